@@ -1,0 +1,60 @@
+"""One YAML spec: write the records, read them back, train on them.
+
+The public names load on first use, so that importing the package costs next to nothing and neither
+TensorFlow nor any extra is loaded before it is needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Interrupted": "errors",
+    "MissingExtra": "errors",
+    "Problem": "errors",
+    "RecordError": "errors",
+    "RecordspecError": "errors",
+    "SpecError": "errors",
+    "StoreError": "errors",
+    "Feature": "spec.features",
+    "KINDS": "spec.features",
+    "Schema": "spec.schema",
+    "Manifest": "store.manifest",
+    "ShardedWriter": "write.builder",
+    "write": "write.builder",
+    "read": "read.dataset",
+    "Pipeline": "pipeline",
+}
+
+__all__ = ["__version__", *sorted(_HOMES)]
+
+if TYPE_CHECKING:
+    from recordspec.errors import (
+        Interrupted,
+        MissingExtra,
+        Problem,
+        RecordError,
+        RecordspecError,
+        SpecError,
+        StoreError,
+    )
+    from recordspec.pipeline import Pipeline
+    from recordspec.read.dataset import read
+    from recordspec.spec.features import KINDS, Feature
+    from recordspec.spec.schema import Schema
+    from recordspec.store.manifest import Manifest
+    from recordspec.write.builder import ShardedWriter, write
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'recordspec' has no attribute {name!r}")
+    module = importlib.import_module(f"recordspec.{_HOMES[name]}")
+    return getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,149 @@
+"""Problems are values: what was expected, what was found, and where.
+
+Every error of the package is a `RecordspecError` that carries all the problems found, each printed
+as ``where: path: expected X, got Y (hint)``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+Path = tuple["str | int", ...]
+
+_PLAIN_NAME = re.compile(r"[\w/-]+")
+_LONGEST_VALUE = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One thing that is wrong, and its place: a file and line, a row, or a record."""
+
+    expected: str
+    got: str
+    where: str = ""
+    path: Path = ()
+    hint: str = ""
+
+    def __str__(self) -> str:
+        place = [part for part in (self.where, show_path(self.path)) if part]
+        hint = f" ({self.hint})" if self.hint else ""
+        return ": ".join([*place, f"expected {self.expected}, got {self.got}{hint}"])
+
+    def at(self, where: str) -> Problem:
+        """The same problem, found at `where`."""
+        return dataclasses.replace(self, where=where)
+
+    def under(self, *path: str | int) -> Problem:
+        """The same problem, with `path` put before its own."""
+        return dataclasses.replace(self, path=(*path, *self.path))
+
+
+class RecordspecError(Exception):
+    """The base of all errors raised here. `problems` holds them one by one, in order of place."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
+        self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problems,)
+
+
+class SpecError(RecordspecError):
+    """A schema, a config or an argument does not hold together."""
+
+    exit_code = 2
+
+
+class RecordError(RecordspecError):
+    """A row or a record does not fit. `row` counts from 0 within what was given."""
+
+    exit_code = 1
+
+    def __init__(self, problems: Problem | Iterable[Problem], row: int | None = None) -> None:
+        super().__init__(problems)
+        self.row = row
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problems, self.row)
+
+    def at(self, where: str) -> RecordError:
+        """The same error, with every problem placed at `where`."""
+        return RecordError([problem.at(where) for problem in self.problems], self.row)
+
+
+class StoreError(RecordspecError):
+    """The disk, a permission, or a dataset that stands in the way."""
+
+    exit_code = 3
+
+
+class MissingExtra(RecordspecError):
+    """A package that this needs is not installed."""
+
+    exit_code = 3
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C while a dataset was being written: nothing was published."""
+
+
+def missing_extra(package: str, extra: str, purpose: str) -> MissingExtra:
+    """The error for an optional package that is not there."""
+    return MissingExtra(
+        Problem(
+            expected=f"{package} for {purpose}",
+            got="no such package",
+            hint=f"pip install 'recordspec[{extra}]'",
+        )
+    )
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint that names the known name closest to `name`, or nothing."""
+    by_lower = {text.lower(): text for text in known}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return f"did you mean `{by_lower[close[0]]}`?" if close else ""
+
+
+def one_of(names: Iterable[str]) -> str:
+    """`one of a, b, c`, or the name alone."""
+    names = list(names)
+    return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
+
+
+def describe(value: Any) -> str:
+    """A value in an error message: its type and a short form of it."""
+    if value is None:
+        return "nothing"
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"{value.dtype} of shape {show_shape(shape)}"
+    text = repr(value.item()) if isinstance(shape, tuple) else repr(value)
+    if len(text) > _LONGEST_VALUE:
+        text = f"{text[: _LONGEST_VALUE - 3]}..."
+    return f"{type(value).__name__} {text}"
+
+
+def show_shape(shape: Sequence[int | None]) -> str:
+    """A shape as the language writes it: `[null, 4]`."""
+    return f"[{', '.join('null' if size is None else str(size) for size in shape)}]"
+
+
+def show_path(path: Path) -> str:
+    """`features.image.shape[2]`; a name with other than word characters is quoted."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            name = part if _PLAIN_NAME.fullmatch(part) else f'"{part}"'
+            text += f".{name}" if text else name
+    return text

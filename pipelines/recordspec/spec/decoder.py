@@ -1,0 +1,118 @@
+"""Records to tensors, in a graph: one parse call for a batch, then each feature's own decoding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from recordspec._tf import tf
+from recordspec.spec import tensors
+from recordspec.spec.features.base import Feature
+from recordspec.wire.columns import Fixed, Section, parse_calls
+
+if TYPE_CHECKING:
+    from recordspec.spec.schema import Schema
+
+Tensor = Any
+
+
+def parse_dict(schema: Schema) -> Any:
+    """The dictionary for `tf.io.parse_example`; of a SequenceExample, the pair of dictionaries."""
+    made = {
+        section: {key: call.make() for key, call in parse_calls(schema.columns(section), section).items()}
+        for section in schema.sections
+    }
+    return tuple(made.values()) if len(made) > 1 else made["features"]
+
+
+def decode(schema: Schema, serialized: Any) -> dict[str, Tensor]:
+    """The decoded features of one record (string `[]`) or of a batch (string `[n]`), by name."""
+    serialized = tf.convert_to_tensor(serialized, tf.string)
+    parsed = _parse(schema, serialized)
+    decoded: dict[str, Tensor] = {}
+    for section, feature in schema.placed:
+        keys = [column.key for column in feature.columns() if column.key in parsed[section]]
+        columns = {key: parsed[section][key] for key in keys}
+        if section == "sequence" and not feature.spans_steps:
+            value = _decode_steps(feature, columns)
+        else:
+            if section == "sequence":
+                columns = {key: _one_item_a_step(column) for key, column in columns.items()}
+            value = _decode(feature, columns)
+        decoded |= value if isinstance(value, dict) else {feature.name: value}
+    return decoded
+
+
+def _parse(schema: Schema, serialized: Tensor) -> dict[Section, dict[str, Tensor]]:
+    if schema.record == "example":
+        return {"features": tf.io.parse_example(serialized, parse_dict(schema))}
+    context, sequence = parse_dict(schema)
+    if serialized.shape.rank == 0:
+        parsed = tf.io.parse_single_sequence_example(serialized, context, sequence)
+    else:
+        parsed = tf.io.parse_sequence_example(serialized, context, sequence)
+    return {"context": parsed[0], "sequence": parsed[1]}
+
+
+def _decode(feature: Feature, columns: Mapping[str, Tensor]) -> Any:
+    if feature.per_example:
+        return tensors.one_by_one(feature.decode, columns, feature.spec())
+    return feature.decode(columns)
+
+
+def _decode_steps(feature: Feature, columns: Mapping[str, Tensor]) -> Tensor:
+    """All the steps of all the records as one batch, then put back into their sequences.
+
+    Each column is parsed as ragged: `[n, (steps), (k), ...]`, of one record `[(steps), (k), ...]`.
+    """
+    layouts = {column.key: column.layout for column in feature.columns()}
+    first = next(iter(columns.values()))
+    batch = first.shape.rank > _rank_of_steps(layouts[next(iter(columns))])
+    steps = {}
+    for key, column in columns.items():
+        values = column.values if batch else column
+        steps[key] = _merged(values) if isinstance(layouts[key], Fixed) else values
+    decoded = _decode(feature, steps)
+    return first.with_values(decoded) if batch else decoded
+
+
+def _rank_of_steps(layout: Any) -> int:
+    """The rank of one record's parsed steps."""
+    return 2 + len(getattr(layout, "shape", ())) + len(getattr(layout, "row_lengths", ()))
+
+
+def _one_item_a_step(column: Tensor) -> Tensor:
+    """A sequence that was parsed as ragged has its one item a step in a dimension of its own."""
+    if not isinstance(column, tf.RaggedTensor):
+        return column
+    batch = isinstance(column.values, tf.RaggedTensor)
+    return column.with_values(_merged(column.values)) if batch else _merged(column)
+
+
+def _merged(steps: Tensor) -> Tensor:
+    """Ragged `[steps, (k), ...]` where every k is 1, as `[steps, ...]`."""
+    one = tf.ones([], tf.int64)
+    message = "expected one item in every step"
+    with tf.control_dependencies([tf.debugging.assert_equal(steps.row_lengths(), one, message)]):
+        return tf.identity(steps.values)
+
+
+def specs(schema: Schema) -> dict[str, Any]:
+    """The type of every decoded tensor of one record, as the features state it."""
+    stated: dict[str, Any] = {}
+    for section, feature in schema.placed:
+        spec = feature.spec()
+        if section == "sequence" and not feature.spans_steps:
+            spec = tensors.of_steps(spec)
+        stated |= spec if isinstance(spec, dict) else {feature.name: spec}
+    return stated
+
+
+def element_spec(schema: Schema) -> dict[str, Any]:
+    """The element_spec of a dataset of single decoded records."""
+    return {name: tensors.alone(spec) for name, spec in specs(schema).items()}
+
+
+def batch_spec(schema: Schema, size: int | None) -> dict[str, Any]:
+    """The element_spec of a dataset of decoded batches."""
+    return {name: tensors.batched(spec, size) for name, spec in specs(schema).items()}

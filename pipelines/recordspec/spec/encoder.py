@@ -1,0 +1,220 @@
+"""Rows to records: every value checked by its feature, then laid down in one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordspec.errors import Problem, RecordError, SpecError, nearest
+from recordspec.spec.features.base import Feature
+from recordspec.spec.values import BadValue, by_row, rows_of
+from recordspec.wire.columns import Cells, Part, Section
+from recordspec.wire.example import Entry, encode
+from recordspec.wire.strings import Ints, Strings, lengths_of
+
+if TYPE_CHECKING:
+    from recordspec.spec.schema import Schema
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Gapped:
+    """A column with missing values: `values` of the present rows only, and which rows these are."""
+
+    values: Any
+    present: Mask
+
+
+def columns_of(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The values of each feature in these rows, in lists; None where a row has none.
+
+    Raises RecordError for a row with a name that the schema does not know: a name misspelt would
+    otherwise be a value lost.
+    """
+    columns: dict[str, Any] = {}
+    for name in schema.names:
+        try:
+            columns[name] = list(map(itemgetter(name), rows))
+        except KeyError:
+            columns[name] = [row.get(name) for row in rows]
+    names = len(columns)
+    for index in np.flatnonzero(lengths_of(rows) != names).tolist():
+        _check_names(schema, index, rows[index])
+    if rows and not columns.keys() >= rows[0].keys():
+        _check_names(schema, 0, rows[0])
+    return columns
+
+
+def _check_names(schema: Schema, index: int, row: Mapping[str, Any]) -> None:
+    known = schema.names
+    for name in row:
+        if name not in known:
+            problem = Problem(
+                where=f"row {index}",
+                expected=f"names of `{schema.name}`",
+                got=f"`{name}`",
+                hint=nearest(str(name), [one for one in known if one not in row]),
+            )
+            raise RecordError(problem, index)
+
+
+def encode_batch(
+    schema: Schema, columns: Mapping[str, Any], rows: int, *, head: int = 0, tail: int = 0
+) -> Strings:
+    """The records of a batch.
+
+    Args:
+        schema: what the records are.
+        columns: for each feature its values: a list, an array `[rows, ...]`, `Strings`, or `Gapped`;
+            an absent feature is missing in every row.
+        rows: how many there are.
+        head, tail: bytes to leave free around each record.
+
+    Raises:
+        RecordError: with all the problems of the first row that has any.
+    """
+    sections: dict[Section, list[Entry]] = {"features": [], "context": [], "sequence": []}
+    bad: list[tuple[int, Problem]] = []
+    for section, feature in schema.placed:
+        values = columns.get(feature.name)
+        try:
+            sections[section] += _entries(feature, section, values, rows)
+        except BadValue as error:
+            bad.append((error.index, error.problem.under(section, feature.name)))
+    if bad:
+        row = min(index for index, _ in bad)
+        raise RecordError([problem.at(f"row {row}") for at, problem in bad if at == row], row)
+    features = sections["features"] + sections["context"]
+    sequence = sections["sequence"] if schema.record == "sequence_example" else None
+    return encode(features, sequence, rows, head=head, tail=tail)
+
+
+def _entries(feature: Feature, section: Section, values: Any, rows: int) -> list[Entry]:
+    if values is None:
+        values = Gapped([], np.zeros(rows, np.bool_))
+    if section == "sequence":
+        return _step_entries(feature, values)
+    cells, present = _cells(feature, values)
+    if present is not None:
+        cells = tuple(one.spread(present) for one in cells)
+    return [
+        Entry(column=column, cells=one, present=present)
+        for column, one in zip(feature.columns(), cells, strict=True)
+    ]
+
+
+def _cells(feature: Feature, values: Any) -> tuple[tuple[Cells, ...], Mask | None]:
+    """The cells of the rows that have a value, and which these are (None: all)."""
+    if isinstance(values, Gapped):
+        return _gapped_cells(feature, values.values, values.present), None if (
+            values.present.all()
+        ) else values.present
+    try:
+        return feature.encode(values), None
+    except BadValue:
+        present = _present(feature, values)
+        if present.all():
+            raise
+    kept = [value for value, here in zip(values, present.tolist(), strict=True) if here]
+    return _gapped_cells(feature, kept, present), present
+
+
+def _gapped_cells(feature: Feature, kept: Any, present: Mask) -> tuple[Cells, ...]:
+    places = np.flatnonzero(present)
+    missing = np.flatnonzero(~present)
+    first_missing = int(missing[0]) if len(missing) else len(present)
+    try:
+        cells = feature.encode(kept)
+    except BadValue as bad:
+        if feature.optional or places[bad.index] < first_missing:
+            raise bad.moved(int(places[bad.index])) from None
+        raise _missing(feature, first_missing) from None
+    if len(missing) and not feature.optional:
+        raise _missing(feature, first_missing)
+    return cells
+
+
+def _missing(feature: Feature, index: int) -> BadValue:
+    expected = _refusal(feature, None)
+    hint = "" if expected is None else expected.hint
+    text = "a value" if expected is None else expected.expected
+    default = "default" in {field for field in type(feature).__dataclass_fields__}
+    advice = "only a feature with a default may be missing" if default else hint
+    return BadValue(index, text, "nothing", advice)
+
+
+def _present(feature: Feature, values: Any) -> Mask:
+    """None is missing, and NaN where it is not a value of the feature."""
+    nan_is_missing = _refusal(feature, float("nan")) is not None
+    return np.array(
+        [
+            value is not None
+            and not (nan_is_missing and isinstance(value, (float, np.floating)) and value != value)
+            for value in values
+        ],
+        np.bool_,
+    )
+
+
+def _refusal(feature: Feature, value: Any) -> Problem | None:
+    """Why the feature does not take this value; None if it does."""
+    try:
+        feature.encode([value])
+    except BadValue as bad:
+        return bad.problem
+    return None
+
+
+def _step_entries(feature: Feature, values: Any) -> list[Entry]:
+    """The entries of a feature of the sequence part."""
+    if isinstance(values, Gapped):
+        if not values.present.all():
+            raise _missing(feature, int(np.flatnonzero(~values.present)[0]))
+        values = values.values
+    if feature.spans_steps:
+        cells, steps = _split_steps(feature, feature.encode(values))
+    else:
+        flat, lengths = rows_of(values, "a list of steps")
+        try:
+            cells = feature.encode(flat)
+        except BadValue as bad:
+            raise by_row(bad, lengths) from None
+        steps = np.full(len(values), lengths) if isinstance(lengths, int) else lengths
+    return [
+        Entry(column=column, cells=one, steps=steps)
+        for column, one in zip(feature.columns(), cells, strict=True)
+    ]
+
+
+def _split_steps(feature: Feature, cells: tuple[Cells, ...]) -> tuple[tuple[Cells, ...], Ints]:
+    """The cells of whole sequences, one cell a step."""
+    (cell,) = cells
+    (column,) = feature.columns()
+    if isinstance(column.layout, Part):
+        raise AssertionError("a kind that spans steps stores one column of values")
+    size = int(np.prod(getattr(column.layout, "shape", ()), dtype=np.int64))
+    steps = np.broadcast_to(np.asarray(cell.lengths) // size, (cell.rows,))
+    return (Cells(flat=cell.flat, lengths=size, rows=int(steps.sum())),), steps
+
+
+def check_writable(schema: Schema) -> None:
+    """Raises SpecError where two features store under one key: reading may share it, writing not."""
+    owners: dict[tuple[Section, str], str] = {}
+    for section, feature in schema.placed:
+        for column in feature.columns():
+            other = owners.setdefault((section, column.key), feature.name)
+            if other != feature.name:
+                raise SpecError(
+                    Problem(
+                        where=schema.name,
+                        path=(section, feature.name, "key"),
+                        expected="a key of its own, to be written",
+                        got=f"`{column.key}`, which `{other}` writes",
+                    )
+                )

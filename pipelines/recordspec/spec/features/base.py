@@ -1,0 +1,94 @@
+"""What every feature kind is: the surface of contract 1."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from recordspec.errors import Problem, SpecError
+from recordspec.wire.columns import Cells, Column
+
+Tensor = Any
+TypeSpec = Any
+
+# Metadata of an option that changes how records are read, but not what is stored.
+READING: dict[str, bool] = {"reading": True}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature(abc.ABC):
+    """One named value of a record: how it is given, how it is stored, how it is read back.
+
+    The fields of a kind's dataclass are exactly its YAML options.
+
+    Attributes:
+        name: the feature's name in Python.
+        key: the stored name, where it differs.
+        description: for people.
+    """
+
+    kind: ClassVar[str]
+    # In a SequenceExample, a kind stands for one step; one that spans all the steps says so.
+    spans_steps: ClassVar[bool] = False
+
+    name: str
+    key: str | None = None
+    description: str = field(default="", metadata=READING)
+
+    def __post_init__(self) -> None:
+        problems = list(self.check())
+        if problems:
+            raise SpecError(problems)
+
+    @property
+    def stored(self) -> str:
+        """The key that this feature's values stand under."""
+        return self.name if self.key is None else self.key
+
+    @property
+    def optional(self) -> bool:
+        """Whether a row may lack it: its key is then left out, and its default read back."""
+        return False
+
+    @property
+    def per_example(self) -> bool:
+        """Codecs cannot work on a batch: then `decode` gets one record at a time."""
+        return False
+
+    def check(self) -> Iterable[Problem]:
+        """What is wrong with the options, each problem with the option's name as its path."""
+        return ()
+
+    @abc.abstractmethod
+    def columns(self) -> tuple[Column, ...]:
+        """What is stored. The only place that spells a stored key."""
+
+    @abc.abstractmethod
+    def encode(self, values: Any) -> tuple[Cells, ...]:
+        """A batch of values, a list or an array `[n, ...]`, as the cells of `columns()`.
+
+        Raises BadValue, with the index of the first value that does not fit. None never fits.
+        """
+
+    @abc.abstractmethod
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
+        """In graph: what was parsed under each key, to the value; for any leading rank.
+
+        A feature of several tensors gives them by name.
+        """
+
+    @abc.abstractmethod
+    def spec(self) -> TypeSpec | dict[str, TypeSpec]:
+        """The type of one decoded value, without the batch dimension.
+
+        A RaggedTensorSpec says that values of different sizes stay apart in a batch; a TensorSpec
+        with an unknown dimension, that they are padded.
+        """
+
+    @abc.abstractmethod
+    def sample(self, rng: np.random.Generator) -> Any:
+        """A valid value, invented."""

@@ -1,0 +1,73 @@
+"""`fixed_len`: a fixed number of values, `tf.io.FixedLenFeature`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.errors import Problem
+from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.options import (
+    STORAGE,
+    check_dtype,
+    check_sizes,
+    check_value,
+    sample_of,
+)
+from recordspec.spec.values import cells
+from recordspec.wire.columns import Cells, Column, Fixed
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedLen(Feature):
+    """Exactly `shape` values in every record.
+
+    Given as a number or string, or nested lists or an array of `shape`. Decodes to a dense tensor
+    `[*shape]`.
+
+    Attributes:
+        dtype: float32, int64 or string.
+        shape: a scalar by default.
+        default: what a record without the key reads as; it has the full shape.
+    """
+
+    kind: ClassVar[str] = "fixed_len"
+
+    dtype: str
+    shape: tuple[int | None, ...] = ()
+    default: Any = field(default=None, metadata=READING)
+
+    def check(self) -> Iterator[Problem]:
+        yield from check_dtype(self.dtype)
+        bad_sizes = list(check_sizes("shape", self.shape, "any number of values is `kind: var_len`"))
+        yield from bad_sizes or check_value("default", self.default, self.dtype, self._static)
+
+    @property
+    def optional(self) -> bool:
+        return self.default is not None
+
+    @property
+    def _static(self) -> tuple[int, ...]:
+        return tuple(size or 0 for size in self.shape)
+
+    def columns(self) -> tuple[Column, ...]:
+        layout = Fixed(shape=self._static, default=self.default)
+        return (Column(key=self.stored, storage=STORAGE[self.dtype], layout=layout),)
+
+    def encode(self, values: Any) -> tuple[Cells, ...]:
+        flat = cells(values, self.dtype, self._static)
+        return (Cells(flat=flat, lengths=math.prod(self._static), rows=len(values)),)
+
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
+        return columns[self.stored]
+
+    def spec(self) -> TypeSpec:
+        return tf.TensorSpec(self.shape, self.dtype)
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        return sample_of(rng, self.dtype, self._static)

@@ -1,0 +1,116 @@
+"""`fixed_len_sequence`: any number of steps of one shape, `tf.io.FixedLenSequenceFeature`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.errors import Problem
+from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.options import (
+    STORAGE,
+    check_dtype,
+    check_positive,
+    check_sizes,
+    check_value,
+    problem,
+    sample_of,
+)
+from recordspec.spec.tensors import extended, padded
+from recordspec.spec.values import bounded, items
+from recordspec.wire.columns import Cells, Column, Ragged, Sequence
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedLenSequence(Feature):
+    """Any number of steps, each of `shape`.
+
+    Given as a list of steps or an array `[steps, *shape]`. Decodes to a dense tensor
+    `[steps, *shape]`; a batch is padded to its longest. Padding cannot be told from data: where that
+    matters, `with_length` gives the number of steps as a second tensor, int64, named
+    `<name>_length`.
+
+    Attributes:
+        dtype: float32, int64 or string.
+        shape: of one step; a scalar by default.
+        pad: the padding; zero or the empty string by default.
+        max_length: more steps are refused at write, and every value is padded to it, so that the
+            shape is static.
+        with_length: whether the number of steps is decoded too.
+    """
+
+    kind: ClassVar[str] = "fixed_len_sequence"
+    spans_steps: ClassVar[bool] = True
+
+    dtype: str
+    shape: tuple[int | None, ...] = ()
+    pad: Any = field(default=None, metadata=READING)
+    max_length: int | None = None
+    with_length: bool = field(default=False, metadata=READING)
+
+    def check(self) -> Iterator[Problem]:
+        yield from check_dtype(self.dtype)
+        yield from check_sizes("shape", self.shape, "the steps are counted without it: it is of one step")
+        if 0 in self.shape:
+            yield problem("shape", "sizes of at least 1", "0", "such steps could not be counted")
+        yield from check_positive("max_length", self.max_length)
+        yield from check_value("pad", self.pad, self.dtype, ())
+
+    @property
+    def _static(self) -> tuple[int, ...]:
+        return tuple(size or 0 for size in self.shape)
+
+    @property
+    def _length_name(self) -> str:
+        return f"{self.name}_length"
+
+    def columns(self) -> tuple[Column, ...]:
+        layout = Sequence(shape=self._static, pad=self.pad)
+        counted = Ragged(shape=self._static)
+        return (
+            Column(
+                key=self.stored,
+                storage=STORAGE[self.dtype],
+                layout=counted if self.with_length else layout,
+            ),
+        )
+
+    def encode(self, values: Any) -> tuple[Cells, ...]:
+        flat, lengths = items(values, self.dtype, self._static)
+        bounded(lengths, self.max_length)
+        return (Cells(flat=flat, lengths=lengths * math.prod(self._static), rows=len(values)),)
+
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
+        value = columns[self.stored]
+        if self.with_length:
+            return {self.name: self._dense(value), self._length_name: _steps(value)}
+        return self._dense(value)
+
+    def _dense(self, value: Tensor) -> Tensor:
+        batch_of_steps = isinstance(value, tf.RaggedTensor)
+        if batch_of_steps or self.max_length is None:
+            return padded(value, self.pad, self.max_length) if batch_of_steps else value
+        axis = value.shape.rank - len(self.shape) - 1
+        pad = None if self.pad is None else tf.constant(self.pad, value.dtype)
+        return extended(value, axis, pad, self.max_length)
+
+    def spec(self) -> TypeSpec | dict[str, TypeSpec]:
+        values = tf.TensorSpec([self.max_length, *self.shape], self.dtype)
+        if not self.with_length:
+            return values
+        return {self.name: values, self._length_name: tf.TensorSpec([], "int64")}
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        steps = int(rng.integers(0, (self.max_length or 4) + 1))
+        return sample_of(rng, self.dtype, (steps, *self._static))
+
+
+def _steps(value: Tensor) -> Tensor:
+    if isinstance(value, tf.RaggedTensor):
+        return value.row_lengths()
+    return tf.shape(value, tf.int64)[0]

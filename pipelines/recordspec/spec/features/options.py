@@ -1,0 +1,81 @@
+"""Checks of options that several kinds share, and the values invented for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from recordspec.errors import Problem, nearest, one_of
+from recordspec.spec.values import DTYPES, BadValue, cells
+from recordspec.wire.columns import Storage
+
+# What tf.io parses, and the list of an Example that holds it.
+STORAGE: dict[str, Storage] = {"float32": "float32", "int64": "int64", "string": "bytes"}
+
+_OTHER_NAMES = {"bytes": "string", "str": "string", "text": "string", "int": "int64"} | {
+    "float": "float32",
+    "double": "float64",
+}
+
+
+def problem(option: str, expected: str, got: str, hint: str = "") -> Problem:
+    """A problem with one option of a kind."""
+    return Problem(path=(option,), expected=expected, got=got, hint=hint)
+
+
+def check_dtype(dtype: str) -> Iterator[Problem]:
+    """The dtypes that tf.io parses; for any other, what to write instead."""
+    if dtype in STORAGE:
+        return
+    if dtype in DTYPES:
+        hint = "`kind: tensor` stores it exactly"
+    elif dtype in _OTHER_NAMES:
+        hint = f"write `{_OTHER_NAMES[dtype]}`"
+    else:
+        hint = nearest(dtype, STORAGE)
+    yield problem("dtype", one_of(STORAGE), f"`{dtype}`", hint)
+
+
+def check_sizes(option: str, shape: tuple[int | None, ...], hint: str = "") -> Iterator[Problem]:
+    """A shape whose sizes are all known."""
+    bad = [size for size in shape if size is None or size < 0]
+    if bad:
+        got = "null" if bad[0] is None else str(bad[0])
+        yield problem(option, "sizes that are fixed", got, hint)
+
+
+def check_positive(option: str, value: int | None) -> Iterator[Problem]:
+    """A bound, where there is one, of at least 1."""
+    if value is not None and value < 1:
+        yield problem(option, "at least 1", str(value))
+
+
+def check_value(option: str, value: Any, dtype: str, shape: tuple[int, ...]) -> Iterator[Problem]:
+    """A default or a padding of exactly this dtype and shape: tf.io takes no other."""
+    if value is None or dtype not in STORAGE:
+        return
+    if isinstance(value, bool):
+        yield problem(option, dtype, f"bool `{value}`")
+        return
+    try:
+        cells([value], dtype, shape)
+    except BadValue as bad:
+        hint = bad.problem.hint or ("quote it" if dtype == "string" and not shape else "")
+        yield problem(option, bad.problem.expected, bad.problem.got, hint)
+
+
+def sample_of(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Any:
+    """Invented numbers or strings of this shape; one of no shape as a Python value."""
+    if dtype == "string":
+        values = np.empty(shape, object)
+        for index in np.ndindex(shape):
+            values[index] = rng.bytes(int(rng.integers(0, 9)))
+        return values.tolist()
+    if dtype == "int64":
+        shift = int(rng.integers(0, 63))
+        array = rng.integers(-(2**63), 2**63 - 1, shape, np.int64, endpoint=True) >> shift
+    else:
+        array = rng.normal(size=shape).astype(np.float32)
+    return np.asarray(array).item() if shape == () else array

@@ -1,0 +1,153 @@
+"""`tensor`: numbers of any dtype, stored exactly."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.errors import Problem, nearest, one_of
+from recordspec.spec.features.base import Feature, Tensor, TypeSpec
+from recordspec.spec.features.options import check_sizes, problem
+from recordspec.spec.tensors import ragged_spec, reshaped, split_raw
+from recordspec.spec.values import (
+    DTYPES,
+    Array,
+    dtype_range,
+    is_integer,
+    items,
+    numbers,
+    numpy_dtype,
+)
+from recordspec.wire.columns import Cells, Column, Fixed, Layout, Ragged, Storage
+from recordspec.wire.strings import Strings, offsets
+
+# The list of an Example that holds every value of the dtype exactly; the others are stored raw.
+_LISTS: dict[str, Storage] = {
+    **{name: "int64" for name in DTYPES if is_integer(name) and name != "uint64"},
+    "bool": "int64",
+    **dict.fromkeys(("float16", "bfloat16", "float32"), "float32"),
+}
+# tf.io.decode_raw does not take these; their bits it reads as another.
+_BIT_TWINS = {"uint32": "int32", "uint64": "int64"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnyTensor(Feature):
+    """A tensor of any dtype. Every value comes back bit for bit.
+
+    Given as a number, nested lists or an array of `shape`. Decodes to a dense tensor `[*shape]`; with
+    an unknown first dimension a batch is a RaggedTensor `[n, (k), *rest]`.
+
+    Attributes:
+        dtype: bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, complex64
+            or complex128.
+        shape: a scalar by default; the first dimension may be null.
+        encoding: `list`, an Int64List or FloatList; `raw`, little-endian bytes; `zlib`, these
+            compressed. By default a list where it holds the dtype exactly, else raw.
+    """
+
+    kind: ClassVar[str] = "tensor"
+
+    dtype: str
+    shape: tuple[int | None, ...] = ()
+    encoding: Literal["list", "raw", "zlib"] | None = None
+
+    def check(self) -> Iterator[Problem]:
+        if self.dtype not in DTYPES:
+            hint = "`kind: text`" if self.dtype == "string" else nearest(self.dtype, DTYPES)
+            yield problem("dtype", one_of(DTYPES), f"`{self.dtype}`", hint)
+        elif self.encoding == "list" and self.dtype not in _LISTS:
+            expected = f"raw or zlib for {self.dtype}"
+            yield problem("encoding", expected, "`list`", "no list of an Example holds it exactly")
+        yield from check_sizes("shape", self.shape[1:], "only the first may be null")
+        yield from check_sizes("shape", tuple(size or 0 for size in self.shape[:1]))
+        if self._varies and 0 in self.shape:
+            yield problem("shape", "sizes of at least 1 behind a null", "0")
+
+    @property
+    def _varies(self) -> bool:
+        return self.shape[:1] == (None,)
+
+    @property
+    def _cell(self) -> tuple[int, ...]:
+        """The shape of what is counted: a row where the first dimension varies, else the whole."""
+        known = self.shape[1:] if self._varies else self.shape
+        return tuple(size or 0 for size in known)
+
+    @property
+    def _is_list(self) -> bool:
+        return self.encoding == "list" or (self.encoding is None and self.dtype in _LISTS)
+
+    def columns(self) -> tuple[Column, ...]:
+        layout: Layout = Fixed(shape=self._cell if self._is_list else ())
+        if self._varies and self._is_list:
+            layout = Ragged(shape=self._cell)
+        storage = _LISTS[self.dtype] if self._is_list else "bytes"
+        return (Column(key=self.stored, storage=storage, layout=layout),)
+
+    def encode(self, values: Any) -> tuple[Cells, ...]:
+        rows = len(values)
+        size = math.prod(self._cell)
+        if self._varies:
+            flat, lengths = items(values, self.dtype, self._cell)
+        else:
+            flat, lengths = numbers(values, self.dtype, self._cell).reshape(-1), 1
+        if self._is_list:
+            stored = flat.astype(np.int64 if _LISTS[self.dtype] == "int64" else np.float32)  # type: ignore[union-attr]
+            return (Cells(flat=stored, lengths=lengths * size, rows=rows),)
+        return (Cells(flat=self._bytes(flat, lengths * size, rows), lengths=1, rows=rows),)
+
+    def _bytes(self, flat: Any, counts: Any, rows: int) -> Strings:
+        data = _little_endian(flat)
+        sizes = np.broadcast_to(np.asarray(counts * flat.dtype.itemsize), (rows,))
+        raw = Strings(data, offsets(sizes))
+        return Strings.of([zlib.compress(one) for one in raw]) if self.encoding == "zlib" else raw
+
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
+        value = columns[self.stored]
+        if self._is_list:
+            return tf.cast(value, self.dtype)
+        if self.encoding == "zlib":
+            value = tf.io.decode_compressed(value, "ZLIB")
+        if self._varies:
+            row = math.prod(self._cell) * numpy_dtype(self.dtype).itemsize
+            return split_raw(value, self._numbers, row, self._cell)
+        return reshaped(self._numbers(value), value, self._cell)
+
+    def _numbers(self, data: Tensor) -> Tensor:
+        twin = _BIT_TWINS.get(self.dtype)
+        if twin is None:
+            return tf.io.decode_raw(data, self.dtype)
+        return tf.bitcast(tf.io.decode_raw(data, twin), self.dtype)
+
+    def spec(self) -> TypeSpec:
+        if self._varies:
+            return ragged_spec(self.shape, self.dtype)
+        return tf.TensorSpec(self.shape, self.dtype)
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        rows = (int(rng.integers(0, 4)),) if self._varies else ()
+        return _sample(rng, self.dtype, (*rows, *self._cell))
+
+
+def _little_endian(array: Array) -> Any:
+    """The bytes of an array, uint8 `[bytes]`."""
+    order = array.dtype if array.dtype.kind == "V" else array.dtype.newbyteorder("<")
+    return np.ascontiguousarray(array.astype(order, copy=False)).view(np.uint8).reshape(-1)
+
+
+def _sample(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Array:
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(np.bool_)
+    if is_integer(dtype):
+        low, high = dtype_range(dtype)
+        return np.asarray(rng.integers(low, high, shape, dtype, endpoint=True))
+    real = rng.normal(size=shape)
+    imaginary = 1j * rng.normal(size=shape) if dtype.startswith("complex") else 0
+    return np.asarray(real + imaginary).astype(numpy_dtype(dtype))

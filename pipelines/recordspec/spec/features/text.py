@@ -1,0 +1,71 @@
+"""`text`: UTF-8, checked at write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.errors import Problem
+from recordspec.spec.features.base import Feature, Tensor, TypeSpec
+from recordspec.spec.features.options import check_positive
+from recordspec.spec.values import BadValue, strings
+from recordspec.wire.columns import Cells, Column, Fixed
+from recordspec.wire.strings import Strings
+
+_ALPHABET = "aé ß\n中🙂"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text(Feature):
+    """A text.
+
+    Given as str, or as bytes that are UTF-8. Decodes to a string tensor `[]`, the UTF-8 bytes.
+
+    Attributes:
+        max_bytes: a longer text is refused at write; counted in bytes of UTF-8.
+    """
+
+    kind: ClassVar[str] = "text"
+
+    max_bytes: int | None = None
+
+    def check(self) -> Iterator[Problem]:
+        return check_positive("max_bytes", self.max_bytes)
+
+    def columns(self) -> tuple[Column, ...]:
+        return (Column(key=self.stored, storage="bytes", layout=Fixed()),)
+
+    def encode(self, values: Any) -> tuple[Cells, ...]:
+        texts = strings(values, "text")
+        if bool((texts.buffer > 0x7F).any()):
+            _check_utf8(texts)
+        if self.max_bytes is not None:
+            over = np.flatnonzero(texts.sizes > self.max_bytes)
+            if len(over):
+                got = f"{texts.sizes[over[0]]} bytes"
+                raise BadValue(int(over[0]), f"at most {self.max_bytes} bytes of UTF-8", got)
+        return (Cells(flat=texts, lengths=1, rows=len(texts)),)
+
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
+        return columns[self.stored]
+
+    def spec(self) -> TypeSpec:
+        return tf.TensorSpec([], "string")
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        longest = min(8, (self.max_bytes or 32) // 4)
+        picks = rng.integers(0, len(_ALPHABET), int(rng.integers(0, longest + 1)))
+        return "".join(_ALPHABET[pick] for pick in picks)
+
+
+def _check_utf8(texts: Strings) -> None:
+    for row, data in enumerate(texts):
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            got = f"the byte 0x{data[error.start]:02x} at position {error.start}"
+            raise BadValue(row, "UTF-8 text", got) from None

@@ -1,0 +1,79 @@
+"""`var_len`: any number of values, `tf.io.VarLenFeature`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.errors import Problem
+from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.options import (
+    STORAGE,
+    check_dtype,
+    check_positive,
+    check_value,
+    problem,
+    sample_of,
+)
+from recordspec.spec.tensors import padded, ragged, ragged_spec
+from recordspec.spec.values import bounded, items
+from recordspec.wire.columns import Cells, Column, VarLen
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariableLen(Feature):
+    """Any number of values, none included. A record without the key reads as an empty list.
+
+    Given as a list or an array `[k]`. Decodes to `[k]`; a batch is a RaggedTensor `[n, (k)]`, a dense
+    tensor padded to the longest, or a SparseTensor, as `as` says.
+
+    Attributes:
+        dtype: float32, int64 or string.
+        as_: what a batch decodes to.
+        pad: with `as: dense`, the padding; zero or the empty string by default.
+        max_length: longer lists are refused at write; with `as: dense` every value is padded to it,
+            so that the shape is static.
+    """
+
+    kind: ClassVar[str] = "var_len"
+
+    dtype: str
+    as_: Literal["ragged", "dense", "sparse"] = field(default="ragged", metadata=READING)
+    pad: Any = field(default=None, metadata=READING)
+    max_length: int | None = None
+
+    def check(self) -> Iterator[Problem]:
+        yield from check_dtype(self.dtype)
+        yield from check_positive("max_length", self.max_length)
+        yield from check_value("pad", self.pad, self.dtype, ())
+        if self.pad is not None and self.as_ != "dense":
+            yield problem("pad", "no padding unless `as: dense`", repr(self.pad))
+
+    def columns(self) -> tuple[Column, ...]:
+        return (Column(key=self.stored, storage=STORAGE[self.dtype], layout=VarLen()),)
+
+    def encode(self, values: Any) -> tuple[Cells, ...]:
+        flat, lengths = items(values, self.dtype, ())
+        bounded(lengths, self.max_length)
+        return (Cells(flat=flat, lengths=lengths, rows=len(values)),)
+
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
+        value = columns[self.stored]
+        if self.as_ == "sparse":
+            return value
+        value = ragged(value)
+        return padded(value, self.pad, self.max_length) if self.as_ == "dense" else value
+
+    def spec(self) -> TypeSpec:
+        if self.as_ == "sparse":
+            return tf.SparseTensorSpec([None], self.dtype)
+        if self.as_ == "dense":
+            return tf.TensorSpec([self.max_length], self.dtype)
+        return ragged_spec((None,), self.dtype)
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        return sample_of(rng, self.dtype, (int(rng.integers(0, (self.max_length or 4) + 1)),))

@@ -1,0 +1,304 @@
+"""YAML nodes to typed options and back: the fields of a dataclass are its options.
+
+A field's annotation is its rule: `str`, `int`, `float`, `bool`, `Literal`, `tuple[T, ...]`,
+`dict[str, T]`, another such dataclass, a union of these, or `Any` for plain values. A trailing underscore keeps a field's
+name apart from Python's keywords (`as_` is `as` in YAML).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import types
+import typing
+from collections.abc import Mapping as AnyMapping
+from typing import Any, Literal, Union
+
+import yaml
+
+from recordspec.errors import Path, Problem, SpecError, nearest, one_of
+from recordspec.spec.located import Items, Mapping, Node, Place, Scalar, kind_of, locate, parse
+
+
+_INT = re.compile(r"[-+]?[0-9][0-9_]*")
+_FLOAT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_SPECIAL = {".nan": "nan", ".inf": "inf", "+.inf": "inf", "-.inf": "-inf", "nan": "nan"}
+_TYPE_NAMES = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    type(None): "null",
+}
+
+
+class _Invalid:
+    """Stands for a value whose problem is in the log."""
+
+
+INVALID: Any = _Invalid()
+
+
+class Log:
+    """Gathers the problems of one file, so that all are told at once."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = problems
+
+    def add(self, place: Place, path: Path, expected: str, got: str, hint: str = "") -> Any:
+        self.problems.append(
+            Problem(where=str(place), path=path, expected=expected, got=got, hint=hint)
+        )
+        return INVALID
+
+    def relocate(self, error: SpecError, node: Node, path: Path) -> Any:
+        """Takes over the problems of a value made from `node`, each at its own option's place."""
+        for problem in error.problems:
+            place = locate(node, problem.path)
+            self.problems.append(problem.under(*path).at(str(place)))
+        return INVALID
+
+    def close(self) -> None:
+        """Raises SpecError with all the problems, in the order of the file."""
+        if self.problems:
+            raise SpecError(sorted(self.problems, key=_line))
+
+
+def _line(problem: Problem) -> tuple[int, ...]:
+    return tuple(int(part) for part in problem.where.split(":")[-2:] if part.isdigit())
+
+
+def document(text: str, source: str) -> tuple[Mapping, Log]:
+    """The mapping that a file holds, and a log for its problems."""
+    node, problems = parse(text, source)
+    if not isinstance(node, Mapping):
+        raise SpecError(
+            Problem(where=str(node.place), expected="a mapping", got=kind_of(node))
+        )
+    return node, Log(problems)
+
+
+def read_fields(cls: type, node: Mapping, path: Path, log: Log, **given: Any) -> Any:
+    """An instance of the dataclass `cls` from a mapping, or INVALID.
+
+    `given` are fields that do not come from the mapping's own keys.
+    """
+    hints = typing.get_type_hints(cls)
+    fields = {
+        field.name.rstrip("_"): field
+        for field in dataclasses.fields(cls)
+        if field.name not in given
+    }
+    values = dict(given)
+    valid = True
+    for key, value in node.values.items():
+        if key not in fields:
+            log.add(
+                node.keys[key].place,
+                (*path, key),
+                one_of(fields),
+                f"`{key}`",
+                nearest(key, fields),
+            )
+            valid = False
+            continue
+        name = fields[key].name
+        values[name] = read(value, hints[name], (*path, key), log)
+    for key, field in fields.items():
+        if field.name not in values and _required(field):
+            log.add(node.place, path, f"the key `{key}`", "none", _hint_of_required(node, key, fields))
+            valid = False
+    if not valid or any(value is INVALID for value in values.values()):
+        return INVALID
+    try:
+        return cls(**values)
+    except SpecError as error:
+        return log.relocate(error, node, path)
+
+
+def _required(field: dataclasses.Field[Any]) -> bool:
+    missing = dataclasses.MISSING
+    return field.default is missing and field.default_factory is missing
+
+
+def _hint_of_required(node: Mapping, key: str, fields: AnyMapping[str, Any]) -> str:
+    unknown = [name for name in node.values if name not in fields]
+    close = [name for name in unknown if nearest(name, [key])]
+    return f"is `{close[0]}` meant?" if close else ""
+
+
+def read(node: Node, annotation: Any, path: Path, log: Log) -> Any:
+    """The value of `node` by its annotation, or INVALID."""
+    if annotation is Any:
+        return _untyped(node, path, log)
+    choices = _choices(annotation)
+    for choice in choices:
+        if _fits(node, choice):
+            return _read_as(node, choice, path, log)
+    hint = ""
+    if str in choices or any(_literals(choice) for choice in choices):
+        hint = _quote_hint(node)
+    literals = [text for choice in choices for text in _literals(choice)]
+    if isinstance(node, Scalar) and literals and not hint:
+        hint = nearest(node.text, map(str, literals))
+    got = kind_of(node)
+    if literals and isinstance(node, Scalar) and node.type == "str":
+        got = f"`{node.text}`"
+    return log.add(node.place, path, expected_of(annotation), got, hint)
+
+
+def _choices(annotation: Any) -> tuple[Any, ...]:
+    if typing.get_origin(annotation) in (Union, types.UnionType):
+        return typing.get_args(annotation)
+    return (annotation,)
+
+
+def _literals(choice: Any) -> tuple[Any, ...]:
+    return typing.get_args(choice) if typing.get_origin(choice) is Literal else ()
+
+
+def _fits(node: Node, choice: Any) -> bool:
+    """Whether a node has the form of a choice; what is inside is not looked at."""
+    if isinstance(node, Items):
+        return typing.get_origin(choice) is tuple
+    if isinstance(node, Mapping):
+        return typing.get_origin(choice) is dict or dataclasses.is_dataclass(choice)
+    if _literals(choice):
+        return node.text in _literals(choice) and node.type != "null"
+    if dataclasses.is_dataclass(choice):
+        return _short_form(choice) is not None and node.type != "null"
+    if choice is int:
+        return node.plain and _INT.fullmatch(node.text) is not None
+    if choice is float:
+        return node.plain and (
+            _FLOAT.fullmatch(node.text) is not None or node.text.lower() in _SPECIAL
+        )
+    if choice is bool:
+        return node.type == "bool"
+    if choice is type(None):
+        return node.type == "null"
+    return choice is str and node.type == "str"
+
+
+def _read_as(node: Node, choice: Any, path: Path, log: Log) -> Any:
+    if isinstance(node, Items):
+        item = typing.get_args(choice)[0]
+        values = [
+            read(value, item, (*path, index), log) for index, value in enumerate(node.values)
+        ]
+        return INVALID if any(value is INVALID for value in values) else tuple(values)
+    if isinstance(node, Mapping):
+        if dataclasses.is_dataclass(choice):
+            return read_fields(typing.cast(type, choice), node, path, log)
+        item = typing.get_args(choice)[1]
+        entries = {
+            key: read(value, item, (*path, key), log) for key, value in node.values.items()
+        }
+        return INVALID if any(value is INVALID for value in entries.values()) else entries
+    if dataclasses.is_dataclass(choice):
+        return _from_short_form(node, choice, path, log)
+    return _scalar(node, choice)
+
+
+def _untyped(node: Node, path: Path, log: Log) -> Any:
+    """A scalar or nested lists of them; what type it should have, its owner checks."""
+    if isinstance(node, Mapping):
+        return log.add(node.place, path, "a value or a list of values", "a mapping")
+    if isinstance(node, Items):
+        return _read_as(node, tuple[Any, ...], path, log)
+    form = next(
+        (form for form in (int, float, bool, type(None)) if _fits(node, form)),
+        str,
+    )
+    return _scalar(node, form)
+
+
+def _scalar(node: Scalar, choice: Any) -> Any:
+    if choice is int:
+        return int(node.text.replace("_", ""))
+    if choice is float:
+        special = _SPECIAL.get(node.text.lower())
+        return float(special or node.text.replace("_", ""))
+    if choice is bool:
+        return node.text.lower() in ("true", "yes", "on")
+    return None if choice is type(None) else node.text
+
+
+def _short_form(cls: Any) -> str | None:
+    """The field that a scalar stands for, where the class declares one (`SHORT_FORM`)."""
+    return getattr(cls, "SHORT_FORM", None)
+
+
+def _from_short_form(node: Scalar, cls: Any, path: Path, log: Log) -> Any:
+    name = str(_short_form(cls))
+    value = read(node, typing.get_type_hints(cls)[name], path, log)
+    if value is INVALID:
+        return INVALID
+    try:
+        return cls(**{name: value})
+    except SpecError as error:
+        return log.relocate(error, node, path)
+
+
+def _quote_hint(node: Node) -> str:
+    if isinstance(node, Scalar) and node.type not in ("str", "null"):
+        return f'quote it: "{node.text}"'
+    return ""
+
+
+def expected_of(annotation: Any) -> str:
+    """An annotation in words."""
+    words = [word for choice in _choices(annotation) for word in _words(choice)]
+    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
+
+
+def _words(choice: Any) -> list[str]:
+    if literals := _literals(choice):
+        return [one_of(map(str, literals))]
+    if typing.get_origin(choice) is tuple:
+        return ["a list"]
+    if typing.get_origin(choice) is dict:
+        return ["a mapping"]
+    if dataclasses.is_dataclass(choice):
+        fields = ", ".join(field.name.rstrip("_") for field in dataclasses.fields(choice))
+        return [f"a mapping of {fields}"]
+    return [_TYPE_NAMES.get(choice, "a value")]
+
+
+def plain(value: Any) -> Any:
+    """A dataclass as what YAML holds: the fields that differ from their defaults."""
+    if dataclasses.is_dataclass(value):
+        return {
+            field.name.rstrip("_"): plain(getattr(value, field.name))
+            for field in dataclasses.fields(value)
+            if _required(field) or getattr(value, field.name) != _default(field)
+        }
+    if isinstance(value, AnyMapping):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    factory = field.default_factory
+    return field.default if factory is dataclasses.MISSING else factory()
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes every value out: an alias would only make the file harder to read."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def dump(value: Any) -> str:
+    """Canonical YAML of plain values: keys in their order, short collections on one line."""
+    return str(
+        yaml.dump(
+            value,
+            Dumper=_Dumper,
+            sort_keys=False,
+            allow_unicode=True,
+            default_flow_style=None,
+            width=100,
+        )
+    )

@@ -1,0 +1,358 @@
+"""A feature spec: the features of a record, by name, and what follows from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from recordspec.errors import Problem, SpecError, StoreError, nearest, one_of
+from recordspec.spec import decoder, encoder
+from recordspec.spec.features import KINDS, Feature
+from recordspec.spec.features.fixed_len import FixedLen
+from recordspec.spec.located import Mapping as MappingNode
+from recordspec.spec.located import Node, Scalar, kind_of
+from recordspec.spec.options import INVALID, Log, document, dump, plain, read, read_fields
+from recordspec.spec.values import DTYPES
+from recordspec.wire.columns import Column, Section, Sequence, Sparse, VarLen
+from recordspec.wire.strings import Strings
+
+Kinds = Mapping[str, type[Feature]]
+
+_SECTIONS: dict[str, tuple[Section, ...]] = {
+    "example": ("features",),
+    "sequence_example": ("context", "sequence"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """The features of a record. From it come the parse dictionary, the decoder, and the encoder.
+
+    Attributes:
+        name: what the schema is called, `schema:` in YAML.
+        version: counts up when the meaning changes.
+        description: for people.
+        record: whether records are tf.train.Example or tf.train.SequenceExample.
+        features: of an Example.
+        context, sequence: of a SequenceExample.
+    """
+
+    name: str
+    version: int = 1
+    description: str = ""
+    record: Literal["example", "sequence_example"] = "example"
+    features: tuple[Feature, ...] = ()
+    context: tuple[Feature, ...] = ()
+    sequence: tuple[Feature, ...] = ()
+
+    def __post_init__(self) -> None:
+        problems = list(_check(self))
+        if problems:
+            raise SpecError(problems)
+
+    @classmethod
+    def load(cls, path: str | Path, kinds: Kinds = KINDS) -> Schema:
+        """The schema in a YAML file. Raises SpecError with every problem in it, StoreError if unreadable."""
+        return cls.loads(read_text(Path(path)), source=str(path), kinds=kinds)
+
+    @classmethod
+    def loads(cls, text: str, *, source: str = "<text>", kinds: Kinds = KINDS) -> Schema:
+        """The schema in YAML text; `source` names it in messages. Raises SpecError."""
+        node, log = document(text, source)
+        schema = _read_schema(node, log, kinds)
+        log.close()
+        return schema
+
+    def dump(self, path: str | Path | None = None) -> str:
+        """Canonical YAML, which loads to an equal schema; written to `path` if there is one."""
+        head = plain(self)
+        known: dict[str, Any] = {"schema": head.pop("name")}
+        known |= {key: value for key, value in head.items() if key not in ("record", *_ALL_SECTIONS)}
+        known["record"] = self.record
+        text = dump(known | {section: _dump_section(self, section) for section in self.sections})
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """Where features stand: `features`, or `context` and `sequence`."""
+        return _SECTIONS[self.record]
+
+    @property
+    def placed(self) -> Iterator[tuple[Section, Feature]]:
+        """Every feature with its section, in the order of the spec."""
+        for section in self.sections:
+            for feature in getattr(self, section):
+                yield section, feature
+
+    @cached_property
+    def names(self) -> dict[str, Feature]:
+        """The features by name."""
+        return {feature.name: feature for _, feature in self.placed}
+
+    def columns(self, section: Section) -> tuple[Column, ...]:
+        """The columns that the features of a section store."""
+        features: tuple[Feature, ...] = getattr(self, section)
+        return tuple(column for feature in features for column in feature.columns())
+
+    def parse_dict(self) -> Any:
+        """The tf.io parse dictionary by stored key; of a SequenceExample the pair (context, sequence)."""
+        return decoder.parse_dict(self)
+
+    def decode(self, serialized: Any) -> dict[str, Any]:
+        """The tensors of one record or a batch, by feature name. Works eagerly and in a graph.
+
+        Args:
+            serialized: string `[]` or `[n]`: bytes, a list of bytes, or a tensor.
+        """
+        return decoder.decode(self, serialized)
+
+    def element_spec(self) -> dict[str, Any]:
+        """The tf.TypeSpec of every tensor that `decode` gives for one record."""
+        return decoder.element_spec(self)
+
+    def batch_spec(self, size: int | None = None) -> dict[str, Any]:
+        """The tf.TypeSpec of every tensor that `decode` gives for a batch of `size` (None: any)."""
+        return decoder.batch_spec(self, size)
+
+    def encode(self, row: Mapping[str, Any]) -> bytes:
+        """One row as the bytes of a record. Raises RecordError with all that is wrong in it."""
+        return self.encode_batch(encoder.columns_of(self, [row]), 1)[0]
+
+    def encode_batch(
+        self, columns: Mapping[str, Any], rows: int, *, head: int = 0, tail: int = 0
+    ) -> Strings:
+        """Many rows, given as columns, as records. See `encoder.encode_batch`."""
+        return encoder.encode_batch(self, columns, rows, head=head, tail=tail)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of what the stored bytes depend on: not of descriptions, nor of how they are read."""
+        stored = {
+            section: sorted((_stored_options(feature) for feature in getattr(self, section)), key=str)
+            for section in self.sections
+        }
+        text = json.dumps({"record": self.record, **stored}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+_ALL_SECTIONS = ("features", "context", "sequence")
+
+
+def read_text(path: Path) -> str:
+    """A YAML file's text. Raises StoreError or SpecError."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        got = error.strerror or str(error)
+        raise StoreError(Problem(where=str(path), expected="a readable file", got=got)) from None
+    except UnicodeDecodeError as error:
+        got = f"the byte 0x{error.object[error.start]:02x} at position {error.start}"
+        raise SpecError(Problem(where=str(path), expected="UTF-8 text", got=got)) from None
+
+
+def _stored_options(feature: Feature) -> dict[str, Any]:
+    options = {
+        field.name: plain(getattr(feature, field.name))
+        for field in dataclasses.fields(feature)
+        if not field.metadata.get("reading")
+    }
+    return options | {"kind": feature.kind, "key": feature.stored}
+
+
+def _dump_section(schema: Schema, section: Section) -> dict[str, Any]:
+    return {feature.name: _dump_feature(feature) for feature in getattr(schema, section)}
+
+
+def _dump_feature(feature: Feature) -> Any:
+    options = plain(feature)
+    del options["name"]
+    if isinstance(feature, FixedLen):
+        return options["dtype"] if set(options) == {"dtype"} else options
+    return {"kind": feature.kind, **options} if options else feature.kind
+
+
+def _read_schema(node: MappingNode, log: Log, kinds: Kinds) -> Any:
+    record = "sequence_example" if "sequence" in node.values else "example"
+    if isinstance(node.values.get("record"), Scalar):
+        record = node.values["record"].text  # type: ignore[union-attr]
+    wanted = _SECTIONS.get(record, ("features",))
+    given: dict[str, Any] = {}
+    rest = MappingNode(place=node.place)
+    for key, value in node.values.items():
+        if key in _ALL_SECTIONS:
+            given[key] = _read_section(value, key, log, kinds)
+            if key not in wanted:
+                hint = f"record is {record}"
+                log.add(node.keys[key].place, (key,), one_of(wanted), f"`{key}`", hint)
+        else:
+            name = "name" if key == "schema" else key
+            rest.values[name], rest.keys[name] = value, node.keys[key]
+    if "schema" not in node.values:
+        log.add(node.place, (), "the key `schema`, a name", "none")
+        rest.values["name"] = Scalar(place=node.place, text="unnamed", plain=False)
+        rest.keys["name"] = Scalar(place=node.place, text="name", plain=False)
+    before = len(log.problems)
+    located = MappingNode(place=node.place, values=rest.values | node.values, keys=rest.keys | node.keys)
+    values = {
+        field: read_typed(rest, field, log)
+        for field in ("name", "version", "description", "record")
+        if field in rest.values
+    }
+    _refuse_unknown(rest, log)
+    if len(log.problems) > before or any(value is INVALID for value in given.values()):
+        return INVALID
+    if log.problems:
+        return INVALID
+    try:
+        return Schema(**values, **given)
+    except SpecError as error:
+        return log.relocate(error, located, ())
+
+
+_HEAD: dict[str, Any] = {
+    "name": str,
+    "version": int,
+    "description": str,
+    "record": Literal["example", "sequence_example"],
+}
+
+
+def read_typed(node: MappingNode, field: str, log: Log) -> Any:
+    """One of the keys beside the features."""
+    name = "schema" if field == "name" else field
+    return read(node.values[field], _HEAD[field], (name,), log)
+
+
+def _refuse_unknown(node: MappingNode, log: Log) -> None:
+    known = ["schema", *list(_HEAD)[1:], *_ALL_SECTIONS]
+    for key in node.values:
+        if key not in _HEAD:
+            log.add(node.keys[key].place, (key,), one_of(known), f"`{key}`", nearest(key, known))
+
+
+def _read_section(node: Node, section: str, log: Log, kinds: Kinds) -> Any:
+    if not isinstance(node, MappingNode):
+        return log.add(node.place, (section,), "a mapping of features", kind_of(node))
+    features = [
+        _read_feature(name, value, (section, name), log, kinds) for name, value in node.values.items()
+    ]
+    return INVALID if any(feature is INVALID for feature in features) else tuple(features)
+
+
+def _read_feature(name: str, node: Node, path: tuple[str, str], log: Log, kinds: Kinds) -> Any:
+    if isinstance(node, Scalar):
+        return _read_shorthand(name, node, path, log, kinds)
+    if not isinstance(node, MappingNode):
+        return log.add(node.place, path, "a dtype or a mapping of options", kind_of(node))
+    kind_node = node.values.get("kind")
+    kind = "fixed_len"
+    if kind_node is not None:
+        kind = kind_node.text if isinstance(kind_node, Scalar) else kind_of(kind_node)
+        if kind not in kinds:
+            hint = nearest(kind, kinds)
+            return log.add(kind_node.place, (*path, "kind"), one_of(kinds), f"`{kind}`", hint)
+    options = MappingNode(
+        place=node.place,
+        values={key: value for key, value in node.values.items() if key != "kind"},
+        keys=node.keys,
+    )
+    return read_fields(kinds[kind], options, path, log, name=name)
+
+
+def _read_shorthand(name: str, node: Scalar, path: tuple[str, str], log: Log, kinds: Kinds) -> Any:
+    """`int64` stands for `{kind: fixed_len, dtype: int64}`, `text` for `{kind: text}`."""
+    if node.type == "str" and node.text in kinds:
+        empty = MappingNode(place=node.place)
+        return read_fields(kinds[node.text], empty, path, log, name=name)
+    if node.type == "str" and node.text in (*DTYPES, "string"):
+        options = MappingNode(place=node.place, values={"dtype": node}, keys={"dtype": node})
+        return read_fields(kinds["fixed_len"], options, path, log, name=name)
+    known = ("float32", "int64", "string", *kinds)
+    got = f"`{node.text}`" if node.type == "str" else kind_of(node)
+    hint = nearest(node.text, known)
+    return log.add(node.place, path, "a dtype, a kind, or a mapping of options", got, hint)
+
+
+def _check(schema: Schema) -> Iterator[Problem]:
+    if schema.record not in _SECTIONS:
+        yield Problem(path=("record",), expected=one_of(_SECTIONS), got=f"`{schema.record}`")
+        return
+    for section in _ALL_SECTIONS:
+        if getattr(schema, section) and section not in schema.sections:
+            yield Problem(
+                path=(section,), expected=one_of(schema.sections), got=f"`{section}`",
+                hint=f"record is {schema.record}",
+            )
+    if not list(schema.placed):
+        yield Problem(path=(schema.sections[0],), expected="at least one feature", got="none")
+    for section, feature in schema.placed:
+        yield from _check_section(section, feature)
+    yield from _check_names(schema)
+    yield from _check_keys(schema)
+
+
+def _check_section(section: Section, feature: Feature) -> Iterator[Problem]:
+    """What tf.io's parser of SequenceExamples does not take."""
+    path = (section, feature.name)
+    layouts = [type(column.layout) for column in feature.columns()]
+    if section == "context" and (Sequence in layouts or feature.spans_steps):
+        expected = "a kind without steps in the context"
+        yield Problem(path=path, expected=expected, got=feature.kind, hint="put it under sequence")
+    if section != "features" and Sparse in layouts:
+        expected = f"a kind that tf.io parses in a {section}"
+        yield Problem(path=path, expected=expected, got=feature.kind, hint="it has no SparseFeature there")
+    if section == "sequence":
+        yield from _check_step(path, feature, layouts)
+
+
+def _check_step(path: tuple[str, str], feature: Feature, layouts: list[type]) -> Iterator[Problem]:
+    if isinstance(feature, FixedLen):
+        hint = "fixed_len_sequence has one value of its shape a step"
+        yield Problem(path=path, expected="a kind for steps", got=feature.kind, hint=hint)
+    if any(0 in getattr(column.layout, "shape", ()) for column in feature.columns()):
+        hint = "such steps could not be counted"
+        yield Problem(path=(*path, "shape"), expected="sizes of at least 1", got="0", hint=hint)
+    as_ = getattr(feature, "as_", None)
+    if VarLen in layouts and as_ == "sparse":
+        expected = "ragged or dense steps"
+        yield Problem(path=(*path, "as"), expected=expected, got="sparse", hint="steps would be lost")
+    if VarLen in layouts and as_ == "dense" and getattr(feature, "max_length", None) is None:
+        hint = "steps are put together one by one, so each must have the same size"
+        yield Problem(path=path, expected="a max_length for dense steps", got="none", hint=hint)
+
+
+def _check_names(schema: Schema) -> Iterator[Problem]:
+    owners: dict[str, str] = {}
+    for section, feature in schema.placed:
+        path = (section, feature.name)
+        if not feature.name or feature.stored == "":
+            yield Problem(path=path, expected="a name", got="an empty one")
+        outputs = [feature.name]
+        if getattr(feature, "with_length", False):
+            outputs.append(f"{feature.name}_length")
+        for output in outputs:
+            if output in owners:
+                got = f"`{output}`, which `{owners[output]}` decodes to"
+                yield Problem(path=path, expected="a name of its own", got=got)
+            owners.setdefault(output, feature.name)
+
+
+def _check_keys(schema: Schema) -> Iterator[Problem]:
+    """One key has one layout: tf.io parses it once."""
+    owners: dict[tuple[Section, str], tuple[str, Column]] = {}
+    for section, feature in schema.placed:
+        for column in feature.columns():
+            owner, other = owners.setdefault((section, column.key), (feature.name, column))
+            if other != column:
+                got = f"`{column.key}` with another one than that of `{owner}`"
+                yield Problem(
+                    path=(section, feature.name), expected="one layout for a key", got=got
+                )

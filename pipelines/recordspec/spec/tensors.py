@@ -1,0 +1,148 @@
+"""Steps in a graph that feature kinds share, and what they do to type specs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from recordspec._tf import tf
+
+Tensor = Any
+TypeSpec = Any
+
+
+def ragged(value: Tensor) -> Tensor:
+    """A parsed VarLen, `[k]` or `[n, (k)]`: of one record a dense tensor, of a batch a ragged one."""
+    if not isinstance(value, tf.sparse.SparseTensor):
+        return value
+    if value.shape.rank == 1:
+        return value.values
+    rows = value.dense_shape[0]
+    return tf.RaggedTensor.from_value_rowids(
+        value.values, value.indices[:, 0], nrows=rows, validate=False
+    )
+
+
+def padded(value: Tensor, pad: Any, length: int | None) -> Tensor:
+    """Items of different lengths as a dense tensor, padded to `length`, or to the longest.
+
+    Args:
+        value: RaggedTensor `[n, (k), *shape]`, or for one record `[k, *shape]`.
+        pad: the padding; None for zero or the empty string.
+        length: a static length. A longer value is an InvalidArgumentError, never cut.
+    """
+    batch = isinstance(value, tf.RaggedTensor)
+    filler = None if pad is None else tf.constant(pad, value.dtype)
+    if batch:
+        value = value.to_tensor(filler)
+    return value if length is None else extended(value, int(batch), filler, length)
+
+
+def extended(value: Tensor, axis: int, filler: Any, length: int) -> Tensor:
+    """A dense tensor padded along `axis` to a static `length`; a longer one is an error."""
+    filler = tf.zeros([], value.dtype) if filler is None else filler
+    missing = length - tf.shape(value)[axis]
+    message = f"expected at most {length} items (max_length), got more"
+    with tf.control_dependencies([tf.debugging.assert_non_negative(missing, message)]):
+        paddings = [[0, missing] if place == axis else [0, 0] for place in range(value.shape.rank)]
+        value = tf.pad(value, paddings, constant_values=filler)
+    sizes = value.shape.as_list()
+    return tf.ensure_shape(value, [*sizes[:axis], length, *sizes[axis + 1 :]])
+
+
+def reshaped(value: Tensor, leading: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """`value` with the leading dimensions of the tensor `leading`, then `shape`."""
+    target = tf.concat([tf.shape(leading), tf.constant(shape, tf.int32)], 0)
+    return tf.ensure_shape(tf.reshape(value, target), leading.shape.concatenate(shape))
+
+
+def split_raw(strings: Tensor, decode: Callable[[Tensor], Tensor], row: int, shape: Any) -> Tensor:
+    """Rows of `row` bytes, any number in each string, decoded at once.
+
+    Args:
+        strings: string `[]` or `[n]`.
+        decode: bytes `[]` to numbers `[m]`.
+        row: bytes in one row.
+        shape: the shape of one row.
+
+    Returns:
+        Of one string `[k, *shape]`; of several a RaggedTensor `[n, (k), *shape]`.
+    """
+    sizes = tf.cast(tf.strings.length(strings), tf.int64)
+    message = f"expected a multiple of {row} bytes"
+    whole = tf.debugging.assert_equal(sizes % row, tf.zeros([], tf.int64), message)
+    with tf.control_dependencies([whole]):
+        joined = strings if strings.shape.rank == 0 else tf.strings.reduce_join(strings)
+        values = tf.reshape(decode(joined), [-1, *shape])
+    if strings.shape.rank == 0:
+        return values
+    return tf.RaggedTensor.from_row_lengths(values, sizes // row, validate=False)
+
+
+def one_by_one(
+    decode: Callable[[Mapping[str, Tensor]], Tensor], columns: Mapping[str, Tensor], spec: TypeSpec
+) -> Tensor:
+    """`decode`, which takes one record, on a batch. Values of different sizes become ragged."""
+    if next(iter(columns.values())).shape.rank == 0:
+        return decode(columns)
+    if not isinstance(spec, tf.RaggedTensorSpec):
+        return tf.map_fn(decode, dict(columns), fn_output_signature=spec)
+    levels = _last_unknown(spec)
+
+    def as_ragged(record: Mapping[str, Tensor]) -> Tensor:
+        value = decode(record)
+        return tf.RaggedTensor.from_tensor(value, ragged_rank=levels) if levels else value
+
+    signature = tf.RaggedTensorSpec(spec.shape, spec.dtype, levels, tf.int64)
+    # tf.map_fn with a ragged output fails on no records at all (TensorFlow 2.16 and 2.21)
+    return tf.cond(
+        tf.size(next(iter(columns.values()))) > 0,
+        lambda: tf.map_fn(as_ragged, dict(columns), fn_output_signature=signature),
+        lambda: _no_values(spec, levels + 1),
+    )
+
+
+def _no_values(spec: TypeSpec, rank: int) -> Tensor:
+    """A batch of no values, ragged in `rank` dimensions."""
+    flat = tf.zeros([0, *spec.shape.as_list()[rank:]], spec.dtype)
+    return tf.RaggedTensor.from_nested_row_splits(flat, [tf.zeros([1], tf.int64)] * rank)
+
+
+def _last_unknown(spec: TypeSpec) -> int:
+    """The index of the last unknown dimension: the ragged rank of a batch is one more."""
+    return max(index for index, size in enumerate(spec.shape.as_list()) if size is None)
+
+
+def alone(spec: TypeSpec) -> TypeSpec:
+    """The type of one record's tensor: without ragged dimensions it is a plain tensor."""
+    if isinstance(spec, tf.RaggedTensorSpec) and spec.ragged_rank == 0:
+        return tf.TensorSpec(spec.shape, spec.dtype)
+    return spec
+
+
+def batched(spec: TypeSpec, size: int | None) -> TypeSpec:
+    """The type of a batch of `size` (None: unknown) such values."""
+    shape = tf.TensorShape([size]).concatenate(spec.shape)
+    if isinstance(spec, tf.RaggedTensorSpec):
+        return tf.RaggedTensorSpec(shape, spec.dtype, _last_unknown(spec) + 1, tf.int64)
+    if isinstance(spec, tf.SparseTensorSpec):
+        return tf.SparseTensorSpec(shape, spec.dtype)
+    return tf.TensorSpec(shape, spec.dtype)
+
+
+def of_steps(spec: TypeSpec) -> TypeSpec:
+    """The type of a sequence whose steps have this type."""
+    shape = tf.TensorShape([None]).concatenate(spec.shape)
+    rank = _last_unknown(spec) + 1 if isinstance(spec, tf.RaggedTensorSpec) else 0
+    return tf.RaggedTensorSpec(shape, spec.dtype, rank, tf.int64)
+
+
+def ragged_spec(shape: tuple[int | None, ...], dtype: Any, rank: int = 0) -> TypeSpec:
+    """One value whose unknown dimensions become ragged in a batch."""
+    return tf.RaggedTensorSpec(shape, dtype, rank, tf.int64)
+
+
+def size_of(shape: tuple[int, ...]) -> int:
+    """The number of values of a shape."""
+    return math.prod(shape)

@@ -1,0 +1,215 @@
+"""A column: what one key of an Example holds. From columns come the parse dictionary and the bytes.
+
+The layouts are tf.io's own. `parse_call` turns a column into the tf.io call that parses it, as a value
+that can be made (with TensorFlow) or printed (without).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from recordspec._tf import tf
+from recordspec.wire.strings import Ints, Strings
+
+Storage = Literal["int64", "float32", "bytes"]
+Section = Literal["features", "context", "sequence"]
+
+TF_DTYPES: dict[str, str] = {"int64": "int64", "float32": "float32", "bytes": "string"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fixed:
+    """Exactly `shape` values in every record; `default` where the key is absent."""
+
+    shape: tuple[int, ...] = ()
+    default: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class VarLen:
+    """Any number of values."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sequence:
+    """Any number of steps of `shape`, parsed as a dense tensor padded with `pad`."""
+
+    shape: tuple[int, ...] = ()
+    pad: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ragged:
+    """Rows whose lengths stand under the keys `row_lengths`, outermost first, of cells of `shape`."""
+
+    row_lengths: tuple[str, ...] = ()
+    shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sparse:
+    """Values at the indices that stand under `index_keys`, one key a dimension of `size`."""
+
+    index_keys: tuple[str, ...]
+    size: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Belongs to another column, which parses it: row lengths, indices."""
+
+
+Layout = Fixed | VarLen | Sequence | Ragged | Sparse | Part
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """What one key of an Example holds: the list it is stored in, and how it is laid out."""
+
+    key: str
+    storage: Storage
+    layout: Layout
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """The values of one column for a batch of rows.
+
+    `flat` has the values of all rows, end to end: int64 `[m]`, float32 `[m]`, or `Strings` of length m.
+    `lengths` says how many belong to each row: one number for all, or int64 `[rows]`.
+    """
+
+    flat: npt.NDArray[Any] | Strings
+    lengths: int | Ints
+    rows: int
+
+    def spread(self, present: npt.NDArray[np.bool_]) -> Cells:
+        """The same values as cells of `len(present)` rows, of which only the present ones have any."""
+        lengths = np.zeros(len(present), np.int64)
+        lengths[present] = self.lengths
+        return Cells(flat=self.flat, lengths=lengths, rows=len(present))
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name of TensorFlow, such as `int64`, as the argument of a call."""
+
+    name: str
+
+    def make(self) -> Any:
+        return getattr(tf, self.name)
+
+    def source(self) -> str:
+        return f"tf.{self.name}"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of `tf.io`, as a value: `make` does it, `source` prints it."""
+
+    function: str
+    arguments: tuple[tuple[str, Any], ...]
+
+    def make(self) -> Any:
+        target = tf.io
+        for part in self.function.split("."):
+            target = getattr(target, part)
+        return target(**{name: _make(value) for name, value in self.arguments})
+
+    def source(self) -> str:
+        arguments = ", ".join(f"{name}={_source(value)}" for name, value in self.arguments)
+        return f"tf.io.{self.function}({arguments})"
+
+
+def parse_call(column: Column, section: Section) -> Call | None:
+    """The tf.io object that parses `column`, or None where another column's object does."""
+    dtype = Name(TF_DTYPES[column.storage])
+    layout = column.layout
+    if isinstance(layout, Part):
+        return None
+    if isinstance(layout, Ragged):
+        return _ragged_call(column.key, dtype, layout)
+    if section == "sequence":
+        return _step_call(column.key, dtype, layout)
+    if isinstance(layout, Fixed):
+        default = () if layout.default is None else (("default_value", _nested(layout.default)),)
+        return Call(
+            "FixedLenFeature", (("shape", list(layout.shape)), ("dtype", dtype), *default)
+        )
+    if isinstance(layout, VarLen):
+        return Call("VarLenFeature", (("dtype", dtype),))
+    if isinstance(layout, Sequence):
+        pad = () if layout.pad is None else (("default_value", layout.pad),)
+        shape = ("shape", list(layout.shape))
+        return Call(
+            "FixedLenSequenceFeature", (shape, ("dtype", dtype), ("allow_missing", True), *pad)
+        )
+    return _sparse_call(column.key, dtype, layout)
+
+
+def _step_call(key: str, dtype: Name, layout: Layout) -> Call:
+    """In a FeatureList, VarLen would drop empty steps at the end, and a default is not allowed."""
+    if isinstance(layout, Sequence) and layout.pad is None:
+        return Call("FixedLenSequenceFeature", (("shape", list(layout.shape)), ("dtype", dtype)))
+    shape = () if isinstance(layout, VarLen | Sparse | Part) else layout.shape
+    return _ragged_call(key, dtype, Ragged(shape=shape))
+
+
+def _ragged_call(key: str, dtype: Name, layout: Ragged) -> Call:
+    lengths = [Call("RaggedFeature.RowLengths", (("key", part),)) for part in layout.row_lengths]
+    uniform = [Call("RaggedFeature.UniformRowLength", (("length", size),)) for size in layout.shape]
+    partitions = [*lengths, *uniform]
+    # Without `validate`, row lengths that do not add up give wrong rows in silence.
+    checked: tuple[tuple[str, Any], ...] = (("partitions", partitions), ("validate", True))
+    return Call(
+        "RaggedFeature",
+        (
+            ("dtype", dtype),
+            ("value_key", key),
+            *(checked if partitions else ()),
+            ("row_splits_dtype", Name("int64")),
+        ),
+    )
+
+
+def _sparse_call(key: str, dtype: Name, layout: Sparse) -> Call:
+    return Call(
+        "SparseFeature",
+        (
+            ("index_key", list(layout.index_keys)),
+            ("value_key", key),
+            ("dtype", dtype),
+            ("size", list(layout.size)),
+        ),
+    )
+
+
+def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
+    """The parse dictionary of these columns, by key, as calls."""
+    calls = ((column.key, parse_call(column, section)) for column in columns)
+    return {key: call for key, call in calls if call is not None}
+
+
+def _make(value: Any) -> Any:
+    if isinstance(value, Name | Call):
+        return value.make()
+    return [_make(item) for item in value] if isinstance(value, list) else value
+
+
+def _source(value: Any) -> str:
+    if isinstance(value, Name | Call):
+        return value.source()
+    if isinstance(value, list):
+        return f"[{', '.join(map(_source, value))}]"
+    if isinstance(value, float) and not np.isfinite(value):
+        return f"float({str(value)!r})"
+    return repr(value)
+
+
+def _nested(value: Any) -> Any:
+    return [_nested(item) for item in value] if isinstance(value, tuple) else value

@@ -1,0 +1,92 @@
+"""An instance of every kind in every form that it has: the law suite runs on each."""
+
+from __future__ import annotations
+
+from recordspec.spec.features.fixed_len import FixedLen
+from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
+from recordspec.spec.features.image import Image
+from recordspec.spec.features.label import Label
+from recordspec.spec.features.ragged import RaggedLists
+from recordspec.spec.features.sparse import SparseValues
+from recordspec.spec.features.tensor import AnyTensor
+from recordspec.spec.features.text import Text
+from recordspec.spec.features.var_len import VariableLen
+from recordspec.spec.values import DTYPES
+from recordspec.testing import Case
+
+TF_DTYPES = ("float32", "int64", "string")
+# One JPEG more changes a channel by a few of its 255 steps: measured on random pixels, the worst case.
+JPEG_LOSS = 12.0
+
+FIXED = [FixedLen(name=f"scalar {dtype}", dtype=dtype) for dtype in TF_DTYPES]
+FIXED += [FixedLen(name=f"shaped/{dtype}", dtype=dtype, shape=(2, 3)) for dtype in TF_DTYPES]
+FIXED += [
+    FixedLen(name="é", dtype="int64", default=-1),
+    FixedLen(name="on", dtype="string", default="none", key="1"),
+    FixedLen(name="default", dtype="float32", shape=(2,), default=(0.5, 1.5)),
+    FixedLen(name="empty", dtype="int64", shape=(0,)),
+]
+LISTS = [VariableLen(name=f"list {dtype}", dtype=dtype) for dtype in TF_DTYPES]
+LISTS += [
+    VariableLen(name="padded", dtype="int64", as_="dense", pad=-1),
+    VariableLen(name="padded text", dtype="string", as_="dense", pad="<pad>"),
+    VariableLen(name="static", dtype="float32", as_="dense", max_length=5, key="other"),
+    VariableLen(name="sparse", dtype="string", as_="sparse"),
+]
+STEPS = [FixedLenSequence(name=f"steps {dtype}", dtype=dtype) for dtype in TF_DTYPES]
+STEPS += [
+    FixedLenSequence(name="shaped", dtype="float32", shape=(2, 3)),
+    FixedLenSequence(name="pad", dtype="int64", pad=-1),
+    FixedLenSequence(name="pad shaped", dtype="string", shape=(2,), pad="x"),
+    FixedLenSequence(name="static", dtype="int64", max_length=6),
+    FixedLenSequence(name="static pad", dtype="int64", shape=(2,), max_length=6, pad=7),
+    FixedLenSequence(name="counted", dtype="float32", shape=(2,), with_length=True),
+    FixedLenSequence(name="all", dtype="int64", pad=-1, max_length=6, with_length=True),
+]
+RAGGED = [RaggedLists(name=f"one {dtype}", dtype=dtype, shape=(None,)) for dtype in TF_DTYPES]
+RAGGED += [RaggedLists(name=f"two {dtype}", dtype=dtype, shape=(None, None)) for dtype in TF_DTYPES]
+RAGGED += [
+    RaggedLists(name="cells", dtype="float32", shape=(None, 4)),
+    RaggedLists(name="deep", dtype="int64", shape=(None, None, None, 2, 3)),
+    RaggedLists(name="keys", dtype="int64", shape=(None, None), key="v", row_lengths=("n",)),
+]
+SPARSE = [
+    SparseValues(name="vector", dtype="float32", size=9),
+    SparseValues(name="matrix", dtype="string", size=(4, 3), index_keys=("row", "column"), key="v"),
+]
+TENSORS = [AnyTensor(name=dtype, dtype=dtype, shape=(2, 3)) for dtype in DTYPES]
+TENSORS += [AnyTensor(name=f"raw {dtype}", dtype=dtype, encoding="raw") for dtype in DTYPES]
+TENSORS += [
+    AnyTensor(name="zlib", dtype="uint16", shape=(4,), encoding="zlib"),
+    AnyTensor(name="empty", dtype="int32", shape=(2, 0)),
+    AnyTensor(name="empty raw", dtype="float64", shape=(0,)),
+    *(
+        AnyTensor(name=f"any {encoding}", dtype="int16", shape=(None, 3), encoding=encoding)
+        for encoding in ("list", "raw", "zlib")
+    ),
+    AnyTensor(name="any", dtype="uint32", shape=(None,), encoding="raw"),
+]
+MEANINGS = [
+    Label(name="label", names=("cat", "dog", "no")),
+    Label(name="open label", names=("a", "b"), oov="index"),
+    Text(name="text"),
+    Text(name="short", max_bytes=20),
+    Image(name="png", shape=(8, 6, 3)),
+    Image(name="grey", shape=(8, 6, 1)),
+    Image(name="alpha", shape=(None, 6, 4)),
+    Image(name="any size", shape=(None, None, 1)),
+    Image(name="deep", shape=(4, 4, 1), dtype="uint16"),
+    Image(name="raw", shape=(4, 5, 2), encoding="raw"),
+    Image(name="raw16", shape=(4, 5, 3), encoding="raw", dtype="uint16"),
+]
+LOSSY = [Image(name="jpeg", shape=(16, 8, 3), encoding="jpeg")]
+
+ANYWHERE = [*LISTS, *RAGGED, *TENSORS, *MEANINGS]
+_IN_STEPS = [feature for feature in ANYWHERE if getattr(feature, "as_", "") in ("", "ragged")]
+_IN_STEPS = [feature for feature in _IN_STEPS if feature.name != "empty"]
+_IN_STEPS += [feature for feature in LISTS if feature.as_ == "dense" and feature.max_length]
+
+CASES = [Case(feature) for feature in (*FIXED, *STEPS, *SPARSE, *ANYWHERE)]
+CASES += [Case(feature, "context") for feature in (*FIXED, *ANYWHERE)]
+CASES += [Case(feature, "sequence") for feature in (*STEPS, *_IN_STEPS)]
+CASES += [Case(feature, section, JPEG_LOSS) for feature in LOSSY for section in ("features", "sequence")]
