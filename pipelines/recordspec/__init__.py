@@ -23,9 +23,9 @@ _HOMES = {
     "KINDS": "spec.features",
     "Schema": "spec.schema",
     "Manifest": "store.manifest",
-    "ShardedWriter": "write.builder",
-    "write": "write.builder",
-    "read": "read.dataset",
+    "ShardedWriter": "writing.builder",
+    "write": "writing.builder",
+    "read": "reading.dataset",
     "Pipeline": "pipeline",
 }
 
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
         StoreError,
     )
     from recordspec.pipeline import Pipeline
-    from recordspec.read.dataset import read
+    from recordspec.reading.dataset import read
     from recordspec.spec.features import KINDS, Feature
     from recordspec.spec.schema import Schema
     from recordspec.store.manifest import Manifest
-    from recordspec.write.builder import ShardedWriter, write
+    from recordspec.writing.builder import ShardedWriter, write
 
 
 def __getattr__(name: str) -> Any:

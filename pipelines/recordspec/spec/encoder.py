@@ -31,28 +31,28 @@ class Gapped:
     present: Mask
 
 
-def columns_of(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The values of each feature in these rows, in lists; None where a row has none.
+def columns_of(
+    schema: Schema, rows: Sequence[Mapping[str, Any]], extra: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """The values of each feature, and of the `extra` names, in these rows; None where a row has none.
 
-    Raises RecordError for a row with a name that the schema does not know: a name misspelt would
-    otherwise be a value lost.
+    Raises RecordError for a row with a name that is neither: a name misspelt would otherwise be a
+    value lost.
     """
     columns: dict[str, Any] = {}
-    for name in schema.names:
+    for name in (*schema.names, *extra):
         try:
             columns[name] = list(map(itemgetter(name), rows))
         except KeyError:
             columns[name] = [row.get(name) for row in rows]
-    names = len(columns)
-    for index in np.flatnonzero(lengths_of(rows) != names).tolist():
-        _check_names(schema, index, rows[index])
-    if rows and not columns.keys() >= rows[0].keys():
-        _check_names(schema, 0, rows[0])
+    given = sum(len(column) - column.count(None) for column in columns.values())
+    if given != int(lengths_of(rows).sum()):  # some are None, absent, or unknown: look which
+        for index, row in enumerate(rows):
+            _check_names(schema, columns, index, row)
     return columns
 
 
-def _check_names(schema: Schema, index: int, row: Mapping[str, Any]) -> None:
-    known = schema.names
+def _check_names(schema: Schema, known: Mapping[str, Any], index: int, row: Mapping[str, Any]) -> None:
     for name in row:
         if name not in known:
             problem = Problem(

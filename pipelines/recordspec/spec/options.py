@@ -8,6 +8,7 @@ name apart from Python's keywords (`as_` is `as` in YAML).
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import types
 import typing
@@ -16,7 +17,7 @@ from typing import Any, Literal, Union
 
 import yaml
 
-from recordspec.errors import Path, Problem, SpecError, nearest, one_of
+from recordspec.errors import Path, Problem, SpecError, describe, nearest, one_of
 from recordspec.spec.located import Items, Mapping, Node, Place, Scalar, kind_of, locate, parse
 
 
@@ -30,6 +31,9 @@ _TYPE_NAMES = {
     bool: "true or false",
     type(None): "null",
 }
+
+
+_MAPPINGS = (dict, AnyMapping)
 
 
 class _Invalid:
@@ -162,7 +166,7 @@ def _fits(node: Node, choice: Any) -> bool:
     if isinstance(node, Items):
         return typing.get_origin(choice) is tuple
     if isinstance(node, Mapping):
-        return typing.get_origin(choice) is dict or dataclasses.is_dataclass(choice)
+        return typing.get_origin(choice) in _MAPPINGS or dataclasses.is_dataclass(choice)
     if _literals(choice):
         return node.text in _literals(choice) and node.type != "null"
     if dataclasses.is_dataclass(choice):
@@ -257,12 +261,76 @@ def _words(choice: Any) -> list[str]:
         return [one_of(map(str, literals))]
     if typing.get_origin(choice) is tuple:
         return ["a list"]
-    if typing.get_origin(choice) is dict:
+    if typing.get_origin(choice) in _MAPPINGS:
         return ["a mapping"]
     if dataclasses.is_dataclass(choice):
         fields = ", ".join(field.name.rstrip("_") for field in dataclasses.fields(choice))
         return [f"a mapping of {fields}"]
     return [_TYPE_NAMES.get(choice, "a value")]
+
+
+def from_python(cls: type, given: AnyMapping[str, Any], path: Path = ()) -> Any:
+    """An instance of the dataclass `cls` from Python values, checked as those of a file are.
+
+    A mapping stands for a dataclass, a list for a tuple, and a scalar for a short form. Raises
+    SpecError with all the problems.
+    """
+    hints = typing.get_type_hints(cls)
+    fields = {field.name.rstrip("_"): field.name for field in dataclasses.fields(cls)}
+    problems: list[Problem] = []
+    values: dict[str, Any] = {}
+    for key, value in given.items():
+        if key not in fields:
+            hint = nearest(key, fields)
+            problems.append(Problem(path=path, expected=one_of(fields), got=f"`{key}`", hint=hint))
+            continue
+        try:
+            values[fields[key]] = _taken(value, hints[fields[key]], (*path, key))
+        except SpecError as error:
+            problems += error.problems
+    if problems:
+        raise SpecError(problems)
+    try:
+        return cls(**values)
+    except SpecError as error:
+        raise SpecError([problem.under(*path) for problem in error.problems]) from None
+
+
+def _taken(value: Any, annotation: Any, path: Path) -> Any:
+    if annotation is Any:
+        return value
+    for choice in _choices(annotation):
+        origin = typing.get_origin(choice)
+        if isinstance(value, str) and value in _literals(choice):
+            return value
+        if origin is tuple and isinstance(value, (list, tuple)):
+            item = typing.get_args(choice)[0]
+            return tuple(_taken(one, item, (*path, place)) for place, one in enumerate(value))
+        if origin in _MAPPINGS and isinstance(value, AnyMapping):
+            item = typing.get_args(choice)[1]
+            return {str(key): _taken(one, item, (*path, str(key))) for key, one in value.items()}
+        if dataclasses.is_dataclass(choice) and isinstance(choice, type):
+            if isinstance(value, choice):
+                return value
+            if isinstance(value, AnyMapping):
+                return from_python(choice, value, path)
+            short = _short_form(choice)
+            if short is not None and _is(value, typing.get_type_hints(choice)[short]):
+                return from_python(choice, {short: value}, path)
+        if _is(value, choice):
+            return float(value) if choice is float else value
+    raise SpecError(Problem(path=path, expected=expected_of(annotation), got=describe(value)))
+
+
+def _is(value: Any, choice: Any) -> bool:
+    """Whether a Python value is of a scalar type; a bool is no number."""
+    if choice is bool or isinstance(value, bool):
+        return choice is bool and isinstance(value, bool)
+    if choice in (int, float):
+        return isinstance(value, (int, float) if choice is float else int)
+    if choice is str:
+        return isinstance(value, (str, os.PathLike))
+    return choice is type(None) and value is None
 
 
 def plain(value: Any) -> Any:
@@ -276,6 +344,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, AnyMapping):
         return {key: plain(item) for key, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def shallow(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass by name, as they are."""
+    return {field.name.rstrip("_"): getattr(value, field.name) for field in dataclasses.fields(value)}
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

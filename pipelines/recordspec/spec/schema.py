@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
@@ -97,6 +96,11 @@ class Schema:
         """The features by name."""
         return {feature.name: feature for _, feature in self.placed}
 
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the tensors that `decode` gives."""
+        return tuple(output for _, feature in self.placed for output in feature.outputs)
+
     def columns(self, section: Section) -> tuple[Column, ...]:
         """The columns that the features of a section store."""
         features: tuple[Feature, ...] = getattr(self, section)
@@ -136,7 +140,7 @@ class Schema:
     def fingerprint(self) -> str:
         """A hash of what the stored bytes depend on: not of descriptions, nor of how they are read."""
         stored = {
-            section: sorted((_stored_options(feature) for feature in getattr(self, section)), key=str)
+            section: sorted((plain(feature.stored_options()) for feature in getattr(self, section)), key=str)
             for section in self.sections
         }
         text = json.dumps({"record": self.record, **stored}, sort_keys=True)
@@ -156,15 +160,6 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         got = f"the byte 0x{error.object[error.start]:02x} at position {error.start}"
         raise SpecError(Problem(where=str(path), expected="UTF-8 text", got=got)) from None
-
-
-def _stored_options(feature: Feature) -> dict[str, Any]:
-    options = {
-        field.name: plain(getattr(feature, field.name))
-        for field in dataclasses.fields(feature)
-        if not field.metadata.get("reading")
-    }
-    return options | {"kind": feature.kind, "key": feature.stored}
 
 
 def _dump_section(schema: Schema, section: Section) -> dict[str, Any]:
@@ -335,10 +330,7 @@ def _check_names(schema: Schema) -> Iterator[Problem]:
         path = (section, feature.name)
         if not feature.name or feature.stored == "":
             yield Problem(path=path, expected="a name", got="an empty one")
-        outputs = [feature.name]
-        if getattr(feature, "with_length", False):
-            outputs.append(f"{feature.name}_length")
-        for output in outputs:
+        for output in feature.outputs:
             if output in owners:
                 got = f"`{output}`, which `{owners[output]}` decodes to"
                 yield Problem(path=path, expected="a name of its own", got=got)

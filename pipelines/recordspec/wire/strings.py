@@ -60,10 +60,12 @@ class Strings:
 
     def take(self, indices: Ints) -> Strings:
         """The strings at `indices`, in that order."""
-        views = self.views()
-        return Strings(
-            b"".join([views[index] for index in indices.tolist()]), offsets(self.sizes[indices])
-        )
+        view = memoryview(self.buffer)
+        starts, stops = self.offsets[indices], self.offsets[indices + 1]
+        parts = [
+            view[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)
+        ]
+        return Strings(b"".join(parts), offsets(stops - starts))
 
 
 def offsets(sizes: Ints) -> Ints:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,6 +50,11 @@ class Feature(abc.ABC):
         return self.name if self.key is None else self.key
 
     @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of what `decode` gives."""
+        return (self.name,)
+
+    @property
     def optional(self) -> bool:
         """Whether a row may lack it: its key is then left out, and its default read back."""
         return False
@@ -58,6 +63,15 @@ class Feature(abc.ABC):
     def per_example(self) -> bool:
         """Codecs cannot work on a batch: then `decode` gets one record at a time."""
         return False
+
+    def stored_options(self) -> dict[str, Any]:
+        """What the stored bytes depend on: the options, but for those of reading."""
+        options = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if not field.metadata.get("reading")
+        }
+        return options | {"kind": self.kind, "key": self.stored}
 
     def check(self) -> Iterable[Problem]:
         """What is wrong with the options, each problem with the option's name as its path."""

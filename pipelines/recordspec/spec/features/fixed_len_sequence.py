@@ -69,6 +69,10 @@ class FixedLenSequence(Feature):
     def _length_name(self) -> str:
         return f"{self.name}_length"
 
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.name, self._length_name) if self.with_length else (self.name,)
+
     def columns(self) -> tuple[Column, ...]:
         layout = Sequence(shape=self._static, pad=self.pad)
         counted = Ragged(shape=self._static)

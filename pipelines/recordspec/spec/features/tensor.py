@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -108,6 +108,16 @@ class AnyTensor(Feature):
         sizes = np.broadcast_to(np.asarray(counts * flat.dtype.itemsize), (rows,))
         raw = Strings(data, offsets(sizes))
         return Strings.of([zlib.compress(one) for one in raw]) if self.encoding == "zlib" else raw
+
+    def restored(self, stored: Sequence[Any]) -> Array:
+        """The array of one record, outside a graph, from the list that its key holds."""
+        rows = (-1,) if self._varies else ()
+        if self._is_list:
+            values = np.array(stored).astype(numpy_dtype(self.dtype))
+            return values.reshape(*rows, *self._cell)
+        (data,) = stored
+        raw = zlib.decompress(data) if self.encoding == "zlib" else data
+        return np.frombuffer(raw, numpy_dtype(self.dtype)).reshape(*rows, *self._cell)
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         value = columns[self.stored]

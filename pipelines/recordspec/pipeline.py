@@ -1,0 +1,159 @@
+"""A config made live."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from recordspec import config as config_file
+from recordspec.config import Config
+from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.reading import dataset as reading
+from recordspec.reading.options import Read
+from recordspec.spec.features import KINDS, Feature
+from recordspec.spec.options import from_python, shallow
+from recordspec.spec.schema import Schema
+from recordspec.store.manifest import SCHEMA_FILE, Manifest
+from recordspec.writing.builder import write
+
+
+class Pipeline:
+    """A dataset that a config defines: built, read, and fed to a model.
+
+    Attributes:
+        config: the sections of the file.
+        schema: the feature spec that it names.
+        folder: what the config's paths are relative to.
+    """
+
+    def __init__(self, config: Config, schema: Schema, folder: str | os.PathLike[str] = ".") -> None:
+        self.config = config
+        self.schema = schema
+        self.folder = Path(folder)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], kinds: Mapping[str, type[Feature]] = KINDS
+    ) -> Pipeline:
+        """The pipeline of a config file. Raises SpecError with every problem in it, or StoreError."""
+        path = Path(path)
+        return cls(*config_file.load(path, kinds), path.parent)
+
+    @property
+    def data(self) -> Path:
+        """The folder of the shards."""
+        return Path(os.path.normpath(self.folder / self.config.data))
+
+    def build(
+        self, rows: Any = None, *, force: bool = False, progress: bool | None = None
+    ) -> Manifest:
+        """Writes the dataset from the config's source, or from `rows`, as `recordspec.write` takes them.
+
+        Raises what `recordspec.write` raises.
+        """
+        section = self.config.write
+        if rows is None:
+            if section.source is None:
+                hint = "give rows, or add write.source to the config"
+                raise SpecError(
+                    Problem(path=("write",), expected="a source of rows", got="none", hint=hint)
+                )
+            rows = section.source.open(self.folder)
+        options = shallow(section)
+        del options["source"]
+        self.__dict__.pop("manifest", None)
+        split = options.pop("splits")
+        return write(
+            self.schema, rows, self.data, split=split, force=force, progress=progress, **options
+        )
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """Of the dataset as it was built. Raises StoreError if it was not, or with another schema."""
+        manifest = Manifest.load(self.data)
+        if manifest.fingerprint != self.schema.fingerprint:
+            problems = list(_differences(self.schema, self.data))
+            if problems:
+                raise StoreError(problems)
+        return manifest
+
+    def dataset(
+        self,
+        split: str,
+        *,
+        map: Callable[..., Any] | None = None,  # noqa: A002  what tf.data calls it
+        **options: Any,
+    ) -> Any:
+        """A tf.data.Dataset of a split, for `model.fit`: what the config's `fit` says, else all features.
+
+        Args:
+            split: its name.
+            map: a function on each decoded batch, a dict, before `fit` picks from it.
+            options: of `read`, in place of the config's: batch, shuffle, interleave, cache, repeat,
+                prefetch, deterministic.
+
+        Raises:
+            SpecError: an option is wrong.
+            StoreError: the dataset is not built, has no such split, or was written with another spec.
+        """
+        return self._dataset(split, self._read(options), map, None)
+
+    def input_fn(
+        self, split: str, *, map: Callable[..., Any] | None = None, **options: Any  # noqa: A002
+    ) -> Callable[..., Any]:
+        """A function that makes the dataset, as Estimators and tf.distribute take it.
+
+        Called with a `tf.distribute.InputContext`, it gives one worker its share of the records, in
+        batches of the config's size divided by the number of replicas.
+        """
+        how = self._read(options)
+
+        def make(context: Any = None) -> Any:
+            if context is None:
+                return self._dataset(split, how, map, None)
+            share = (context.num_input_pipelines, context.input_pipeline_id)
+            divided = reading.per_replica(how, context.num_replicas_in_sync)
+            return self._dataset(split, divided, map, share)
+
+        return make
+
+    def steps(self, split: str, **options: Any) -> int:
+        """Batches in an epoch of the split, exactly; with options as `dataset` takes them."""
+        steps = self._read(options).batches(self.manifest.rows(split))
+        if steps is None:
+            raise SpecError(Problem(path=("read", "repeat"), expected="an end", got="`forever`"))
+        return steps
+
+    def _read(self, options: Mapping[str, Any]) -> Read:
+        return from_python(Read, {**shallow(self.config.read), **options})  # type: ignore[no-any-return]
+
+    def _dataset(self, split: str, how: Read, map: Any, share: reading.Share | None) -> Any:  # noqa: A002
+        paths = tuple(self.data / shard.file for shard in self.manifest.shards(split))
+        fit = self.config.fit
+        function = map if fit is None else _then(map, fit.pick)
+        return reading.build(how, self.schema, paths, map=function, share=share)
+
+
+def _then(first: Callable[..., Any] | None, second: Callable[..., Any]) -> Callable[..., Any]:
+    return second if first is None else lambda features: second(first(features))
+
+
+def _differences(schema: Schema, data: Path) -> Iterator[Problem]:
+    """Features that the dataset at `data` was not written with, unless a default stands for them."""
+    kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
+    written = Schema.load(data / SCHEMA_FILE, kinds)
+    for section, feature in schema.placed:
+        other = written.names.get(feature.name)
+        if other is None and feature.optional:
+            continue
+        if other is None or feature.stored_options() != other.stored_options():
+            yield Problem(
+                where=str(data),
+                path=(section, feature.name),
+                expected="a dataset written with this spec",
+                got="none of this name" if other is None else f"another {other.kind}",
+                hint="build it again, or read it with its own schema.yaml",
+            )

@@ -1,0 +1,144 @@
+"""The manifest: what a finished dataset says of itself. TFRecord files have no room for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from recordspec.errors import Problem, StoreError, nearest, one_of
+from recordspec.wire.tfrecord import Compression
+
+FILE = "manifest.json"
+SCHEMA_FILE = "schema.yaml"
+FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shard:
+    """One file. `rows` and `records` differ where a record holds several rows.
+
+    Attributes:
+        file: its name.
+        rows: rows in it.
+        records: records in it.
+        bytes: its size.
+        sha256: of the whole file, as `sha256sum` prints it.
+    """
+
+    file: str
+    rows: int
+    records: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What was written, and from what.
+
+    Attributes:
+        schema: the schema's name.
+        fingerprint: of the schema; see Schema.fingerprint.
+        record: whether the records are Examples or SequenceExamples; their bytes do not tell.
+        compression: of every shard.
+        splits: the shards of each split, in order.
+        key: the names of what identifies a row; none where it is the row's own content.
+        shuffle_seed: of the order of rows; None where it is the order of the source.
+        labels: the names of every label feature, by feature.
+        layout: `rows`, one record a row.
+        format: of the manifest.
+    """
+
+    schema: str
+    fingerprint: str
+    record: Literal["example", "sequence_example"]
+    compression: Compression
+    splits: Mapping[str, tuple[Shard, ...]]
+    key: tuple[str, ...] = ()
+    shuffle_seed: int | None = None
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    layout: Literal["rows"] = "rows"
+    format: int = FORMAT
+
+    def shards(self, split: str) -> tuple[Shard, ...]:
+        """The shards of a split. Raises StoreError for an unknown one."""
+        if split not in self.splits:
+            hint = nearest(split, self.splits)
+            raise StoreError(Problem(expected=one_of(self.splits), got=f"`{split}`", hint=hint))
+        return self.splits[split]
+
+    def rows(self, split: str) -> int:
+        """Rows of a split."""
+        return sum(shard.rows for shard in self.shards(split))
+
+    def bytes(self, split: str) -> int:
+        """Bytes of a split's files."""
+        return sum(shard.bytes for shard in self.shards(split))
+
+    def dump(self) -> str:
+        """JSON."""
+        return json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Manifest:
+        """The manifest of a dataset's folder. Raises StoreError where there is none, or it is broken."""
+        path = Path(folder) / FILE
+        try:
+            return _from_json(json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            hint = "the dataset was not built, or not by recordspec"
+            raise StoreError(
+                Problem(where=str(path), expected="a manifest", got="no such file", hint=hint)
+            ) from None
+        except OSError as error:
+            got = error.strerror or str(error)
+            raise StoreError(Problem(where=str(path), expected="a readable file", got=got)) from None
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            got = f"{type(error).__name__}: {error}"
+            raise StoreError(
+                Problem(where=str(path), expected=f"a manifest of format {FORMAT}", got=got)
+            ) from None
+
+
+def _from_json(data: dict[str, Any]) -> Manifest:
+    if data["format"] != FORMAT:
+        raise ValueError(f"format {data['format']}")
+    splits = {
+        split: tuple(Shard(**shard) for shard in shards) for split, shards in data["splits"].items()
+    }
+    labels = {name: tuple(names) for name, names in data["labels"].items()}
+    return Manifest(**{**data, "splits": splits, "labels": labels, "key": tuple(data["key"])})
+
+
+def find(files: tuple[Path, ...]) -> Manifest | None:
+    """The manifest beside these files, where they lie in one folder that has one."""
+    folders = {path.parent for path in files}
+    if len(folders) != 1:
+        return None
+    folder = folders.pop()
+    return Manifest.load(folder) if (folder / FILE).exists() else None
+
+
+def rows_in(files: tuple[Path, ...]) -> int | None:
+    """The rows of these files, where a manifest tells. Raises StoreError where it contradicts them."""
+    manifest = find(files)
+    if manifest is None:
+        return None
+    known = {shard.file: shard for shards in manifest.splits.values() for shard in shards}
+    total = 0
+    for path in files:
+        shard = known.get(path.name)
+        if shard is None:
+            return None
+        size = path.stat().st_size
+        if size != shard.bytes:
+            expected = f"{shard.bytes:,} bytes, as the manifest says"
+            raise StoreError(
+                Problem(where=str(path), expected=expected, got=f"{size:,}", hint="build it again")
+            )
+        total += shard.rows
+    return total

@@ -1,0 +1,87 @@
+"""Shards: their names, how many there are, and the files that a pattern means."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from recordspec.errors import Problem, StoreError
+from recordspec.wire.tfrecord import Compression
+
+Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+_NAME = re.compile(r"(?P<split>.+)-(?P<index>\d{5,})-of-(?P<count>\d{5,})\.tfrecord(\.gz|\.zlib)?")
+_SUFFIX = {"none": "", "gzip": ".gz", "zlib": ".zlib"}
+# TensorFlow's guide to input performance asks for files of 100 MB and more; a power of two divides
+# among most numbers of workers.
+SMALLEST_AUTO = 64 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardName:
+    """What a shard's file name says."""
+
+    split: str
+    index: int
+    count: int
+
+    def file(self, compression: Compression) -> str:
+        """`train-00000-of-00008.tfrecord`, with `.gz` or `.zlib` where compressed."""
+        stem = f"{self.split}-{self.index:05d}-of-{self.count:05d}"
+        return f"{stem}.tfrecord{_SUFFIX[compression]}"
+
+
+def parse_name(file: str) -> ShardName | None:
+    """What the name says, or None where it is no shard's."""
+    match = _NAME.fullmatch(file)
+    if match is None:
+        return None
+    return ShardName(split=match["split"], index=int(match["index"]), count=int(match["count"]))
+
+
+def auto_count(size: int, rows: int) -> int:
+    """How many shards `auto` means: a power of two, each of 64 to 128 MiB, never more than rows."""
+    wanted = 1 << max(0, (size // SMALLEST_AUTO).bit_length() - 1)
+    return max(1, min(wanted, rows))
+
+
+def expand(files: Files) -> tuple[Path, ...]:
+    """The files that a path, a pattern, a folder, or several of them mean, in order of name.
+
+    A folder means its shards. Raises StoreError where one means nothing.
+    """
+    given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    if not given:
+        raise StoreError(Problem(expected="at least one file", got="none"))
+    found = [path for one in given for path in _expand_one(os.fspath(one))]
+    return tuple(dict.fromkeys(found))
+
+
+def _expand_one(pattern: str) -> list[Path]:
+    path = Path(pattern)
+    if path.is_dir():
+        shards = sorted(child for child in path.iterdir() if parse_name(child.name))
+        if not shards:
+            raise StoreError(Problem(where=pattern, expected="shards in the folder", got="none"))
+        return shards
+    if path.exists():
+        return [path]
+    found = sorted(map(Path, glob.glob(pattern)))
+    if not found:
+        raise StoreError(Problem(where=pattern, expected="a file", got="none", hint=_siblings(path)))
+    return found
+
+
+def _siblings(path: Path) -> str:
+    """What stands where a file was looked for."""
+    folder = path.parent
+    if not folder.is_dir():
+        return f"there is no folder {folder}"
+    names = sorted(child.name for child in folder.iterdir() if not child.name.startswith("."))
+    return f"{folder} has {', '.join(names[:3])}{', ...' * (len(names) > 3)}" if names else (
+        f"{folder} is empty"
+    )

@@ -1,0 +1,108 @@
+"""Arrow arrays of text as the values of a feature."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recordspec.errors import Problem, SpecError
+from recordspec.spec.encoder import Gapped
+from recordspec.spec.features import Feature
+from recordspec.spec.features.image import Image
+from recordspec.spec.features.label import Label
+from recordspec.spec.features.text import Text
+from recordspec.spec.values import BadValue, is_integer
+from recordspec.wire.strings import Strings
+
+# The largest whole number up to which float64 has every one.
+_EXACT = 2**53
+
+
+def from_text(column: Any, feature: Feature, folder: Path) -> Any:
+    """A column of text (an Arrow string array) as values of the feature; null is missing.
+
+    Paths of images are relative to `folder`, and stay in it.
+
+    Raises BadValue for the first cell that is no such value, SpecError for a feature that one cell
+    cannot hold.
+    """
+    present = np.asarray(column.is_valid())
+    kept = column.drop_null()
+    try:
+        values = _values(kept, feature, folder)
+    except BadValue as bad:
+        raise bad.moved(int(np.flatnonzero(present)[bad.index])) from None
+    return values if present.all() else Gapped(values, present)
+
+
+def _values(column: Any, feature: Feature, folder: Path) -> Any:
+    if isinstance(feature, Image):
+        return [_inside(row, text, folder) for row, text in enumerate(column.to_pylist())]
+    if isinstance(feature, Label):
+        return column.to_pylist()
+    dtype = getattr(feature, "dtype", None)
+    if getattr(feature, "shape", None) == () and dtype not in (None, "string"):
+        return _bools(column) if dtype == "bool" else _numbers(column, str(dtype))
+    if isinstance(feature, Text) or (dtype == "string" and getattr(feature, "shape", None) == ()):
+        return _strings(column)
+    raise SpecError(
+        Problem(
+            path=(feature.name,),
+            expected="a feature that one cell of text can give: a number, a string, a label, a path",
+            got=feature.kind,
+        )
+    )
+
+
+def _strings(column: Any) -> Strings:
+    """Without a copy of the text, and without a Python object for each."""
+    _, places, data = column.buffers()
+    if data is None or not len(column):
+        return Strings(b"", np.zeros(len(column) + 1, np.int64))
+    ends = np.frombuffer(places, np.int32)[column.offset : column.offset + len(column) + 1]
+    text = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
+    return Strings(text, (ends - ends[0]).astype(np.int64))
+
+
+def _numbers(column: Any, dtype: str) -> Any:
+    from pyarrow import ArrowInvalid, compute
+
+    try:
+        return compute.cast(column, "int64" if is_integer(dtype) else "float64").to_numpy(False)
+    except ArrowInvalid:
+        cells = [_number(row, text, dtype) for row, text in enumerate(column.to_pylist())]
+        return np.array(cells, None if cells else np.int64)
+
+
+def _number(row: int, text: str, dtype: str) -> int | float:
+    """One cell. `180.0` is a whole number: so does a column of integers with gaps come to be written."""
+    try:
+        return int(text) if is_integer(dtype) else float(text)
+    except ValueError:
+        pass
+    try:
+        value = float(text)
+    except ValueError:
+        raise BadValue(row, dtype, f"`{text}`") from None
+    if value % 1 or abs(value) > _EXACT:
+        raise BadValue(row, dtype, f"`{text}`", "it is no whole number")
+    return int(value)
+
+
+def _bools(column: Any) -> list[bool]:
+    known = {"true": True, "false": False, "1": True, "0": False}
+    cells = []
+    for row, text in enumerate(column.to_pylist()):
+        if text.lower() not in known:
+            raise BadValue(row, "true or false", f"`{text}`")
+        cells.append(known[text.lower()])
+    return cells
+
+
+def _inside(row: int, text: str, folder: Path) -> Path:
+    path = (folder / text).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise BadValue(row, f"a path in {folder}", f"`{text}`")
+    return path

@@ -1,0 +1,50 @@
+"""What a source is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sized
+from typing import Any, Protocol, runtime_checkable
+
+from recordspec.spec.schema import Schema
+
+Batch = tuple[dict[str, Any], int]
+
+# Rows of a batch, unless a source knows better.
+ROWS_AT_ONCE = 2048
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Rows in batches of columns.
+
+    Attributes:
+        rows: how many there are, None where that is not known.
+        notes: what was left out, for people, once all batches were given.
+    """
+
+    rows: int | None
+    notes: list[str]
+
+    def batches(self, schema: Schema, keys: tuple[str, ...]) -> Iterator[Batch]:
+        """Batches: for each feature of the schema and each key, the values; and how many rows.
+
+        Raises RecordError (with its row within the batch) or SpecError.
+        """
+
+    def place(self, row: int) -> str:
+        """How messages name row `row`, counted from 0."""
+
+
+class Rows:
+    """Rows that come one by one, as mappings from names to values: the writer makes the batches."""
+
+    def __init__(self, rows: Iterable[Any]) -> None:
+        self.rows = len(rows) if isinstance(rows, Sized) else None
+        self.notes: list[str] = []
+        self._given = rows
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._given)
+
+    def place(self, row: int) -> str:
+        return f"row {row}"

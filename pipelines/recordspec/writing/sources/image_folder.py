@@ -1,0 +1,88 @@
+"""A folder of images: one folder a class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.spec.schema import Schema
+from recordspec.writing.sources.base import Batch
+
+# What Pillow and the usual tools write images as; other files are left out, and noted.
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+# Paths are small, but what they lead to is read at once.
+_IMAGES_AT_ONCE = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageFolder:
+    """A folder whose subfolders are named after classes and hold images of them.
+
+    Each image gives three columns: its own, its class, and `path`, its path below the folder, which
+    makes a good key.
+
+    Attributes:
+        path: of the folder.
+        image: the feature that takes the image.
+        label: the feature that takes the name of its subfolder; null where there are no classes.
+    """
+
+    SHORT_FORM: ClassVar[str] = "path"
+
+    path: str
+    image: str = "image"
+    label: str | None = "label"
+
+    def open(self, folder: Path) -> FolderRows:
+        """Its rows; a relative path starts at `folder`."""
+        return FolderRows(folder / self.path, self.image, self.label)
+
+
+class FolderRows:
+    """The images below a folder, in the order of their paths."""
+
+    def __init__(self, path: Path, image: str, label: str | None) -> None:
+        self.notes: list[str] = []
+        self._path, self._image, self._label = path, image, label
+        if not path.is_dir():
+            raise StoreError(Problem(where=str(path), expected="a folder", got="none"))
+        files = sorted(file for file in path.rglob("*") if file.is_file() and not _hidden(file, path))
+        self._files = [file for file in files if file.suffix.lower() in SUFFIXES]
+        self.rows = len(self._files)
+        others = len(files) - self.rows
+        if others:
+            self.notes.append(f"{others} files with no image's suffix were left out")
+        if not self._files:
+            raise StoreError(Problem(where=str(path), expected="images", got="none"))
+
+    def batches(self, schema: Schema, keys: tuple[str, ...]) -> Iterator[Batch]:
+        given = {self._image} | ({self._label} if self._label else set())
+        missing = [name for name in given if name not in schema.names]
+        if missing:
+            hint = "`image` and `label` of the source say which take them"
+            raise SpecError(
+                Problem(path=(missing[0],), expected="a feature for it", got="none", hint=hint)
+            )
+        for start in range(0, self.rows, _IMAGES_AT_ONCE):
+            files = self._files[start : start + _IMAGES_AT_ONCE]
+            yield self._columns(files), len(files)
+
+    def _columns(self, files: list[Path]) -> dict[str, Any]:
+        columns: dict[str, Any] = {
+            self._image: files,
+            "path": [file.relative_to(self._path).as_posix() for file in files],
+        }
+        if self._label:
+            columns[self._label] = [file.relative_to(self._path).parts[:-1][:1] for file in files]
+            columns[self._label] = [parts[0] if parts else None for parts in columns[self._label]]
+        return columns
+
+    def place(self, row: int) -> str:
+        return str(self._files[row])
+
+
+def _hidden(file: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in file.relative_to(folder).parts)

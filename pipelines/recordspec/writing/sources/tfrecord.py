@@ -1,0 +1,169 @@
+"""Existing TFRecord files: their records as rows, read with the schema that they were written with."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.spec.features import Feature
+from recordspec.spec.features.fixed_len import FixedLen
+from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
+from recordspec.spec.features.image import Image
+from recordspec.spec.features.label import Label
+from recordspec.spec.features.ragged import RaggedLists
+from recordspec.spec.features.sparse import SparseValues
+from recordspec.spec.features.tensor import AnyTensor
+from recordspec.spec.features.text import Text
+from recordspec.spec.features.var_len import VariableLen
+from recordspec.spec.schema import Schema
+from recordspec.store.shards import expand
+from recordspec.wire import proto
+from recordspec.wire.tfrecord import place, scan
+from recordspec.writing.sources.base import ROWS_AT_ONCE, Batch
+
+Stored = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TFRecords:
+    """Files of Examples.
+
+    Attributes:
+        files: a path, a folder of shards, or a pattern.
+        schema: the spec that describes them; by default the one that is written.
+    """
+
+    SHORT_FORM: ClassVar[str] = "files"
+
+    files: str
+    schema: str | None = None
+
+    def open(self, folder: Path) -> TFRecordRows:
+        """Their rows; relative paths start at `folder`."""
+        schema = None if self.schema is None else Schema.load(folder / self.schema)
+        return TFRecordRows(expand(folder / self.files), schema)
+
+
+class TFRecordRows:
+    """The records of files, one after another. A missing or empty key is a missing value."""
+
+    def __init__(self, files: tuple[Path, ...], schema: Schema | None) -> None:
+        self.rows = None
+        self.notes: list[str] = []
+        self._files, self._schema = files, schema
+        self._places: list[tuple[int, Path]] = []  # the first row of each file
+
+    def batches(self, schema: Schema, keys: tuple[str, ...]) -> Iterator[Batch]:
+        stored = self._schema or schema
+        if "example" not in (schema.record, stored.record) or schema.record != stored.record:
+            expected = "records of kind example"
+            raise SpecError(Problem(path=("schema",), expected=expected, got=stored.record))
+        names = [name for name in (*schema.names, *keys) if name in stored.names]
+        row = 0
+        for path in self._files:
+            self._places.append((row, path))
+            batch: dict[str, list[Any]] = {name: [] for name in names}
+            for record in scan(path):
+                where = f"{path}: {place(record.number, record.offset)}"
+                values = proto.parse_example(record.data, where)
+                for name in names:
+                    batch[name].append(_given(stored.names[name], values, where))
+                row += 1
+                if len(batch[names[0]]) == ROWS_AT_ONCE:
+                    yield dict(batch), ROWS_AT_ONCE
+                    batch = {name: [] for name in names}
+            if names and batch[names[0]]:
+                yield dict(batch), len(batch[names[0]])
+
+    def place(self, row: int) -> str:
+        first, path = next(entry for entry in reversed(self._places) if entry[0] <= row)
+        record = next(record for record in scan(path) if record.number == row - first)
+        return f"{path}: {place(record.number, record.offset)}"
+
+
+def _given(feature: Feature, values: Stored, where: str) -> Any:
+    """A stored record's value of a feature, as a row gives it; None where it is missing."""
+    try:
+        return given(feature, values)
+    except (ValueError, TypeError, IndexError) as error:
+        problem = Problem(
+            path=("features", feature.name), expected=f"what {feature.kind} stores", got=str(error)
+        )
+        raise RecordError(problem.at(where)) from None
+
+
+@functools.singledispatch
+def given(feature: Feature, values: Stored) -> Any:
+    """The value as a row would give it. A kind without a rule here gives what is stored."""
+    stored = values.get(feature.stored)
+    return stored[0] if stored and len(stored) == 1 else stored
+
+
+@given.register
+def _fixed(feature: FixedLen, values: Stored) -> Any:
+    stored = values.get(feature.stored)
+    if not stored and 0 not in feature.shape:
+        return None
+    return _shaped(stored, feature.shape)
+
+
+@given.register(Label)
+@given.register(Text)
+@given.register(Image)
+def _scalar(feature: Feature, values: Stored) -> Any:
+    stored = values.get(feature.stored)
+    return _shaped(stored, ()) if stored else None
+
+
+@given.register
+def _tensor(feature: AnyTensor, values: Stored) -> Any:
+    stored = values.get(feature.stored)
+    return None if stored is None else feature.restored(stored)
+
+
+@given.register
+def _list(feature: VariableLen, values: Stored) -> Any:
+    return values.get(feature.stored) or []
+
+
+@given.register
+def _steps(feature: FixedLenSequence, values: Stored) -> Any:
+    return _shaped(values.get(feature.stored) or [], (None, *feature.shape))
+
+
+@given.register
+def _ragged(feature: RaggedLists, values: Stored) -> Any:
+    column, *lengths = feature.columns()
+    cell = feature.shape[len(lengths) + 1 :]
+    rows: Any = _shaped(values.get(column.key) or [], (None, *cell))
+    for part in reversed(lengths):
+        ends = np.cumsum([0, *(values.get(part.key) or [])])
+        rows = [rows[start:stop] for start, stop in zip(ends, ends[1:], strict=False)]
+    return rows
+
+
+@given.register
+def _sparse(feature: SparseValues, values: Stored) -> Any:
+    column, *indices = feature.columns()
+    places = [values.get(part.key) or [] for part in indices]
+    points = places[0] if len(places) == 1 else list(zip(*places, strict=True))
+    return points, values.get(column.key) or []
+
+
+def _shaped(stored: Any, shape: tuple[int | None, ...]) -> Any:
+    """A flat list as nested lists of this shape; numbers and strings stay what they are."""
+    if shape == ():
+        (value,) = stored
+        return value
+    array = np.empty(len(stored), object)
+    array[:] = stored
+    known = [-1 if size is None else size for size in shape]
+    if not len(stored) and None in shape:
+        known = [0 if size is None else size for size in shape]
+    return array.reshape(known).tolist()

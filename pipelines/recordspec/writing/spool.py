@@ -1,0 +1,68 @@
+"""Framed records set aside on the disk until all are there, and handed out in their final order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from recordspec.wire.strings import Ints, Strings, offsets
+from recordspec.writing.shuffle import Hashes
+
+# Rows handed out at once: enough to make a copy cheap, few enough to need little memory.
+_ROWS_AT_ONCE = 4096
+
+
+class Spool:
+    """The records of one split. In memory it keeps 40 bytes a record: size, number, hashes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("xb")
+        self._sizes: list[Ints] = []
+        self._rows: list[Ints] = []
+        self._hashes: list[Hashes] = []
+
+    def add(self, records: Strings, rows: Ints, hashed: Hashes | None) -> None:
+        """Framed records, the numbers of their rows, and the hashes of their keys, if any."""
+        self._file.write(memoryview(records.buffer))
+        self._sizes.append(records.sizes)
+        self._rows.append(rows)
+        if hashed is not None:
+            self._hashes.append(hashed)
+
+    @property
+    def sizes(self) -> Ints:
+        """Bytes of each record."""
+        return np.concatenate([np.zeros(0, np.int64), *self._sizes])
+
+    @property
+    def rows(self) -> Ints:
+        """The row numbers of the records."""
+        return np.concatenate([np.zeros(0, np.int64), *self._rows])
+
+    @property
+    def hashes(self) -> Hashes:
+        """The hashes of their keys, uint64 `[n, 2]`."""
+        return np.concatenate([np.zeros((0, 2), np.uint64), *self._hashes])
+
+    def read(self, order: Ints | None, start: int, stop: int) -> Iterator[Strings]:
+        """Records `start` to `stop` of the order (None: as they came), some at a time."""
+        self._file.flush()
+        places = offsets(self.sizes)
+        if start == stop:
+            return
+        data = np.memmap(self._path, np.uint8, "r")
+        for first in range(start, stop, _ROWS_AT_ONCE):
+            last = min(first + _ROWS_AT_ONCE, stop)
+            if order is None:
+                part = places[first : last + 1]
+                yield Strings(data[part[0] : part[-1]], part - part[0])
+            else:
+                yield Strings(data, places).take(order[first:last])
+
+    def close(self) -> None:
+        """Removes what was set aside."""
+        self._file.close()
+        self._path.unlink(missing_ok=True)
