@@ -87,6 +87,15 @@ def load(path: Path, kinds: Mapping[str, type[Feature]] = KINDS) -> tuple[Config
     return config, schema
 
 
+def load_any(path: Path) -> tuple[Config | None, Schema]:
+    """A schema file, or a config file with its schema: a schema has features. Raises as `load` does."""
+    text = read_text(path)
+    node, _ = document(text, str(path))
+    if "data" in node.values or "write" in node.values:
+        return load(path)
+    return None, Schema.loads(text, source=str(path))
+
+
 def _check(config: Config, schema: Schema) -> Iterator[Problem]:
     """What the sections say of the schema."""
     if config.fit is not None:

@@ -18,6 +18,7 @@ from recordspec.spec.options import from_python, shallow
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import SCHEMA_FILE, Manifest
 from recordspec.writing.builder import write
+from recordspec.writing.sources import source_of
 
 
 class Pipeline:
@@ -27,17 +28,17 @@ class Pipeline:
         config: the sections of the file.
         schema: the feature spec that it names.
         folder: what the config's paths are relative to.
+        notes: what the last build left out, for people.
     """
 
     def __init__(self, config: Config, schema: Schema, folder: str | os.PathLike[str] = ".") -> None:
         self.config = config
         self.schema = schema
         self.folder = Path(folder)
+        self.notes: list[str] = []
 
     @classmethod
-    def load(
-        cls, path: str | os.PathLike[str], kinds: Mapping[str, type[Feature]] = KINDS
-    ) -> Pipeline:
+    def load(cls, path: str | os.PathLike[str], kinds: Mapping[str, type[Feature]] = KINDS) -> Pipeline:
         """The pipeline of a config file. Raises SpecError with every problem in it, or StoreError."""
         path = Path(path)
         return cls(*config_file.load(path, kinds), path.parent)
@@ -47,9 +48,7 @@ class Pipeline:
         """The folder of the shards."""
         return Path(os.path.normpath(self.folder / self.config.data))
 
-    def build(
-        self, rows: Any = None, *, force: bool = False, progress: bool | None = None
-    ) -> Manifest:
+    def build(self, rows: Any = None, *, force: bool = False, progress: bool | None = None) -> Manifest:
         """Writes the dataset from the config's source, or from `rows`, as `recordspec.write` takes them.
 
         Raises what `recordspec.write` raises.
@@ -58,17 +57,15 @@ class Pipeline:
         if rows is None:
             if section.source is None:
                 hint = "give rows, or add write.source to the config"
-                raise SpecError(
-                    Problem(path=("write",), expected="a source of rows", got="none", hint=hint)
-                )
+                raise SpecError(Problem(path=("write",), expected="a source of rows", got="none", hint=hint))
             rows = section.source.open(self.folder)
+        source = source_of(rows)
+        self.notes = source.notes
         options = shallow(section)
         del options["source"]
         self.__dict__.pop("manifest", None)
         split = options.pop("splits")
-        return write(
-            self.schema, rows, self.data, split=split, force=force, progress=progress, **options
-        )
+        return write(self.schema, source, self.data, split=split, force=force, progress=progress, **options)
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -84,7 +81,7 @@ class Pipeline:
         self,
         split: str,
         *,
-        map: Callable[..., Any] | None = None,  # noqa: A002  what tf.data calls it
+        map: Callable[..., Any] | None = None,  # noqa: A002  tf.data's name
         **options: Any,
     ) -> Any:
         """A tf.data.Dataset of a split, for `model.fit`: what the config's `fit` says, else all features.
@@ -102,7 +99,11 @@ class Pipeline:
         return self._dataset(split, self._read(options), map, None)
 
     def input_fn(
-        self, split: str, *, map: Callable[..., Any] | None = None, **options: Any  # noqa: A002
+        self,
+        split: str,
+        *,
+        map: Callable[..., Any] | None = None,  # noqa: A002
+        **options: Any,
     ) -> Callable[..., Any]:
         """A function that makes the dataset, as Estimators and tf.distribute take it.
 
@@ -130,10 +131,10 @@ class Pipeline:
     def _read(self, options: Mapping[str, Any]) -> Read:
         return from_python(Read, {**shallow(self.config.read), **options})  # type: ignore[no-any-return]
 
-    def _dataset(self, split: str, how: Read, map: Any, share: reading.Share | None) -> Any:  # noqa: A002
+    def _dataset(self, split: str, how: Read, mapped: Any, share: reading.Share | None) -> Any:
         paths = tuple(self.data / shard.file for shard in self.manifest.shards(split))
         fit = self.config.fit
-        function = map if fit is None else _then(map, fit.pick)
+        function = mapped if fit is None else _then(mapped, fit.pick)
         return reading.build(how, self.schema, paths, map=function, share=share)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from instances import CASES
-
 from recordspec.testing import LAWS
 
 

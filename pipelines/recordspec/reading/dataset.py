@@ -74,9 +74,7 @@ def build(
     With `share`, every `share[0]`-th record from the `share[1]`-th on: what one worker of several gets.
     """
     mixed = how.interleave or (Interleave() if how.shuffle else None)
-    records = stages.interleave(
-        stages.files(paths, how.shuffle), mixed, deterministic=how.deterministic
-    )
+    records = stages.interleave(stages.files(paths, how.shuffle), mixed, deterministic=how.deterministic)
     records = stages.known_cardinality(records, rows_in(paths))
     if share is not None:
         records = records.shard(*share)
@@ -101,7 +99,5 @@ def per_replica(how: Read, replicas: int) -> Read:
         raise SpecError(Problem(path=("read", "batch"), expected="a batch to divide", got="none"))
     if how.batch.size % replicas:
         expected = f"a batch that {replicas} replicas divide"
-        raise SpecError(
-            Problem(path=("read", "batch", "size"), expected=expected, got=str(how.batch.size))
-        )
+        raise SpecError(Problem(path=("read", "batch", "size"), expected=expected, got=str(how.batch.size)))
     return replace(how, batch=replace(how.batch, size=how.batch.size // replicas))

@@ -32,9 +32,7 @@ class Fit:
             for name in _names(getattr(self, part)):
                 if name not in known:
                     hint = nearest(name, known)
-                    yield Problem(
-                        path=("fit", part), expected=one_of(known), got=f"`{name}`", hint=hint
-                    )
+                    yield Problem(path=("fit", part), expected=one_of(known), got=f"`{name}`", hint=hint)
         if not _names(self.inputs):
             yield Problem(path=("fit", "inputs"), expected="at least one feature", got="none")
         if self.weights is not None and self.targets is None:

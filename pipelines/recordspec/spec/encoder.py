@@ -144,7 +144,7 @@ def _missing(feature: Feature, index: int) -> BadValue:
     expected = _refusal(feature, None)
     hint = "" if expected is None else expected.hint
     text = "a value" if expected is None else expected.expected
-    default = "default" in {field for field in type(feature).__dataclass_fields__}
+    default = "default" in type(feature).__dataclass_fields__
     advice = "only a feature with a default may be missing" if default else hint
     return BadValue(index, text, "nothing", advice)
 

@@ -20,7 +20,7 @@ DEEPEST_NESTING = 64
 MOST_NODES = 200_000
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_RESOLVER = yaml.resolver.Resolver()
+_RESOLVER: Any = yaml.resolver.Resolver()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,8 @@
 """YAML nodes to typed options and back: the fields of a dataclass are its options.
 
 A field's annotation is its rule: `str`, `int`, `float`, `bool`, `Literal`, `tuple[T, ...]`,
-`dict[str, T]`, another such dataclass, a union of these, or `Any` for plain values. A trailing underscore keeps a field's
+`dict[str, T]`, another such dataclass, a union of these, or
+`Any` for plain values. A trailing underscore keeps a field's
 name apart from Python's keywords (`as_` is `as` in YAML).
 """
 
@@ -19,7 +20,6 @@ import yaml
 
 from recordspec.errors import Path, Problem, SpecError, describe, nearest, one_of
 from recordspec.spec.located import Items, Mapping, Node, Place, Scalar, kind_of, locate, parse
-
 
 _INT = re.compile(r"[-+]?[0-9][0-9_]*")
 _FLOAT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -50,9 +50,7 @@ class Log:
         self.problems = problems
 
     def add(self, place: Place, path: Path, expected: str, got: str, hint: str = "") -> Any:
-        self.problems.append(
-            Problem(where=str(place), path=path, expected=expected, got=got, hint=hint)
-        )
+        self.problems.append(Problem(where=str(place), path=path, expected=expected, got=got, hint=hint))
         return INVALID
 
     def relocate(self, error: SpecError, node: Node, path: Path) -> Any:
@@ -76,9 +74,7 @@ def document(text: str, source: str) -> tuple[Mapping, Log]:
     """The mapping that a file holds, and a log for its problems."""
     node, problems = parse(text, source)
     if not isinstance(node, Mapping):
-        raise SpecError(
-            Problem(where=str(node.place), expected="a mapping", got=kind_of(node))
-        )
+        raise SpecError(Problem(where=str(node.place), expected="a mapping", got=kind_of(node)))
     return node, Log(problems)
 
 
@@ -88,11 +84,7 @@ def read_fields(cls: type, node: Mapping, path: Path, log: Log, **given: Any) ->
     `given` are fields that do not come from the mapping's own keys.
     """
     hints = typing.get_type_hints(cls)
-    fields = {
-        field.name.rstrip("_"): field
-        for field in dataclasses.fields(cls)
-        if field.name not in given
-    }
+    fields = {field.name.rstrip("_"): field for field in dataclasses.fields(cls) if field.name not in given}
     values = dict(given)
     valid = True
     for key, value in node.values.items():
@@ -174,9 +166,7 @@ def _fits(node: Node, choice: Any) -> bool:
     if choice is int:
         return node.plain and _INT.fullmatch(node.text) is not None
     if choice is float:
-        return node.plain and (
-            _FLOAT.fullmatch(node.text) is not None or node.text.lower() in _SPECIAL
-        )
+        return node.plain and (_FLOAT.fullmatch(node.text) is not None or node.text.lower() in _SPECIAL)
     if choice is bool:
         return node.type == "bool"
     if choice is type(None):
@@ -187,17 +177,13 @@ def _fits(node: Node, choice: Any) -> bool:
 def _read_as(node: Node, choice: Any, path: Path, log: Log) -> Any:
     if isinstance(node, Items):
         item = typing.get_args(choice)[0]
-        values = [
-            read(value, item, (*path, index), log) for index, value in enumerate(node.values)
-        ]
+        values = [read(value, item, (*path, index), log) for index, value in enumerate(node.values)]
         return INVALID if any(value is INVALID for value in values) else tuple(values)
     if isinstance(node, Mapping):
         if dataclasses.is_dataclass(choice):
             return read_fields(typing.cast(type, choice), node, path, log)
         item = typing.get_args(choice)[1]
-        entries = {
-            key: read(value, item, (*path, key), log) for key, value in node.values.items()
-        }
+        entries = {key: read(value, item, (*path, key), log) for key, value in node.values.items()}
         return INVALID if any(value is INVALID for value in entries.values()) else entries
     if dataclasses.is_dataclass(choice):
         return _from_short_form(node, choice, path, log)
@@ -300,26 +286,39 @@ def _taken(value: Any, annotation: Any, path: Path) -> Any:
     if annotation is Any:
         return value
     for choice in _choices(annotation):
-        origin = typing.get_origin(choice)
-        if isinstance(value, str) and value in _literals(choice):
-            return value
-        if origin is tuple and isinstance(value, (list, tuple)):
-            item = typing.get_args(choice)[0]
-            return tuple(_taken(one, item, (*path, place)) for place, one in enumerate(value))
-        if origin in _MAPPINGS and isinstance(value, AnyMapping):
-            item = typing.get_args(choice)[1]
-            return {str(key): _taken(one, item, (*path, str(key))) for key, one in value.items()}
-        if dataclasses.is_dataclass(choice) and isinstance(choice, type):
-            if isinstance(value, choice):
-                return value
-            if isinstance(value, AnyMapping):
-                return from_python(choice, value, path)
-            short = _short_form(choice)
-            if short is not None and _is(value, typing.get_type_hints(choice)[short]):
-                return from_python(choice, {short: value}, path)
-        if _is(value, choice):
-            return float(value) if choice is float else value
+        taken = _taken_as(value, choice, path)
+        if taken is not INVALID:
+            return taken
     raise SpecError(Problem(path=path, expected=expected_of(annotation), got=describe(value)))
+
+
+def _taken_as(value: Any, choice: Any, path: Path) -> Any:
+    """The value in the form of one choice, INVALID where it has another form."""
+    origin = typing.get_origin(choice)
+    if origin is tuple and isinstance(value, (list, tuple)):
+        item = typing.get_args(choice)[0]
+        return tuple(_taken(one, item, (*path, place)) for place, one in enumerate(value))
+    if origin in _MAPPINGS and isinstance(value, AnyMapping):
+        item = typing.get_args(choice)[1]
+        return {str(key): _taken(one, item, (*path, str(key))) for key, one in value.items()}
+    if dataclasses.is_dataclass(choice) and isinstance(choice, type):
+        return _taken_as_dataclass(value, choice, path)
+    if isinstance(value, str) and value in _literals(choice):
+        return value
+    if _is(value, choice):
+        return float(value) if choice is float else value
+    return INVALID
+
+
+def _taken_as_dataclass(value: Any, choice: type, path: Path) -> Any:
+    if isinstance(value, choice):
+        return value
+    if isinstance(value, AnyMapping):
+        return from_python(choice, value, path)
+    short = _short_form(choice)
+    if short is not None and _is(value, typing.get_type_hints(choice)[short]):
+        return from_python(choice, {short: value}, path)
+    return INVALID
 
 
 def _is(value: Any, choice: Any) -> bool:

@@ -64,7 +64,7 @@ class Schema:
     def loads(cls, text: str, *, source: str = "<text>", kinds: Kinds = KINDS) -> Schema:
         """The schema in YAML text; `source` names it in messages. Raises SpecError."""
         node, log = document(text, source)
-        schema = _read_schema(node, log, kinds)
+        schema: Schema = _read_schema(node, log, kinds)
         log.close()
         return schema
 
@@ -130,9 +130,7 @@ class Schema:
         """One row as the bytes of a record. Raises RecordError with all that is wrong in it."""
         return self.encode_batch(encoder.columns_of(self, [row]), 1)[0]
 
-    def encode_batch(
-        self, columns: Mapping[str, Any], rows: int, *, head: int = 0, tail: int = 0
-    ) -> Strings:
+    def encode_batch(self, columns: Mapping[str, Any], rows: int, *, head: int = 0, tail: int = 0) -> Strings:
         """Many rows, given as columns, as records. See `encoder.encode_batch`."""
         return encoder.encode_batch(self, columns, rows, head=head, tail=tail)
 
@@ -283,7 +281,9 @@ def _check(schema: Schema) -> Iterator[Problem]:
     for section in _ALL_SECTIONS:
         if getattr(schema, section) and section not in schema.sections:
             yield Problem(
-                path=(section,), expected=one_of(schema.sections), got=f"`{section}`",
+                path=(section,),
+                expected=one_of(schema.sections),
+                got=f"`{section}`",
                 hint=f"record is {schema.record}",
             )
     if not list(schema.placed):
@@ -345,6 +345,4 @@ def _check_keys(schema: Schema) -> Iterator[Problem]:
             owner, other = owners.setdefault((section, column.key), (feature.name, column))
             if other != column:
                 got = f"`{column.key}` with another one than that of `{owner}`"
-                yield Problem(
-                    path=(section, feature.name), expected="one layout for a key", got=got
-                )
+                yield Problem(path=(section, feature.name), expected="one layout for a key", got=got)

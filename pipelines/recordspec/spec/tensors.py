@@ -19,9 +19,7 @@ def ragged(value: Tensor) -> Tensor:
     if value.shape.rank == 1:
         return value.values
     rows = value.dense_shape[0]
-    return tf.RaggedTensor.from_value_rowids(
-        value.values, value.indices[:, 0], nrows=rows, validate=False
-    )
+    return tf.RaggedTensor.from_value_rowids(value.values, value.indices[:, 0], nrows=rows, validate=False)
 
 
 def padded(value: Tensor, pad: Any, length: int | None) -> Tensor:

@@ -61,7 +61,7 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
     if dtype == "bfloat16":
         import ml_dtypes  # comes with TensorFlow, and does not load it
 
-        return np.dtype(ml_dtypes.bfloat16)
+        return np.dtype(ml_dtypes.bfloat16)  # type: ignore[no-any-return]
     return np.dtype(dtype)
 
 
@@ -272,20 +272,15 @@ def cells(values: Any, dtype: str, shape: Shape) -> Array | Strings:
         return strings(values)
     flat: list[Any] = []
     for index, value in enumerate(values):
-        array = np.asarray(value) if isinstance(value, (list, tuple, np.ndarray)) else None
-        if array is None or array.shape[: len(shape)] != shape or array.ndim != len(shape):
+        array = np.array(value, object) if isinstance(value, (list, tuple, np.ndarray)) else None
+        if array is None or array.shape != shape:
             got = describe(value) if array is None else f"shape {show_shape(array.shape)}"
             raise BadValue(index, of_shape(dtype, shape), got)
-        flat.extend(np.array(value, object).reshape(-1).tolist())
-    return grouped(lambda: strings(flat), math.prod(shape))
-
-
-def grouped(convert: Any, size: int) -> Any:
-    """What `convert` gives, where each value of the batch is `size` of its values."""
+        flat.extend(array.reshape(-1).tolist())
     try:
-        return convert()
+        return strings(flat)
     except BadValue as bad:
-        raise bad.moved(bad.index // max(size, 1)) from None
+        raise bad.moved(bad.index // math.prod(shape)) from None
 
 
 def rows_of(values: Any, what: str) -> tuple[Any, Ints | int]:

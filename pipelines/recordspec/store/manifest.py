@@ -107,9 +107,7 @@ class Manifest:
 def _from_json(data: dict[str, Any]) -> Manifest:
     if data["format"] != FORMAT:
         raise ValueError(f"format {data['format']}")
-    splits = {
-        split: tuple(Shard(**shard) for shard in shards) for split, shards in data["splits"].items()
-    }
+    splits = {split: tuple(Shard(**shard) for shard in shards) for split, shards in data["splits"].items()}
     labels = {name: tuple(names) for name, names in data["labels"].items()}
     return Manifest(**{**data, "splits": splits, "labels": labels, "key": tuple(data["key"])})
 

@@ -82,6 +82,8 @@ def _siblings(path: Path) -> str:
     if not folder.is_dir():
         return f"there is no folder {folder}"
     names = sorted(child.name for child in folder.iterdir() if not child.name.startswith("."))
-    return f"{folder} has {', '.join(names[:3])}{', ...' * (len(names) > 3)}" if names else (
-        f"{folder} is empty"
+    return (
+        f"{folder} has {', '.join(names[:3])}{', ...' * (len(names) > 3)}"
+        if names
+        else (f"{folder} is empty")
     )

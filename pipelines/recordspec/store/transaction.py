@@ -92,9 +92,7 @@ class Transaction:
             )
         if not (self.target / FILE).is_file():
             got = "something without a manifest"
-            raise StoreError(
-                Problem(where=str(self.target), expected="a dataset to replace", got=got)
-            )
+            raise StoreError(Problem(where=str(self.target), expected="a dataset to replace", got=got))
 
     def _claim(self) -> None:
         try:

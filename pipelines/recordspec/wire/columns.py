@@ -138,17 +138,13 @@ def parse_call(column: Column, section: Section) -> Call | None:
         return _step_call(column.key, dtype, layout)
     if isinstance(layout, Fixed):
         default = () if layout.default is None else (("default_value", _nested(layout.default)),)
-        return Call(
-            "FixedLenFeature", (("shape", list(layout.shape)), ("dtype", dtype), *default)
-        )
+        return Call("FixedLenFeature", (("shape", list(layout.shape)), ("dtype", dtype), *default))
     if isinstance(layout, VarLen):
         return Call("VarLenFeature", (("dtype", dtype),))
     if isinstance(layout, Sequence):
         pad = () if layout.pad is None else (("default_value", layout.pad),)
         shape = ("shape", list(layout.shape))
-        return Call(
-            "FixedLenSequenceFeature", (shape, ("dtype", dtype), ("allow_missing", True), *pad)
-        )
+        return Call("FixedLenSequenceFeature", (shape, ("dtype", dtype), ("allow_missing", True), *pad))
     return _sparse_call(column.key, dtype, layout)
 
 

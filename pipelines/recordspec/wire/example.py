@@ -140,5 +140,3 @@ def _sizes_of_groups(sizes: Ints, lengths: Sizes) -> Sizes:
     if isinstance(lengths, int):
         return sizes.reshape(-1, lengths).sum(axis=1) if lengths else 0
     return np.diff(offsets(sizes)[offsets(lengths)])
-
-

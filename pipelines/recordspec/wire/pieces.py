@@ -87,9 +87,7 @@ def field(tag: int, pieces: list[Piece]) -> list[Piece]:
 def where(present: Mask, pieces: Iterable[Piece]) -> list[Piece]:
     """The pieces, absent from the records where `present` is false."""
     return [
-        replace(
-            piece, present=present if piece.present is None else np.logical_and(piece.present, present)
-        )
+        replace(piece, present=present if piece.present is None else np.logical_and(piece.present, present))
         for piece in pieces
     ]
 
@@ -137,7 +135,7 @@ def varints(values: npt.NDArray[np.uint64]) -> tuple[Bytes, Sizes]:
     if width == 1:
         return values.astype(np.uint8)[:, None], 1
     if width <= 4:
-        values = values.astype(np.uint32)  # type: ignore[assignment]  # half the memory traffic
+        values = values.astype(np.uint32)  # half the memory traffic
     matrix = np.empty((len(values), width), np.uint8)
     sizes = np.ones(len(values), np.int64)
     rest = values

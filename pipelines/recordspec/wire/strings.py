@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,7 @@ class Strings:
     __slots__ = ("buffer", "offsets")
 
     def __init__(self, buffer: Any, offsets: Ints) -> None:
-        self.buffer: Bytes = (
-            buffer if isinstance(buffer, np.ndarray) else np.frombuffer(buffer, np.uint8)
-        )
+        self.buffer: Bytes = buffer if isinstance(buffer, np.ndarray) else np.frombuffer(buffer, np.uint8)
         self.offsets = offsets
 
     @classmethod
@@ -54,17 +53,15 @@ class Strings:
 
     def views(self) -> list[memoryview]:
         """Each string, without a copy."""
-        view = memoryview(self.buffer)
+        view = self.buffer.data
         places = self.offsets.tolist()
-        return [view[start:stop] for start, stop in zip(places, places[1:], strict=False)]
+        return [view[start:stop] for start, stop in pairwise(places)]
 
     def take(self, indices: Ints) -> Strings:
         """The strings at `indices`, in that order."""
-        view = memoryview(self.buffer)
+        view = self.buffer.data
         starts, stops = self.offsets[indices], self.offsets[indices + 1]
-        parts = [
-            view[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)
-        ]
+        parts = [view[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
         return Strings(b"".join(parts), offsets(stops - starts))
 
 

@@ -39,7 +39,7 @@ def seal(records: Strings) -> memoryview:
     Each record must have room for HEAD bytes before and TAIL bytes after its data.
     """
     starts, stops = records.offsets[:-1], records.offsets[1:]
-    view = memoryview(records.buffer)
+    view = records.buffer.data
     head = _heads(records.sizes - HEAD - TAIL)
     records.buffer[starts[:, None] + np.arange(HEAD)] = head
     checksums = [
@@ -62,7 +62,8 @@ def _heads(lengths: Ints) -> npt.NDArray[np.uint8]:
 
 
 def _mask(crc: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    return ((crc >> np.uint32(15)) | (crc << np.uint32(17))) + np.uint32(_MASK_DELTA)
+    rotated: npt.NDArray[np.uint32] = (crc >> np.uint32(15)) | (crc << np.uint32(17))
+    return np.add(rotated, np.uint32(_MASK_DELTA))
 
 
 def _masked_crc(data: bytes | memoryview) -> int:

@@ -185,7 +185,7 @@ class ShardedWriter:
         """How many rows were given so far."""
         return self.rows + len(self._pending)
 
-    def write(self, row: Mapping[str, Any]) -> None:
+    def write(self, row: Any) -> None:
         """Takes one row. It is checked when its batch is encoded, at the latest when the block ends."""
         if not isinstance(row, Mapping):
             problem = Problem(expected="a mapping from names to values", got=describe(row))
@@ -279,7 +279,7 @@ class ShardedWriter:
             name = ShardName(split=split, index=index, count=count).file(self.options.compression)
             shard = ShardFile(self._transaction.staging / name, self.options.compression)
             for records in spool.read(order, bounds[index], bounds[index + 1]):
-                shard.write(memoryview(records.buffer), len(records))
+                shard.write(records.buffer.data, len(records))
             shards.append(shard.close())
         spool.close()
         return tuple(shards)
@@ -326,7 +326,8 @@ class ShardedWriter:
 
 def _options(split: str | Mapping[str, float], options: dict[str, Any]) -> Write:
     splits = {split: 1.0} if isinstance(split, str) else dict(split)
-    return from_python(Write, {"splits": splits, **options})
+    write: Write = from_python(Write, {"splits": splits, **options})
+    return write
 
 
 def _key_values(columns: Mapping[str, Any], name: str, rows: int) -> list[Any]:
@@ -349,6 +350,4 @@ def _with_gaps(column: Gapped) -> list[Any]:
 
 
 def _labels(schema: Schema) -> dict[str, tuple[str, ...]]:
-    return {
-        feature.name: feature.names for _, feature in schema.placed if isinstance(feature, Label)
-    }
+    return {feature.name: feature.names for _, feature in schema.placed if isinstance(feature, Label)}

@@ -6,7 +6,6 @@ import sys
 from types import TracebackType
 from typing import Any
 
-
 # Telling the bar costs a few microseconds: not for every row.
 _ROWS_AT_ONCE = 256
 
@@ -52,9 +51,8 @@ class Progress:
 
 def _bar() -> Any:
     from rich.console import Console
-    from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
-    from rich.progress import TimeRemainingColumn
     from rich.text import Text
 
     class Rate(ProgressColumn):

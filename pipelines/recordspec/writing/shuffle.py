@@ -23,9 +23,7 @@ _WORD = 1 << 64
 def hashes(keys: Iterable[bytes | memoryview], purpose: str, count: int) -> Hashes:
     """128-bit hashes of keys, uint64 `[count, 2]`; `purpose` (a seed, say) makes them independent."""
     secret = purpose.encode()
-    digests = b"".join(
-        hashlib.blake2b(key, digest_size=16, key=secret).digest() for key in keys
-    )
+    digests = b"".join(hashlib.blake2b(key, digest_size=16, key=secret).digest() for key in keys)
     return np.frombuffer(digests, ">u8").astype(np.uint64).reshape(count, 2)
 
 

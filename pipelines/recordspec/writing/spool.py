@@ -26,7 +26,7 @@ class Spool:
 
     def add(self, records: Strings, rows: Ints, hashed: Hashes | None) -> None:
         """Framed records, the numbers of their rows, and the hashes of their keys, if any."""
-        self._file.write(memoryview(records.buffer))
+        self._file.write(records.buffer.data)
         self._sizes.append(records.sizes)
         self._rows.append(rows)
         if hashed is not None:

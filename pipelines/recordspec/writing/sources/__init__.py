@@ -15,7 +15,7 @@ __all__ = ["Rows", "Source", "source_of"]
 
 def source_of(rows: Any) -> Source | Rows:
     """The source that `rows` are: as given, an iterable of dicts, a dict of arrays, or a frame."""
-    if isinstance(rows, Source):
+    if isinstance(rows, (Source, Rows)):
         return rows
     if is_frame(rows):
         return Arrays(frame_columns(rows))

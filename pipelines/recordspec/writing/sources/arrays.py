@@ -39,9 +39,7 @@ class Arrays:
                 absent = [one for one in known if one not in self._columns]
                 hint = nearest(name, absent)
                 raise SpecError(Problem(path=("rows",), expected=expected, got=f"`{name}`", hint=hint))
-        columns = {
-            name: _with_gaps(values, schema.names.get(name)) for name, values in self._columns.items()
-        }
+        columns = {name: _with_gaps(values, schema.names.get(name)) for name, values in self._columns.items()}
         for start in range(0, self.rows, ROWS_AT_ONCE):
             stop = min(start + ROWS_AT_ONCE, self.rows)
             yield {name: _cut(values, start, stop) for name, values in columns.items()}, stop - start
@@ -52,8 +50,9 @@ class Arrays:
 
 def _column(name: str, values: Any) -> Any:
     if isinstance(values, np.ma.MaskedArray):
-        present = ~np.ma.getmaskarray(values)
-        return Gapped(values.data[present], present.reshape(len(values), -1).all(axis=1))
+        masked = np.ma.getmaskarray(values).reshape(len(values), -1).any(axis=1)
+        present = np.logical_not(masked)
+        return Gapped(values.data[present], present)
     if isinstance(values, (list, Gapped)):
         return values
     if isinstance(values, tuple):

@@ -15,15 +15,15 @@ ROWS_AT_ONCE = 2048
 
 @runtime_checkable
 class Source(Protocol):
-    """Rows in batches of columns.
+    """Rows in batches of columns."""
 
-    Attributes:
-        rows: how many there are, None where that is not known.
-        notes: what was left out, for people, once all batches were given.
-    """
+    @property
+    def rows(self) -> int | None:
+        """How many there are, None where that is not known."""
 
-    rows: int | None
-    notes: list[str]
+    @property
+    def notes(self) -> list[str]:
+        """What was left out, for people, once all batches were given."""
 
     def batches(self, schema: Schema, keys: tuple[str, ...]) -> Iterator[Batch]:
         """Batches: for each feature of the schema and each key, the values; and how many rows.

@@ -68,9 +68,7 @@ class CsvRows:
         columns = sorted(set(wanted.values()))
         reader = arrow_csv.open_csv(
             self._path,
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=self._delimiter, newlines_in_values=True
-            ),
+            parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=columns,
                 column_types=dict.fromkeys(columns, arrow.string()),
@@ -108,16 +106,12 @@ class CsvRows:
             if feature not in wanted:
                 expected = f"features of `{schema.name}`"
                 hint = nearest(feature, wanted)
-                problems.append(
-                    Problem(path=("columns",), expected=expected, got=f"`{feature}`", hint=hint)
-                )
+                problems.append(Problem(path=("columns",), expected=expected, got=f"`{feature}`", hint=hint))
         for name, column in wanted.items():
             if header.count(column) != 1:
                 got = "several" if column in header else "none"
                 hint = nearest(column, [one for one in header if one not in wanted.values()])
-                problems.append(
-                    Problem(path=(name,), expected=f"one column `{column}`", got=got, hint=hint)
-                )
+                problems.append(Problem(path=(name,), expected=f"one column `{column}`", got=got, hint=hint))
         if problems:
             raise SpecError([problem.at(f"{self._path}:1") for problem in problems])
         ignored = [column for column in header if column not in wanted.values()]
@@ -130,14 +124,10 @@ class CsvRows:
                 return next(csv.reader(file, delimiter=self._delimiter), [])
         except OSError as error:
             got = error.strerror or str(error)
-            raise StoreError(
-                Problem(where=str(self._path), expected="a readable file", got=got)
-            ) from None
+            raise StoreError(Problem(where=str(self._path), expected="a readable file", got=got)) from None
         except UnicodeDecodeError as error:
             got = f"the byte 0x{error.object[error.start]:02x}"
-            raise RecordError(
-                Problem(where=str(self._path), expected="UTF-8 text", got=got)
-            ) from None
+            raise RecordError(Problem(where=str(self._path), expected="UTF-8 text", got=got)) from None
 
     def place(self, row: int) -> str:
         """File and line. Found by reading again, since a quoted cell may hold line breaks."""

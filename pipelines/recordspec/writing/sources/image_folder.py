@@ -63,9 +63,7 @@ class FolderRows:
         missing = [name for name in given if name not in schema.names]
         if missing:
             hint = "`image` and `label` of the source say which take them"
-            raise SpecError(
-                Problem(path=(missing[0],), expected="a feature for it", got="none", hint=hint)
-            )
+            raise SpecError(Problem(path=(missing[0],), expected="a feature for it", got="none", hint=hint))
         for start in range(0, self.rows, _IMAGES_AT_ONCE):
             files = self._files[start : start + _IMAGES_AT_ONCE]
             yield self._columns(files), len(files)

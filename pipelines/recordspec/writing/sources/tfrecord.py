@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -144,7 +145,7 @@ def _ragged(feature: RaggedLists, values: Stored) -> Any:
     rows: Any = _shaped(values.get(column.key) or [], (None, *cell))
     for part in reversed(lengths):
         ends = np.cumsum([0, *(values.get(part.key) or [])])
-        rows = [rows[start:stop] for start, stop in zip(ends, ends[1:], strict=False)]
+        rows = [rows[start:stop] for start, stop in pairwise(ends)]
     return rows
 
 

@@ -1,0 +1,55 @@
+# Everything sets itself up: `make demo` and `make test` need only Python 3.10 to 3.13 and make.
+
+PYTHON ?= python3
+LATEST := .venvs/tensorflow-latest
+IO := .venvs/tensorflow-2.16-io
+# tensorflow-io 0.37.1, the last release, has wheels for Python up to 3.12.
+HAS_IO := $(shell $(PYTHON) -c 'import sys; print("yes" if sys.version_info < (3, 13) else "")')
+PIP := -m pip install --quiet --disable-pip-version-check
+PYTEST := -m pytest -n 2
+
+.PHONY: demo test test-latest test-io lint types bench clean
+
+demo: .venv/ready
+	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
+
+test: test-latest test-io
+
+test-latest: $(LATEST)/ready
+	$(LATEST)/bin/python $(PYTEST)
+
+ifeq ($(HAS_IO),yes)
+test-io: $(IO)/ready
+	$(IO)/bin/python $(PYTEST)
+else
+test-io:
+	@echo "tests with TensorFlow 2.16 and tensorflow-io skipped: they have no wheels for $$($(PYTHON) --version)"
+endif
+
+lint: $(LATEST)/ready
+	$(LATEST)/bin/ruff check .
+	$(LATEST)/bin/ruff format --check .
+
+types: $(LATEST)/ready
+	$(LATEST)/bin/mypy
+
+bench: $(LATEST)/ready
+	$(LATEST)/bin/python benchmarks/compare.py
+
+.venv/ready: setup.cfg pyproject.toml
+	$(PYTHON) -m venv .venv
+	.venv/bin/python $(PIP) -e '.[demo]'
+	touch $@
+
+$(LATEST)/ready: setup.cfg pyproject.toml
+	$(PYTHON) -m venv $(LATEST)
+	$(LATEST)/bin/python $(PIP) -e '.[test,lint]'
+	touch $@
+
+$(IO)/ready: setup.cfg pyproject.toml
+	$(PYTHON) -m venv $(IO)
+	$(IO)/bin/python $(PIP) -e '.[test,io]'
+	touch $@
+
+clean:
+	rm -rf .venv .venvs .pytest_cache .mypy_cache .ruff_cache build dist pipelines/*.egg-info

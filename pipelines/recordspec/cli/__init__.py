@@ -1,0 +1,60 @@
+"""The command line: parse, one call of the API, print."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from recordspec import __version__
+from recordspec.cli.build import build
+from recordspec.cli.doctor import doctor
+from recordspec.cli.explain import explain
+from recordspec.cli.init import init
+from recordspec.cli.lint import lint
+from recordspec.cli.look import count, head
+from recordspec.errors import Interrupted, RecordspecError
+
+# What Ctrl-C ends a shell command with: 128 and the number of SIGINT.
+_INTERRUPTED = 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="recordspec")
+def commands() -> None:
+    """One YAML spec: write TFRecords, read them back with tf.data, train on them.
+
+    \b
+      recordspec init my-data
+      recordspec build my-data/configs/flowers.yaml
+
+    Exit codes: 0 fine, 1 the data has a problem, 2 the spec or the command line has one, 3 the
+    environment (disk, permissions, a missing package).
+    """
+
+
+for command in (init, lint, explain, build, head, count, doctor):
+    commands.add_command(command)
+
+
+def main() -> None:
+    """Runs a command. Errors are one line each on stderr, never a traceback."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # errors only
+    try:
+        status = commands(standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(status if isinstance(status, int) else 0)
+    except RecordspecError as error:
+        for line in (*error.problems, *getattr(error, "__notes__", ())):
+            click.echo(line, err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (Interrupted, KeyboardInterrupt, click.Abort) as error:
+        click.echo(str(error) or "interrupted", err=True)
+        sys.exit(_INTERRUPTED)
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

@@ -1,0 +1,63 @@
+"""Printing: a table on a terminal, JSON lines in a pipe or with --json."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import click
+
+json_option = click.option("--json", "as_json", is_flag=True, help="JSON lines, also on a terminal.")
+
+
+def wants_json(as_json: bool) -> bool:
+    """Whether to print for a program."""
+    return as_json or not sys.stdout.isatty()
+
+
+def print_json(value: Any) -> None:
+    """One value on a line."""
+    click.echo(json.dumps(value, ensure_ascii=False, allow_nan=True))
+
+
+def print_rows(rows: Iterable[Mapping[str, Any]], as_json: bool, footer: Callable[[], str] = str) -> None:
+    """Rows of the same keys: JSON lines, or a table with a last line under it."""
+    rows = list(rows)
+    if wants_json(as_json):
+        for row in rows:
+            print_json(row)
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for key in rows[0] if rows else ():
+        numeric = all(isinstance(row[key], (int, float)) for row in rows)
+        table.add_column(key, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(shown(value)) for value in row.values()))
+    console = Console()
+    console.print(table)
+    if text := footer():
+        console.print(text, highlight=False, markup=False)
+
+
+def shown(value: Any) -> str:
+    """A value as text: thousands apart, control characters made visible."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def size(count: int) -> str:
+    """Bytes in a unit that suits."""
+    amount = float(count)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if amount < 1024 or unit == "GiB":
+            break
+        amount /= 1024
+    return f"{amount:,.0f} {unit}" if unit == "bytes" else f"{amount:,.1f} {unit}"

@@ -1,0 +1,1 @@
+"""Questions about files, answered without TensorFlow."""

@@ -1,0 +1,81 @@
+"""What a schema compiles to, as text and as rows of a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from recordspec.spec.encoder import columns_of
+from recordspec.spec.features import Feature
+from recordspec.spec.schema import Schema
+from recordspec.wire.columns import Column, Section, parse_call, parse_calls
+
+_SAMPLES = 32
+_LISTS = {"int64": "Int64List", "float32": "FloatList", "bytes": "BytesList"}
+_FUNCTIONS = {
+    "example": """
+def parse(serialized):
+    \"\"\"The columns of a batch of records, string [n], by stored key.\"\"\"
+    return tf.io.parse_example(serialized, features)
+""",
+    "sequence_example": """
+def parse(serialized):
+    \"\"\"The context, the steps and the numbers of steps of a batch of records, string [n].\"\"\"
+    return tf.io.parse_sequence_example(serialized, context, sequence)
+""",
+}
+
+
+def python_source(schema: Schema) -> str:
+    """Python that parses the schema's records with TensorFlow alone."""
+    lines = ["import tensorflow as tf", ""]
+    for section in schema.sections:
+        calls = parse_calls(schema.columns(section), section)
+        lines.append(f"{section} = {{")
+        lines += [f"    {key!r}: {call.source()}," for key, call in calls.items()]
+        lines += ["}", ""]
+    return "\n".join(lines) + _FUNCTIONS[schema.record]
+
+
+def features(schema: Schema) -> list[dict[str, Any]]:
+    """Of each feature: its kind, what it stores, what it decodes to, and the mean bytes of a value.
+
+    The values are invented, so the bytes of what varies in length say little. Loads TensorFlow.
+    """
+    specs = schema.element_spec()
+    return [
+        {
+            "feature": feature.name,
+            "kind": feature.kind,
+            "stored as": ", ".join(_stored(column, section) for column in feature.columns()),
+            "decodes to": ", ".join(_type(specs[output]) for output in feature.outputs),
+            "bytes": _bytes(section, feature),
+        }
+        for section, feature in schema.placed
+    ]
+
+
+def _stored(column: Column, section: Section) -> str:
+    call = parse_call(column, section)
+    form = f", {call.function}" if call is not None else ""
+    return f"{column.key}: {_LISTS[column.storage]}{form}"
+
+
+def _type(spec: Any) -> str:
+    kind = type(spec).__name__.removesuffix("Spec")
+    return f"{kind} {spec.dtype.name} {str(spec.shape).replace('None', 'null')}"
+
+
+def _bytes(section: Section, feature: Feature) -> int:
+    """The mean size of the feature's entry in a record, rounded."""
+    record = "example" if section == "features" else "sequence_example"
+    alone = Schema(name="alone", record=record, **{section: (feature,)})  # type: ignore[arg-type]
+    rng = np.random.default_rng(0)
+    steps = section == "sequence" and not feature.spans_steps
+    values = [
+        [feature.sample(rng) for _ in range(3)] if steps else feature.sample(rng) for _ in range(_SAMPLES)
+    ]
+    rows = [{feature.name: value} for value in values]
+    records = alone.encode_batch(columns_of(alone, rows), _SAMPLES)
+    return round(len(records.buffer) / _SAMPLES)
