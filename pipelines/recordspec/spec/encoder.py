@@ -40,15 +40,18 @@ def columns_of(
     value lost.
     """
     columns: dict[str, Any] = {}
+    complete = True
     for name in (*schema.names, *extra):
         try:
             columns[name] = list(map(itemgetter(name), rows))
         except KeyError:
             columns[name] = [row.get(name) for row in rows]
-    given = sum(len(column) - column.count(None) for column in columns.values())
-    if given != int(lengths_of(rows).sum()):  # some are None, absent, or unknown: look which
+            complete = False
+    # rows that have all names and no more cannot have an unknown one
+    if not complete or int(lengths_of(rows).sum()) != len(rows) * len(columns):
         for index, row in enumerate(rows):
-            _check_names(schema, columns, index, row)
+            if not row.keys() <= columns.keys():
+                _check_names(schema, columns, index, row)
     return columns
 
 

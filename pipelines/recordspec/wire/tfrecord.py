@@ -62,8 +62,9 @@ def _heads(lengths: Ints) -> npt.NDArray[np.uint8]:
 
 
 def _mask(crc: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    rotated: npt.NDArray[np.uint32] = (crc >> np.uint32(15)) | (crc << np.uint32(17))
-    return np.add(rotated, np.uint32(_MASK_DELTA))
+    rotated = (crc >> np.uint32(15)) | (crc << np.uint32(17))
+    masked: npt.NDArray[np.uint32] = rotated + np.uint32(_MASK_DELTA)
+    return masked
 
 
 def _masked_crc(data: bytes | memoryview) -> int:
