@@ -22,6 +22,7 @@ def run(*command: str) -> None:
 def train() -> None:
     """A small convolutional network on `pipeline.dataset("train")`."""
     import keras
+
     from recordspec import Pipeline
 
     keras.utils.set_random_seed(17)

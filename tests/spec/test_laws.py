@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from instances import CASES
 from recordspec.testing import LAWS
 

@@ -47,11 +47,14 @@ def _parse(schema: Schema, serialized: Tensor) -> dict[Section, dict[str, Tensor
     if schema.record == "example":
         return {"features": tf.io.parse_example(serialized, parse_dict(schema))}
     context, sequence = parse_dict(schema)
-    if serialized.shape.rank == 0:
-        parsed = tf.io.parse_single_sequence_example(serialized, context, sequence)
-    else:
-        parsed = tf.io.parse_sequence_example(serialized, context, sequence)
-    return {"context": parsed[0], "sequence": parsed[1]}
+    single = serialized.shape.rank == 0
+    parse = tf.io.parse_single_sequence_example if single else tf.io.parse_sequence_example
+    # A SequenceExample's context is, byte for byte, an Example, and the parser of Examples gives a
+    # Feature without a kind its default, where that of SequenceExamples fails (TensorFlow 2.16, 2.21).
+    return {
+        "context": tf.io.parse_example(serialized, context) if context else {},
+        "sequence": parse(serialized, {}, sequence)[1] if sequence else {},
+    }
 
 
 def _decode(feature: Feature, columns: Mapping[str, Tensor]) -> Any:

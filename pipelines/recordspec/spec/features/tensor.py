@@ -114,10 +114,10 @@ class AnyTensor(Feature):
         rows = (-1,) if self._varies else ()
         if self._is_list:
             values = np.array(stored).astype(numpy_dtype(self.dtype))
-            return values.reshape(*rows, *self._cell)
+            return values.reshape((*rows, *self._cell))
         (data,) = stored
         raw = zlib.decompress(data) if self.encoding == "zlib" else data
-        return np.frombuffer(raw, numpy_dtype(self.dtype)).reshape(*rows, *self._cell)
+        return np.frombuffer(raw, numpy_dtype(self.dtype)).reshape((*rows, *self._cell))
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         value = columns[self.stored]

@@ -58,7 +58,7 @@ class CsvRows:
             yield from self._read(arrow, schema, wanted, keys)
         except arrow.ArrowInvalid as error:
             got = str(error).removeprefix("CSV parse error: ")
-            raise RecordError(Problem(where=str(self._path), expected="CSV", got=got)) from None
+            raise RecordError(Problem(where=self._uneven(), expected="CSV", got=got)) from None
 
     def _read(
         self, arrow: Any, schema: Schema, wanted: Mapping[str, str], keys: tuple[str, ...]
@@ -131,17 +131,26 @@ class CsvRows:
 
     def place(self, row: int) -> str:
         """File and line. Found by reading again, since a quoted cell may hold line breaks."""
+        line = next((line for index, (line, _) in enumerate(self._lines()) if index == row + 1), None)
+        return f"{self._path}:{line}"
+
+    def _lines(self) -> Iterator[tuple[int, list[str]]]:
+        """The line on which each row begins, and its cells; the header is the first."""
         with self._path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
             reader = csv.reader(file, delimiter=self._delimiter)
-            before = -1  # the header
-            line = 0
+            line = 1
             for cells in reader:
-                if cells:  # pyarrow passes over empty lines
-                    if before == row - 1:
-                        return f"{self._path}:{line + 1}"
-                    before += 1
-                line = reader.line_num
-        return f"{self._path}: row {row}"
+                if cells:  # pyarrow passes over empty lines, and so do we
+                    yield line, cells
+                line = reader.line_num + 1
+
+    def _uneven(self) -> str:
+        """The place of the first row with too many or too few cells; else the file."""
+        width = len(self._header())
+        for line, cells in self._lines():
+            if len(cells) != width:
+                return f"{self._path}:{line}"
+        return str(self._path)
 
 
 def _arrow() -> Any:

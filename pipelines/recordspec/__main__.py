@@ -1,0 +1,5 @@
+"""`python -m recordspec`."""
+
+from recordspec.cli import main
+
+main()

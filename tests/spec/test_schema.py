@@ -1,0 +1,355 @@
+"""The language: what a spec compiles to, and every problem with its place."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import tensorflow as tf
+
+from recordspec import Schema, SpecError
+
+MOVIES = """\
+schema: movie_ratings
+features:
+  Age: int64
+  Movie: {kind: var_len, dtype: string}
+  Movie Ratings: {kind: var_len, dtype: float32}
+  Purchase Price: {dtype: float32, default: 0.0}
+  Pixels: {dtype: float32, shape: [28, 28], key: image/pixels}
+  Words: {kind: fixed_len_sequence, dtype: int64, shape: [2], pad: -1}
+"""
+SENTENCES = """\
+schema: tagged_sentences
+record: sequence_example
+context:
+  length: int64
+sequence:
+  tokens: {kind: fixed_len_sequence, dtype: int64}
+"""
+
+
+def problems(text: str) -> list[str]:
+    """The messages of a spec that does not hold together."""
+    with pytest.raises(SpecError) as caught:
+        Schema.loads(text, source="x.yaml")
+    return str(caught.value).splitlines()
+
+
+def test_an_example_compiles_to_the_tf_io_objects():
+    assert Schema.loads(MOVIES).parse_dict() == {
+        "Age": tf.io.FixedLenFeature([], tf.int64),
+        "Movie": tf.io.VarLenFeature(tf.string),
+        "Movie Ratings": tf.io.VarLenFeature(tf.float32),
+        "Purchase Price": tf.io.FixedLenFeature([], tf.float32, 0.0),
+        "image/pixels": tf.io.FixedLenFeature([28, 28], tf.float32),
+        "Words": tf.io.FixedLenSequenceFeature([2], tf.int64, allow_missing=True, default_value=-1),
+    }
+
+
+def test_a_sequence_example_compiles_to_two_dictionaries():
+    assert Schema.loads(SENTENCES).parse_dict() == (
+        {"length": tf.io.FixedLenFeature([], tf.int64)},
+        {"tokens": tf.io.FixedLenSequenceFeature([], tf.int64)},
+    )
+
+
+def test_ragged_and_sparse_compile_to_their_features():
+    schema = Schema.loads(
+        """\
+schema: x
+features:
+  lists: {kind: ragged, dtype: int64, shape: [null, null]}
+  boxes: {kind: ragged, dtype: float32, shape: [null, 4]}
+  words: {kind: sparse, dtype: float32, size: [9, 5], index_keys: [row, column], key: weight}
+"""
+    )
+    ragged = tf.io.RaggedFeature
+    assert schema.parse_dict() == {
+        "lists": ragged(tf.int64, "lists", [ragged.RowLengths("lists/row_lengths")], tf.int64, validate=True),
+        "boxes": ragged(tf.float32, "boxes", [ragged.UniformRowLength(4)], tf.int64, validate=True),
+        "weight": tf.io.SparseFeature(["row", "column"], "weight", tf.float32, [9, 5]),
+    }
+
+
+def test_a_file_loads_and_dumps_to_itself(tmp_path):
+    schema = Schema.loads(MOVIES)
+    path = tmp_path / "movies.yaml"
+    text = schema.dump(path)
+    assert path.read_text() == text
+    assert Schema.load(path) == schema
+    assert Schema.load(str(path)).dump() == text
+
+
+def test_names_are_text_whatever_yaml_takes_them_for():
+    names = ["on", "1", "no", "null", "1.5", "2020-01-01", "a b", "a/b", "é", "~", 'say "x"', "a: b", ""]
+    text = "schema: x\nfeatures:\n" + "".join(f"  {name!r}: int64\n" for name in names[:-1])
+    schema = Schema.loads(text)
+    assert list(schema.names) == names[:-1]
+    assert Schema.loads(schema.dump()) == schema
+    plain = Schema.loads("schema: x\nfeatures: {on: int64, 1: float32, 1.50: string}")
+    assert list(plain.names) == ["on", "1", "1.50"]
+
+
+def test_a_fingerprint_depends_on_what_is_stored_alone():
+    base = Schema.loads("schema: x\nfeatures: {a: int64, b: {kind: var_len, dtype: string}}")
+    read_otherwise = Schema.loads(
+        "schema: y\nversion: 2\ndescription: d\nfeatures:\n"
+        "  b: {kind: var_len, dtype: string, as: dense, pad: x, description: d}\n"
+        "  a: {dtype: int64, default: 3}\n"
+    )
+    stored_otherwise = Schema.loads("schema: x\nfeatures: {a: float32, b: {kind: var_len, dtype: string}}")
+    assert base.fingerprint == read_otherwise.fingerprint
+    assert base.fingerprint != stored_otherwise.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ["x.yaml: expected a mapping, got an empty file"]),
+        ("- a", ["x.yaml:1:1: expected a mapping, got a list"]),
+        ("a: [", ["x.yaml:2:1: expected YAML, got did not find expected node content"]),
+        (
+            "features: {a: int64}",
+            ["x.yaml:1:1: expected the key `schema`, a name, got none"],
+        ),
+        (
+            "schema: 1\nfeatures: {a: int64}",
+            ['x.yaml:1:9: schema: expected text, got int `1` (quote it: "1")'],
+        ),
+        (
+            "schema: x\nfeatures: {}",
+            ["x.yaml:2:11: features: expected at least one feature, got none"],
+        ),
+        (
+            "schema: x\nfeature: {a: int64}\nfeatures: {a: int64}",
+            [
+                "x.yaml:2:1: feature: expected one of schema, version, description, record, features, "
+                "context, sequence, got `feature` (did you mean `features`?)"
+            ],
+        ),
+        (
+            "schema: x\nfeatures:\n  a: int46\n",
+            [
+                "x.yaml:3:6: features.a: expected a dtype, a kind, or a mapping of options, got `int46` "
+                "(did you mean `int64`?)"
+            ],
+        ),
+        (
+            "schema: x\nfeatures:\n  a b: {kind: vra_len, dtype: int64}\n",
+            [
+                'x.yaml:3:15: features."a b".kind: expected one of fixed_len, var_len, fixed_len_sequence, '
+                "ragged, sparse, tensor, label, text, image, got `vra_len` (did you mean `var_len`?)"
+            ],
+        ),
+        (
+            "schema: x\nfeatures:\n  a: {dtype: uint8}\n",
+            [
+                "x.yaml:3:14: features.a.dtype: expected one of float32, int64, string, got `uint8` "
+                "(`kind: tensor` stores it exactly)"
+            ],
+        ),
+        (
+            "schema: x\nfeatures:\n  a: {dtype: str}\n",
+            [
+                "x.yaml:3:14: features.a.dtype: expected one of float32, int64, string, got `str` "
+                "(write `string`)"
+            ],
+        ),
+        (
+            "schema: x\nfeatures:\n  a: {dtype: int64, shape: [3, null]}\n",
+            [
+                "x.yaml:3:28: features.a.shape: expected sizes that are fixed, got null "
+                "(any number of values is `kind: var_len`)"
+            ],
+        ),
+        (
+            "schema: x\nfeatures:\n  a: {dtype: float32, shape: [2], default: 0.0}\n",
+            ["x.yaml:3:44: features.a.default: expected float32 of shape [2], got shape []"],
+        ),
+        (
+            "schema: x\nfeatures:\n  a: {dtype: int64, default: 1.5}\n",
+            [
+                "x.yaml:3:30: features.a.default: expected int64, got float 1.5 "
+                "(round it, or store it as a float)"
+            ],
+        ),
+        (
+            "schema: x\nfeatures:\n  a: {dtype: string, default: 7}\n",
+            ["x.yaml:3:31: features.a.default: expected string, got int 7 (quote it)"],
+        ),
+        (
+            "schema: x\nfeatures:\n  a: {kind: label, names: [yes, no]}\n",
+            [
+                'x.yaml:3:28: features.a.names[0]: expected text, got bool `yes` (quote it: "yes")',
+                'x.yaml:3:33: features.a.names[1]: expected text, got bool `no` (quote it: "no")',
+            ],
+        ),
+        (
+            "schema: x\nfeatures:\n  a: {kind: label, names: [cat, dog, cat]}\n",
+            [
+                "x.yaml:3:38: features.a.names[2]: expected every name once, got `cat` again "
+                "(it is name 0 already)"
+            ],
+        ),
+        (
+            "schema: x\nfeatures:\n  a: int64\n  b: int64\n  a: float32\n",
+            ["x.yaml:5:3: expected every key once, got `a` again (it stands at line 3 already)"],
+        ),
+        (
+            "schema: x\nfeatures:\n  a: {kind: tensor, dtype: uint8, shape: [3, null]}\n",
+            [
+                "x.yaml:3:42: features.a.shape: expected sizes that are fixed, got null "
+                "(only the first may be null)"
+            ],
+        ),
+        (
+            "schema: x\nfeatures:\n  a: {kind: tensor, dtype: float64, encoding: list}\n",
+            [
+                "x.yaml:3:47: features.a.encoding: expected raw or zlib for float64, got `list` "
+                "(no list of an Example holds it exactly)"
+            ],
+        ),
+        (
+            "schema: x\nfeatures:\n  a: {kind: image, encoding: pgn}\n",
+            [
+                "x.yaml:3:30: features.a.encoding: expected one of png, jpeg, raw, got `pgn` "
+                "(did you mean `png`?)"
+            ],
+        ),
+        (
+            "schema: x\nfeatures:\n  a: {kind: image, encoding: jpeg, shape: [8, 8, 4]}\n",
+            ["x.yaml:3:43: features.a.shape: expected one of 1, 3 channels for jpeg, got 4"],
+        ),
+        (
+            "schema: x\nfeatures:\n  a: {kind: ragged, dtype: int64, shape: [4, null]}\n",
+            [
+                "x.yaml:3:42: features.a.shape: expected one null for each ragged level, then sizes of "
+                "at least 1, got [4, null]"
+            ],
+        ),
+        (
+            "schema: x\nfeatures:\n  a: {kind: sparse, dtype: int64, size: [3, 4], index_keys: [i]}\n",
+            ["x.yaml:3:61: features.a.index_keys: expected 2 keys, one for each dimension, got 1"],
+        ),
+        (
+            "schema: x\nfeatures:\n  a: {kind: var_len, dtype: int64, pad: 0}\n",
+            ["x.yaml:3:41: features.a.pad: expected no padding unless `as: dense`, got 0"],
+        ),
+        (
+            "schema: x\nfeatures:\n  a: int64\n  b: {kind: var_len, dtype: int64, key: a}\n",
+            [
+                "x.yaml:4:6: features.b: expected one layout for a key, got `a` with another one than that of `a`"
+            ],
+        ),
+        (
+            "schema: x\nfeatures:\n"
+            "  a: {kind: fixed_len_sequence, dtype: int64, with_length: true}\n  a_length: int64\n",
+            [
+                "x.yaml:4:13: features.a_length: expected a name of its own, got `a_length`, which `a` "
+                "decodes to"
+            ],
+        ),
+        (
+            "schema: x\nrecord: sequence_example\n"
+            "context:\n  a: {kind: fixed_len_sequence, dtype: int64}\n"
+            "sequence:\n  b: int64\n  c: {kind: sparse, dtype: int64, size: 3}\n",
+            [
+                "x.yaml:4:6: context.a: expected a kind without steps in the context, got fixed_len_sequence "
+                "(put it under sequence)",
+                "x.yaml:6:6: sequence.b: expected a kind for steps, got fixed_len (fixed_len_sequence has "
+                "one value of its shape a step)",
+                "x.yaml:7:6: sequence.c: expected a kind that tf.io parses in a sequence, got sparse (it has "
+                "no SparseFeature there)",
+            ],
+        ),
+        (
+            "schema: x\nrecord: example\nsequence:\n  b: int64\n",
+            ["x.yaml:3:1: sequence: expected features, got `sequence` (record is example)"],
+        ),
+    ],
+)
+def test_each_problem_has_its_place(text, expected):
+    assert problems(text) == expected
+
+
+def test_all_problems_are_told_at_once():
+    text = "schema: x\nversoin: 2\nfeatures:\n  a: int46\n  b: {dtype: int64, shap: [2]}\n  b: int64\n"
+    assert [line.split(": ")[0] for line in problems(text)] == [
+        "x.yaml:2:1",
+        "x.yaml:4:6",
+        "x.yaml:5:21",
+        "x.yaml:6:3",
+    ]
+
+
+BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"a{i}: &a{i} [{','.join([f'*a{i - 1}' if i else '*a'] * 9)}]\n" for i in range(9)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "schema: !!python/object/apply:os.system ['touch executed']",
+            "x.yaml:1:9: expected data without tags, got the tag "
+            "`tag:yaml.org,2002:python/object/apply:os.system`",
+        ),
+        ("a: !!str b", "x.yaml:1:4: expected data without tags, got the tag `tag:yaml.org,2002:str`"),
+        (BOMB, "x.yaml:6:14: expected at most 200,000 nodes, got more"),
+        ("[" * 100_000, "x.yaml:1:65: expected at most 64 levels of nesting, got more"),
+        ("x" * (5 << 20), "x.yaml: expected at most 4,194,304 characters, got 5,242,880"),
+        ("a: *b", "x.yaml:1:4: expected an anchor that stands before, got `*b`"),
+        ("a: &a [*a]", "x.yaml:1:8: expected an anchor that stands before, got `*a`"),
+        ("? [a]\n: b", "x.yaml:1:3: expected text as a key, got a list"),
+        ("a: 1\n---\nb: 2", "x.yaml:2:1: expected one document, got a second one"),
+    ],
+)
+def test_hostile_yaml_is_refused_at_once(text, expected, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    start = time.perf_counter()
+    found = problems(text)
+    assert time.perf_counter() - start < 1
+    assert found == [expected]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_alias_stands_for_what_it_names():
+    schema = Schema.loads("schema: x\nfeatures:\n  a: &scalar {dtype: int64, default: 1}\n  b: *scalar\n")
+    assert schema.names["b"].default == 1
+
+
+def test_a_kind_of_ones_own_is_passed_in():
+    from recordspec.spec.features import KINDS
+    from recordspec.spec.features.text import Text
+
+    class Caption(Text):
+        kind = "caption"
+
+    text = "schema: x\nfeatures: {a: {kind: caption, max_bytes: 9}, b: caption}"
+    schema = Schema.loads(text, kinds=KINDS | {"caption": Caption})
+    assert [type(feature) for feature in schema.features] == [Caption, Caption]
+    assert "got `caption`" in problems(text)[0]
+
+
+def test_the_surface_of_a_kind_is_pinned():
+    from recordspec import Feature
+
+    public = {name for name in dir(Feature) if not name.startswith("_")}
+    assert public == {
+        "check",
+        "columns",
+        "decode",
+        "description",
+        "encode",
+        "key",
+        "optional",
+        "outputs",
+        "per_example",
+        "sample",
+        "spans_steps",
+        "spec",
+        "stored",
+        "stored_options",
+    }

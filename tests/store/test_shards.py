@@ -1,0 +1,191 @@
+"""Shard names and counts, the files of a pattern, the manifest, and publishing."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+
+import pytest
+
+from recordspec import Manifest, StoreError
+from recordspec.store.manifest import Shard, rows_in
+from recordspec.store.shards import ShardName, auto_count, expand, parse_name
+from recordspec.store.transaction import ShardFile, Transaction
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
+def test_a_shard_name_says_what_it_is(compression):
+    name = ShardName(split="train-a", index=3, count=12)
+    assert parse_name(name.file(compression)) == name
+
+
+def test_a_shard_name_is_the_one_tensorflow_users_know():
+    name = ShardName(split="train", index=0, count=8)
+    assert name.file("none") == "train-00000-of-00008.tfrecord"
+    assert name.file("gzip") == "train-00000-of-00008.tfrecord.gz"
+    assert parse_name("train.tfrecord") is None
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "count"),
+    [(0, 0, 1), (MIB, 1000, 1), (127 * MIB, 1000, 1), (128 * MIB, 1000, 2), (1000 * MIB, 1000, 8), (1000 * MIB, 3, 3)],
+)  # fmt: skip
+def test_auto_shards_are_64_to_128_mib(size, rows, count):
+    assert auto_count(size, rows) == count
+
+
+def test_files_are_found_by_path_pattern_and_folder(tmp_path):
+    names = ["a-00000-of-00002.tfrecord", "a-00001-of-00002.tfrecord", "manifest.json"]
+    for name in names:
+        (tmp_path / name).touch()
+    shards = tuple(tmp_path / name for name in names[:2])
+    assert expand(tmp_path) == shards
+    assert expand(f"{tmp_path}/a-*") == shards
+    assert expand([shards[1], tmp_path]) == (shards[1], shards[0])
+
+
+def test_files_that_are_not_there_are_named_with_what_is(tmp_path):
+    (tmp_path / "train-00000-of-00001.tfrecord").touch()
+    with pytest.raises(StoreError) as caught:
+        expand(f"{tmp_path}/test-*")
+    assert str(caught.value) == (
+        f"{tmp_path}/test-*: expected a file, got none ({tmp_path} has train-00000-of-00001.tfrecord)"
+    )
+    with pytest.raises(StoreError, match="expected at least one file, got none"):
+        expand([])
+
+
+def manifest(**options) -> Manifest:
+    shard = Shard(file="a-00000-of-00001.tfrecord", rows=3, records=3, bytes=4, sha256="0")
+    known = {"schema": "s", "fingerprint": "f", "record": "example", "compression": "none"}
+    return Manifest(**known, splits={"a": (shard,)}, labels={"l": ("x", "é")}, key=("id",), **options)
+
+
+def test_a_manifest_loads_as_it_was_dumped(tmp_path):
+    written = manifest(shuffle_seed=7)
+    (tmp_path / "manifest.json").write_text(written.dump())
+    assert Manifest.load(tmp_path) == written
+    assert written.rows("a") == 3
+    with pytest.raises(StoreError) as caught:
+        written.rows("aa")
+    assert str(caught.value) == "expected a, got `aa` (did you mean `a`?)"
+
+
+@pytest.mark.parametrize(
+    ("text", "got"),
+    [
+        ("{", "JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        ("[]", "TypeError: list indices must be integers or slices, not str"),
+        ('{"format": 9}', "ValueError: format 9"),
+        ('{"format": 1}', "KeyError: 'splits'"),
+    ],
+)
+def test_a_broken_manifest_is_named(tmp_path, text, got):
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(StoreError) as caught:
+        Manifest.load(tmp_path)
+    assert str(caught.value) == f"{tmp_path}/manifest.json: expected a manifest of format 1, got {got}"
+
+
+def test_a_shard_of_another_size_than_the_manifest_says_is_refused(tmp_path):
+    (tmp_path / "manifest.json").write_text(manifest().dump())
+    shard = tmp_path / "a-00000-of-00001.tfrecord"
+    shard.write_bytes(b"1234")
+    assert rows_in((shard,)) == 3
+    shard.write_bytes(b"12")
+    with pytest.raises(StoreError) as caught:
+        rows_in((shard,))
+    assert str(caught.value) == (f"{shard}: expected 4 bytes, as the manifest says, got 2 (build it again)")
+
+
+def test_a_folder_appears_at_commit(tmp_path):
+    target = tmp_path / "deep" / "data"
+    with Transaction(target) as transaction:
+        (transaction.staging / "x").write_text("1")
+        assert not target.exists()
+        transaction.commit(manifest(), "schema: s")
+    assert sorted(os.listdir(target)) == ["manifest.json", "schema.yaml", "x"]
+    assert os.listdir(target.parent) == ["data"]
+
+
+def test_an_exception_leaves_nothing(tmp_path):
+    target = tmp_path / "data"
+
+    def fail() -> None:
+        with Transaction(target) as transaction:
+            (transaction.staging / "x").write_text("1")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_exists_is_replaced_by_force_alone(tmp_path):
+    target = tmp_path / "data"
+    for force in (False, True):
+        with Transaction(target, force=force) as transaction:
+            (transaction.staging / f"{force}").touch()
+            transaction.commit(manifest(), "")
+    assert sorted(os.listdir(target)) == ["True", "manifest.json", "schema.yaml"]
+    with pytest.raises(StoreError) as caught, Transaction(target):
+        pass
+    assert str(caught.value) == (
+        f"{target}: expected a new folder, got one that exists (force=True, or --force, replaces it)"
+    )
+
+
+def test_force_replaces_datasets_and_nothing_else(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(StoreError) as caught, Transaction(tmp_path, force=True):
+        pass
+    assert str(caught.value) == (
+        f"{tmp_path}: expected a dataset to replace, got something without a manifest"
+    )
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_second_writer_is_refused_while_the_first_lives(tmp_path):
+    target = tmp_path / "data"
+    with Transaction(target), pytest.raises(StoreError) as caught, Transaction(target):
+        pass
+    assert str(caught.value) == (
+        f"{target}: expected no other writer, got process {os.getpid()} on {socket.gethostname()}, which "
+        f"writes it (if it is gone, remove {tmp_path}/.data.partial)"
+    )
+
+
+def test_what_a_dead_writer_left_is_cleared(tmp_path):
+    staging = tmp_path / ".data.partial"
+    staging.mkdir()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    (staging / "owner.json").write_text(json.dumps({"pid": pid, "host": socket.gethostname()}))
+    (staging / "rest").touch()
+    with Transaction(tmp_path / "data") as transaction:
+        assert os.listdir(transaction.staging) == ["owner.json"]
+
+
+def test_a_swap_that_died_is_undone(tmp_path):
+    old = tmp_path / ".data.replaced"
+    old.mkdir()
+    (old / "manifest.json").write_text(manifest().dump())
+    with pytest.raises(StoreError, match="one that exists"), Transaction(tmp_path / "data"):
+        pass
+    assert (tmp_path / "data" / "manifest.json").exists()
+
+
+def test_a_shard_file_says_what_is_in_it(tmp_path):
+    import hashlib
+
+    shard = ShardFile(tmp_path / "x", "none")
+    shard.write(b"abc", 1)
+    shard.write(b"defg", 2)
+    assert shard.close() == Shard(
+        file="x", rows=3, records=3, bytes=7, sha256=hashlib.sha256(b"abcdefg").hexdigest()
+    )

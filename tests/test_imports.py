@@ -1,0 +1,94 @@
+"""The layers of the house, and what an import costs."""
+
+from __future__ import annotations
+
+import ast
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LAYERS = [
+    {"errors", "_tf"},
+    {"wire"},
+    {"spec"},
+    {"store"},
+    {"writing", "reading", "inspect"},
+    {"config", "pipeline", "testing"},
+    {"cli", "__main__"},
+]
+SIBLINGS_APART = {"writing", "reading", "inspect"}
+PACKAGE = Path(__file__).parents[1] / "pipelines/recordspec"
+HEAVY = ("tensorflow", "keras", "pandas", "pyarrow", "PIL")
+
+
+def layer(name: str) -> int:
+    return next(index for index, names in enumerate(LAYERS) if name in names)
+
+
+def room(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).parts
+    return parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> set[str]:
+    """The rooms of the package that a file imports from, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("recordspec."):
+            found.add(node.module.split(".")[1])
+        if isinstance(node, ast.ImportFrom) and node.module == "recordspec":
+            found |= {name.name for name in node.names if name.name not in ("__version__",)}
+    return found
+
+
+FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE or path.stem != "__init__"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_down(path):
+    home = room(path)
+    for other in imported(path) - {home}:
+        assert layer(other) <= layer(home), f"{home} imports {other}"
+        assert not {home, other} <= SIBLINGS_APART, f"{home} imports its sibling {other}"
+
+
+def test_every_room_has_a_layer():
+    assert {room(path) for path in FILES} == set().union(*LAYERS)
+
+
+def loaded(code: str) -> list[str]:
+    """The heavy packages that are there after some code has run."""
+    report = f"import sys\n{code}\nprint(*[name for name in {HEAVY} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", report], check=True, capture_output=True, text=True)
+    return run.stdout.splitlines()[-1].split()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import recordspec",
+        "import recordspec; recordspec.Schema, recordspec.Pipeline, recordspec.write, recordspec.read",
+        "from recordspec import Schema; Schema.loads('schema: s\\nfeatures: {a: int64}').encode({'a': 1})",
+        "import recordspec.cli, recordspec.testing",
+    ],
+)
+def test_nothing_heavy_is_imported_before_it_is_needed(code):
+    assert loaded(code) == []
+
+
+@pytest.mark.parametrize("command", ["--help", "build --help", "count {data}", "head {data}", "lint {spec}"])
+def test_quick_commands_load_no_tensorflow_and_take_half_a_second(command, tmp_path, root):
+    import recordspec as rs
+
+    schema = rs.Schema.loads("schema: s\nfeatures: {a: int64}")
+    rs.write(schema, [{"a": 1}] * 9000, tmp_path / "data", compression="gzip")
+    given = command.format(data=tmp_path / "data", spec=root / "schemas/digits.yaml").split()
+    code = f"sys.argv[1:] = {given}\nfrom recordspec.cli import main\ntry: main()\nexcept SystemExit: pass"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert [name for name in loaded(code) if name != "PIL"] == []
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # the issue of start-up time is one of imports: ten times what it takes would be another one
+    assert after.ru_utime - before.ru_utime < 2.0

@@ -1,0 +1,140 @@
+"""Every schema in `schemas/` and every config in `configs/` is live: written, read, trained on."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import recordspec as rs
+from recordspec.config import load_any
+from recordspec.testing import Case, stored_again_it_is_the_same
+from recordspec.wire.tfrecord import scan
+
+ROOT = Path(__file__).parents[1]
+SCHEMAS = sorted((ROOT / "schemas").glob("*.yaml"))
+CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
+TRIPS = ROOT.parent / "shared/data/taxi/trips.csv"
+
+
+def invented(schema: rs.Schema, count: int) -> list[dict]:
+    rng = np.random.default_rng(0)
+    return [{name: feature.sample(rng) for name, feature in schema.names.items()} for _ in range(count)]
+
+
+@pytest.mark.parametrize("path", [*SCHEMAS, *CONFIGS], ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_a_file_has_no_problem_and_a_description(path):
+    config, schema = load_any(path)
+    assert schema.description
+    assert config is None or config.description
+
+
+@pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.name)
+def test_a_schema_is_written_and_read(path, tmp_path):
+    schema = rs.Schema.load(path)
+    rs.write(schema, invented(schema, 50), tmp_path / "data", shards=2)
+    dataset = rs.read(schema, tmp_path / "data", batch=16)
+    assert dataset.element_spec == schema.batch_spec()
+    assert sum(len(next(iter(batch.values()))) for batch in dataset) == 50
+    for section, feature in schema.placed:
+        stored_again_it_is_the_same(Case(feature, section))
+
+
+@pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.name)
+def test_the_explained_python_parses_what_is_written(path, tmp_path):
+    schema = rs.Schema.load(path)
+    rs.write(schema, invented(schema, 20), tmp_path / "data")
+    (file,) = (tmp_path / "data").glob("train-*")
+    run = [sys.executable, "-m", "recordspec", "explain", str(path), "--python"]
+    source = subprocess.run(run, check=True, capture_output=True, text=True).stdout
+    assert "recordspec" not in source
+    names: dict = {}
+    exec(source, names)
+    records = [record.data for record in scan(file)]
+    parsed = names["parse"](records)
+    plain = schema.parse_dict()
+    expected = (
+        tf.io.parse_example(records, plain)
+        if schema.record == "example"
+        else tf.io.parse_sequence_example(records, *plain)
+    )
+    for one, other in zip(tf.nest.flatten(parsed), tf.nest.flatten(expected), strict=True):
+        if isinstance(one, tf.sparse.SparseTensor):
+            one, other = one.values, other.values
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+@pytest.fixture
+def home(tmp_path) -> Path:
+    """A folder with the schemas and configs, and a place for raw data."""
+    for folder in ("schemas", "configs"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    (tmp_path / "raw").mkdir()
+    return tmp_path
+
+
+def test_the_digits_train_a_model(home):
+    script = [sys.executable, str(ROOT / "demo/raw_digits.py"), str(home / "raw/digits")]
+    subprocess.run(script, check=True, capture_output=True)
+    pipeline = rs.Pipeline.load(home / "configs/digits.yaml")
+    manifest = pipeline.build()
+    assert sum(map(manifest.rows, manifest.splits)) == 1797
+    assert manifest.labels == {"label": tuple("0123456789")}
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential(
+        [keras.layers.Rescaling(1 / 255), keras.layers.Flatten(), keras.layers.Dense(10)]
+    )
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss, metrics=["accuracy"])
+    history = model.fit(pipeline.dataset("train"), epochs=8, verbose=0)
+    assert history.history["accuracy"][-1] > 0.8  # a guess is right in 0.1
+
+
+@pytest.mark.skipif(not TRIPS.exists(), reason="the taxi trips are not beside this checkout")
+def test_the_taxi_trips_train_a_model(home, capsys):
+    shutil.copy(TRIPS, home / "raw")
+    pipeline = rs.Pipeline.load(home / "configs/taxi.yaml")
+    manifest = pipeline.build()
+    assert sum(map(manifest.rows, manifest.splits)) == 10_000
+    rows = pipeline.schema.decode(
+        [
+            record.data
+            for split in manifest.splits
+            for shard in manifest.shards(split)
+            for record in scan(pipeline.data / shard.file)
+        ]
+    )
+    missing = {
+        "pickup_census_tract": (-1, 10_000),
+        "dropoff_census_tract": (-1, 2978),
+        "dropoff_community_area": (-1, 412),
+        "trip_seconds": (-1.0, 2),
+        "company": (b"", 3462),
+        "dropoff_latitude": (0.0, 393),
+    }
+    assert {name: int((rows[name].numpy() == gap).sum()) for name, (gap, _) in missing.items()} == {
+        name: count for name, (_, count) in missing.items()
+    }
+    inputs = {name: keras.Input((1,), name=name) for name in pipeline.config.fit.inputs}
+    hidden = keras.layers.Dense(8, "relu")(keras.layers.concatenate(list(inputs.values())))
+    model = keras.Model(inputs, keras.layers.Dense(1)(hidden))
+    model.compile("adam", "mse")
+    columns = pipeline.dataset("train", map=as_columns)
+    steps = pipeline.steps("train")
+    model.fit(columns, validation_data=pipeline.dataset("validation", map=as_columns), epochs=1, verbose=1)
+    shown = capsys.readouterr().out
+    assert f"1/{steps}" in shown.replace("\x1b[1m", "").replace("\x1b[0m", "")
+
+
+def as_columns(row: dict) -> dict:
+    """Numbers as float columns `[n, 1]`."""
+    return {
+        name: value if value.dtype == tf.string else tf.cast(value, tf.float32)[:, None]
+        for name, value in row.items()
+    }

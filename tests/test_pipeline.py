@@ -1,0 +1,222 @@
+"""A config: its problems with their lines, the dataset that it builds, and what a model gets."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import recordspec as rs
+
+SCHEMA = """\
+schema: points
+features:
+  id: int64
+  x: float32
+  words: {kind: var_len, dtype: string}
+  gaps: {kind: sparse, dtype: float32, size: 4}
+  weight: {dtype: float32, default: 1.0}
+  label: {kind: label, names: [a, b]}
+"""
+CONFIG = """\
+schema: points.yaml
+data: data/points
+write:
+  key: id
+  splits: {train: 3, test: 1}
+  shards: 2
+  shuffle: {seed: 1}
+read:
+  batch: {size: 16}
+  shuffle: {buffer: 100, seed: 1}
+fit:
+  inputs: [x, words, gaps]
+  targets: label
+  weights: weight
+"""
+ROWS = [
+    {
+        "id": i,
+        "x": i / 2,
+        "words": ["w"] * (i % 3),
+        "gaps": ([i % 4], [1.0]),
+        "weight": i + 1.0,
+        "label": i % 2,
+    }
+    for i in range(200)
+]
+
+
+def load(folder: Path, config: str = CONFIG) -> rs.Pipeline:
+    (folder / "points.yaml").write_text(SCHEMA)
+    (folder / "config.yaml").write_text(config)
+    return rs.Pipeline.load(folder / "config.yaml")
+
+
+@pytest.fixture
+def pipeline(tmp_path) -> rs.Pipeline:
+    pipeline = load(tmp_path)
+    pipeline.build(ROWS)
+    return pipeline
+
+
+def test_what_a_model_gets(pipeline):
+    dataset = pipeline.dataset("train")
+    rows = pipeline.manifest.rows("train")
+    assert int(dataset.cardinality()) == pipeline.steps("train") == -(-rows // 16)
+    inputs, targets, weights = next(iter(dataset))
+    assert inputs.keys() == {"x", "words", "gaps"}
+    assert inputs["words"].shape[0] == 16
+    assert inputs["words"].dtype == tf.string
+    np.testing.assert_array_equal(inputs["gaps"].numpy().sum(axis=1), np.ones(16))
+    np.testing.assert_array_equal(inputs["x"].numpy() * 2 + 1, weights.numpy())
+    np.testing.assert_array_equal(targets.numpy(), (weights.numpy() - 1) % 2)
+
+
+def test_every_row_is_in_one_split(pipeline):
+    seen = [
+        int(weight) - 1
+        for split in ("train", "test")
+        for _, _, weights in pipeline.dataset(split)
+        for weight in weights
+    ]
+    assert sorted(seen) == list(range(200))
+
+
+def test_one_input_is_a_tensor_and_no_fit_is_a_dict(tmp_path):
+    head = CONFIG.partition("fit:")[0]
+    load(tmp_path).build(ROWS)
+    images, labels = next(
+        iter(load(tmp_path, f"{head}fit:\n  inputs: x\n  targets: label\n").dataset("test"))
+    )
+    assert images.shape == labels.shape == (16,)
+    whole = next(iter(load(tmp_path, head).dataset("test")))
+    assert list(whole) == ["id", "x", "words", "gaps", "weight", "label"]
+
+
+def test_options_replace_those_of_the_file(pipeline):
+    rows = pipeline.manifest.rows("train")
+    dataset = pipeline.dataset("train", batch={"size": 50, "drop_remainder": True}, shuffle=None)
+    assert int(dataset.cardinality()) == rows // 50
+    assert pipeline.steps("train", batch=7, repeat=2) == -(-2 * rows // 7)
+    with pytest.raises(rs.SpecError, match=r"batch.size: expected at least 1, got 0"):
+        pipeline.dataset("train", batch=0)
+
+
+def test_a_map_sees_features_before_the_model_does(pipeline):
+    def doubled(row: dict) -> dict:
+        return {**row, "x": row["x"] * 2}
+
+    inputs, _, weights = next(iter(pipeline.dataset("test", map=doubled)))
+    np.testing.assert_array_equal(inputs["x"].numpy(), weights.numpy() - 1)
+
+
+def test_an_input_function_gives_each_worker_its_share(pipeline):
+    seen = []
+    for worker in range(3):
+        context = tf.distribute.InputContext(3, worker, num_replicas_in_sync=2)
+        for _, _, weights in pipeline.input_fn("train")(context):
+            assert len(weights) <= 8
+            seen += [int(weight) for weight in weights]
+    alone = [int(weight) for _, _, weights in pipeline.input_fn("train")() for weight in weights]
+    assert sorted(seen) == sorted(alone)
+    assert len(seen) == pipeline.manifest.rows("train")
+
+
+def test_a_batch_that_replicas_do_not_divide_is_refused(pipeline):
+    context = tf.distribute.InputContext(1, 0, num_replicas_in_sync=3)
+    with pytest.raises(rs.SpecError) as caught:
+        pipeline.input_fn("train")(context)
+    assert str(caught.value) == "read.batch.size: expected a batch that 3 replicas divide, got 16"
+
+
+def test_a_strategy_takes_the_input_function(pipeline):
+    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    distributed = strategy.distribute_datasets_from_function(pipeline.input_fn("train"))
+    total = sum(int(tf.size(weights)) for _, _, weights in distributed)
+    assert total == pipeline.manifest.rows("train")
+
+
+def test_a_dataset_that_is_not_there_is_named(tmp_path):
+    pipeline = load(tmp_path)
+    with pytest.raises(rs.StoreError) as caught:
+        pipeline.dataset("train")
+    assert str(caught.value) == (
+        f"{tmp_path}/data/points/manifest.json: expected a manifest, got no such file (the dataset was not "
+        "built, or not by recordspec)"
+    )
+    pipeline.build(ROWS)
+    with pytest.raises(rs.StoreError) as caught:
+        pipeline.dataset("tset")
+    assert str(caught.value) == "expected one of train, test, got `tset` (did you mean `test`?)"
+
+
+def test_rows_are_needed_where_no_source_is(tmp_path):
+    with pytest.raises(rs.SpecError) as caught:
+        load(tmp_path).build()
+    assert str(caught.value) == (
+        "write: expected a source of rows, got none (give rows, or add write.source to the config)"
+    )
+
+
+def test_a_dataset_of_another_spec_is_refused_unless_a_default_stands_in(pipeline, tmp_path):
+    schema = tmp_path / "points.yaml"
+    schema.write_text(SCHEMA.replace("x: float32", "x: float32\n  new: {dtype: int64, default: 7}"))
+    more = rs.Pipeline.load(tmp_path / "config.yaml")
+    assert int(more.dataset("train").cardinality()) == more.steps("train")
+    schema.write_text(SCHEMA.replace("x: float32", "x: int64").replace("[a, b]", "[b, a]"))
+    with pytest.raises(rs.StoreError) as caught:
+        rs.Pipeline.load(tmp_path / "config.yaml").dataset("train")
+    hint = "(build it again, or read it with its own schema.yaml)"
+    assert str(caught.value).splitlines() == [
+        f"{tmp_path}/data/points: features.x: expected a dataset written with this spec, got another fixed_len {hint}",
+        f"{tmp_path}/data/points: features.label: expected a dataset written with this spec, got another label {hint}",
+    ]
+
+
+def test_a_build_is_refused_and_forced(pipeline):
+    before = sorted(os.listdir(pipeline.data))
+    with pytest.raises(rs.StoreError, match="expected a new folder, got one that exists"):
+        pipeline.build(ROWS)
+    assert pipeline.build(ROWS[:50], force=True).rows("train") < 50
+    assert sorted(os.listdir(pipeline.data)) == before
+    assert pipeline.manifest.rows("train") + pipeline.manifest.rows("test") == 50
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("data: data/points", "dat: x", ["1:1: expected the key `data`, got none (is `dat` meant?)", "2:1: dat: expected one of schema, data, write, read, fit, description, got `dat` (did you mean `data`?)"]),
+        ("batch: {size: 16}", "batch: {size: 16, dorp_remainder: true}", ["9:21: read.batch.dorp_remainder: expected one of size, drop_remainder, got `dorp_remainder` (did you mean `drop_remainder`?)"]),
+        ("batch: {size: 16}", "batch: 0", ["9:10: read.batch.size: expected at least 1, got 0"]),
+        ("shards: 2", "shards: lots", ["6:11: write.shards: expected auto, a whole number or a mapping of size, got `lots`"]),
+        ("targets: label", "targets: labl", ["13:12: fit.targets: expected one of id, x, words, gaps, weight, label, got `labl` (did you mean `label`?)"]),
+        ("key: id", "key: id\n  source: {csv: a.csv, tfrecord: b}", ["5:11: write.source: expected one of csv, image_folder, tfrecord, got several"]),
+        ("key: id", "source: {cvs: a.csv}", ["4:12: write.source.cvs: expected one of csv, image_folder, tfrecord, got `cvs` (did you mean `csv`?)"]),
+        ("splits: {train: 3, test: 1}", "splits: {train: -3}", ["5:19: write.splits.train: expected a weight above 0, got -3.0"]),
+        ("shuffle: {seed: 1}\nread", "shuffle: {}\nread", ["7:12: write.shuffle: expected the key `seed`, got none"]),
+        ("batch: {size: 16}", "prefetch: 2", ["9:3: read: expected a batch to fit on, got none (Keras takes batches)"]),
+    ],
+)  # fmt: skip
+def test_a_problem_in_a_config_has_its_place(tmp_path, old, new, expected):
+    assert old in CONFIG
+    with pytest.raises(rs.SpecError) as caught:
+        load(tmp_path, CONFIG.replace(old, new))
+    assert str(caught.value).splitlines() == [f"{tmp_path}/config.yaml:{line}" for line in expected]
+
+
+def test_problems_of_the_schema_are_those_of_its_file(tmp_path):
+    (tmp_path / "points.yaml").write_text("schema: s\nfeatures: {a: int46}")
+    (tmp_path / "config.yaml").write_text("schema: points.yaml\ndata: data\n")
+    with pytest.raises(rs.SpecError) as caught:
+        rs.Pipeline.load(tmp_path / "config.yaml")
+    assert str(caught.value).startswith(f"{tmp_path}/points.yaml:2:15: features.a: expected a dtype")
+    (tmp_path / "points.yaml").unlink()
+    with pytest.raises(rs.StoreError) as caught:
+        rs.Pipeline.load(tmp_path / "config.yaml")
+    assert str(caught.value) == (
+        f"{tmp_path}/points.yaml: expected a readable file, got No such file or directory"
+    )
