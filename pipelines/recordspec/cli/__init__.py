@@ -42,9 +42,13 @@ def main() -> None:
     """Runs a command. Errors are one line each on stderr, never a traceback."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # errors only
     try:
-        status = commands(standalone_mode=False)
+        # not `commands()`: click takes a pipe that closes for an error
+        with commands.make_context("recordspec", sys.argv[1:]) as context:
+            status = commands.invoke(context)
         sys.stdout.flush()
         sys.exit(status if isinstance(status, int) else 0)
+    except click.exceptions.Exit as done:  # --help, --version
+        sys.exit(done.exit_code)
     except RecordspecError as error:
         for line in (*error.problems, *getattr(error, "__notes__", ())):
             click.echo(line, err=True)

@@ -1,0 +1,194 @@
+"""The command line as a shell sees it: output, exit codes, and no traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import recordspec as rs
+from recordspec.wire.tfrecord import scan
+
+ENVIRONMENT = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "COLUMNS": "200"}
+
+
+def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "recordspec", *map(str, arguments)]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=ENVIRONMENT)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    """What `init` and `build` leave."""
+    folder = tmp_path_factory.mktemp("home")
+    assert run("init", folder).returncode == 0
+    assert run("build", folder / "configs/flowers.yaml").returncode == 0
+    return folder
+
+
+def test_a_newcomer_comes_from_nothing_to_batches(tmp_path):
+    first = run("init", "mine", cwd=tmp_path)
+    assert first.stdout.splitlines() == [
+        "mine/schemas/flowers.yaml",
+        "mine/configs/flowers.yaml",
+        "mine/raw/flowers.csv",
+    ]
+    assert first.stderr == "next: recordspec build mine/configs/flowers.yaml\n"
+    build = run("build", "mine/configs/flowers.yaml", cwd=tmp_path)
+    splits = {line["split"]: line for line in map(json.loads, build.stdout.splitlines())}
+    assert splits["train"]["rows"] + splits["test"]["rows"] == 60
+    pipeline = rs.Pipeline.load(tmp_path / "mine/configs/flowers.yaml")
+    inputs, targets = next(iter(pipeline.dataset("train")))
+    assert inputs["petal_length"].shape == targets.shape == (8,)
+
+
+def test_init_overwrites_nothing(home):
+    done = run("init", home)
+    assert done.returncode == 3
+    assert done.stderr == f"{home}/schemas/flowers.yaml: expected a new file, got one that exists\n"
+
+
+def test_build_is_refused_then_forced(home):
+    config = home / "configs/flowers.yaml"
+    refused = run("build", config)
+    assert refused.returncode == 3
+    assert refused.stdout == ""
+    assert refused.stderr.endswith(
+        "expected a new folder, got one that exists (force=True, or --force, replaces it)\n"
+    )
+    assert run("build", config, "--force").returncode == 0
+
+
+def test_build_of_a_bad_row_names_it_and_publishes_nothing(tmp_path):
+    run("init", tmp_path)
+    rows = tmp_path / "raw/flowers.csv"
+    rows.write_text(rows.read_text().replace("\n7,", "\nseven,"))
+    done = run("build", tmp_path / "configs/flowers.yaml")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[0].endswith("raw/flowers.csv:8: features.id: expected int64, got `seven`")
+    assert done.stderr.splitlines()[1].endswith("nothing was published, after 0 rows")
+    assert not (tmp_path / "data/flowers").exists()
+
+
+def test_lint_tells_problems_and_exits_with_2(home, tmp_path):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("schema: s\nfeatures:\n  a: int46\n")
+    fine = home / "schemas/flowers.yaml"
+    done = run("lint", fine, bad, home / "configs/flowers.yaml")
+    assert done.returncode == 2
+    assert done.stdout.splitlines() == [
+        f"{fine}: no problems",
+        f"{bad}:3:6: features.a: expected a dtype, a kind, or a mapping of options, got `int46` "
+        "(did you mean `int64`?)",
+        f"{home}/configs/flowers.yaml: no problems",
+    ]
+    as_json = json.loads(run("lint", bad, "--json").stdout)
+    assert as_json["where"] == f"{bad}:3:6"
+    assert as_json["path"] == "features.a"
+    assert run("lint", tmp_path / "none.yaml").returncode == 3
+
+
+def test_count_and_head_tell_what_is_there(home):
+    data = home / "data/flowers"
+    counted = [json.loads(line) for line in run("count", data).stdout.splitlines()]
+    assert sum(line["records"] for line in counted) == 60
+    shown = [json.loads(line) for line in run("head", data, "-n", "3").stdout.splitlines()]
+    assert len(shown) == 3
+    assert shown[0]["features"].keys() >= {"id", "petal_length", "species"}
+
+
+def test_head_shows_steps_and_describes_bytes(tmp_path):
+    schema = rs.Schema.loads(
+        "schema: s\nrecord: sequence_example\ncontext: {image: {kind: image, shape: [2, 3, 1]}}\n"
+        "sequence: {n: {kind: fixed_len_sequence, dtype: int64}, raw: {kind: tensor, dtype: float64}}"
+    )
+    import numpy as np
+
+    row = {"image": np.zeros((2, 3, 1), np.uint8), "n": list(range(20)), "raw": [1.0]}
+    rs.write(schema, [row], tmp_path / "data")
+    shown = json.loads(run("head", tmp_path / "data").stdout)
+    assert shown["features"]["image"].endswith("bytes PNG 3x2>")
+    assert shown["sequence"]["n"] == [*range(16), "... 4 more"]
+    assert shown["sequence"]["raw"] == ["<8 bytes>"]
+
+
+def test_explain_shows_what_is_stored(root):
+    rows = [
+        json.loads(line) for line in run("explain", root / "schemas/movie_ratings.yaml").stdout.splitlines()
+    ]
+    assert rows[1] == {
+        "feature": "Movie",
+        "kind": "var_len",
+        "stored as": "Movie: BytesList, VarLenFeature",
+        "decodes to": "Tensor string (null,)",
+        "bytes": rows[1]["bytes"],
+    }
+    assert rows[1]["bytes"] > 0
+
+
+def test_doctor_tries_what_it_reports():
+    found = {line["capability"]: line for line in map(json.loads, run("doctor").stdout.splitlines())}
+    assert found["parsing"]["works"]
+    assert found["checksums"]["works"]
+    assert found["images when writing"]["works"]
+    assert found["tensorflow-io"]["works"] or "recordspec[io]" in found["tensorflow-io"]["advice"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["count", "none"], 3, "none: expected a file, got none"),
+        (["count", "folder"], 3, "folder: expected shards in the folder, got none"),
+        (["head", "text"], 1, "text: expected a TFRecord file, got a file that begins b'hello there,'"),
+        (["build", "none.yaml"], 3, "none.yaml: expected a readable file, got No such file or directory"),
+        (["build", "folder"], 3, "folder: expected a readable file, got Is a directory"),
+        (["build", "text"], 2, "text:1:1: expected a mapping, got str `hello there, world`"),
+        (["explain", "text"], 2, "text:1:1: expected a mapping, got str `hello there, world`"),
+        (["head", "text", "-n", "-1"], 2, "Error: Invalid value for '-n': -1 is not in the range x>=1."),
+        (["bild"], 2, "Error: No such command 'bild'."),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_line(tmp_path, arguments, status, message):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text").write_text("hello there, world")
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == status
+    assert message in done.stderr.splitlines()[-1]
+    assert done.stdout == ""
+
+
+def test_a_pipe_that_closes_is_no_error(home):
+    command = (
+        f"{sys.executable} -m recordspec head {home}/data/flowers -n 60 | head -n 1; exit ${{PIPESTATUS[0]}}"
+    )
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=ENVIRONMENT)
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_ctrl_c_leaves_nothing_and_exits_with_130(tmp_path):
+    run("init", tmp_path)
+    rows = tmp_path / "raw/flowers.csv"
+    rows.unlink()
+    os.mkfifo(rows)  # a source that never ends
+    command = [sys.executable, "-m", "recordspec", "build", str(tmp_path / "configs/flowers.yaml")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as build:
+        time.sleep(1.5)
+        build.send_signal(signal.SIGINT)
+        _, stderr = build.communicate(timeout=20)
+    assert build.returncode == 130
+    assert "Traceback" not in stderr
+    assert not (tmp_path / "data").exists() or os.listdir(tmp_path / "data") == []
+
+
+def test_the_records_of_a_build_are_those_of_its_rows(home):
+    files = sorted((home / "data/flowers").glob("*.tfrecord"))
+    assert sum(1 for file in files for _ in scan(file)) == 60
