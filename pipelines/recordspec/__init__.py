@@ -22,8 +22,9 @@ _HOMES = {
     "Feature": "spec.features",
     "KINDS": "spec.features",
     "Schema": "spec.schema",
+    "WriteError": "errors",
     "Manifest": "store.manifest",
-    "ShardedWriter": "writing.builder",
+    "ShardedWriter": "writing.writer",
     "write": "writing.builder",
     "read": "reading.dataset",
     "Pipeline": "pipeline",
@@ -40,13 +41,15 @@ if TYPE_CHECKING:
         RecordspecError,
         SpecError,
         StoreError,
+        WriteError,
     )
     from recordspec.pipeline import Pipeline
     from recordspec.reading.dataset import read
     from recordspec.spec.features import KINDS, Feature
     from recordspec.spec.schema import Schema
     from recordspec.store.manifest import Manifest
-    from recordspec.writing.builder import ShardedWriter, write
+    from recordspec.writing.builder import write
+    from recordspec.writing.writer import ShardedWriter
 
 
 def __getattr__(name: str) -> Any:

@@ -79,6 +79,12 @@ class RecordError(RecordspecError):
         return RecordError([problem.at(where) for problem in self.problems], self.row)
 
 
+class WriteError(RecordspecError):
+    """The rows came to an end too early: their source failed."""
+
+    exit_code = 1
+
+
 class StoreError(RecordspecError):
     """The disk, a permission, or a dataset that stands in the way."""
 

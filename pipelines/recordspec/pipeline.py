@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from recordspec import config as config_file
 from recordspec.config import Config
-from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.errors import Problem, SpecError
 from recordspec.reading import dataset as reading
 from recordspec.reading.options import Read
+from recordspec.reading.plan import Share, check_schema
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.options import from_python, shallow
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import SCHEMA_FILE, Manifest
+from recordspec.store.manifest import Manifest
 from recordspec.writing.builder import write
 from recordspec.writing.sources import source_of
 
@@ -71,10 +72,7 @@ class Pipeline:
     def manifest(self) -> Manifest:
         """Of the dataset as it was built. Raises StoreError if it was not, or with another schema."""
         manifest = Manifest.load(self.data)
-        if manifest.fingerprint != self.schema.fingerprint:
-            problems = list(_differences(self.schema, self.data))
-            if problems:
-                raise StoreError(problems)
+        check_schema(manifest, self.schema, self.data)
         return manifest
 
     def dataset(
@@ -115,7 +113,7 @@ class Pipeline:
         def make(context: Any = None) -> Any:
             if context is None:
                 return self._dataset(split, how, map, None)
-            share = (context.num_input_pipelines, context.input_pipeline_id)
+            share = Share(context.num_input_pipelines, context.input_pipeline_id)
             divided = reading.per_replica(how, context.num_replicas_in_sync)
             return self._dataset(split, divided, map, share)
 
@@ -131,7 +129,7 @@ class Pipeline:
     def _read(self, options: Mapping[str, Any]) -> Read:
         return from_python(Read, {**shallow(self.config.read), **options})  # type: ignore[no-any-return]
 
-    def _dataset(self, split: str, how: Read, mapped: Any, share: reading.Share | None) -> Any:
+    def _dataset(self, split: str, how: Read, mapped: Any, share: Share | None) -> Any:
         paths = tuple(self.data / shard.file for shard in self.manifest.shards(split))
         fit = self.config.fit
         function = mapped if fit is None else _then(mapped, fit.pick)
@@ -140,21 +138,3 @@ class Pipeline:
 
 def _then(first: Callable[..., Any] | None, second: Callable[..., Any]) -> Callable[..., Any]:
     return second if first is None else lambda features: second(first(features))
-
-
-def _differences(schema: Schema, data: Path) -> Iterator[Problem]:
-    """Features that the dataset at `data` was not written with, unless a default stands for them."""
-    kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
-    written = Schema.load(data / SCHEMA_FILE, kinds)
-    for section, feature in schema.placed:
-        other = written.names.get(feature.name)
-        if other is None and feature.optional:
-            continue
-        if other is None or feature.stored_options() != other.stored_options():
-            yield Problem(
-                where=str(data),
-                path=(section, feature.name),
-                expected="a dataset written with this spec",
-                got="none of this name" if other is None else f"another {other.kind}",
-                hint="build it again, or read it with its own schema.yaml",
-            )

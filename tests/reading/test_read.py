@@ -6,6 +6,11 @@ import pytest
 import tensorflow as tf
 
 import recordspec as rs
+from recordspec.reading.dataset import build
+from recordspec.reading.options import Read
+from recordspec.reading.plan import Share
+from recordspec.spec.options import from_python
+from recordspec.store.shards import expand
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {n: int64, words: {kind: var_len, dtype: string}}")
 ROWS = 100
@@ -86,6 +91,84 @@ def test_without_a_manifest_the_cardinality_is_unknown(data):
     dataset = rs.read(SCHEMA, data)
     assert int(dataset.cardinality()) == tf.data.UNKNOWN_CARDINALITY
     assert numbers(dataset) == list(range(ROWS))
+
+
+def test_shards_that_are_missing_or_foreign_are_named(data):
+    shards = sorted(data.glob("train-*"))
+    strange = data / shards[0].name.replace("train", "test")
+    strange.write_bytes(b"")
+    with pytest.raises(rs.StoreError) as caught:
+        rs.read(SCHEMA, data)
+    assert str(caught.value) == f"{strange}: expected shards that the manifest names, got another one"
+    with pytest.raises(rs.StoreError) as caught:
+        rs.read(SCHEMA, strange)
+    assert (
+        str(caught.value)
+        == f"{strange}: expected a shard that the manifest beside it names, got another file"
+    )
+    strange.unlink()
+    shards[1].unlink()
+    with pytest.raises(rs.StoreError) as caught:
+        rs.read(SCHEMA, data)
+    assert str(caught.value) == f"{shards[1]}: expected a shard that the manifest names, got no file"
+    (data / "manifest.json").unlink()
+    with pytest.raises(rs.StoreError) as caught:
+        rs.read(SCHEMA, data)
+    assert (
+        str(caught.value) == f"{data}/train-00001-of-00004.tfrecord: expected 4 shards, got this one missing"
+    )
+
+
+def test_a_shard_of_another_size_than_the_manifest_says_is_refused(data):
+    shard = sorted(data.glob("train-*"))[0]
+    size = shard.stat().st_size
+    shard.write_bytes(shard.read_bytes()[:-1])
+    with pytest.raises(rs.StoreError) as caught:
+        rs.read(SCHEMA, data)
+    assert str(caught.value) == (
+        f"{shard}: expected {size:,} bytes, as the manifest says, got {size - 1:,} (build the dataset again)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (
+            "features: {n: float32}",
+            "features.n: expected a feature that was written so, got another fixed_len",
+        ),
+        ("features: {m: int64}", "features.m: expected a feature that was written so, got none of this name"),
+        ("record: sequence_example\ncontext: {n: int64}", "record: expected example, got sequence_example"),
+    ],
+)
+def test_data_of_another_spec_is_refused(data, wanted, expected):
+    with pytest.raises(rs.StoreError) as caught:
+        rs.read(rs.Schema.loads(f"schema: s\n{wanted}"), data)
+    hint = "(build it again, or read it with its own schema.yaml)"
+    assert str(caught.value) == f"{data}: {expected} {hint}"
+
+
+def test_fewer_features_or_new_ones_with_a_default_are_read(data):
+    fewer = rs.Schema.loads("schema: s\nfeatures: {n: int64, new: {dtype: string, default: x}}")
+    (batch,) = rs.read(fewer, data, batch=ROWS)
+    assert batch["n"].numpy().tolist() == list(range(ROWS))
+    assert set(batch["new"].numpy()) == {b"x"}
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 5])
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_workers_have_every_record_once_whatever_order_they_read_in(data, workers, ahead):
+    how = from_python(Read, {"batch": 8, "shuffle": {"buffer": 30, "seed": 1}})
+    seen = []
+    for worker in range(workers):
+        dataset = build(how, SCHEMA, expand(data), share=Share(workers, worker))
+        if worker:  # in another epoch than the first
+            for _ in range(ahead):
+                numbers(dataset)
+        found = numbers(dataset)
+        assert int(dataset.cardinality()) == -(-len(found) // 8)
+        seen += found
+    assert sorted(seen) == list(range(ROWS))
 
 
 def test_some_of_the_shards_have_their_own_cardinality(data):

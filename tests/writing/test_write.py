@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 import recordspec as rs
 from recordspec.wire.tfrecord import scan
-from recordspec.writing import builder, shuffle
+from recordspec.writing import shuffle
+from recordspec.writing import writer as sharded
+from recordspec.writing.keys import key_bytes
 
 SCHEMA = rs.Schema.loads(
     """\
@@ -157,8 +159,8 @@ def test_new_rows_move_no_old_row_to_another_split(old, new):
     splits = {"train": 7, "validation": 2, "test": 1}
 
     def split_by_key(values: list[int]) -> dict[int, int]:
-        keys = shuffle.key_bytes([values])
-        places = shuffle.split_of(shuffle.hashes(keys, "split", len(keys)), splits)
+        keys = key_bytes({"k": values}, ("k",))
+        places = shuffle.split_of(shuffle.hashes(keys), splits)
         return dict(zip(values, places.tolist(), strict=True))
 
     together = list(dict.fromkeys([*new, *old]))
@@ -168,10 +170,45 @@ def test_new_rows_move_no_old_row_to_another_split(old, new):
 
 
 def test_a_key_of_several_parts_keeps_them_apart():
+    first, second = key_bytes({"a": ["ab", "a"], "b": ["c", "bc"]}, ("a", "b"))
+    assert first != second
     assert (
-        shuffle.key_bytes([["ab", "a"], ["c", "bc"]])[0] != shuffle.key_bytes([["ab", "a"], ["c", "bc"]])[1]
+        key_bytes({"a": [7]}, ("a",))
+        == key_bytes({"a": ["7"]}, ("a",))
+        == key_bytes({"a": np.array([7])}, ("a",))
     )
-    assert shuffle.key_bytes([[7]]) == shuffle.key_bytes([["7"]])
+
+
+def test_a_key_that_is_none_is_named(tmp_path):
+    with pytest.raises(rs.SpecError) as caught:
+        rs.write(SCHEMA, {"id": [1], "a name": ["x"], "tags": [[]], "kind": [0]}, tmp_path / "a", key="idd")
+    assert str(caught.value) == "key: expected a column of the rows, got `idd` (did you mean `id`?)"
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(SCHEMA, rows(3), tmp_path / "b", key="tags")
+    assert str(caught.value) == "row 0: tags: expected a key: text or a whole number, got list []"
+
+
+def test_rows_that_are_changed_after_they_were_given_are_as_they_were(tmp_path):
+    schema = rs.Schema.loads("schema: s\nfeatures: {n: int64, x: {kind: tensor, dtype: uint8, shape: [2]}}")
+    row: dict = {"x": np.zeros(2, np.uint8)}
+    with rs.ShardedWriter(schema, tmp_path / "data") as writer:
+        for number in range(5):
+            row["n"] = number
+            row["x"][:] = number
+            writer.write(row)
+    assert [row["x"].numpy().tolist() for row in rs.read(schema, tmp_path / "data")] == [
+        [n, n] for n in range(5)
+    ]
+
+
+def test_columns_that_do_not_belong_together_are_refused():
+    for columns, expected in [
+        ({"id": [1, 2]}, "rows: id: expected 3 values, got 2"),
+        ({"idd": [1, 2, 3]}, "expected names of `rows`, got `idd` (did you mean `id`?)"),
+    ]:
+        with pytest.raises(rs.SpecError) as caught:
+            SCHEMA.encode_batch(columns, 3)
+        assert str(caught.value) == expected
 
 
 def test_a_key_that_comes_twice_is_refused(tmp_path):
@@ -186,7 +223,7 @@ def test_a_key_need_not_be_a_feature(tmp_path):
     assert rs.write(SCHEMA, with_path, tmp_path / "a", key="path", shuffle=1).rows("train") == 50
     with pytest.raises(rs.RecordError) as caught:
         rs.write(SCHEMA, rows(3), tmp_path / "b", key="path")
-    assert str(caught.value) == "row 0: path: expected a key, got nothing"
+    assert str(caught.value) == "row 0: path: expected a key: text or a whole number, got nothing"
 
 
 def test_the_row_that_does_not_fit_is_named_across_batches(tmp_path):
@@ -204,7 +241,7 @@ def test_the_row_that_does_not_fit_is_named_across_batches(tmp_path):
 @pytest.mark.parametrize(
     ("error", "kind", "expected"),
     [
-        (ValueError("boom"), builder.WriteError, "expected all the rows, got ValueError: boom, after 3,000 rows (nothing was published)"),
+        (ValueError("boom"), rs.WriteError, "expected all the rows, got ValueError: boom, after 3,000 rows (nothing was published)"),
         (KeyboardInterrupt(), rs.Interrupted, "interrupted after 3,000 rows (nothing was published)"),
     ],
 )  # fmt: skip
@@ -223,7 +260,7 @@ def test_a_full_disk_publishes_nothing(tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(builder.ShardFile, "write", full)
+    monkeypatch.setattr(sharded.ShardFile, "write", full)
     with pytest.raises(rs.StoreError) as caught:
         rs.write(SCHEMA, rows(70), tmp_path / "data")
     assert str(caught.value) == (
@@ -268,7 +305,7 @@ def test_an_option_that_is_wrong_is_named(tmp_path, options, expected):
     ("given", "expected"),
     [
         ({"id": [1], "on": [1.0, 2.0]}, "on: expected 1 rows, got 2 (`id` has so many)"),
-        ({"idd": [1]}, "rows: expected names of `rows`, got `idd` (did you mean `id`?)"),
+        ({"idd": [1]}, "expected names of `rows`, got `idd` (did you mean `id`?)"),
         ({"id": 1}, "id: expected an array or a list, got int 1"),
         ("rows.csv", "rows: expected an iterable of dicts, a dict of arrays, or a frame, got str 'rows.csv'"),
     ],

@@ -11,14 +11,12 @@ from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
 from recordspec.reading import stages
 from recordspec.reading.options import Interleave, Read
+from recordspec.reading.plan import Share, rows_in
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import rows_in
 from recordspec.store.shards import Files, expand
 
 Function = Callable[..., Any]
-# Which part of how many: (parts, this one).
-Share = tuple[int, int]
 
 
 def read(
@@ -47,7 +45,7 @@ def read(
 
     Raises:
         SpecError: an option is wrong.
-        StoreError: no such files, or they are not what their manifest says.
+        StoreError: no such files, or they are not what their manifest says, or of another spec.
     """
     if isinstance(shuffle, int) and not isinstance(shuffle, bool):
         if seed is None:
@@ -71,13 +69,13 @@ def build(
 ) -> Any:
     """Decoded batches, in an order fixed by `how` and `paths`.
 
-    With `share`, every `share[0]`-th record from the `share[1]`-th on: what one worker of several gets.
+    With `share`, what one worker of several gets.
     """
     mixed = how.interleave or (Interleave() if how.shuffle else None)
-    records = stages.interleave(stages.files(paths, how.shuffle), mixed, deterministic=how.deterministic)
-    records = stages.known_cardinality(records, rows_in(paths))
-    if share is not None:
-        records = records.shard(*share)
+    rows = rows_in(paths, schema, share)
+    files = stages.files(paths, how.shuffle)
+    records = stages.interleave(files, mixed, share, deterministic=how.deterministic)
+    records = stages.known_cardinality(records, rows)
     if how.cache == "memory":
         records = records.cache()
     if how.shuffle:

@@ -8,6 +8,7 @@ from typing import Any
 
 from recordspec._tf import tf
 from recordspec.reading.options import Batch, Interleave, Shuffle
+from recordspec.reading.plan import Share
 from recordspec.wire.tfrecord import TF_COMPRESSION, compression_of
 
 Dataset = Any
@@ -18,33 +19,40 @@ _READ_BUFFER = 1 << 20
 
 
 def files(paths: tuple[Path, ...], shuffle: Shuffle | None) -> Dataset:
-    """Pairs of a file and its compression, recognised by the file's first bytes."""
+    """Each file with its compression, recognised by the file's first bytes, and its number."""
     compressions = [TF_COMPRESSION[compression_of(path)] for path in paths]
-    pairs = tf.data.Dataset.from_tensor_slices((list(map(str, paths)), compressions))
+    numbers = tf.range(len(paths), dtype=tf.int64)
+    named = tf.data.Dataset.from_tensor_slices((list(map(str, paths)), compressions, numbers))
     if shuffle is None or len(paths) == 1:
-        return pairs
-    return pairs.shuffle(len(paths), seed=shuffle.seed, reshuffle_each_iteration=True)
+        return named
+    return named.shuffle(len(paths), seed=shuffle.seed, reshuffle_each_iteration=True)
 
 
-def interleave(pairs: Dataset, how: Interleave | None, *, deterministic: bool) -> Dataset:
-    """The serialized records of files: one file after another, or mixed."""
+def interleave(
+    named: Dataset, how: Interleave | None, share: Share | None, *, deterministic: bool
+) -> Dataset:
+    """The serialized records of files: one file after another, or mixed; of a share, its own alone."""
+
+    def records(file: Any, compression: Any, number: Any) -> Dataset:
+        found = tf.data.TFRecordDataset(file, compression, _READ_BUFFER)
+        if share is None:
+            return found
+        # Within each file, so that no order of the files lets two workers have one record.
+        return found.shard(share.workers, (share.worker + number) % share.workers)
+
     if how is None:
-        return pairs.flat_map(_records)
+        return named.flat_map(records)
     if how.parallel is None:
-        return pairs.interleave(_records, cycle_length=how.cycle, block_length=how.block)
+        return named.interleave(records, cycle_length=how.cycle, block_length=how.block)
     calls = tf.data.AUTOTUNE if how.parallel == "auto" else how.parallel
     # Batch inside the interleave: handing over single records between threads costs 4x.
-    blocks = pairs.interleave(
-        lambda file, compression: _records(file, compression).batch(how.block),
+    blocks = named.interleave(
+        lambda *file: records(*file).batch(how.block),
         cycle_length=how.cycle,
         num_parallel_calls=calls,
         deterministic=deterministic,
     )
     return blocks.unbatch()
-
-
-def _records(file: Any, compression: Any) -> Dataset:
-    return tf.data.TFRecordDataset(file, compression, _READ_BUFFER)
 
 
 def known_cardinality(records: Dataset, rows: int | None) -> Dataset:

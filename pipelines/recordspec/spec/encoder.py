@@ -30,6 +30,20 @@ class Gapped:
     values: Any
     present: Mask
 
+    def __len__(self) -> int:
+        return len(self.present)
+
+
+def part_of(values: Any, start: int, stop: int) -> Any:
+    """Rows `start` to `stop` of a column."""
+    if isinstance(values, Strings):
+        return values.part(start, stop)
+    if not isinstance(values, Gapped):
+        return values[start:stop]
+    before = int(np.count_nonzero(values.present[:start]))
+    here = values.present[start:stop]
+    return Gapped(part_of(values.values, before, before + int(np.count_nonzero(here))), here)
+
 
 def columns_of(
     schema: Schema, rows: Sequence[Mapping[str, Any]], extra: tuple[str, ...] = ()
@@ -82,6 +96,7 @@ def encode_batch(
     Raises:
         RecordError: with all the problems of the first row that has any.
     """
+    _check_columns(schema, columns, rows)
     sections: dict[Section, list[Entry]] = {"features": [], "context": [], "sequence": []}
     bad: list[tuple[int, Problem]] = []
     for section, feature in schema.placed:
@@ -96,6 +111,20 @@ def encode_batch(
     features = sections["features"] + sections["context"]
     sequence = sections["sequence"] if schema.record == "sequence_example" else None
     return encode(features, sequence, rows, head=head, tail=tail)
+
+
+def _check_columns(schema: Schema, columns: Mapping[str, Any], rows: int) -> None:
+    """Raises SpecError where columns are not those of the schema, or it cannot be written at all."""
+    if schema.shared_keys:
+        raise SpecError(schema.shared_keys)
+    for name, values in columns.items():
+        if name not in schema.names:
+            hint = nearest(name, [one for one in schema.names if one not in columns])
+            problem = Problem(expected=f"names of `{schema.name}`", got=f"`{name}`", hint=hint)
+            raise SpecError(problem)
+        if len(values) != rows:
+            problem = Problem(path=(name,), expected=f"{rows} values", got=str(len(values)))
+            raise SpecError(problem.at(schema.name))
 
 
 def _entries(feature: Feature, section: Section, values: Any, rows: int) -> list[Entry]:
@@ -144,7 +173,7 @@ def _gapped_cells(feature: Feature, kept: Any, present: Mask) -> tuple[Cells, ..
 
 
 def _missing(feature: Feature, index: int) -> BadValue:
-    expected = _refusal(feature, None)
+    expected = refusal(feature, None)
     hint = "" if expected is None else expected.hint
     text = "a value" if expected is None else expected.expected
     default = "default" in type(feature).__dataclass_fields__
@@ -154,7 +183,7 @@ def _missing(feature: Feature, index: int) -> BadValue:
 
 def _present(feature: Feature, values: Any) -> Mask:
     """None is missing, and NaN where it is not a value of the feature."""
-    nan_is_missing = _refusal(feature, float("nan")) is not None
+    nan_is_missing = refusal(feature, float("nan")) is not None
     return np.array(
         [
             value is not None
@@ -165,7 +194,7 @@ def _present(feature: Feature, values: Any) -> Mask:
     )
 
 
-def _refusal(feature: Feature, value: Any) -> Problem | None:
+def refusal(feature: Feature, value: Any) -> Problem | None:
     """Why the feature does not take this value; None if it does."""
     try:
         feature.encode([value])
@@ -204,20 +233,3 @@ def _split_steps(feature: Feature, cells: tuple[Cells, ...]) -> tuple[tuple[Cell
     size = int(np.prod(getattr(column.layout, "shape", ()), dtype=np.int64))
     steps = np.broadcast_to(np.asarray(cell.lengths) // size, (cell.rows,))
     return (Cells(flat=cell.flat, lengths=size, rows=int(steps.sum())),), steps
-
-
-def check_writable(schema: Schema) -> None:
-    """Raises SpecError where two features store under one key: reading may share it, writing not."""
-    owners: dict[tuple[Section, str], str] = {}
-    for section, feature in schema.placed:
-        for column in feature.columns():
-            other = owners.setdefault((section, column.key), feature.name)
-            if other != feature.name:
-                raise SpecError(
-                    Problem(
-                        where=schema.name,
-                        path=(section, feature.name, "key"),
-                        expected="a key of its own, to be written",
-                        got=f"`{column.key}`, which `{other}` writes",
-                    )
-                )

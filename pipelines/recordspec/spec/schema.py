@@ -96,6 +96,11 @@ class Schema:
         """The features by name."""
         return {feature.name: feature for _, feature in self.placed}
 
+    @cached_property
+    def shared_keys(self) -> tuple[Problem, ...]:
+        """Features that store under one key: reading may share it, writing not."""
+        return tuple(_shared_keys(self))
+
     @property
     def outputs(self) -> tuple[str, ...]:
         """The names of the tensors that `decode` gives."""
@@ -143,6 +148,26 @@ class Schema:
         }
         text = json.dumps({"record": self.record, **stored}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def differences(written: Schema, wanted: Schema) -> Iterator[Problem]:
+    """What of `wanted` cannot be read from records that `written` describes.
+
+    A new feature with a default is no difference, nor is one that is no longer wanted.
+    """
+    if written.record != wanted.record:
+        yield Problem(path=("record",), expected=written.record, got=wanted.record)
+        return
+    stored = {(section, feature.name): feature for section, feature in written.placed}
+    for place in wanted.placed:
+        section, feature = place
+        other = stored.get((section, feature.name))
+        if other is None and feature.optional:
+            continue
+        if other is None or feature.stored_options() != other.stored_options():
+            got = "none of this name" if other is None else f"another {other.kind}"
+            expected = "a feature that was written so"
+            yield Problem(path=(section, feature.name), expected=expected, got=got)
 
 
 _ALL_SECTIONS = ("features", "context", "sequence")
@@ -335,6 +360,20 @@ def _check_names(schema: Schema) -> Iterator[Problem]:
                 got = f"`{output}`, which `{owners[output]}` decodes to"
                 yield Problem(path=path, expected="a name of its own", got=got)
             owners.setdefault(output, feature.name)
+
+
+def _shared_keys(schema: Schema) -> Iterator[Problem]:
+    owners: dict[tuple[Section, str], str] = {}
+    for section, feature in schema.placed:
+        for column in feature.columns():
+            other = owners.setdefault((section, column.key), feature.name)
+            if other != feature.name:
+                yield Problem(
+                    where=schema.name,
+                    path=(section, feature.name, "key"),
+                    expected="a key of its own, to be written",
+                    got=f"`{column.key}`, which `{other}` writes",
+                )
 
 
 def _check_keys(schema: Schema) -> Iterator[Problem]:

@@ -111,8 +111,10 @@ def _cast(array: Array, dtype: str, *, trusted: bool) -> Array | None:
     `trusted` is false where NumPy made the array, so that ints among floats have been lost already.
     """
     kind = array.dtype.kind
-    if array.dtype.name == dtype:
-        return array
+    if array.dtype == numpy_dtype(dtype):
+        return array if trusted or kind not in "fc" or not _too_large(array, dtype) else None
+    if array.dtype.name == dtype:  # of the other byte order
+        return array.astype(numpy_dtype(dtype))
     if is_integer(dtype):
         return _cast_to_integers(array, dtype) if kind in "iub" else None
     if dtype == "bool":
@@ -133,12 +135,17 @@ def _cast_to_integers(array: Array, dtype: str) -> Array | None:
 
 
 def _cast_floats(array: Array, dtype: str, trusted: bool) -> Array | None:
-    if not trusted and array.size and bool((np.abs(array) > _EXACT_INTS[dtype]).any()):
+    if not trusted and _too_large(array, dtype):
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         cast = array.astype(numpy_dtype(dtype))
     overflown = np.isinf(cast) & ~np.isinf(array)
     return None if bool(overflown.any()) else cast
+
+
+def _too_large(array: Array, dtype: str) -> bool:
+    """Whether a whole number among these could have been one that a float does not hold."""
+    return array.size > 0 and bool((np.abs(array) > _EXACT_INTS[dtype]).any())
 
 
 def _within(array: Array, low: int, high: int) -> bool:
@@ -149,7 +156,9 @@ def _number(value: Any, dtype: str, shape: Shape) -> Any:
     """One value, cast. This is the rule; `_cast` is its fast form."""
     if isinstance(value, np.ndarray):
         array = value
-    elif isinstance(value, (str, bytes, Mapping, Set)) or value is None:
+        if array.dtype.kind in "mM":
+            raise _wrong(of_shape(dtype, shape), describe(value))
+    elif isinstance(value, (np.datetime64, np.timedelta64, str, bytes, Mapping, Set)) or value is None:
         raise _wrong(of_shape(dtype, shape), describe(value))
     else:
         array = _nested(value, dtype, shape)

@@ -112,6 +112,25 @@ def _from_json(data: dict[str, Any]) -> Manifest:
     return Manifest(**{**data, "splits": splits, "labels": labels, "key": tuple(data["key"])})
 
 
+def check_folder(folder: Path, shards: list[Path]) -> None:
+    """Raises StoreError where a folder's shards are not those of its manifest, if it has one."""
+    manifest = find((folder / FILE,))
+    if manifest is None:
+        return
+    known = {shard.file for shards in manifest.splits.values() for shard in shards}
+    found = {path.name for path in shards}
+    problems = [
+        Problem(where=str(folder / name), expected="a shard that the manifest names", got="no file")
+        for name in sorted(known - found)
+    ]
+    problems += [
+        Problem(where=str(folder / name), expected="shards that the manifest names", got="another one")
+        for name in sorted(found - known)
+    ]
+    if problems:
+        raise StoreError(problems)
+
+
 def find(files: tuple[Path, ...]) -> Manifest | None:
     """The manifest beside these files, where they lie in one folder that has one."""
     folders = {path.parent for path in files}
@@ -119,24 +138,3 @@ def find(files: tuple[Path, ...]) -> Manifest | None:
         return None
     folder = folders.pop()
     return Manifest.load(folder) if (folder / FILE).exists() else None
-
-
-def rows_in(files: tuple[Path, ...]) -> int | None:
-    """The rows of these files, where a manifest tells. Raises StoreError where it contradicts them."""
-    manifest = find(files)
-    if manifest is None:
-        return None
-    known = {shard.file: shard for shards in manifest.splits.values() for shard in shards}
-    total = 0
-    for path in files:
-        shard = known.get(path.name)
-        if shard is None:
-            return None
-        size = path.stat().st_size
-        if size != shard.bytes:
-            expected = f"{shard.bytes:,} bytes, as the manifest says"
-            raise StoreError(
-                Problem(where=str(path), expected=expected, got=f"{size:,}", hint="build it again")
-            )
-        total += shard.rows
-    return total

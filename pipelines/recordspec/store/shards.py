@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recordspec.errors import Problem, StoreError
+from recordspec.store.manifest import check_folder
 from recordspec.wire.tfrecord import Compression
 
 Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -61,12 +62,22 @@ def expand(files: Files) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def local(path: str | os.PathLike[str]) -> Path:
+    """A path on this machine. Raises StoreError for a URL, which would become a folder of that name."""
+    text = os.fspath(path)
+    if "://" in text:
+        hint = "copy it here first"
+        raise StoreError(Problem(where=text, expected="a local path", got="a URL", hint=hint))
+    return Path(text)
+
+
 def _expand_one(pattern: str) -> list[Path]:
-    path = Path(pattern)
+    path = local(pattern)
     if path.is_dir():
         shards = sorted(child for child in path.iterdir() if parse_name(child.name))
         if not shards:
             raise StoreError(Problem(where=pattern, expected="shards in the folder", got="none"))
+        check_folder(path, shards)
         return shards
     if path.exists():
         return [path]

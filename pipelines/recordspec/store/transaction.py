@@ -8,11 +8,13 @@ import json
 import os
 import shutil
 import socket
+import tempfile
 from pathlib import Path
 from types import TracebackType
 
 from recordspec.errors import Problem, StoreError
 from recordspec.store.manifest import FILE, SCHEMA_FILE, Manifest, Shard
+from recordspec.store.shards import local
 from recordspec.wire.tfrecord import Compression, compressor
 
 _OWNER = "owner.json"
@@ -26,7 +28,8 @@ class Transaction:
     """
 
     def __init__(self, target: str | os.PathLike[str], *, force: bool = False) -> None:
-        self.target = Path(target).absolute()
+        self.name = os.fspath(target)
+        self.target = local(target).resolve()
         self.staging = self.target.parent / f".{self.target.name}.partial"
         self._old = self.target.parent / f".{self.target.name}.replaced"
         self._force = force
@@ -34,11 +37,16 @@ class Transaction:
     def __enter__(self) -> Transaction:
         try:
             self.target.parent.mkdir(parents=True, exist_ok=True)
-            self._recover()
             self._check_target()
             self._claim()
+            self._recover()
         except OSError as error:
-            raise _failed(self.target, error) from error
+            raise _failed(self.name, error) from error
+        try:
+            self._check_target()  # once more: what a recovery brought back counts too
+        except StoreError:
+            shutil.rmtree(self.staging)
+            raise
         return self
 
     def __exit__(
@@ -88,21 +96,26 @@ class Transaction:
         if not self._force:
             hint = "force=True, or --force, replaces it"
             raise StoreError(
-                Problem(where=str(self.target), expected="a new folder", got="one that exists", hint=hint)
+                Problem(where=self.name, expected="a new folder", got="one that exists", hint=hint)
             )
         if not (self.target / FILE).is_file():
             got = "something without a manifest"
-            raise StoreError(Problem(where=str(self.target), expected="a dataset to replace", got=got))
+            raise StoreError(Problem(where=self.name, expected="a dataset to replace", got=got))
 
     def _claim(self) -> None:
-        try:
-            self.staging.mkdir()
-        except FileExistsError:
-            self._refuse_if_alive()
-            shutil.rmtree(self.staging)
-            self.staging.mkdir()
+        """Makes the staging folder with its owner in it, at once: a rename cannot succeed twice."""
+        fresh = Path(tempfile.mkdtemp(prefix=f"{self.staging.name}.", dir=self.target.parent))
+        fresh.chmod(0o777 & ~_umask())
         owner = {"pid": os.getpid(), "host": socket.gethostname()}
-        (self.staging / _OWNER).write_text(json.dumps(owner))
+        (fresh / _OWNER).write_text(json.dumps(owner))
+        try:
+            if self.staging.exists():
+                self._refuse_if_alive()
+                shutil.rmtree(self.staging)
+            fresh.rename(self.staging)
+        except BaseException:
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise
 
     def _refuse_if_alive(self) -> None:
         owner = {}
@@ -113,7 +126,7 @@ class Transaction:
             return
         raise StoreError(
             Problem(
-                where=str(self.target),
+                where=self.name,
                 expected="no other writer",
                 got=f"process {pid} on {host}, which writes it",
                 hint=f"if it is gone, remove {self.staging}",
@@ -181,6 +194,12 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _failed(target: Path, error: OSError) -> StoreError:
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _failed(target: str, error: OSError) -> StoreError:
     got = f"{error.strerror or error} ({error.filename})" if error.filename else str(error)
-    return StoreError(Problem(where=str(target), expected="a folder to write in", got=got))
+    return StoreError(Problem(where=target, expected="a folder to write in", got=got))

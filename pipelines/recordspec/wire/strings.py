@@ -57,6 +57,11 @@ class Strings:
         places = self.offsets.tolist()
         return [view[start:stop] for start, stop in pairwise(places)]
 
+    def part(self, start: int, stop: int) -> Strings:
+        """Strings `start` to `stop`, without a copy."""
+        places = self.offsets[start : stop + 1]
+        return Strings(self.buffer[places[0] : places[-1]], places - places[0])
+
     def take(self, indices: Ints) -> Strings:
         """The strings at `indices`, in that order."""
         view = self.buffer.data

@@ -7,7 +7,7 @@ another split, and the order of the source does not matter.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,26 +20,10 @@ Hashes = npt.NDArray[np.uint64]
 _WORD = 1 << 64
 
 
-def hashes(keys: Iterable[bytes | memoryview], purpose: str, count: int) -> Hashes:
-    """128-bit hashes of keys, uint64 `[count, 2]`; `purpose` (a seed, say) makes them independent."""
-    secret = purpose.encode()
-    digests = b"".join(hashlib.blake2b(key, digest_size=16, key=secret).digest() for key in keys)
-    return np.frombuffer(digests, ">u8").astype(np.uint64).reshape(count, 2)
-
-
-def key_bytes(columns: Sequence[Sequence[Any]]) -> list[bytes]:
-    """The key of each row, from the columns that make it up; 7 and "7" are one key."""
-    if len(columns) == 1:
-        return [_text(value) for value in columns[0]]
-    # each part with its length before it, so that ("ab", "c") is not ("a", "bc")
-    return [
-        b"".join(len(part).to_bytes(4, "big") + part for part in map(_text, values))
-        for values in zip(*columns, strict=True)
-    ]
-
-
-def _text(value: Any) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
+def hashes(keys: Iterable[Any]) -> Hashes:
+    """128-bit hashes of keys (bytes), uint64 `[n, 2]`."""
+    digests = b"".join([hashlib.blake2b(key, digest_size=16).digest() for key in keys])
+    return np.frombuffer(digests, ">u8").astype(np.uint64).reshape(-1, 2)
 
 
 def split_of(hashed: Hashes, splits: Mapping[str, float]) -> Ints:
@@ -50,13 +34,24 @@ def split_of(hashed: Hashes, splits: Mapping[str, float]) -> Ints:
     return np.searchsorted(bounds, hashed[:, 0], side="right")
 
 
-def order_of(hashed: Hashes) -> Ints:
-    """The row numbers in the order of their hashes."""
-    return np.lexsort((hashed[:, 1], hashed[:, 0]))
+def order_of(hashed: Hashes, seed: int) -> Ints:
+    """The row numbers in the order that the seed gives to their hashes."""
+    digest = hashlib.blake2b(str(seed).encode(), digest_size=8).digest()
+    mixed = _scattered(hashed[:, 1] ^ np.uint64(int.from_bytes(digest, "big")))
+    return np.lexsort((hashed[:, 0], mixed))
 
 
-def first_equal(hashed: Hashes, order: Ints) -> tuple[int, int] | None:
+def _scattered(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """A bijection in which every bit depends on all (the finalizer of SplitMix64, Steele et al. 2014)."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    scattered: npt.NDArray[np.uint64] = words ^ (words >> np.uint64(31))
+    return scattered
+
+
+def first_equal(hashed: Hashes) -> tuple[int, int] | None:
     """Two rows with one hash, the earlier first, or None."""
+    order = np.lexsort((hashed[:, 1], hashed[:, 0]))
     ranked = hashed[order]
     equal = np.flatnonzero((ranked[1:] == ranked[:-1]).all(axis=1))
     if not len(equal):

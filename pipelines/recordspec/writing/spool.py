@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ _ROWS_AT_ONCE = 4096
 
 
 class Spool:
-    """The records of one split. In memory it keeps 40 bytes a record: size, number, hashes."""
+    """The records of one split, in a file. In memory it keeps 32 bytes a record: size, number, hash."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -23,19 +24,24 @@ class Spool:
         self._sizes: list[Ints] = []
         self._rows: list[Ints] = []
         self._hashes: list[Hashes] = []
+        self.bytes = 0
 
     def add(self, records: Strings, rows: Ints, hashed: Hashes | None) -> None:
         """Framed records, the numbers of their rows, and the hashes of their keys, if any."""
         self._file.write(records.buffer.data)
+        self.bytes += len(records.buffer)
         self._sizes.append(records.sizes)
         self._rows.append(rows)
         if hashed is not None:
             self._hashes.append(hashed)
 
-    @property
-    def sizes(self) -> Ints:
-        """Bytes of each record."""
-        return np.concatenate([np.zeros(0, np.int64), *self._sizes])
+    def __len__(self) -> int:
+        return sum(map(len, self._rows))
+
+    @cached_property
+    def _places(self) -> Ints:
+        """Where each record begins and ends, once all are there."""
+        return offsets(np.concatenate([np.zeros(0, np.int64), *self._sizes]))
 
     @property
     def rows(self) -> Ints:
@@ -50,17 +56,12 @@ class Spool:
     def read(self, order: Ints | None, start: int, stop: int) -> Iterator[Strings]:
         """Records `start` to `stop` of the order (None: as they came), some at a time."""
         self._file.flush()
-        places = offsets(self.sizes)
         if start == stop:
             return
-        data = np.memmap(self._path, np.uint8, "r")
+        records = Strings(np.memmap(self._path, np.uint8, "r"), self._places)
         for first in range(start, stop, _ROWS_AT_ONCE):
             last = min(first + _ROWS_AT_ONCE, stop)
-            if order is None:
-                part = places[first : last + 1]
-                yield Strings(data[part[0] : part[-1]], part - part[0])
-            else:
-                yield Strings(data, places).take(order[first:last])
+            yield records.part(first, last) if order is None else records.take(order[first:last])
 
     def close(self) -> None:
         """Removes what was set aside."""

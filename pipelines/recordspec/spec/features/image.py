@@ -25,7 +25,20 @@ from recordspec.wire.strings import Strings
 # What the codecs of TensorFlow and Pillow both hold.
 _CHANNELS = {"png": (1, 3, 4), "jpeg": (1, 3)}
 _DTYPES = {"png": ("uint8", "uint16"), "jpeg": ("uint8",), "raw": ("uint8", "uint16")}
-_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+# What Pillow calls the pixels that an array of these channels and dtype holds.
+_MODES = {
+    ("L", 1, "uint8"),
+    ("RGB", 3, "uint8"),
+    ("RGBA", 4, "uint8"),
+    ("I;16", 1, "uint16"),
+}
+# What TensorFlow's decoder brings to these channels and dtype without losing anything: grey to colour.
+_DECODED = {
+    (1, "uint8"): ("1", "L"),
+    (3, "uint8"): ("1", "L", "P", "RGB"),
+    (4, "uint8"): ("1", "L", "LA", "P", "PA", "RGB", "RGBA"),
+    (1, "uint16"): ("I;16", "I"),
+}
 _SIGNATURES = {
     "png": b"\x89PNG\r\n\x1a\n",
     "jpeg": b"\xff\xd8\xff",
@@ -102,6 +115,7 @@ class Image(Feature):
             return self._from_pixels(row, value)
         pillow = _pillow("images")
         if isinstance(value, pillow.Image):
+            self._check_mode(row, value.mode, "")
             return self._from_pixels(row, np.asarray(value))
         raise BadValue(row, "a path, bytes, an array or a PIL image", describe(value))
 
@@ -112,7 +126,9 @@ class Image(Feature):
             got = getattr(error, "strerror", None) or str(error)
             raise BadValue(row, f"an image file at {path}", got) from None
         if self.encoding == "raw":
-            return self._from_pixels(row, np.asarray(self._opened(row, data, f"{path}: ")))
+            image = self._opened(row, data, f"{path}: ")
+            self._check_mode(row, image.mode, f"{path}: ")
+            return self._from_pixels(row, np.asarray(image))
         return self._from_bytes(row, data, f"{path}: ")
 
     def _from_bytes(self, row: int, data: bytes, name: str) -> bytes:
@@ -124,6 +140,8 @@ class Image(Feature):
         if not data.startswith(_SIGNATURES[self.encoding]):
             raise BadValue(row, f"{self.encoding} data", f"{name}{_what_is(data)}")
         image = self._opened(row, data, name)
+        if image.mode not in _DECODED.get((self._channels, self.dtype), ()):
+            self._check_mode(row, image.mode, name)
         self._check_shape(row, (image.height, image.width, self._channels), name)
         return data
 
@@ -151,6 +169,11 @@ class Image(Feature):
         options = {"quality": self.quality} if self.encoding == "jpeg" else {}
         pillow.fromarray(np.ascontiguousarray(squeezed)).save(stream, self.encoding, **options)
         return stream.getvalue()
+
+    def _check_mode(self, row: int, mode: str, name: str) -> None:
+        if (mode, self._channels, self.dtype) not in _MODES:
+            hint = "convert it, or write the shape and dtype that it has"
+            raise BadValue(row, self._expected(), f"{name}mode {mode}", hint)
 
     def _check_shape(self, row: int, shape: tuple[int, ...], name: str) -> None:
         fits = len(shape) == 3 and all(

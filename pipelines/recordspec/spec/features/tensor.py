@@ -110,11 +110,14 @@ class AnyTensor(Feature):
         return Strings.of([zlib.compress(one) for one in raw]) if self.encoding == "zlib" else raw
 
     def restored(self, stored: Sequence[Any]) -> Array:
-        """The array of one record, outside a graph, from the list that its key holds."""
+        """The array of one record, outside a graph, from the list that its key holds.
+
+        Numbers of a list have the dtype of the list: `encode` checks whether they fit.
+        """
         rows = (-1,) if self._varies else ()
         if self._is_list:
-            values = np.array(stored).astype(numpy_dtype(self.dtype))
-            return values.reshape((*rows, *self._cell))
+            dtype = np.int64 if _LISTS[self.dtype] == "int64" else np.float32
+            return np.array(stored, dtype).reshape((*rows, *self._cell))
         (data,) = stored
         raw = zlib.decompress(data) if self.encoding == "zlib" else data
         return np.frombuffer(raw, numpy_dtype(self.dtype)).reshape((*rows, *self._cell))
@@ -122,7 +125,7 @@ class AnyTensor(Feature):
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         value = columns[self.stored]
         if self._is_list:
-            return tf.cast(value, self.dtype)
+            return _narrowed(value, self.dtype)
         if self.encoding == "zlib":
             value = tf.io.decode_compressed(value, "ZLIB")
         if self._varies:
@@ -144,6 +147,18 @@ class AnyTensor(Feature):
     def sample(self, rng: np.random.Generator) -> Any:
         rows = (int(rng.integers(0, 4)),) if self._varies else ()
         return _sample(rng, self.dtype, (*rows, *self._cell))
+
+
+def _narrowed(value: Tensor, dtype: str) -> Tensor:
+    """A list's numbers as `dtype`. What another hand wrote and the dtype cannot hold is an error."""
+    narrow = tf.cast(value, dtype)
+    if narrow.dtype == value.dtype or not narrow.dtype.is_integer:
+        return narrow
+    numbers, cast = (getattr(one, "flat_values", one) for one in (value, narrow))
+    message = f"expected {dtype}, got numbers that it cannot hold"
+    same = tf.debugging.assert_equal(tf.cast(cast, value.dtype), numbers, message)
+    with tf.control_dependencies([same]):
+        return tf.identity(narrow)
 
 
 def _little_endian(array: Array) -> Any:

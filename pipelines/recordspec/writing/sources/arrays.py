@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from recordspec.errors import Problem, SpecError, describe, nearest
-from recordspec.spec.encoder import Gapped
+from recordspec.errors import Problem, SpecError, describe
+from recordspec.spec.encoder import Gapped, refusal
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
-from recordspec.spec.values import BadValue
-from recordspec.writing.sources.base import ROWS_AT_ONCE, Batch
+from recordspec.writing.sources.base import Batch
+
+# Below it float64 has every whole number; above, an integer may have been rounded already.
+_EXACT = 2**53
 
 
 class Arrays:
@@ -21,7 +23,7 @@ class Arrays:
     def __init__(self, columns: Mapping[str, Any]) -> None:
         self.notes: list[str] = []
         self._columns = {str(name): _column(str(name), values) for name, values in columns.items()}
-        lengths = {name: _length(values) for name, values in self._columns.items()}
+        lengths = {name: len(values) for name, values in self._columns.items()}
         self.rows = next(iter(lengths.values()), 0)
         for name, length in lengths.items():
             if length != self.rows:
@@ -32,17 +34,8 @@ class Arrays:
                 )
 
     def batches(self, schema: Schema, keys: tuple[str, ...]) -> Iterator[Batch]:
-        known = [*schema.names, *keys]
-        for name in self._columns:
-            if name not in known:
-                expected = f"names of `{schema.name}`"
-                absent = [one for one in known if one not in self._columns]
-                hint = nearest(name, absent)
-                raise SpecError(Problem(path=("rows",), expected=expected, got=f"`{name}`", hint=hint))
         columns = {name: _with_gaps(values, schema.names.get(name)) for name, values in self._columns.items()}
-        for start in range(0, self.rows, ROWS_AT_ONCE):
-            stop = min(start + ROWS_AT_ONCE, self.rows)
-            yield {name: _cut(values, start, stop) for name, values in columns.items()}, stop - start
+        yield columns, self.rows
 
     def place(self, row: int) -> str:
         return f"row {row}"
@@ -64,10 +57,6 @@ def _column(name: str, values: Any) -> Any:
     raise SpecError(Problem(path=(name,), expected="an array or a list", got=describe(values)))
 
 
-def _length(values: Any) -> int:
-    return len(values.present) if isinstance(values, Gapped) else len(values)
-
-
 def _with_gaps(values: Any, feature: Feature | None) -> Any:
     """A float array for a feature of whole numbers is one with gaps where it has NaN.
 
@@ -79,22 +68,8 @@ def _with_gaps(values: Any, feature: Feature | None) -> Any:
         return values
     missing = np.isnan(values)
     kept = values[~missing]
-    if not missing.any() or _takes_nan(feature) or bool((kept % 1 != 0).any()):
+    if not missing.any() or refusal(feature, float("nan")) is None or bool((kept % 1 != 0).any()):
         return values
-    whole = kept.astype(np.int64)
-    return Gapped(whole, ~missing) if bool((whole == kept).all()) else values
-
-
-def _takes_nan(feature: Feature) -> bool:
-    try:
-        feature.encode([float("nan")])
-    except BadValue:
-        return False
-    return True
-
-
-def _cut(values: Any, start: int, stop: int) -> Any:
-    if not isinstance(values, Gapped):
-        return values[start:stop]
-    before, kept = np.count_nonzero(values.present[:start]), values.present[start:stop]
-    return Gapped(values.values[before : before + np.count_nonzero(kept)], kept)
+    if bool((np.abs(kept) >= _EXACT).any()):
+        return values
+    return Gapped(kept.astype(np.int64), ~missing)

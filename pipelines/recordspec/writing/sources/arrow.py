@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,13 @@ from recordspec.spec.features.text import Text
 from recordspec.spec.values import BadValue, is_integer
 from recordspec.wire.strings import Strings
 
-# The largest whole number up to which float64 has every one.
+# Below it float64 has every whole number.
 _EXACT = 2**53
+# What int64 holds for certain, and what is a number at all: no hexadecimals, no underscores.
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_LONG_WHOLE = re.compile(r"[-+]?[0-9]{1,40}")
+_DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_SPECIAL = ("nan", "inf", "-inf", "+inf", "infinity", "-infinity")
 
 
 def from_text(column: Any, feature: Feature, folder: Path) -> Any:
@@ -41,7 +47,7 @@ def _values(column: Any, feature: Feature, folder: Path) -> Any:
     if isinstance(feature, Image):
         return [_inside(row, text, folder) for row, text in enumerate(column.to_pylist())]
     if isinstance(feature, Label):
-        return column.to_pylist()
+        return [_name_or_index(text, feature) for text in column.to_pylist()]
     dtype = getattr(feature, "dtype", None)
     if getattr(feature, "shape", None) == () and dtype not in (None, "string"):
         return _bools(column) if dtype == "bool" else _numbers(column, str(dtype))
@@ -67,28 +73,37 @@ def _strings(column: Any) -> Strings:
 
 
 def _numbers(column: Any, dtype: str) -> Any:
-    from pyarrow import ArrowInvalid, compute
+    from pyarrow import compute
 
-    try:
-        return compute.cast(column, "int64" if is_integer(dtype) else "float64").to_numpy(False)
-    except ArrowInvalid:
-        cells = [_number(row, text, dtype) for row, text in enumerate(column.to_pylist())]
-        return np.array(cells, None if cells else np.int64)
+    plain = _WHOLE if is_integer(dtype) else _DECIMAL
+    if compute.all(compute.match_substring_regex(column, f"^{plain.pattern}$")).as_py() in (True, None):
+        values = compute.cast(column, "int64" if is_integer(dtype) else "float64").to_numpy(False)
+        if is_integer(dtype) or bool(np.isfinite(values).all()):
+            return values
+    return [_number(row, text, dtype) for row, text in enumerate(column.to_pylist())]
 
 
 def _number(row: int, text: str, dtype: str) -> int | float:
     """One cell. `180.0` is a whole number: so does a column of integers with gaps come to be written."""
-    try:
-        return int(text) if is_integer(dtype) else float(text)
-    except ValueError:
-        pass
-    try:
-        value = float(text)
-    except ValueError:
-        raise BadValue(row, dtype, f"`{text}`") from None
-    if value % 1 or abs(value) > _EXACT:
+    if is_integer(dtype) and _LONG_WHOLE.fullmatch(text):
+        return int(text)
+    if not _DECIMAL.fullmatch(text) and text.lower() not in _SPECIAL:
+        raise BadValue(row, dtype, f"`{text}`")
+    value = float(text)
+    if not is_integer(dtype):
+        if np.isinf(value) and text.lower() not in _SPECIAL:
+            raise BadValue(row, f"{dtype}, which holds it without overflow", f"`{text}`")
+        return value
+    if not value.is_integer():
         raise BadValue(row, dtype, f"`{text}`", "it is no whole number")
+    if abs(value) >= _EXACT:
+        raise BadValue(row, dtype, f"`{text}`", "so large a number is exact only without a point")
     return int(value)
+
+
+def _name_or_index(text: str, feature: Label) -> str | int:
+    """A cell that is no name but digits is an index."""
+    return int(text) if text not in feature.names and re.fullmatch("[0-9]{1,18}", text) else text
 
 
 def _bools(column: Any) -> list[bool]:

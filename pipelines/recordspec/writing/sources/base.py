@@ -9,9 +9,6 @@ from recordspec.spec.schema import Schema
 
 Batch = tuple[dict[str, Any], int]
 
-# Rows of a batch, unless a source knows better.
-ROWS_AT_ONCE = 2048
-
 
 @runtime_checkable
 class Source(Protocol):

@@ -41,6 +41,10 @@ class Csv:
         return CsvRows(folder / self.path, self.delimiter, self.columns)
 
 
+# A cell must fit in a block.
+_BLOCK = 16 << 20
+
+
 class CsvRows:
     """The rows of a CSV file. An empty cell is missing; `""` is an empty text."""
 
@@ -68,6 +72,7 @@ class CsvRows:
         columns = sorted(set(wanted.values()))
         reader = arrow_csv.open_csv(
             self._path,
+            read_options=arrow_csv.ReadOptions(block_size=_BLOCK),
             parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=columns,
@@ -94,7 +99,7 @@ class CsvRows:
         if bad:
             first = min(row for row, _ in bad)
             raise RecordError([problem for row, problem in bad if row == first], first)
-        # the key is the cell's text, whatever the feature makes of it
+        # a key that is a feature is the feature's value: `7` and `007` are one number
         return columns | {
             name: batch.column(wanted[name]).to_pylist() for name in keys if name not in columns
         }
@@ -137,6 +142,7 @@ class CsvRows:
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
         """The line on which each row begins, and its cells; the header is the first."""
         with self._path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+            csv.field_size_limit(_BLOCK)
             reader = csv.reader(file, delimiter=self._delimiter)
             line = 1
             for cells in reader:

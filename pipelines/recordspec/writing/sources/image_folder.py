@@ -13,8 +13,6 @@ from recordspec.writing.sources.base import Batch
 
 # What Pillow and the usual tools write images as; other files are left out, and noted.
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
-# Paths are small, but what they lead to is read at once.
-_IMAGES_AT_ONCE = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +62,11 @@ class FolderRows:
         if missing:
             hint = "`image` and `label` of the source say which take them"
             raise SpecError(Problem(path=(missing[0],), expected="a feature for it", got="none", hint=hint))
-        for start in range(0, self.rows, _IMAGES_AT_ONCE):
-            files = self._files[start : start + _IMAGES_AT_ONCE]
-            yield self._columns(files), len(files)
+        columns = self._columns(self._files)
+        yield (
+            {name: values for name, values in columns.items() if name != "path" or "path" in keys},
+            self.rows,
+        )
 
     def _columns(self, files: list[Path]) -> dict[str, Any]:
         columns: dict[str, Any] = {

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.errors import Problem, RecordError, SpecError, one_of
 from recordspec.spec.features import Feature
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
@@ -26,9 +26,11 @@ from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
 from recordspec.wire import proto
 from recordspec.wire.tfrecord import place, scan
-from recordspec.writing.sources.base import ROWS_AT_ONCE, Batch
+from recordspec.writing.sources.base import Batch
 
 Stored = Mapping[str, Any]
+
+_ROWS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +64,14 @@ class TFRecordRows:
 
     def batches(self, schema: Schema, keys: tuple[str, ...]) -> Iterator[Batch]:
         stored = self._schema or schema
-        if "example" not in (schema.record, stored.record) or schema.record != stored.record:
+        if not schema.record == stored.record == "example":
             expected = "records of kind example"
-            raise SpecError(Problem(path=("schema",), expected=expected, got=stored.record))
+            got = one_of(dict.fromkeys((schema.record, stored.record)))
+            raise SpecError(Problem(path=("schema",), expected=expected, got=got))
         names = [name for name in (*schema.names, *keys) if name in stored.names]
+        if not names:
+            expected = f"features of `{schema.name}` in `{stored.name}`"
+            raise SpecError(Problem(path=("schema",), expected=expected, got="none"))
         row = 0
         for path in self._files:
             self._places.append((row, path))
@@ -76,10 +82,10 @@ class TFRecordRows:
                 for name in names:
                     batch[name].append(_given(stored.names[name], values, where))
                 row += 1
-                if len(batch[names[0]]) == ROWS_AT_ONCE:
-                    yield dict(batch), ROWS_AT_ONCE
+                if len(batch[names[0]]) == _ROWS_AT_ONCE:
+                    yield dict(batch), _ROWS_AT_ONCE
                     batch = {name: [] for name in names}
-            if names and batch[names[0]]:
+            if batch[names[0]]:
                 yield dict(batch), len(batch[names[0]])
 
     def place(self, row: int) -> str:
