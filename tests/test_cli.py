@@ -67,6 +67,13 @@ def test_build_is_refused_then_forced(home):
     assert run("build", config, "--force").returncode == 0
 
 
+def test_build_takes_its_rows_from_elsewhere(home, tmp_path):
+    (tmp_path / "few.csv").write_text("\n".join((home / "raw/flowers.csv").read_text().splitlines()[:11]))
+    build = run("build", home / "configs/flowers.yaml", "--force", "--source", "few.csv", cwd=tmp_path)
+    assert sum(json.loads(line)["rows"] for line in build.stdout.splitlines()) == 10
+    assert run("build", home / "configs/flowers.yaml", "--force").returncode == 0
+
+
 def test_build_of_a_bad_row_names_it_and_publishes_nothing(tmp_path):
     run("init", tmp_path)
     rows = tmp_path / "raw/flowers.csv"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from recordspec.errors import Problem, SpecError
 from recordspec.reading.fit import Fit
 from recordspec.reading.options import Read
 from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.options import INVALID, document, read_fields
+from recordspec.spec.located import Mapping as MappingNode
+from recordspec.spec.located import Scalar
+from recordspec.spec.options import INVALID, Log, document, read_fields
 from recordspec.spec.schema import Schema, read_text
 from recordspec.writing.options import Write
 from recordspec.writing.sources.base import Source
@@ -29,17 +32,25 @@ class From:
     tfrecord: TFRecords | None = None
 
     def __post_init__(self) -> None:
-        given = [one for one in self._all() if one is not None]
-        if len(given) != 1:
+        if len(self._given) != 1:
             expected = "one of csv, image_folder, tfrecord"
-            raise SpecError(Problem(expected=expected, got="several" if given else "none"))
+            raise SpecError(Problem(expected=expected, got="several" if self._given else "none"))
 
-    def _all(self) -> tuple[Csv | ImageFolder | TFRecords | None, ...]:
-        return (self.csv, self.image_folder, self.tfrecord)
+    @property
+    def _given(self) -> dict[str, Any]:
+        forms = {"csv": self.csv, "image_folder": self.image_folder, "tfrecord": self.tfrecord}
+        return {name: form for name, form in forms.items() if form is not None}
 
     def open(self, folder: Path) -> Source:
         """The rows; relative paths start at `folder`."""
-        return next(one for one in self._all() if one is not None).open(folder)
+        (form,) = self._given.values()
+        source: Source = form.open(folder)
+        return source
+
+    def at(self, path: str | os.PathLike[str]) -> From:
+        """The same source, of other files; a relative path starts at the current folder."""
+        ((name, form),) = self._given.items()
+        return From(**{name: replace(form, **{form.SHORT_FORM: os.path.abspath(path)})})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,18 +84,24 @@ class Config:
 def load(path: Path, kinds: Mapping[str, type[Feature]] = KINDS) -> tuple[Config, Schema]:
     """A config and its schema. Raises SpecError with every problem in both, or StoreError."""
     node, log = document(read_text(path), str(path))
-    config: Any = read_fields(Config, node, (), log)
-    schema = None
-    if config is not INVALID:
-        try:
-            schema = Schema.load(path.parent / config.schema, kinds)
-        except SpecError as error:
-            log.close()
-            raise error
+    config: Config = read_fields(Config, node, (), log)
+    schema = _load_schema(node, path, kinds, log)
+    if config is not INVALID and schema is not INVALID:
         log.relocate(SpecError(list(_check(config, schema))), node, ())
     log.close()
-    assert schema is not None  # an invalid config has problems, and `close` raised them
     return config, schema
+
+
+def _load_schema(node: MappingNode, path: Path, kinds: Mapping[str, type[Feature]], log: Log) -> Schema:
+    """The schema that a config names; its problems join those of the config."""
+    name = node.values.get("schema")
+    if not isinstance(name, Scalar):
+        return INVALID  # type: ignore[no-any-return]
+    try:
+        return Schema.load(path.parent / name.text, kinds)
+    except SpecError as error:
+        log.problems += error.problems
+        return INVALID  # type: ignore[no-any-return]
 
 
 def load_any(path: Path) -> tuple[Config | None, Schema]:

@@ -101,12 +101,12 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C while a dataset was being written: nothing was published."""
 
 
-def missing_extra(package: str, extra: str, purpose: str) -> MissingExtra:
-    """The error for an optional package that is not there."""
+def missing_extra(package: str, extra: str, purpose: str, error: ImportError) -> MissingExtra:
+    """The error for an optional package that is not there, or does not load."""
     return MissingExtra(
         Problem(
             expected=f"{package} for {purpose}",
-            got="no such package",
+            got=str(error).splitlines()[0],
             hint=f"pip install 'recordspec[{extra}]'",
         )
     )

@@ -49,8 +49,21 @@ class Pipeline:
         """The folder of the shards."""
         return Path(os.path.normpath(self.folder / self.config.data))
 
-    def build(self, rows: Any = None, *, force: bool = False, progress: bool | None = None) -> Manifest:
-        """Writes the dataset from the config's source, or from `rows`, as `recordspec.write` takes them.
+    def build(
+        self,
+        rows: Any = None,
+        *,
+        source: str | os.PathLike[str] | None = None,
+        force: bool = False,
+        progress: bool | None = None,
+    ) -> Manifest:
+        """Writes the dataset.
+
+        Args:
+            rows: as `recordspec.write` takes them; by default those of the config's source.
+            source: a file or folder to read in the place of the one that the config names.
+            force: whether a dataset that exists is replaced.
+            progress: whether to show it on stderr; by default on a terminal.
 
         Raises what `recordspec.write` raises.
         """
@@ -59,14 +72,15 @@ class Pipeline:
             if section.source is None:
                 hint = "give rows, or add write.source to the config"
                 raise SpecError(Problem(path=("write",), expected="a source of rows", got="none", hint=hint))
-            rows = section.source.open(self.folder)
-        source = source_of(rows)
-        self.notes = source.notes
+            given = section.source if source is None else section.source.at(source)
+            rows = given.open(self.folder)
+        rows = source_of(rows)
+        self.notes = rows.notes
         options = shallow(section)
         del options["source"]
         self.__dict__.pop("manifest", None)
         split = options.pop("splits")
-        return write(self.schema, source, self.data, split=split, force=force, progress=progress, **options)
+        return write(self.schema, rows, self.data, split=split, force=force, progress=progress, **options)
 
     @cached_property
     def manifest(self) -> Manifest:

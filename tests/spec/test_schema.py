@@ -8,6 +8,8 @@ import pytest
 import tensorflow as tf
 
 from recordspec import Schema, SpecError
+from recordspec.spec.features.fixed_len import FixedLen
+from recordspec.spec.features.label import Label
 
 MOVIES = """\
 schema: movie_ratings
@@ -265,12 +267,46 @@ def test_a_fingerprint_depends_on_what_is_stored_alone():
         ),
         (
             "schema: x\nrecord: example\nsequence:\n  b: int64\n",
-            ["x.yaml:3:1: sequence: expected features, got `sequence` (record is example)"],
+            [
+                "x.yaml:1:1: features: expected at least one feature, got none",
+                "x.yaml:3:1: sequence: expected features, got `sequence` (record is example)",
+            ],
         ),
     ],
 )
 def test_each_problem_has_its_place(text, expected):
     assert problems(text) == expected
+
+
+def test_problems_of_all_sorts_are_told_at_once():
+    text = (
+        "schema: x\nrecord: sequence_example\nnotes: here\n"
+        "context:\n  a: {kind: fixed_len_sequence, dtype: int64}\n  b: int33\n"
+        "sequence:\n  c: {kind: fixed_len_sequence, dtype: int33, shap: [2]}\n"
+    )
+    assert [line.split(": expected")[0] for line in problems(text)] == [
+        "x.yaml:3:1: notes",
+        "x.yaml:5:6: context.a",
+        "x.yaml:6:6: context.b",
+        "x.yaml:8:40: sequence.c.dtype",
+        "x.yaml:8:47: sequence.c.shap",
+    ]
+
+
+@pytest.mark.parametrize(
+    "default", ["09", "1e5", "nan", "yes", "~", "0x1f", "1_000", "12:30", "", " a", "\n"]
+)
+def test_text_that_looks_like_something_else_stays_text(default):
+    feature = FixedLen(name=default or "x", dtype="string", default=default, description=default)
+    schema = Schema(name="s", features=(feature, Label(name="l", names=(default, "b"))))
+    assert Schema.loads(schema.dump()) == schema
+
+
+def test_what_python_gives_as_lists_and_nan_loads_again():
+    feature = FixedLen(name="x", dtype="float32", shape=[2], default=[float("nan"), 1e-7])
+    schema = Schema(name="s", features=[feature])
+    assert Schema.loads(schema.dump()) == schema
+    assert hash(schema) == hash(Schema.loads(schema.dump()))
 
 
 def test_all_problems_are_told_at_once():

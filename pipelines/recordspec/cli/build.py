@@ -13,13 +13,14 @@ from recordspec.cli.output import json_option, print_rows, size
 @click.command(short_help="Build the dataset that a config defines.")
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace the dataset if it exists.")
+@click.option("--source", type=click.Path(path_type=Path), help="Read rows here, not where CONFIG says.")
 @json_option
-def build(config: Path, force: bool, as_json: bool) -> None:
+def build(config: Path, force: bool, source: Path | None, as_json: bool) -> None:
     """Build the dataset that CONFIG defines.
 
     \b
       recordspec build configs/digits.yaml
-      recordspec build configs/digits.yaml --force
+      recordspec build configs/taxi.yaml --force --source trips.csv
 
     It appears whole or not at all. Prints its splits: shards, rows, bytes.
     """
@@ -27,7 +28,7 @@ def build(config: Path, force: bool, as_json: bool) -> None:
 
     pipeline = Pipeline.load(config)
     start = time.perf_counter()
-    manifest = pipeline.build(force=force)
+    manifest = pipeline.build(force=force, source=source)
     seconds = time.perf_counter() - start
     for note in pipeline.notes:
         click.echo(f"note: {note}", err=True)

@@ -88,7 +88,7 @@ def build(
     elements = stages.apply(records, decode, deterministic=how.deterministic)
     if map is not None:
         elements = stages.apply(elements, map, deterministic=how.deterministic)
-    return stages.prefetch(elements, how.prefetch)
+    return elements if how.prefetch is None else stages.prefetch(elements, how.prefetch)
 
 
 def per_replica(how: Read, replicas: int) -> Read:

@@ -33,6 +33,10 @@ class Fit:
                 if name not in known:
                     hint = nearest(name, known)
                     yield Problem(path=("fit", part), expected=one_of(known), got=f"`{name}`", hint=hint)
+        repeated = [name for name in set(_names(self.inputs)) if _names(self.inputs).count(name) > 1]
+        if repeated:
+            got = f"`{repeated[0]}` again"
+            yield Problem(path=("fit", "inputs"), expected="every name once", got=got)
         if not _names(self.inputs):
             yield Problem(path=("fit", "inputs"), expected="at least one feature", got="none")
         if self.weights is not None and self.targets is None:

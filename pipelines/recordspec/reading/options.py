@@ -84,7 +84,7 @@ class Read:
     interleave: Interleave | None = None
     cache: Literal["none", "memory"] = "none"
     repeat: Literal["forever"] | int = 1
-    prefetch: Literal["auto"] | int = "auto"
+    prefetch: Literal["auto"] | int | None = "auto"
     deterministic: bool = True
 
     def __post_init__(self) -> None:

@@ -9,11 +9,13 @@ name apart from Python's keywords (`as_` is `as` in YAML).
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import re
 import types
 import typing
 from collections.abc import Mapping as AnyMapping
+from numbers import Integral, Real
 from typing import Any, Literal, Union
 
 import yaml
@@ -21,7 +23,8 @@ import yaml
 from recordspec.errors import Path, Problem, SpecError, describe, nearest, one_of
 from recordspec.spec.located import Items, Mapping, Node, Place, Scalar, kind_of, locate, parse
 
-_INT = re.compile(r"[-+]?[0-9][0-9_]*")
+# No number of a spec has more digits; Python refuses to convert thousands.
+_INT = re.compile(r"[-+]?[0-9][0-9_]{0,99}")
 _FLOAT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _SPECIAL = {".nan": "nan", ".inf": "inf", "+.inf": "inf", "-.inf": "-inf", "nan": "nan"}
 _TYPE_NAMES = {
@@ -63,11 +66,12 @@ class Log:
     def close(self) -> None:
         """Raises SpecError with all the problems, in the order of the file."""
         if self.problems:
-            raise SpecError(sorted(self.problems, key=_line))
+            raise SpecError(sorted(self.problems, key=_place))
 
 
-def _line(problem: Problem) -> tuple[int, ...]:
-    return tuple(int(part) for part in problem.where.split(":")[-2:] if part.isdigit())
+def _place(problem: Problem) -> tuple[str, tuple[int, ...]]:
+    file, *places = problem.where.rsplit(":", 2)
+    return file, tuple(int(place) for place in places if place.isdigit())
 
 
 def document(text: str, source: str) -> tuple[Mapping, Log]:
@@ -99,17 +103,41 @@ def read_fields(cls: type, node: Mapping, path: Path, log: Log, **given: Any) ->
             valid = False
             continue
         name = fields[key].name
+        if _is_null(value) and type(None) not in _choices(hints[name]) and not _required(fields[key]):
+            continue  # `read:` with nothing behind it
         values[name] = read(value, hints[name], (*path, key), log)
     for key, field in fields.items():
         if field.name not in values and _required(field):
             log.add(node.place, path, f"the key `{key}`", "none", _hint_of_required(node, key, fields))
             valid = False
-    if not valid or any(value is INVALID for value in values.values()):
-        return INVALID
+    broken = [name for name, value in values.items() if value is INVALID]
+    if broken or not valid:
+        return _check_rest(cls, values, broken, node, path, log)
     try:
         return cls(**values)
     except SpecError as error:
         return log.relocate(error, node, path)
+
+
+def _check_rest(
+    cls: type, values: dict[str, Any], broken: list[str], node: Mapping, path: Path, log: Log
+) -> Any:
+    """INVALID; but what is wrong with the other fields is told as well."""
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    if any(_required(field) and name not in values for name, field in fields.items()):
+        return INVALID
+    if any(_required(fields[name]) for name in broken):
+        return INVALID
+    try:
+        cls(**{name: value for name, value in values.items() if name not in broken})
+    except SpecError as error:
+        # what is wrong with the whole may only follow from what could not be read
+        log.relocate(SpecError([one for one in error.problems if one.path]), node, path)
+    return INVALID
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, Scalar) and node.type == "null"
 
 
 def _required(field: dataclasses.Field[Any]) -> bool:
@@ -208,7 +236,7 @@ def _scalar(node: Scalar, choice: Any) -> Any:
         return int(node.text.replace("_", ""))
     if choice is float:
         special = _SPECIAL.get(node.text.lower())
-        return float(special or node.text.replace("_", ""))
+        return settled(float(special or node.text.replace("_", "")))
     if choice is bool:
         return node.text.lower() in ("true", "yes", "on")
     return None if choice is type(None) else node.text
@@ -306,7 +334,7 @@ def _taken_as(value: Any, choice: Any, path: Path) -> Any:
     if isinstance(value, str) and value in _literals(choice):
         return value
     if _is(value, choice):
-        return float(value) if choice is float else value
+        return choice(value) if choice in (int, float) else value  # NumPy's numbers as Python's
     return INVALID
 
 
@@ -326,7 +354,7 @@ def _is(value: Any, choice: Any) -> bool:
     if choice is bool or isinstance(value, bool):
         return choice is bool and isinstance(value, bool)
     if choice in (int, float):
-        return isinstance(value, (int, float) if choice is float else int)
+        return isinstance(value, Real if choice is float else Integral)
     if choice is str:
         return isinstance(value, (str, os.PathLike))
     return choice is type(None) and value is None
@@ -345,6 +373,20 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, tuple) else value
 
 
+def settled(value: Any) -> Any:
+    """A value that equals itself and cannot change: lists as tuples, and one NaN for all."""
+    if isinstance(value, (list, tuple)):
+        return tuple(settled(item) for item in value)
+    return math.nan if isinstance(value, float) and value != value else value
+
+
+def settle(instance: Any) -> None:
+    """Settles the fields of a frozen dataclass, from its `__post_init__`."""
+    for field in dataclasses.fields(instance):
+        value = getattr(instance, field.name)
+        object.__setattr__(instance, field.name, settled(value))
+
+
 def shallow(value: Any) -> dict[str, Any]:
     """The fields of a dataclass by name, as they are."""
     return {field.name.rstrip("_"): getattr(value, field.name) for field in dataclasses.fields(value)}
@@ -360,6 +402,15 @@ class _Dumper(yaml.SafeDumper):
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    """Quoted where our reader would take the text for a number, which PyYAML's resolver need not."""
+    number = _INT.fullmatch(text) or _FLOAT.fullmatch(text) or text.lower() in _SPECIAL
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if number else None)
+
+
+_Dumper.add_representer(str, _represent_text)
 
 
 def dump(value: Any) -> str:

@@ -16,7 +16,7 @@ from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.located import Mapping as MappingNode
 from recordspec.spec.located import Node, Scalar, kind_of
-from recordspec.spec.options import INVALID, Log, document, dump, plain, read, read_fields
+from recordspec.spec.options import INVALID, Log, document, dump, plain, read, read_fields, settle
 from recordspec.spec.values import DTYPES
 from recordspec.wire.columns import Column, Section, Sequence, Sparse, VarLen
 from recordspec.wire.strings import Strings
@@ -51,6 +51,7 @@ class Schema:
     sequence: tuple[Feature, ...] = ()
 
     def __post_init__(self) -> None:
+        settle(self)
         problems = list(_check(self))
         if problems:
             raise SpecError(problems)
@@ -197,62 +198,53 @@ def _dump_feature(feature: Feature) -> Any:
     return {"kind": feature.kind, **options} if options else feature.kind
 
 
-def _read_schema(node: MappingNode, log: Log, kinds: Kinds) -> Any:
-    record = "sequence_example" if "sequence" in node.values else "example"
-    if isinstance(node.values.get("record"), Scalar):
-        record = node.values["record"].text  # type: ignore[union-attr]
-    wanted = _SECTIONS.get(record, ("features",))
-    given: dict[str, Any] = {}
-    rest = MappingNode(place=node.place)
-    for key, value in node.values.items():
-        if key in _ALL_SECTIONS:
-            given[key] = _read_section(value, key, log, kinds)
-            if key not in wanted:
-                hint = f"record is {record}"
-                log.add(node.keys[key].place, (key,), one_of(wanted), f"`{key}`", hint)
-        else:
-            name = "name" if key == "schema" else key
-            rest.values[name], rest.keys[name] = value, node.keys[key]
-    if "schema" not in node.values:
-        log.add(node.place, (), "the key `schema`, a name", "none")
-        rest.values["name"] = Scalar(place=node.place, text="unnamed", plain=False)
-        rest.keys["name"] = Scalar(place=node.place, text="name", plain=False)
-    before = len(log.problems)
-    located = MappingNode(place=node.place, values=rest.values | node.values, keys=rest.keys | node.keys)
-    values = {
-        field: read_typed(rest, field, log)
-        for field in ("name", "version", "description", "record")
-        if field in rest.values
-    }
-    _refuse_unknown(rest, log)
-    if len(log.problems) > before or any(value is INVALID for value in given.values()):
-        return INVALID
-    if log.problems:
-        return INVALID
-    try:
-        return Schema(**values, **given)
-    except SpecError as error:
-        return log.relocate(error, located, ())
-
-
 _HEAD: dict[str, Any] = {
-    "name": str,
+    "schema": str,
     "version": int,
     "description": str,
     "record": Literal["example", "sequence_example"],
 }
 
 
-def read_typed(node: MappingNode, field: str, log: Log) -> Any:
+def _read_schema(node: MappingNode, log: Log, kinds: Kinds) -> Any:
+    head = {key: _read_head(node, key, log) for key in _HEAD if key in node.values}
+    if "schema" not in node.values:
+        log.add(node.place, (), "the key `schema`, a name", "none")
+    record = head.get("record", "sequence_example" if "sequence" in node.values else "example")
+    sections = {
+        key: _read_section(value, key, log, kinds)
+        for key, value in node.values.items()
+        if key in _ALL_SECTIONS
+    }
+    _refuse_unknown(node, log)
+    if record is INVALID:
+        return INVALID
+    head["name"] = head.pop("schema", INVALID)
+    fields = {"name": "unnamed", **_valid(head), **_valid(sections), "record": record}
+    try:
+        return Schema(**fields)
+    except SpecError as error:
+        return log.relocate(_of_features(error) if log.problems else error, node, ())
+
+
+def _valid(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not INVALID}
+
+
+def _of_features(error: SpecError) -> SpecError:
+    """The problems of single features; the others may only follow from what could not be read."""
+    return SpecError([problem for problem in error.problems if len(problem.path) > 1])
+
+
+def _read_head(node: MappingNode, key: str, log: Log) -> Any:
     """One of the keys beside the features."""
-    name = "schema" if field == "name" else field
-    return read(node.values[field], _HEAD[field], (name,), log)
+    return read(node.values[key], _HEAD[key], (key,), log)
 
 
 def _refuse_unknown(node: MappingNode, log: Log) -> None:
-    known = ["schema", *list(_HEAD)[1:], *_ALL_SECTIONS]
+    known = [*_HEAD, *_ALL_SECTIONS]
     for key in node.values:
-        if key not in _HEAD:
+        if key not in known:
             log.add(node.keys[key].place, (key,), one_of(known), f"`{key}`", nearest(key, known))
 
 
@@ -262,7 +254,7 @@ def _read_section(node: Node, section: str, log: Log, kinds: Kinds) -> Any:
     features = [
         _read_feature(name, value, (section, name), log, kinds) for name, value in node.values.items()
     ]
-    return INVALID if any(feature is INVALID for feature in features) else tuple(features)
+    return tuple(feature for feature in features if feature is not INVALID)
 
 
 def _read_feature(name: str, node: Node, path: tuple[str, str], log: Log, kinds: Kinds) -> Any:

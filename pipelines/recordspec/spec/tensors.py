@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -139,8 +138,3 @@ def of_steps(spec: TypeSpec) -> TypeSpec:
 def ragged_spec(shape: tuple[int | None, ...], dtype: Any, rank: int = 0) -> TypeSpec:
     """One value whose unknown dimensions become ragged in a batch."""
     return tf.RaggedTensorSpec(shape, dtype, rank, tf.int64)
-
-
-def size_of(shape: tuple[int, ...]) -> int:
-    """The number of values of a shape."""
-    return math.prod(shape)

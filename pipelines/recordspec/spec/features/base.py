@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from recordspec.errors import Problem, SpecError
+from recordspec.spec.options import settle
 from recordspec.wire.columns import Cells, Column
 
 Tensor = Any
@@ -40,6 +41,7 @@ class Feature(abc.ABC):
     description: str = field(default="", metadata=READING)
 
     def __post_init__(self) -> None:
+        settle(self)
         problems = list(self.check())
         if problems:
             raise SpecError(problems)

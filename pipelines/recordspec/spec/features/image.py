@@ -219,6 +219,6 @@ def _what_is(data: bytes) -> str:
 def _pillow(purpose: str) -> Any:
     try:
         from PIL import Image as pillow  # noqa: N813
-    except ImportError:
-        raise missing_extra("Pillow", "image", purpose) from None
+    except ImportError as error:
+        raise missing_extra("Pillow", "image", purpose, error) from None
     return pillow

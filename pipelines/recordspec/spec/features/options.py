@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from recordspec.errors import Problem, nearest, one_of
+from recordspec.errors import Problem, describe, nearest, one_of
 from recordspec.spec.values import DTYPES, BadValue, cells
 from recordspec.wire.columns import Storage
 
@@ -56,14 +56,23 @@ def check_value(option: str, value: Any, dtype: str, shape: tuple[int, ...]) -> 
     """A default or a padding of exactly this dtype and shape: tf.io takes no other."""
     if value is None or dtype not in STORAGE:
         return
-    if isinstance(value, bool):
-        yield problem(option, dtype, f"bool `{value}`")
+    odd = [item for item in _leaves(value) if isinstance(item, (bool, bytes))]
+    if odd:
+        yield problem(option, "text" if dtype == "string" else dtype, describe(odd[0]))
         return
     try:
         cells([value], dtype, shape)
     except BadValue as bad:
         hint = bad.problem.hint or ("quote it" if dtype == "string" and not shape else "")
         yield problem(option, bad.problem.expected, bad.problem.got, hint)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
 
 
 def sample_of(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -42,6 +43,10 @@ class SparseValues(Feature):
         yield from check_dtype(self.dtype)
         if not self._sizes or any(size < 1 for size in self._sizes):
             yield problem("size", "sizes of at least 1", show_shape(self._sizes))
+        elif math.prod(self._sizes) >= 2**63:
+            yield problem("size", "a product below 2^63", show_shape(self._sizes))
+        elif len(set(self._keys())) < len(self._keys()) or self.stored in self._keys():
+            yield problem("index_keys", "every key once", ", ".join(self._keys()))
         elif self.index_keys and len(self.index_keys) != len(self._sizes):
             expected = f"{len(self._sizes)} keys, one for each dimension"
             yield problem("index_keys", expected, str(len(self.index_keys)))

@@ -21,6 +21,10 @@ def source_of(rows: Any) -> Source | Rows:
         return Arrays(frame_columns(rows))
     if isinstance(rows, Mapping):
         return Arrays(rows)
+    if hasattr(rows, "to_pandas"):
+        hint = "give its to_pandas()"
+        expected = "an iterable of dicts, a dict of arrays, or a pandas frame"
+        raise SpecError(Problem(path=("rows",), expected=expected, got=type(rows).__name__, hint=hint))
     if isinstance(rows, Iterable) and not isinstance(rows, (str, bytes)):
         return Rows(rows)
     expected = "an iterable of dicts, a dict of arrays, or a frame"

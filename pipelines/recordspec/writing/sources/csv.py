@@ -163,6 +163,6 @@ def _arrow() -> Any:
     try:
         import pyarrow
         import pyarrow.compute
-    except ImportError:
-        raise missing_extra("pyarrow", "csv", "reading CSV") from None
+    except ImportError as error:
+        raise missing_extra("pyarrow", "csv", "reading CSV", error) from None
     return pyarrow

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from recordspec.errors import Problem, SpecError
 from recordspec.spec.encoder import Gapped
 
 
@@ -17,7 +18,12 @@ def is_frame(rows: Any) -> bool:
 
 def frame_columns(frame: Any) -> dict[str, Any]:
     """The columns of a frame by name; the index is none of them."""
-    return {str(name): _column(frame[name]) for name in frame.columns}
+    names = [str(name) for name in frame.columns]
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated:
+        expected = "every column once"
+        raise SpecError(Problem(path=("rows",), expected=expected, got=f"`{repeated[0]}` again"))
+    return {name: _column(frame[column]) for name, column in zip(names, frame.columns, strict=True)}
 
 
 def _column(series: Any) -> Any:
