@@ -269,7 +269,7 @@ def test_a_fingerprint_depends_on_what_is_stored_alone():
             "schema: x\nrecord: example\nsequence:\n  b: int64\n",
             [
                 "x.yaml:1:1: features: expected at least one feature, got none",
-                "x.yaml:3:1: sequence: expected features, got `sequence` (record is example)",
+                "x.yaml:4:3: sequence: expected features, got `sequence` (record is example)",
             ],
         ),
     ],

@@ -87,6 +87,9 @@ def numbers(values: Any, dtype: str, shape: Shape = ()) -> Array:
         fast = _cast(array, dtype, trusted=isinstance(values, np.ndarray))
         if fast is not None:
             return fast
+        missing = next((index for index, value in enumerate(values) if value is None), None)
+        if missing is not None:  # what the others are is seen once this one is out
+            raise BadValue(missing, of_shape(dtype, shape), describe(None))
     singles = np.empty((len(values), *shape), numpy_dtype(dtype))
     for index, value in enumerate(values):
         try:
@@ -228,20 +231,19 @@ def strings(values: Any, what: str = "string") -> Strings:
         if values.dtype.kind in "US" and values.ndim == 1:
             return _numpy_strings(values)
         values = values.tolist()
-    return _texts(values) or _encoded(values, what)
+    joined = _joined(values)
+    if joined is None:
+        return Strings.of([_string(index, value, what) for index, value in enumerate(values)])
+    return Strings(joined, offsets(lengths_of(values)))
 
 
-def _texts(values: Sequence[Any]) -> Strings | None:
-    """All of them at once, where all are ASCII text: one character, one byte."""
+def _joined(values: Sequence[Any]) -> bytes | None:
+    """All of them end to end, where all are bytes, or all ASCII text: one character, one byte."""
     try:
         text = "".join(values)
     except TypeError:
-        return None
-    return Strings(text.encode(), offsets(lengths_of(values))) if text.isascii() else None
-
-
-def _encoded(values: Sequence[Any], what: str) -> Strings:
-    return Strings.of([_string(index, value, what) for index, value in enumerate(values)])
+        return b"".join(values) if set(map(type, values)) == {bytes} else None
+    return text.encode() if text.isascii() else None
 
 
 def _string(index: int, value: Any, what: str) -> bytes:
@@ -264,7 +266,7 @@ def _numpy_strings(values: Array) -> Strings:
     values = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("="), copy=False)
     codes = values.view(unit).reshape(len(values), -1)
     if values.dtype.kind == "U" and bool((codes > 0x7F).any()):
-        return _encoded(values.tolist(), "string")
+        return strings(values.tolist())
     filled = codes != 0
     sizes = np.where(filled.any(axis=1), codes.shape[1] - filled[:, ::-1].argmax(axis=1), 0)
     if bool((sizes == codes.shape[1]).all()):

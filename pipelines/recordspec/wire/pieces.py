@@ -108,7 +108,7 @@ def join(pieces: list[Piece], rows: int) -> Strings:
     """The records, in a buffer that may be written to."""
     pieces = _merge(pieces)
     if all(piece.fixed for piece in pieces):
-        return _matrix(pieces, rows)
+        return Strings.rows(_padded(pieces, rows)[0])
     runs: list[list[Piece]] = [[]]
     for piece in pieces:
         if piece.padded:
@@ -146,7 +146,7 @@ def varints(values: npt.NDArray[np.uint64]) -> tuple[Bytes, Sizes]:
         matrix[:, place] &= 0x7F
         matrix[:, place] |= more.view(np.uint8) << 7
         sizes += more
-    return matrix, sizes
+    return matrix, width if bool((sizes == width).all()) else sizes
 
 
 def squeeze(matrix: Bytes, sizes: Sizes) -> Bytes:
@@ -178,46 +178,71 @@ def _constant(piece: Piece) -> bool:
     return piece.data.ndim == 1 and not piece.flat
 
 
-def _matrix(pieces: list[Piece], rows: int) -> Strings:
-    matrix = np.empty((rows, sum(piece.width for piece in pieces)), np.uint8)
-    start = 0
-    for piece in pieces:
-        block = matrix[:, start : start + piece.width]
-        block[:] = piece.data.reshape(rows, piece.width) if piece.flat else piece.data
-        start += piece.width
-    return Strings.rows(matrix)
-
-
 def _segment(pieces: list[Piece], rows: int) -> Strings:
+    """Pieces that may be padded, or one that may not, as a string for each record."""
     if not pieces[0].padded:
-        sizes = np.broadcast_to(np.asarray(pieces[0].each(), np.int64), (rows,))
-        return Strings(pieces[0].data, offsets(sizes))
-    if all(piece.fixed for piece in pieces):
-        return _matrix(pieces, rows)
-    matrix = np.empty((rows, sum(piece.width for piece in pieces)), np.uint8)
+        return Strings(pieces[0].data, offsets(_for_each(pieces[0].each(), rows)))
+    matrix, masks = _padded(pieces, rows)
+    if not masks:
+        return Strings.rows(matrix)
     mask = np.ones(matrix.shape, np.bool_)
-    start = 0
-    for piece in pieces:
-        stop = start + piece.width
-        _fill(piece, matrix[:, start:stop], mask[:, start:stop])
-        start = stop
-    return Strings(matrix[mask], offsets(_sizes(pieces, rows)))
+    for place, kept in masks:
+        mask[:, place] &= kept
+    return Strings(matrix[mask], offsets(_for_each(total(pieces), rows)))
 
 
-def _sizes(pieces: list[Piece], rows: int) -> Ints:
-    return np.broadcast_to(np.asarray(total(pieces), np.int64), (rows,))
+def _padded(pieces: list[Piece], rows: int) -> tuple[Bytes, list[tuple[slice, Mask]]]:
+    """All pieces side by side, padded to their widths; and what of which columns is no padding."""
+    places = _places(pieces)
+    template = np.zeros(places[-1].stop, np.uint8)
+    for piece, place in zip(pieces, places, strict=True):
+        if _constant(piece):
+            template[place] = piece.data
+    matrix = np.empty((rows, len(template)), np.uint8)
+    matrix[:] = template
+    masks = _absences(pieces, places)
+    for piece, place in zip(pieces, places, strict=True):
+        if not _constant(piece):
+            kept = _fill(piece, matrix[:, place])
+            if kept is not None:
+                masks.append((place, kept))
+    return matrix, masks
 
 
-def _fill(piece: Piece, block: Bytes, mask: Mask) -> None:
-    sizes = piece.each()
-    if not isinstance(sizes, int):
-        mask[:] = _within(sizes, piece.width, len(block))
-    if not piece.flat:
-        block[:] = piece.data
-    elif isinstance(sizes, int):
-        block[:] = piece.data.reshape(len(block), piece.width)
+def _places(pieces: list[Piece]) -> list[slice]:
+    ends = np.cumsum([piece.width for piece in pieces]).tolist()
+    return [slice(end - piece.width, end) for piece, end in zip(pieces, ends, strict=True)]
+
+
+def _absences(pieces: list[Piece], places: list[slice]) -> list[tuple[slice, Mask]]:
+    """The masks of pieces that some records lack; of neighbours with the same one, one for all."""
+    spans: list[tuple[slice, Mask]] = []
+    for piece, place in zip(pieces, places, strict=True):
+        if piece.present is None:
+            continue
+        column = piece.present[:, None]
+        if spans and spans[-1][0].stop == place.start and spans[-1][1].base is piece.present:
+            spans[-1] = (slice(spans[-1][0].start, place.stop), column)
+        else:
+            spans.append((place, column))
+    return spans
+
+
+def _fill(piece: Piece, block: Bytes) -> Mask | None:
+    """Lays down a piece; what of it is no padding, unless all of it is."""
+    if isinstance(piece.sizes, int):
+        block[:] = piece.data.reshape(block.shape) if piece.flat else piece.data
+        return None
+    kept = _within(piece.sizes, piece.width, len(block))
+    if piece.flat:
+        block[kept] = piece.data  # both run row by row, so the bytes fall where they belong
     else:
-        block[mask] = piece.data  # both run row by row, so the bytes fall where they belong
+        block[:] = piece.data
+    return kept
+
+
+def _for_each(sizes: Sizes, rows: int) -> Ints:
+    return np.broadcast_to(np.asarray(sizes, np.int64), (rows,))
 
 
 def _interleave(segments: list[Strings]) -> Strings:
