@@ -127,6 +127,11 @@ def test_head_shows_steps_and_describes_bytes(tmp_path):
     assert shown["sequence"]["raw"] == ["<8 bytes>"]
 
 
+def test_tensorflow_keeps_its_log_to_itself(root):
+    assert run("explain", root / "schemas/digits.yaml").stderr == ""
+    assert run("doctor").stderr == ""
+
+
 def test_explain_shows_what_is_stored(root):
     rows = [
         json.loads(line) for line in run("explain", root / "schemas/movie_ratings.yaml").stdout.splitlines()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from recordspec.cli.output import json_option, print_rows
+from recordspec.cli.output import json_option, print_rows, quiet_tensorflow
 
 
 @click.command(short_help="What this installation can do.")
@@ -18,4 +18,6 @@ def doctor(as_json: bool) -> None:
     """
     from recordspec.inspect.doctor import examine
 
-    print_rows((vars(finding) for finding in examine()), as_json)
+    with quiet_tensorflow():
+        findings = examine()
+    print_rows((vars(finding) for finding in findings), as_json)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from recordspec.cli.output import json_option, print_rows, size
+from recordspec.cli.output import json_option, print_rows, quiet_tensorflow, size
 
 
 @click.command(short_help="What a spec or config compiles to.")
@@ -29,7 +29,8 @@ def explain(file: Path, python: bool, as_json: bool) -> None:
     if python:
         click.echo(python_source(schema), nl=False)
         return
-    rows = features(schema)
+    with quiet_tensorflow():
+        rows = features(schema)
     total = sum(row["bytes"] for row in rows)
     print_rows(
         rows, as_json, lambda: f"{schema.record}, about {size(total)} a row\n\n{python_source(schema)}"

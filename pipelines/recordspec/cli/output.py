@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -42,7 +44,7 @@ def print_rows(rows: Iterable[Mapping[str, Any]], as_json: bool, footer: Callabl
     console = Console()
     console.print(table)
     if text := footer():
-        console.print(text, highlight=False, markup=False)
+        click.echo(text)
 
 
 def shown(value: Any) -> str:
@@ -51,6 +53,20 @@ def shown(value: Any) -> str:
         return f"{value:,}"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+@contextmanager
+def quiet_tensorflow() -> Iterator[None]:
+    """Keeps TensorFlow's start-up log, which no setting silences, off stderr. Errors are raised as ever."""
+    kept = os.dup(2)
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(silent)
+        os.close(kept)
 
 
 def size(count: int) -> str:

@@ -195,16 +195,24 @@ class _Inflated:
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._file, self._name = file, name
         self._stream = zlib.decompressobj(_WINDOW_EITHER)
+        self._ready = b""  # inflated, and from `_at` on not yet read
+        self._at = 0
 
     def read(self, size: int, /) -> bytes:
         parts: list[bytes] = []
-        while size > 0 and (part := self._next(min(size, _CHUNK))):
-            parts.append(part)
+        while size > 0:
+            if self._at == len(self._ready):
+                self._ready, self._at = self._next(), 0
+                if not self._ready:
+                    break
+            part = self._ready[self._at : self._at + size]
+            self._at += len(part)
             size -= len(part)
+            parts.append(part)
         return b"".join(parts)
 
-    def _next(self, size: int) -> bytes:
-        """Some bytes, at most `size`; none at the end."""
+    def _next(self) -> bytes:
+        """Some bytes, none at the end. Many at once: what zlib leaves of its input, it copies."""
         while True:
             if self._stream.eof:
                 data = self._stream.unused_data or self._file.read(_CHUNK)
@@ -213,14 +221,14 @@ class _Inflated:
                 self._stream = zlib.decompressobj(_WINDOW_EITHER)
             else:
                 data = self._stream.unconsumed_tail or self._file.read(_CHUNK)
-            if part := self._inflate(data, size):
+            if part := self._inflate(data):
                 return part
             if not data and not self._stream.eof:
                 raise self._broken("the end of the file")
 
-    def _inflate(self, data: bytes, size: int) -> bytes:
+    def _inflate(self, data: bytes) -> bytes:
         try:
-            return self._stream.decompress(data, size)
+            return self._stream.decompress(data, _CHUNK)
         except zlib.error as error:
             raise self._broken(str(error)) from error
 
