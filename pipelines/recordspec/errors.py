@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -32,7 +33,8 @@ class Problem:
     def __str__(self) -> str:
         place = [part for part in (self.where, show_path(self.path)) if part]
         hint = f" ({self.hint})" if self.hint else ""
-        return ": ".join([*place, f"expected {self.expected}, got {self.got}{hint}"])
+        text = ": ".join([*place, f"expected {self.expected}, got {self.got}{hint}"])
+        return text.replace("\r", "\\r").replace("\n", "\\n")  # one problem, one line
 
     def at(self, where: str) -> Problem:
         """The same problem, found at `where`."""
@@ -131,11 +133,21 @@ def describe(value: Any) -> str:
         return "nothing"
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
-        return f"{value.dtype} of shape {show_shape(shape)}"
-    text = repr(value.item()) if isinstance(shape, tuple) else repr(value)
+        return f"{getattr(value, 'dtype', type(value).__name__)} of shape {show_shape(shape)}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{type(value).__name__} {show_int(value)}"
+    try:
+        text = repr(value.item()) if isinstance(shape, tuple) else repr(value)
+    except Exception:  # somebody's own class
+        text = "that cannot be shown"
     if len(text) > _LONGEST_VALUE:
         text = f"{text[: _LONGEST_VALUE - 3]}..."
     return f"{type(value).__name__} {text}"
+
+
+def show_int(value: int) -> str:
+    """A whole number; Python refuses to print very long ones."""
+    return str(value) if value.bit_length() < 256 else f"a number of {value.bit_length()} bits"
 
 
 def show_shape(shape: Sequence[int | None]) -> str:
@@ -150,6 +162,6 @@ def show_path(path: Path) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            name = part if _PLAIN_NAME.fullmatch(part) else f'"{part}"'
+            name = part if _PLAIN_NAME.fullmatch(part) else json.dumps(part, ensure_ascii=False)
             text += f".{name}" if text else name
     return text

@@ -14,6 +14,7 @@ from recordspec.store.shards import ShardName, auto_count, expand, parse_name
 from recordspec.store.transaction import ShardFile, Transaction
 
 MIB = 1 << 20
+SHARD = "a-00000-of-00001.tfrecord"
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
@@ -126,9 +127,11 @@ def test_what_exists_is_replaced_by_force_alone(tmp_path):
     target = tmp_path / "data"
     for force in (False, True):
         with Transaction(target, force=force) as transaction:
-            (transaction.staging / f"{force}").touch()
+            (transaction.staging / SHARD).write_text(str(force))
             transaction.commit(manifest(), "")
-    assert sorted(os.listdir(target)) == ["True", "manifest.json", "schema.yaml"]
+    assert sorted(os.listdir(target)) == [SHARD, "manifest.json", "schema.yaml"]
+    assert (target / SHARD).read_text() == "True"
+    assert os.listdir(tmp_path) == ["data"]
     with pytest.raises(StoreError) as caught, Transaction(target):
         pass
     assert str(caught.value) == (
@@ -141,9 +144,48 @@ def test_force_replaces_datasets_and_nothing_else(tmp_path):
     with pytest.raises(StoreError) as caught, Transaction(tmp_path, force=True):
         pass
     assert str(caught.value) == (
-        f"{tmp_path}: expected a dataset to replace, got something without a manifest"
+        f"{tmp_path}: expected a dataset to replace, and nothing else, got something without a manifest"
     )
+    for text, got in [
+        ('{"name": "an extension of a browser"}', "a manifest of something else"),
+        (manifest().dump(), "`thesis.tex` in it (move it elsewhere first)"),
+    ]:
+        (tmp_path / "manifest.json").write_text(text)
+        with pytest.raises(StoreError) as caught, Transaction(tmp_path, force=True):
+            pass
+        assert str(caught.value) == f"{tmp_path}: expected a dataset to replace, and nothing else, got {got}"
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_what_appears_at_the_target_during_a_build_stays(tmp_path):
+    target = tmp_path / "data"
+
+    def build() -> None:
+        with Transaction(target) as transaction:
+            target.mkdir()
+            (target / "precious").touch()
+            transaction.commit(manifest(), "")
+
+    with pytest.raises(StoreError, match="one that exists"):
+        build()
+    assert os.listdir(target) == ["precious"]
+    assert os.listdir(tmp_path) == ["data"]
+
+
+@pytest.mark.parametrize("text", [None, "", "[1]", '{"pid": "x", "host": 3}'])
+def test_a_staging_folder_of_nobody_is_not_removed(tmp_path, text):
+    staging = tmp_path / ".data.partial"
+    staging.mkdir()
+    (staging / "precious").touch()
+    if text is not None:
+        (staging / "owner.json").write_text(text)
+    with (
+        pytest.raises(StoreError, match="expected a folder with its writer's name in it, got none"),
+        Transaction(tmp_path / "data"),
+    ):
+        pass
+    assert (staging / "precious").exists()
+    assert os.listdir(tmp_path) == [".data.partial"]
 
 
 def test_a_second_writer_is_refused_while_the_first_lives(tmp_path):

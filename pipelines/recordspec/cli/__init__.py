@@ -14,7 +14,7 @@ from recordspec.cli.explain import explain
 from recordspec.cli.init import init
 from recordspec.cli.lint import lint
 from recordspec.cli.look import count, head
-from recordspec.errors import Interrupted, RecordspecError
+from recordspec.errors import Interrupted, RecordspecError, StoreError
 
 # What Ctrl-C ends a shell command with: 128 and the number of SIGINT.
 _INTERRUPTED = 130
@@ -62,3 +62,8 @@ def main() -> None:
     except BrokenPipeError:  # `| head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        click.echo(f"{place}expected to read or write, got {error.strerror or error}", err=True)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is buffered would fail once more
+        sys.exit(StoreError.exit_code)

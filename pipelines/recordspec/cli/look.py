@@ -34,7 +34,7 @@ def count(files: tuple[str, ...], as_json: bool) -> None:
 
 @click.command(short_help="The first records of files.")
 @files_argument
-@click.option("-n", "number", type=click.IntRange(min=1), default=5, show_default=True, help="How many.")
+@click.option("-n", "number", type=click.IntRange(1, 1 << 31), default=5, show_default=True, help="How many.")
 @json_option
 def head(files: tuple[str, ...], number: int, as_json: bool) -> None:
     """Show the first records of TFRecord files, with or without a spec for them.

@@ -16,7 +16,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="JSON lines, 
 
 def wants_json(as_json: bool) -> bool:
     """Whether to print for a program."""
-    return as_json or not sys.stdout.isatty()
+    return as_json or sys.stdout is None or not sys.stdout.isatty()
 
 
 def print_json(value: Any) -> None:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 Mask = npt.NDArray[np.bool_]
 
 
+# pandas' own, known by name so that pandas need not be loaded.
+_PANDAS_MISSING = ("NAType", "NaTType")
+
+
 @dataclass(frozen=True)
 class Gapped:
     """A column with missing values: `values` of the present rows only, and which rows these are."""
@@ -187,6 +191,7 @@ def _present(feature: Feature, values: Any) -> Mask:
     return np.array(
         [
             value is not None
+            and type(value).__name__ not in _PANDAS_MISSING
             and not (nan_is_missing and isinstance(value, (float, np.floating)) and value != value)
             for value in values
         ],

@@ -96,6 +96,8 @@ def parse(text: str, source: str) -> tuple[Node, list[Problem]]:
         mark = error.problem_mark or error.context_mark
         where = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
         raise _refused(where, "YAML", error.problem or str(error)) from None
+    except UnicodeError:
+        raise _refused(source, "text that UTF-8 can encode", "a lone surrogate") from None
     except yaml.YAMLError as error:
         raise _refused(source, "YAML", str(error).splitlines()[0]) from None
     if builder.root is None:

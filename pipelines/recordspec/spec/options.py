@@ -37,6 +37,9 @@ _TYPE_NAMES = {
 
 
 _MAPPINGS = (dict, AnyMapping)
+# TensorFlow counts in int64.
+_LARGEST = 2**63
+_MOST_PROBLEMS = 1000
 
 
 class _Invalid:
@@ -54,6 +57,8 @@ class Log:
 
     def add(self, place: Place, path: Path, expected: str, got: str, hint: str = "") -> Any:
         self.problems.append(Problem(where=str(place), path=path, expected=expected, got=got, hint=hint))
+        if len(self.problems) >= _MOST_PROBLEMS:
+            self.close()
         return INVALID
 
     def relocate(self, error: SpecError, node: Node, path: Path) -> Any:
@@ -302,6 +307,9 @@ def from_python(cls: type, given: AnyMapping[str, Any], path: Path = ()) -> Any:
             values[fields[key]] = _taken(value, hints[fields[key]], (*path, key))
         except SpecError as error:
             problems += error.problems
+    for name, field in ((field.name, field) for field in dataclasses.fields(cls)):
+        if name not in values and _required(field):
+            problems.append(Problem(path=path, expected=f"the key `{name.rstrip('_')}`", got="none"))
     if problems:
         raise SpecError(problems)
     try:
@@ -354,7 +362,8 @@ def _is(value: Any, choice: Any) -> bool:
     if choice is bool or isinstance(value, bool):
         return choice is bool and isinstance(value, bool)
     if choice in (int, float):
-        return isinstance(value, Real if choice is float else Integral)
+        number = isinstance(value, Real if choice is float else Integral)
+        return number and abs(value) < _LARGEST
     if choice is str:
         return isinstance(value, (str, os.PathLike))
     return choice is type(None) and value is None

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from recordspec.errors import Problem, SpecError, StoreError, nearest, one_of
+from recordspec.errors import Problem, RecordError, SpecError, StoreError, describe, nearest, one_of
 from recordspec.spec import decoder, encoder
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.fixed_len import FixedLen
@@ -132,8 +132,11 @@ class Schema:
         """The tf.TypeSpec of every tensor that `decode` gives for a batch of `size` (None: any)."""
         return decoder.batch_spec(self, size)
 
-    def encode(self, row: Mapping[str, Any]) -> bytes:
-        """One row as the bytes of a record. Raises RecordError with all that is wrong in it."""
+    def encode(self, row: Any) -> bytes:
+        """One row, a mapping by name, as the bytes of a record. Raises RecordError with all that is wrong."""
+        if not isinstance(row, Mapping):
+            problem = Problem(expected="a mapping from names to values", got=describe(row))
+            raise RecordError(problem)
         return self.encode_batch(encoder.columns_of(self, [row]), 1)[0]
 
     def encode_batch(self, columns: Mapping[str, Any], rows: int, *, head: int = 0, tail: int = 0) -> Strings:

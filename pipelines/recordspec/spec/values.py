@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordspec.errors import Problem, describe, show_shape
+from recordspec.errors import Problem, describe, show_int, show_shape
 from recordspec.wire.strings import Ints, Strings, lengths_of, offsets
 
 Array = npt.NDArray[Any]
@@ -36,6 +36,9 @@ _EXACT_INTS = {
     "complex64": 2**24,
     "complex128": 2**53,
 }
+
+
+_MASKED = {np.ma.MaskedArray, type(np.ma.masked)}
 
 
 class BadValue(Exception):
@@ -82,13 +85,14 @@ def of_shape(dtype: str, shape: Sequence[int | None]) -> str:
 
 def numbers(values: Any, dtype: str, shape: Shape = ()) -> Array:
     """The values as `[n, *shape]` of `dtype`. Raises BadValue for the first that does not fit."""
-    array = _as_array(values)
+    types = set() if isinstance(values, np.ndarray) else set(map(type, values))
+    array = None if types & _MASKED else _as_array(values)
     if array is not None and array.shape[1:] == shape:
         fast = _cast(array, dtype, trusted=isinstance(values, np.ndarray))
         if fast is not None:
             return fast
-        missing = next((index for index, value in enumerate(values) if value is None), None)
-        if missing is not None:  # what the others are is seen once this one is out
+        if type(None) in types:  # what the others are is seen once this one is out
+            missing = next(index for index, value in enumerate(values) if value is None)
             raise BadValue(missing, of_shape(dtype, shape), describe(None))
     singles = np.empty((len(values), *shape), numpy_dtype(dtype))
     for index, value in enumerate(values):
@@ -100,11 +104,13 @@ def numbers(values: Any, dtype: str, shape: Shape = ()) -> Array:
 
 
 def _as_array(values: Any) -> Array | None:
+    if isinstance(values, np.ma.MaskedArray):
+        return None if np.ma.is_masked(values) else values.data
     if isinstance(values, np.ndarray):
         return values
     try:
         return np.array(values)
-    except (ValueError, TypeError, OverflowError):  # rows of different lengths, or not numbers
+    except Exception:  # rows of different lengths, or objects that know no better
         return None
 
 
@@ -148,7 +154,7 @@ def _cast_floats(array: Array, dtype: str, trusted: bool) -> Array | None:
 
 def _too_large(array: Array, dtype: str) -> bool:
     """Whether a whole number among these could have been one that a float does not hold."""
-    return array.size > 0 and bool((np.abs(array) > _EXACT_INTS[dtype]).any())
+    return array.size > 0 and bool((np.abs(array) >= _EXACT_INTS[dtype]).any())
 
 
 def _within(array: Array, low: int, high: int) -> bool:
@@ -158,7 +164,9 @@ def _within(array: Array, low: int, high: int) -> bool:
 def _number(value: Any, dtype: str, shape: Shape) -> Any:
     """One value, cast. This is the rule; `_cast` is its fast form."""
     if isinstance(value, np.ndarray):
-        array = value
+        if np.ma.is_masked(value):
+            raise _wrong(of_shape(dtype, shape), "a masked value")
+        array = np.asarray(value)
         if array.dtype.kind in "mM":
             raise _wrong(of_shape(dtype, shape), describe(value))
     elif isinstance(value, (np.datetime64, np.timedelta64, str, bytes, Mapping, Set)) or value is None:
@@ -201,9 +209,9 @@ def _int_cell(value: int, dtype: str) -> int:
     if is_integer(dtype) or dtype == "bool":
         low, high = (0, 1) if dtype == "bool" else dtype_range(dtype)
         if not low <= value <= high:
-            raise _wrong(f"{dtype} ({low} to {high})", str(value))
+            raise _wrong(f"{dtype} ({low} to {high})", show_int(value))
     elif abs(value) > _EXACT_INTS[dtype] and not _holds(value, dtype):
-        raise _wrong(f"{dtype}, which holds whole numbers exactly", str(value))
+        raise _wrong(f"{dtype}, which holds whole numbers exactly", show_int(value))
     return value
 
 
@@ -283,7 +291,7 @@ def cells(values: Any, dtype: str, shape: Shape) -> Array | Strings:
         return strings(values)
     flat: list[Any] = []
     for index, value in enumerate(values):
-        array = np.array(value, object) if isinstance(value, (list, tuple, np.ndarray)) else None
+        array = _objects(value)
         if array is None or array.shape != shape:
             got = describe(value) if array is None else f"shape {show_shape(array.shape)}"
             raise BadValue(index, of_shape(dtype, shape), got)
@@ -294,16 +302,28 @@ def cells(values: Any, dtype: str, shape: Shape) -> Array | Strings:
         raise bad.moved(bad.index // math.prod(shape)) from None
 
 
+def _objects(value: Any) -> Array | None:
+    if not isinstance(value, (list, tuple, np.ndarray)) or np.ma.is_masked(value):
+        return None
+    try:
+        return np.array(value, object)
+    except ValueError:  # arrays of different shapes
+        return None
+
+
 def rows_of(values: Any, what: str) -> tuple[Any, Ints | int]:
     """The items of every value end to end, and how many each has (one number where all have it).
 
     Raises BadValue where a value is not a list.
     """
+    if isinstance(values, np.ma.MaskedArray):
+        values = list(values) if np.ma.is_masked(values) else values.data
     if isinstance(values, np.ndarray) and values.dtype.kind != "O" and values.ndim > 1:
         count, length, *rest = values.shape
         return values.reshape(count * length, *rest), length
     for index, value in enumerate(values):
-        if isinstance(value, (str, bytes, Mapping, Set)) or not hasattr(value, "__len__"):
+        listed = hasattr(value, "__len__") and hasattr(value, "__iter__")
+        if isinstance(value, (str, bytes, Mapping, Set, np.void)) or not listed or np.ma.is_masked(value):
             raise BadValue(index, what, describe(value), "an empty list is []" * (value is None))
         if isinstance(value, np.ndarray) and value.ndim == 0:
             raise BadValue(index, what, describe(value))

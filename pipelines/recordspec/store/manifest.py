@@ -35,6 +35,10 @@ class Shard:
     bytes: int
     sha256: str
 
+    def __post_init__(self) -> None:
+        if not all(type(count) is int for count in (self.rows, self.records, self.bytes)):
+            raise TypeError(f"counts of {self.file} that are no whole numbers")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
@@ -97,7 +101,7 @@ class Manifest:
         except OSError as error:
             got = error.strerror or str(error)
             raise StoreError(Problem(where=str(path), expected="a readable file", got=got)) from None
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             got = f"{type(error).__name__}: {error}"
             raise StoreError(
                 Problem(where=str(path), expected=f"a manifest of format {FORMAT}", got=got)

@@ -66,6 +66,7 @@ class Transaction:
                 os.fsync(file.fileno())
         (self.staging / _OWNER).unlink()
         _sync_folder(self.staging)
+        self._check_target()  # again: the build took its time
         if self.target.exists():
             self._swap()
         else:
@@ -73,18 +74,24 @@ class Transaction:
         _sync_folder(self.target.parent)
 
     def _swap(self) -> None:
+        if not any(self.target.iterdir()):
+            self.target.rmdir()
+            self.staging.rename(self.target)
+            return
         self.target.rename(self._old)
         try:
             self.staging.rename(self.target)
         except OSError:
             self._old.rename(self.target)
             raise
-        shutil.rmtree(self._old)
+        # published by now: what cannot be removed, the next writer clears
+        shutil.rmtree(self._old, ignore_errors=True)
 
     def _recover(self) -> None:
         """A swap that died between its two renames left the old dataset aside: it comes back."""
         if not self._old.exists():
             return
+        self._check_is_dataset(self._old)
         if self.target.exists():
             shutil.rmtree(self._old)
         else:
@@ -98,17 +105,33 @@ class Transaction:
             raise StoreError(
                 Problem(where=self.name, expected="a new folder", got="one that exists", hint=hint)
             )
-        if not (self.target / FILE).is_file():
-            got = "something without a manifest"
-            raise StoreError(Problem(where=self.name, expected="a dataset to replace", got=got))
+        self._check_is_dataset(self.target)
+
+    def _check_is_dataset(self, folder: Path) -> None:
+        """Raises StoreError unless a folder, which is to be removed, holds a dataset and nothing else."""
+        expected = "a dataset to replace, and nothing else"
+        if not (folder / FILE).is_file():
+            raise StoreError(Problem(where=self.name, expected=expected, got="something without a manifest"))
+        try:
+            manifest = Manifest.load(folder)
+        except StoreError as error:
+            got = "a manifest of something else"
+            raise StoreError(Problem(where=str(folder), expected=expected, got=got)) from error
+        known = {FILE, SCHEMA_FILE, *(one.file for shards in manifest.splits.values() for one in shards)}
+        others = sorted({child.name for child in folder.iterdir()} - known)
+        if others:
+            hint = "move it elsewhere first"
+            raise StoreError(
+                Problem(where=str(folder), expected=expected, got=f"`{others[0]}` in it", hint=hint)
+            )
 
     def _claim(self) -> None:
         """Makes the staging folder with its owner in it, at once: a rename cannot succeed twice."""
         fresh = Path(tempfile.mkdtemp(prefix=f"{self.staging.name}.", dir=self.target.parent))
-        fresh.chmod(0o777 & ~_umask())
         owner = {"pid": os.getpid(), "host": socket.gethostname()}
-        (fresh / _OWNER).write_text(json.dumps(owner))
         try:
+            fresh.chmod(0o777 & ~_umask())
+            (fresh / _OWNER).write_text(json.dumps(owner))
             if self.staging.exists():
                 self._refuse_if_alive()
                 shutil.rmtree(self.staging)
@@ -118,20 +141,12 @@ class Transaction:
             raise
 
     def _refuse_if_alive(self) -> None:
-        owner = {}
-        with contextlib.suppress(OSError, ValueError):
-            owner = json.loads((self.staging / _OWNER).read_text())
-        pid, host = owner.get("pid"), owner.get("host")
-        if pid is None or (host == socket.gethostname() and not _alive(pid)):
+        pid, host = _owner(self.staging)
+        if host == socket.gethostname() and not _alive(pid):
             return
-        raise StoreError(
-            Problem(
-                where=self.name,
-                expected="no other writer",
-                got=f"process {pid} on {host}, which writes it",
-                hint=f"if it is gone, remove {self.staging}",
-            )
-        )
+        hint = f"if it is gone, remove {self.staging}"
+        got = f"process {pid} on {host}, which writes it"
+        raise StoreError(Problem(where=self.name, expected="no other writer", got=got, hint=hint))
 
 
 class ShardFile:
@@ -173,6 +188,16 @@ class ShardFile:
         self._file.write(data)
         self._hash.update(data)
         self._bytes += len(data)
+
+
+def _owner(staging: Path) -> tuple[int, str]:
+    """Who writes there: process and host. A folder that does not say is not taken for a writer's."""
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        owner = json.loads((staging / _OWNER).read_text())
+        return int(owner["pid"]), str(owner["host"])
+    hint = f"if nobody writes there, remove {staging}"
+    expected = "a folder with its writer's name in it"
+    raise StoreError(Problem(where=str(staging), expected=expected, got="none", hint=hint))
 
 
 def _alive(pid: int) -> bool:

@@ -43,7 +43,7 @@ class Piece:
     @property
     def padded(self) -> bool:
         """Whether it may be laid down in a matrix at all."""
-        return self.fixed or self.width <= _WIDEST_PADDED
+        return self.fixed or self.width <= _WIDEST_PADDED or _constant(self)
 
     @property
     def fixed(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from recordspec.errors import Problem, RecordspecError, WriteError
@@ -59,7 +59,7 @@ def write(
 
 
 def _feed_rows(writer: ShardedWriter, source: Rows, bar: Progress) -> None:
-    for row in _guarded(iter(source), writer):
+    for row in _guarded(source, writer):
         writer.write(row)
         bar.advance(1)
 
@@ -75,7 +75,7 @@ def _feed_batches(writer: ShardedWriter, source: Source, bar: Progress) -> None:
         writer.write_columns(columns, count, bar.advance)
 
 
-def _guarded(items: Iterator[Any], writer: ShardedWriter) -> Iterator[Any]:
+def _guarded(items: Iterable[Any], writer: ShardedWriter) -> Iterator[Any]:
     """The items; a failure of their source says how far it came."""
     # The `try` stands around the whole loop: one around each row would cost as much as encoding it.
     given_back = False

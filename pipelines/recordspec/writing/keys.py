@@ -40,7 +40,8 @@ def _part(row: int, value: Any, name: str) -> bytes:
         return value.encode("utf-8", "surrogatepass")
     if isinstance(value, bytes):
         return value
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+    short = isinstance(value, (int, np.integer)) and int(value).bit_length() < 4096
+    if short and not isinstance(value, bool):
         return str(int(value)).encode()
     problem = Problem(path=(name,), expected="a key: text or a whole number", got=describe(value))
     raise RecordError(problem.at(f"row {row}"), row)

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from recordspec.errors import Problem, SpecError
 from recordspec.wire.tfrecord import Compression
 
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(B|KiB|MiB|GiB)")
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(B|KiB|MiB|GiB)")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _SPLIT_NAME = re.compile(r"[\w.+]([\w.+-]*[\w.+])?")
 

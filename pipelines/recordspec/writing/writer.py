@@ -17,6 +17,7 @@ from recordspec.errors import (
     Interrupted,
     Problem,
     RecordError,
+    RecordspecError,
     SpecError,
     StoreError,
     WriteError,
@@ -74,7 +75,7 @@ class ShardedWriter:
     ) -> None:
         if schema.shared_keys:
             raise SpecError(schema.shared_keys)
-        splits = {split: 1.0} if isinstance(split, str) else dict(split)
+        splits = {split: 1.0} if isinstance(split, str) else split
         self.schema = schema
         self.directory = Path(directory)
         self.options: Write = from_python(Write, {**options, "splits": splits})
@@ -82,7 +83,8 @@ class ShardedWriter:
         self.manifest: Manifest
         self.place: Place = "row {}".format
         self._transaction = Transaction(directory, force=force)
-        self._changeable = [name for name, feature in schema.names.items() if not _is_scalar(feature)]
+        self._changeable = {name for name, feature in schema.names.items() if not _is_scalar(feature)}
+        self._failure: RecordspecError | None = None
         self._pending: list[dict[str, Any]] = []
         self._rows_at_once = _FIRST_ROWS
         self._spools: dict[str, Spool] = {}
@@ -106,6 +108,8 @@ class ShardedWriter:
     ) -> None:
         try:
             if error is None:
+                if self._failure is not None:  # the block went on as if nothing had happened
+                    raise self._failure
                 self._flush()
                 with self._on_disk():
                     self._publish()
@@ -115,6 +119,7 @@ class ShardedWriter:
         finally:
             for spool in self._spools.values():
                 spool.close()
+            self._spools = {}
             self._transaction.__exit__(kind, error, traceback)
         if error is not None:
             self._explain(error)
@@ -126,14 +131,14 @@ class ShardedWriter:
 
     def write(self, row: Any) -> None:
         """Takes one row. It is checked when its batch is encoded, at the latest when the block ends."""
+        self._check_usable()
         if not isinstance(row, Mapping):
             problem = Problem(expected="a mapping from names to values", got=describe(row))
             raise RecordError(problem.at(self.place(self.taken)), self.taken)
         # Copies: the caller may fill the same dict, list or array again for the next row.
         kept = dict(row)
-        for name in self._changeable:
-            if isinstance(kept.get(name), (np.ndarray, list, bytearray)):
-                kept[name] = copy.copy(kept[name])
+        for name in self._changeable & kept.keys():
+            kept[name] = _own(kept.get(name))
         self._pending.append(kept)
         if len(self._pending) >= self._rows_at_once:
             self._flush()
@@ -145,8 +150,9 @@ class ShardedWriter:
 
         `advance` is told how many rows are done, as they are.
         """
+        self._check_usable()
         self._flush()
-        self._check_names(columns)
+        self._check_columns(columns, rows)
         start = 0
         while start < rows:
             stop = min(start + self._rows_at_once, rows)
@@ -156,9 +162,18 @@ class ShardedWriter:
                 advance(stop - start)
             start = stop
 
-    def _check_names(self, columns: Mapping[str, Any]) -> None:
+    def _check_usable(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if not self._spools:
+            expected = "a writer within its `with` block"
+            raise SpecError(Problem(expected=expected, got="one outside of it"))
+
+    def _check_columns(self, columns: Mapping[str, Any], rows: int) -> None:
         known = (*self.schema.names, *self.options.keys)
-        for name in columns:
+        for name, values in columns.items():
+            if name in known and len(values) != rows:
+                raise SpecError(Problem(path=(name,), expected=f"{rows} values", got=str(len(values))))
             if name not in known:
                 hint = nearest(name, [one for one in known if one not in columns])
                 expected = f"names of `{self.schema.name}`"
@@ -178,10 +193,12 @@ class ShardedWriter:
         try:
             yield
         except RecordError as error:
+            self._failure = error
             if error.row is None:
                 raise
             row = self.rows + error.row
-            raise RecordError(error.at(self.place(row)).problems, row) from None
+            self._failure = RecordError(error.at(self.place(row)).problems, row)
+            raise self._failure from None
 
     def _encode(self, columns: Mapping[str, Any], rows: int) -> None:
         features = {name: values for name, values in columns.items() if name in self.schema.names}
@@ -283,6 +300,17 @@ class ShardedWriter:
             error.add_note(note)
         else:  # Python 3.10
             logging.getLogger("recordspec").error(note)
+
+
+def _own(value: Any) -> Any:
+    """A value that does not change when the caller's does."""
+    if value is None or isinstance(value, (str, bytes, os.PathLike)):
+        return value
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return value.copy()
+    if type(value) is list and (not value or isinstance(value[0], (int, float, str, bytes, np.generic))):
+        return value.copy()
+    return copy.deepcopy(value)
 
 
 def _is_scalar(feature: Feature) -> bool:

@@ -111,8 +111,8 @@ class Image(Feature):
             return self._from_file(row, Path(value))
         if isinstance(value, (bytes, bytearray, memoryview)):
             return self._from_bytes(row, bytes(value), "")
-        if isinstance(value, np.ndarray):
-            return self._from_pixels(row, value)
+        if isinstance(value, np.ndarray) and not np.ma.is_masked(value):
+            return self._from_pixels(row, np.asarray(value))
         pillow = _pillow("images")
         if isinstance(value, pillow.Image):
             self._check_mode(row, value.mode, "")
@@ -148,6 +148,7 @@ class Image(Feature):
     def _opened(self, row: int, data: bytes, name: str) -> Any:
         pillow = _pillow("images")
         try:
+            pillow.open(io.BytesIO(data)).verify()  # the end of a PNG, which `load` does without
             image = pillow.open(io.BytesIO(data))
             image.load()
         except Exception as error:  # Pillow's decoders raise many types for bad data
@@ -167,7 +168,10 @@ class Image(Feature):
         squeezed = pixels[:, :, 0] if self._channels == 1 else pixels
         stream = io.BytesIO()
         options = {"quality": self.quality} if self.encoding == "jpeg" else {}
-        pillow.fromarray(np.ascontiguousarray(squeezed)).save(stream, self.encoding, **options)
+        try:
+            pillow.fromarray(np.ascontiguousarray(squeezed)).save(stream, self.encoding, **options)
+        except (OSError, ValueError) as error:  # too large a side for a JPEG, say
+            raise BadValue(row, f"an image that {self.encoding} can hold", str(error)) from None
         return stream.getvalue()
 
     def _check_mode(self, row: int, mode: str, name: str) -> None:
@@ -177,7 +181,8 @@ class Image(Feature):
 
     def _check_shape(self, row: int, shape: tuple[int, ...], name: str) -> None:
         fits = len(shape) == 3 and all(
-            known is None or known == size for known, size in zip(self.shape, shape, strict=True)
+            size > 0 if known is None else known == size
+            for known, size in zip(self.shape, shape, strict=True)
         )
         if not fits:
             raise BadValue(row, self._expected(), f"{name}shape {show_shape(shape)}")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, describe, nearest, one_of
+from recordspec.errors import Problem, describe, nearest, one_of, show_int
 from recordspec.spec.features.base import Feature, Tensor, TypeSpec
 from recordspec.spec.features.options import problem
 from recordspec.spec.values import BadValue
@@ -62,7 +62,10 @@ class Label(Feature):
 
     def _index(self, row: int, value: Any) -> int:
         if isinstance(value, bytes):
-            value = value.decode("utf-8", "replace")
+            try:
+                value = value.decode()
+            except UnicodeDecodeError:
+                raise BadValue(row, self._expected(), describe(value)) from None
         if isinstance(value, str):
             index = self._indices.get(value)
             if index is not None:
@@ -74,7 +77,7 @@ class Label(Feature):
             last = len(self.names) - (self.oov == "error")
             if 0 <= value <= last:
                 return int(value)
-            raise BadValue(row, f"an index from 0 to {last}", str(value))
+            raise BadValue(row, f"an index from 0 to {last}", show_int(int(value)))
         raise BadValue(row, self._expected(), describe(value))
 
     def _expected(self) -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from recordspec.errors import Problem, describe, nearest, one_of
+from recordspec.errors import Problem, describe, nearest, one_of, show_shape
 from recordspec.spec.values import DTYPES, BadValue, cells
 from recordspec.wire.columns import Storage
 
 # What tf.io parses, and the list of an Example that holds it.
 STORAGE: dict[str, Storage] = {"float32": "float32", "int64": "int64", "string": "bytes"}
 
+# A record is a protobuf message, which holds less than 2 GiB.
+_MOST_VALUES = 1 << 31
 _OTHER_NAMES = {"bytes": "string", "str": "string", "text": "string", "int": "int64"} | {
     "float": "float32",
     "double": "float64",
@@ -44,6 +47,8 @@ def check_sizes(option: str, shape: tuple[int | None, ...], hint: str = "") -> I
     if bad:
         got = "null" if bad[0] is None else str(bad[0])
         yield problem(option, "sizes that are fixed", got, hint)
+    elif math.prod(size or 0 for size in shape) >= _MOST_VALUES:
+        yield problem(option, f"fewer than {_MOST_VALUES:,} values", show_shape(shape))
 
 
 def check_positive(option: str, value: int | None) -> Iterator[Problem]:

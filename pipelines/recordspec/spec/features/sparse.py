@@ -102,7 +102,7 @@ class SparseValues(Feature):
             raise BadValue(row, expected, describe(value))
         indices, values = value
         for part in (indices, values):
-            if isinstance(part, (str, bytes)) or not hasattr(part, "__len__"):
+            if not isinstance(part, (list, tuple, np.ndarray)) or np.ndim(part) == 0:
                 raise BadValue(row, "a list of indices and a list of values", describe(part))
         return indices, values
 

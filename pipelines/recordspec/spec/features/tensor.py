@@ -116,8 +116,7 @@ class AnyTensor(Feature):
         """
         rows = (-1,) if self._varies else ()
         if self._is_list:
-            dtype = np.int64 if _LISTS[self.dtype] == "int64" else np.float32
-            return np.array(stored, dtype).reshape((*rows, *self._cell))
+            return np.array(stored).reshape((*rows, *self._cell))
         (data,) = stored
         raw = zlib.decompress(data) if self.encoding == "zlib" else data
         return np.frombuffer(raw, numpy_dtype(self.dtype)).reshape((*rows, *self._cell))

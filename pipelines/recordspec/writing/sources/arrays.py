@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from recordspec.errors import Problem, SpecError, describe
+from recordspec.errors import Problem, RecordError, SpecError, describe
 from recordspec.spec.encoder import Gapped, refusal
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
@@ -22,6 +23,9 @@ class Arrays:
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
         self.notes: list[str] = []
+        names = [str(name) for name in columns]
+        if len(set(names)) < len(names):
+            raise SpecError(Problem(path=("rows",), expected="every name once", got=", ".join(names)))
         self._columns = {str(name): _column(str(name), values) for name, values in columns.items()}
         lengths = {name: len(values) for name, values in self._columns.items()}
         self.rows = next(iter(lengths.values()), 0)
@@ -43,9 +47,7 @@ class Arrays:
 
 def _column(name: str, values: Any) -> Any:
     if isinstance(values, np.ma.MaskedArray):
-        masked = np.ma.getmaskarray(values).reshape(len(values), -1).any(axis=1)
-        present = np.logical_not(masked)
-        return Gapped(values.data[present], present)
+        return _unmasked(name, values)
     if isinstance(values, (list, Gapped)):
         return values
     if isinstance(values, tuple):
@@ -55,6 +57,19 @@ def _column(name: str, values: Any) -> Any:
         if array.ndim:
             return array
     raise SpecError(Problem(path=(name,), expected="an array or a list", got=describe(values)))
+
+
+def _unmasked(name: str, values: Any) -> Gapped:
+    """Masked rows are missing; a row that is masked in part is neither."""
+    cells = np.ma.getmaskarray(values).reshape(len(values), math.prod(values.shape[1:]))
+    present = np.logical_not(cells.any(axis=1))
+    partly = np.flatnonzero(cells.any(axis=1) & ~cells.all(axis=1))
+    if len(partly):
+        problem = Problem(
+            where=f"row {partly[0]}", path=(name,), expected="a whole value", got="a mask in it"
+        )
+        raise RecordError(problem, int(partly[0]))
+    return Gapped(values.data[present], present)
 
 
 def _with_gaps(values: Any, feature: Feature | None) -> Any:

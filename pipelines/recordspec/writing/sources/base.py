@@ -32,11 +32,18 @@ class Source(Protocol):
         """How messages name row `row`, counted from 0."""
 
 
+def _length(rows: Iterable[Any]) -> int | None:
+    try:
+        return len(rows) if isinstance(rows, Sized) else None
+    except Exception:  # a tf.data.Dataset that does not know
+        return None
+
+
 class Rows:
     """Rows that come one by one, as mappings from names to values: the writer makes the batches."""
 
     def __init__(self, rows: Iterable[Any]) -> None:
-        self.rows = len(rows) if isinstance(rows, Sized) else None
+        self.rows = _length(rows)
         self.notes: list[str] = []
         self._given = rows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,9 +33,9 @@ class Csv:
     columns: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if len(self.delimiter) != 1:
-            got = f"{len(self.delimiter)} of them"
-            raise SpecError(Problem(path=("delimiter",), expected="one character", got=got))
+        if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '\0\r\n"':
+            expected = "one ASCII character, no quote and no line break"
+            raise SpecError(Problem(path=("delimiter",), expected=expected, got=repr(self.delimiter)))
 
     def open(self, folder: Path) -> CsvRows:
         """Its rows; a relative path starts at `folder`."""
@@ -57,6 +58,7 @@ class CsvRows:
     def batches(self, schema: Schema, keys: tuple[str, ...]) -> Iterator[Batch]:
         wanted = {name: self._names.get(name, name) for name in (*schema.names, *keys)}
         self._check_header(schema, wanted)
+        self._check_quotes()
         arrow = _arrow()
         try:
             yield from self._read(arrow, schema, wanted, keys)
@@ -73,7 +75,11 @@ class CsvRows:
         reader = arrow_csv.open_csv(
             self._path,
             read_options=arrow_csv.ReadOptions(block_size=_BLOCK),
-            parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=self._delimiter,
+                newlines_in_values=True,
+                ignore_empty_lines=self._passes_over_empty_lines(),
+            ),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=columns,
                 column_types=dict.fromkeys(columns, arrow.string()),
@@ -142,13 +148,36 @@ class CsvRows:
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
         """The line on which each row begins, and its cells; the header is the first."""
         with self._path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-            csv.field_size_limit(_BLOCK)
+            csv.field_size_limit(sys.maxsize)
             reader = csv.reader(file, delimiter=self._delimiter)
             line = 1
             for cells in reader:
-                if cells:  # pyarrow passes over empty lines, and so do we
+                if cells or not self._passes_over_empty_lines():
                     yield line, cells
                 line = reader.line_num + 1
+
+    def _passes_over_empty_lines(self) -> bool:
+        """Of a single column, an empty line is an empty cell."""
+        return len(self._header()) != 1
+
+    def _check_quotes(self) -> None:
+        """Raises RecordError for a quote that is never closed: the rest of the file would be one cell."""
+        with self._path.open("rb") as file:
+            count = sum(block.count(b'"') for block in iter(lambda: file.read(_BLOCK), b""))
+        if count % 2 == 0:
+            return
+        line = 0
+        try:
+            with self._path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+                csv.field_size_limit(sys.maxsize)
+                reader = csv.reader(file, delimiter=self._delimiter, strict=True)
+                for _ in reader:
+                    line = reader.line_num
+        except csv.Error:
+            where = f"{self._path}:{line + 1}"
+            raise RecordError(
+                Problem(where=where, expected="quotes in pairs", got="one that is never closed")
+            ) from None
 
     def _uneven(self) -> str:
         """The place of the first row with too many or too few cells; else the file."""

@@ -29,7 +29,11 @@ def frame_columns(frame: Any) -> dict[str, Any]:
 def _column(series: Any) -> Any:
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biufcSU":
         return series.to_numpy()
+    if series.dtype == object:
+        # in Python's own values NaN is a float like another; whether it is missing, the feature knows
+        missing = series.isna() & ~series.map(lambda value: isinstance(value, float))
+        return [None if gone else value for value, gone in zip(series.tolist(), missing, strict=True)]
     missing = series.isna().to_numpy()
     kept = series[~missing]
-    values = kept.tolist() if kept.dtype == object else kept.to_numpy()
+    values = kept.to_numpy()
     return Gapped(values, ~missing) if missing.any() else values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +48,7 @@ class FolderRows:
         self._path, self._image, self._label = path, image, label
         if not path.is_dir():
             raise StoreError(Problem(where=str(path), expected="a folder", got="none"))
-        files = sorted(file for file in path.rglob("*") if file.is_file() and not _hidden(file, path))
+        files = sorted(file for file in _walk(path) if not _hidden(file, path))
         self._files = [file for file in files if file.suffix.lower() in SUFFIXES]
         self.rows = len(self._files)
         others = len(files) - self.rows
@@ -80,6 +81,18 @@ class FolderRows:
 
     def place(self, row: int) -> str:
         return str(self._files[row])
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """All files below a folder. Raises StoreError where one cannot be listed: a class would be missing."""
+
+    def refuse(error: OSError) -> None:
+        raise StoreError(
+            Problem(where=str(error.filename), expected="a folder to list", got=error.strerror or "none")
+        )
+
+    for parent, _, names in os.walk(folder, onerror=refuse):
+        yield from (Path(parent, name) for name in names)
 
 
 def _hidden(file: Path, folder: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -98,7 +99,7 @@ def _given(feature: Feature, values: Stored, where: str) -> Any:
     """A stored record's value of a feature, as a row gives it; None where it is missing."""
     try:
         return given(feature, values)
-    except (ValueError, TypeError, IndexError) as error:
+    except (ValueError, TypeError, IndexError, zlib.error) as error:
         problem = Problem(
             path=("features", feature.name), expected=f"what {feature.kind} stores", got=str(error)
         )
@@ -150,7 +151,10 @@ def _ragged(feature: RaggedLists, values: Stored) -> Any:
     cell = feature.shape[len(lengths) + 1 :]
     rows: Any = _shaped(values.get(column.key) or [], (None, *cell))
     for part in reversed(lengths):
-        ends = np.cumsum([0, *(values.get(part.key) or [])])
+        sizes = values.get(part.key) or []
+        if any(isinstance(size, float) or size < 0 for size in sizes) or sum(sizes) != len(rows):
+            raise ValueError(f"row lengths {sizes} for {len(rows)} items")
+        ends = np.cumsum([0, *sizes])
         rows = [rows[start:stop] for start, stop in pairwise(ends)]
     return rows
 

@@ -1,0 +1,266 @@
+"""Ways in which a value could get lost, or one error hide another: each was found by trying."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+import recordspec as rs
+from recordspec.writing.sources.csv import Csv
+from recordspec.writing.sources.image_folder import ImageFolder
+from recordspec.writing.sources.tfrecord import TFRecords
+
+
+def schema(features: str) -> rs.Schema:
+    return rs.Schema.loads(f"schema: s\nfeatures:\n  {features}\n")
+
+
+def read(one: rs.Schema, folder) -> list:
+    values = [next(iter(row.values())).numpy() for row in rs.read(one, folder)]
+    return [value if isinstance(value, bytes) else value.tolist() for value in values]
+
+
+def test_a_writer_that_refused_a_row_publishes_nothing(tmp_path):
+    def build() -> None:
+        with rs.ShardedWriter(schema("x: int64"), tmp_path / "data") as writer:
+            for index in range(200):
+                with contextlib.suppress(rs.RecordError):
+                    writer.write({"x": "bad" if index == 10 else index})
+
+    with pytest.raises(rs.RecordError, match=r"row 10: features\.x: expected int64, got str 'bad'"):
+        build()
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_writer_is_used_in_its_block(tmp_path):
+    writer = rs.ShardedWriter(schema("x: int64"), tmp_path / "data")
+    for _ in range(2):
+        with pytest.raises(rs.SpecError, match="expected a writer within its `with` block"):
+            writer.write({"x": 1})
+        with writer:
+            writer.write({"x": 1})
+        (tmp_path / "data").rename(tmp_path / "other") if not (tmp_path / "other").exists() else None
+
+
+def test_columns_have_as_many_values_as_rows_are_announced(tmp_path):
+    with (
+        pytest.raises(rs.SpecError, match="x: expected 2 values, got 3"),
+        rs.ShardedWriter(schema("x: int64"), tmp_path / "data") as writer,
+    ):
+        writer.write_columns({"x": [1, 2, 3]}, 2)
+
+
+def windows():
+    window = collections.deque(maxlen=2)
+    for number in range(3):
+        window.append(number)
+        yield window
+
+
+def nested():
+    inner = [[0]]
+    for number in range(3):
+        inner[0][0] = number
+        yield inner
+
+
+@pytest.mark.parametrize(
+    ("features", "source", "expected"),
+    [
+        ("x: {kind: var_len, dtype: int64}", windows, [[0], [0, 1], [1, 2]]),
+        ("x: {dtype: int64, shape: [1, 1]}", nested, [[[0]], [[1]], [[2]]]),
+    ],
+)
+def test_values_are_kept_as_they_were_when_given(tmp_path, features, source, expected):
+    one = schema(features)
+    rs.write(one, ({"x": value} for value in source()), tmp_path / "data")
+    assert read(one, tmp_path / "data") == expected
+
+
+def test_a_long_name_with_a_gap_keeps_its_values(tmp_path):
+    name = "z" * 170
+    one = schema(f"{name}: {{dtype: int64, default: 0}}")
+    rows = [{name: 1}, {}, {name: 3}]
+    assert list(one.encode_batch({name: [1, None, 3]}, 3)) == [one.encode(row) for row in rows]
+    rs.write(one, rows, tmp_path / "data")
+    assert read(one, tmp_path / "data") == [1, 0, 3]
+
+
+def test_nan_in_a_frame_of_objects_is_a_value_of_floats(tmp_path):
+    one = schema("x: {dtype: float32, default: 7.0}")
+    frame = pd.DataFrame({"x": pd.Series([1.0, float("nan"), None, pd.NA], dtype=object)})
+    rs.write(one, frame, tmp_path / "data")
+    np.testing.assert_array_equal(read(one, tmp_path / "data"), [1.0, np.nan, 7.0, 7.0])
+
+
+def test_a_whole_number_among_floats_is_not_rounded():
+    with pytest.raises(
+        rs.RecordError, match="float64, which holds whole numbers exactly, got 9007199254740993"
+    ):
+        schema("x: {kind: tensor, dtype: float64, shape: [2]}").encode({"x": [0.5, 2**53 + 1]})
+
+
+MASKED = np.ma.array([1, 2], mask=[False, True])
+
+
+@pytest.mark.parametrize(
+    ("features", "value"),
+    [
+        ("x: {dtype: int64, shape: [2]}", MASKED),
+        ("x: {kind: var_len, dtype: int64}", MASKED),
+        ("x: {kind: tensor, dtype: int64, shape: [null]}", MASKED),
+        ("x: float32", np.ma.masked),
+        ("x: {kind: image, shape: [1, 2, 1]}", np.ma.array(np.zeros((1, 2), np.uint8), mask=True)),
+        ("x: {kind: var_len, dtype: int64}", np.void(b"abc")),
+        ("x: int64", 10**5000),
+        ("x: {kind: label, names: [a]}", 10**5000),
+        ("x: {kind: label, names: [a]}", b"\xff"),
+        ("x: {kind: sparse, dtype: int64, size: 9}", ([0, 1], {5, 6})),
+        ("x: {kind: sparse, dtype: int64, size: 9}", (np.array(3), np.array(5))),
+        ("x: {dtype: string, shape: [2]}", [np.zeros((2, 2)), np.zeros((2, 3))]),
+        ("x: {kind: image, shape: [null, null, 1]}", np.zeros((0, 3, 1), np.uint8)),
+        ("x: {kind: image, encoding: jpeg, shape: [null, null, 1]}", np.zeros((1, 70_000, 1), np.uint8)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,  # not the values' own text
+)
+def test_odd_values_are_refused_in_a_line(features, value):
+    for given in (lambda one: one.encode({"x": value}), lambda one: one.encode_batch({"x": [value]}, 1)):
+        with pytest.raises(rs.RecordError) as caught:
+            given(schema(features))
+        (line,) = str(caught.value).splitlines()
+        assert line.startswith("row 0: features.x: expected ")
+
+
+@pytest.mark.parametrize("row", [[1], None, "x"])
+def test_a_row_that_is_no_mapping_is_refused(row):
+    with pytest.raises(rs.RecordError, match="expected a mapping from names to values"):
+        schema("x: int64").encode(row)
+
+
+def test_a_row_that_is_masked_in_part_is_refused(tmp_path):
+    values = np.ma.array([[1, 2], [3, 4]], mask=[[True, True], [False, True]])
+    with pytest.raises(rs.RecordError, match="row 1: x: expected a whole value, got a mask in it"):
+        rs.write(schema("x: {dtype: int64, shape: [2], default: [0, 0]}"), {"x": values}, tmp_path / "data")
+
+
+def test_names_that_become_one_are_refused(tmp_path):
+    with pytest.raises(rs.SpecError, match="rows: expected every name once, got 1, 1"):
+        rs.write(schema("1: int64"), {1: [1], "1": [2]}, tmp_path / "data")
+
+
+def write_csv(tmp_path, text: str, one: rs.Schema) -> list:
+    (tmp_path / "rows.csv").write_text(text)
+    rs.write(one, Csv(path="rows.csv").open(tmp_path), tmp_path / "data", force=True)
+    return read(one, tmp_path / "data")
+
+
+def test_a_quote_that_is_never_closed_is_named(tmp_path):
+    with pytest.raises(rs.RecordError) as caught:
+        write_csv(tmp_path, 'x,y\n1,a\n2,"b\n3,c\n', schema("x: int64\n  y: string"))
+    assert str(caught.value).startswith(
+        f"{tmp_path}/rows.csv:3: expected quotes in pairs, got one that is never"
+    )
+    assert write_csv(tmp_path, 'x\n5" pipe\n', schema("x: string")) == [b'5" pipe']
+
+
+def test_an_empty_line_of_one_column_is_an_empty_cell(tmp_path):
+    assert write_csv(tmp_path, "x\n1\n\n3\n", schema("x: {dtype: int64, default: -1}")) == [1, -1, 3]
+    with pytest.raises(rs.RecordError, match=r"rows.csv:3: features.x: expected int64, got nothing"):
+        write_csv(tmp_path, "x\n1\n\n3\n", schema("x: int64"))
+
+
+def test_a_png_without_its_end_is_refused(tmp_path):
+    (tmp_path / "a").mkdir()
+    Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8)).save(tmp_path / "a/x.png")
+    data = (tmp_path / "a/x.png").read_bytes()
+    (tmp_path / "a/x.png").write_bytes(data[:-20])
+    one = schema("image: {kind: image, shape: [8, 8, 1]}\n  label: {kind: label, names: [a]}")
+    with pytest.raises(rs.RecordError, match="expected png data that decodes"):
+        rs.write(one, ImageFolder(path=".").open(tmp_path), tmp_path / "data")
+
+
+def store(path, **features: tf.train.Feature) -> None:
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+
+
+def ints(*values: int) -> tf.train.Feature:
+    return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+
+@pytest.mark.parametrize("lengths", [(1, 1), (1, 5), (-1, 4), ()])
+def test_row_lengths_that_do_not_add_up_are_refused(tmp_path, lengths):
+    store(tmp_path / "old", x=ints(1, 2, 3), **{"x/row_lengths": ints(*lengths)})
+    one = schema("x: {kind: ragged, dtype: int64, shape: [null, null]}")
+    with pytest.raises(rs.RecordError, match=r"record 0 at byte 0: features.x: expected what ragged stores"):
+        rs.write(one, TFRecords(files="old").open(tmp_path), tmp_path / "data")
+
+
+@pytest.mark.parametrize(
+    ("stored", "dtype"),
+    [
+        (ints(300), "uint8"),
+        (tf.train.Feature(float_list=tf.train.FloatList(value=[1.75])), "int64"),
+    ],
+)
+def test_stored_numbers_that_a_tensor_cannot_hold_are_refused(tmp_path, stored, dtype):
+    store(tmp_path / "old", x=stored)
+    one = schema(f"x: {{kind: tensor, dtype: {dtype}}}")
+    with pytest.raises(rs.RecordError, match=r"record 0 at byte 0: features\.x: expected"):
+        rs.write(one, TFRecords(files="old").open(tmp_path), tmp_path / "data")
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        list(rs.read(one, tmp_path / "old", batch=1))
+
+
+@pytest.mark.parametrize(
+    ("image", "features", "mode"),
+    [
+        (Image.new("P", (3, 2)), "[2, 3, 1]", "P"),
+        (Image.new("CMYK", (3, 2)), "[2, 3, 4]", "CMYK"),
+        (Image.new("HSV", (3, 2)), "[2, 3, 3]", "HSV"),
+        (Image.new("I;16", (3, 2)), "[2, 3, 1]", "I;16"),
+    ],
+)
+def test_pixels_of_another_mode_are_refused(image, features, mode):
+    one = schema(f"x: {{kind: image, shape: {features}}}")
+    with pytest.raises(rs.RecordError, match=f"got mode {mode} "):
+        one.encode({"x": image})
+
+
+def test_a_file_that_loses_its_alpha_or_depth_is_refused(tmp_path):
+    for pixels, mode in [(np.zeros((2, 3, 4), np.uint8), "RGBA"), (np.zeros((2, 3), np.uint16), "I;16")]:
+        Image.fromarray(pixels).save(tmp_path / "x.png")
+        with pytest.raises(rs.RecordError, match=f"x.png: mode {mode} "):
+            schema("x: {kind: image, shape: [2, 3, 3]}").encode({"x": tmp_path / "x.png"})
+
+
+def test_arrays_of_the_other_byte_order_are_what_they_say():
+    one = schema("x: int64\n  y: float32")
+    swapped = {"x": np.array([1, 2], ">i8"), "y": np.array([1.5, 2.5], ">f4")}
+    native = {"x": np.array([1, 2]), "y": np.array([1.5, 2.5], np.float32)}
+    assert list(one.encode_batch(swapped, 2)) == list(one.encode_batch(native, 2))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"shuffle": {"buffer": 5}}, "shuffle: expected the key `seed`, got none"),
+        (
+            {"batch": 2**63},
+            "batch: expected a mapping of size, drop_remainder or null, got int 9223372036854775808",
+        ),
+    ],
+)
+def test_options_that_lack_something_are_named(tmp_path, options, expected):
+    one = schema("x: int64")
+    rs.write(one, [{"x": 1}], tmp_path / "data")
+    with pytest.raises(rs.SpecError) as caught:
+        rs.read(one, tmp_path / "data", **options)
+    assert str(caught.value) == expected
