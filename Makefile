@@ -46,9 +46,9 @@ $(LATEST)/ready: setup.cfg pyproject.toml
 	$(LATEST)/bin/python $(PIP) -e '.[test,lint]'
 	touch $@
 
-$(IO)/ready: setup.cfg pyproject.toml
+$(IO)/ready: setup.cfg pyproject.toml tests/oldest.txt
 	$(PYTHON) -m venv $(IO)
-	$(IO)/bin/python $(PIP) -e '.[test,io]'
+	$(IO)/bin/python $(PIP) -e '.[test,io]' -c tests/oldest.txt
 	touch $@
 
 clean:

@@ -79,6 +79,20 @@ def home(tmp_path) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("name", [path.name for path in CONFIGS])
+def test_a_config_is_built_and_read(home, name):
+    pipeline = rs.Pipeline.load(home / "configs" / name)
+    keys = pipeline.config.write.keys
+    rows = [{**dict.fromkeys(keys, index), **row} for index, row in enumerate(invented(pipeline.schema, 80))]
+    manifest = pipeline.build(rows)
+    assert sum(map(manifest.rows, manifest.splits)) == 80
+    for split in manifest.splits:
+        dataset = pipeline.dataset(split)
+        assert int(dataset.cardinality()) == pipeline.steps(split)
+        assert sum(len(tf.nest.flatten(batch)[0]) for batch in dataset) == manifest.rows(split)
+        assert len(next(iter(pipeline.dataset("train")))) == 2  # inputs and targets
+
+
 def test_the_digits_train_a_model(home):
     script = [sys.executable, str(ROOT / "demo/raw_digits.py"), str(home / "raw/digits")]
     subprocess.run(script, check=True, capture_output=True)

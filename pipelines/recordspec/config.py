@@ -105,10 +105,11 @@ def _load_schema(node: MappingNode, path: Path, kinds: Mapping[str, type[Feature
 
 
 def load_any(path: Path) -> tuple[Config | None, Schema]:
-    """A schema file, or a config file with its schema: a schema has features. Raises as `load` does."""
+    """A schema file, or a config file with its schema: only a schema has features. Raises as `load` does."""
     text = read_text(path)
     node, _ = document(text, str(path))
-    if "data" in node.values or "write" in node.values:
+    sections = node.values.keys() & {"features", "context", "sequence"}
+    if node.values.keys() & {"data", "write", "read", "fit"} and not sections:
         return load(path)
     return None, Schema.loads(text, source=str(path))
 

@@ -41,7 +41,8 @@ def written(tmp_path: Path, text: str | bytes, schema: rs.Schema = SCHEMA, **opt
 
 def test_cells_are_values_and_empty_cells_are_missing(tmp_path):
     text = (
-        HEADER + '7,1.5,true,"a, ""b""\nc",1\n,,0,"",2\n180.0,nan,1,,1\n-9223372036854775808,1e3,False,é,2\n'
+        HEADER
+        + '7,1.5,true,"a, ""b""\nc",1\n,"",0,"",2\n180.0,nan,1,,1\n-9223372036854775808,1e3,False,é,2\n'
     )
     rows = written(tmp_path, text)
     assert [row["n"].item() for row in rows] == [7, -1, 180, -(2**63)]

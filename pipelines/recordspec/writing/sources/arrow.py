@@ -34,6 +34,8 @@ def from_text(column: Any, feature: Feature, folder: Path) -> Any:
     Raises BadValue for the first cell that is no such value, SpecError for a feature that one cell
     cannot hold.
     """
+    if not _takes_text(feature):
+        column = _without_empty(column)
     present = np.asarray(column.is_valid())
     kept = column.drop_null()
     try:
@@ -41,6 +43,17 @@ def from_text(column: Any, feature: Feature, folder: Path) -> Any:
     except BadValue as bad:
         raise bad.moved(int(np.flatnonzero(present)[bad.index])) from None
     return values if present.all() else Gapped(values, present)
+
+
+def _takes_text(feature: Feature) -> bool:
+    return isinstance(feature, Text) or getattr(feature, "dtype", None) == "string"
+
+
+def _without_empty(column: Any) -> Any:
+    """A quoted cell with nothing in it is an empty text, but no number, label or path: it is missing."""
+    from pyarrow import compute
+
+    return compute.if_else(compute.equal(column, ""), None, column)
 
 
 def _values(column: Any, feature: Feature, folder: Path) -> Any:
@@ -51,7 +64,7 @@ def _values(column: Any, feature: Feature, folder: Path) -> Any:
     dtype = getattr(feature, "dtype", None)
     if getattr(feature, "shape", None) == () and dtype not in (None, "string"):
         return _bools(column) if dtype == "bool" else _numbers(column, str(dtype))
-    if isinstance(feature, Text) or (dtype == "string" and getattr(feature, "shape", None) == ()):
+    if _takes_text(feature) and getattr(feature, "shape", ()) == ():
         return _strings(column)
     raise SpecError(
         Problem(

@@ -47,7 +47,7 @@ _BLOCK = 16 << 20
 
 
 class CsvRows:
-    """The rows of a CSV file. An empty cell is missing; `""` is an empty text."""
+    """The rows of a CSV file. An empty cell is missing; `""` is an empty text, where text is wanted."""
 
     rows = None
 
