@@ -39,13 +39,13 @@ class Transaction:
             self.target.parent.mkdir(parents=True, exist_ok=True)
             self._check_target()
             self._claim()
-            self._recover()
         except OSError as error:
             raise _failed(self.name, error) from error
         try:
+            self._recover()
             self._check_target()  # once more: what a recovery brought back counts too
-        except StoreError:
-            shutil.rmtree(self.staging)
+        except BaseException:
+            shutil.rmtree(self.staging, ignore_errors=True)
             raise
         return self
 
@@ -84,16 +84,16 @@ class Transaction:
         except OSError:
             self._old.rename(self.target)
             raise
-        # published by now: what cannot be removed, the next writer clears
-        shutil.rmtree(self._old, ignore_errors=True)
+        with contextlib.suppress(OSError):  # published by now: what stays, the next writer clears
+            _remove(self._old)
 
     def _recover(self) -> None:
         """A swap that died between its two renames left the old dataset aside: it comes back."""
         if not self._old.exists():
             return
-        self._check_is_dataset(self._old)
+        _check_is_dataset(self._old, str(self._old))
         if self.target.exists():
-            shutil.rmtree(self._old)
+            _remove(self._old)
         else:
             self._old.rename(self.target)
 
@@ -105,25 +105,7 @@ class Transaction:
             raise StoreError(
                 Problem(where=self.name, expected="a new folder", got="one that exists", hint=hint)
             )
-        self._check_is_dataset(self.target)
-
-    def _check_is_dataset(self, folder: Path) -> None:
-        """Raises StoreError unless a folder, which is to be removed, holds a dataset and nothing else."""
-        expected = "a dataset to replace, and nothing else"
-        if not (folder / FILE).is_file():
-            raise StoreError(Problem(where=self.name, expected=expected, got="something without a manifest"))
-        try:
-            manifest = Manifest.load(folder)
-        except StoreError as error:
-            got = "a manifest of something else"
-            raise StoreError(Problem(where=str(folder), expected=expected, got=got)) from error
-        known = {FILE, SCHEMA_FILE, *(one.file for shards in manifest.splits.values() for one in shards)}
-        others = sorted({child.name for child in folder.iterdir()} - known)
-        if others:
-            hint = "move it elsewhere first"
-            raise StoreError(
-                Problem(where=str(folder), expected=expected, got=f"`{others[0]}` in it", hint=hint)
-            )
+        _check_is_dataset(self.target, self.name)
 
     def _claim(self) -> None:
         """Makes the staging folder with its owner in it, at once: a rename cannot succeed twice."""
@@ -188,6 +170,30 @@ class ShardFile:
         self._file.write(data)
         self._hash.update(data)
         self._bytes += len(data)
+
+
+def _check_is_dataset(folder: Path, name: str) -> None:
+    """Raises StoreError unless a folder, which is to be removed, holds a dataset and nothing else."""
+    expected = "a dataset to replace, and nothing else"
+    if not (folder / FILE).is_file():
+        raise StoreError(Problem(where=name, expected=expected, got="something without a manifest"))
+    try:
+        manifest = Manifest.load(folder)
+    except StoreError as error:
+        got = "a manifest of something else"
+        raise StoreError(Problem(where=name, expected=expected, got=got)) from error
+    known = {FILE, SCHEMA_FILE, *(one.file for shards in manifest.splits.values() for one in shards)}
+    others = sorted({child.name for child in folder.iterdir()} - known)
+    if others:
+        hint = "move it elsewhere first"
+        raise StoreError(Problem(where=name, expected=expected, got=f"`{others[0]}` in it", hint=hint))
+
+
+def _remove(dataset: Path) -> None:
+    """Removes a dataset, its manifest last: what is left half-way can still be told to be one."""
+    for child in sorted(dataset.iterdir(), key=lambda child: child.name == FILE):
+        child.unlink()
+    dataset.rmdir()
 
 
 def _owner(staging: Path) -> tuple[int, str]:

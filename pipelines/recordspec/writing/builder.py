@@ -77,18 +77,12 @@ def _feed_batches(writer: ShardedWriter, source: Source, bar: Progress) -> None:
 
 def _guarded(items: Iterable[Any], writer: ShardedWriter) -> Iterator[Any]:
     """The items; a failure of their source says how far it came."""
-    # The `try` stands around the whole loop: one around each row would cost as much as encoding it.
-    given_back = False
+    # Around the whole loop, not each row; what the consumer of a generator raises does not come by here.
     try:
-        for item in items:
-            given_back = True
-            yield item
-            given_back = False
+        yield from items
     except RecordspecError:
         raise
     except Exception as error:
-        if given_back:
-            raise
         got = f"{type(error).__name__}: {error}, after {writer.taken:,} rows"
         hint = "nothing was published"
         raise WriteError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -65,5 +66,6 @@ class Spool:
 
     def close(self) -> None:
         """Removes what was set aside."""
-        self._file.close()
+        with contextlib.suppress(OSError):  # a full disk, which has been told already
+            self._file.close()
         self._path.unlink(missing_ok=True)
