@@ -127,6 +127,8 @@ class Image(Feature):
             raise BadValue(row, f"an image file at {path}", got) from None
         if self.encoding == "raw":
             image = self._opened(row, data, f"{path}: ")
+            if image.mode == "I" and self.dtype == "uint16":  # how Pillow before 11 opens a 16-bit PNG
+                image = image.convert("I;16")
             self._check_mode(row, image.mode, f"{path}: ")
             return self._from_pixels(row, np.asarray(image))
         return self._from_bytes(row, data, f"{path}: ")
