@@ -298,7 +298,9 @@ class ShardedWriter:
         note = f"{self.directory}: nothing was published, {after}"
         if hasattr(error, "add_note"):
             error.add_note(note)
-        else:  # Python 3.10
+        elif isinstance(error, RecordspecError):  # Python 3.10; the command line prints them
+            error.__dict__.setdefault("__notes__", []).append(note)
+        else:
             logging.getLogger("recordspec").error(note)
 
 
