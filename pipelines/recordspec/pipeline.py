@@ -15,7 +15,8 @@ from recordspec.reading import dataset as reading
 from recordspec.reading.options import Read
 from recordspec.reading.plan import Share, check_schema
 from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.options import from_python, shallow
+from recordspec.spec.options import from_python
+from recordspec.spec.plain import shallow
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.builder import write

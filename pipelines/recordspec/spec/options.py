@@ -1,32 +1,24 @@
-"""YAML nodes to typed options and back: the fields of a dataclass are its options.
+"""YAML nodes, or Python values, to typed options: the fields of a dataclass are its options.
 
 A field's annotation is its rule: `str`, `int`, `float`, `bool`, `Literal`, `tuple[T, ...]`,
-`dict[str, T]`, another such dataclass, a union of these, or
-`Any` for plain values. A trailing underscore keeps a field's
-name apart from Python's keywords (`as_` is `as` in YAML).
+`dict[str, T]`, another such dataclass, a union of these, or `Any` for plain values. A trailing
+underscore keeps a field's name apart from Python's keywords (`as_` is `as` in YAML).
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
-import re
 import types
 import typing
 from collections.abc import Mapping as AnyMapping
 from numbers import Integral, Real
 from typing import Any, Literal, Union
 
-import yaml
-
 from recordspec.errors import Path, Problem, SpecError, describe, nearest, one_of
 from recordspec.spec.located import Items, Mapping, Node, Place, Scalar, kind_of, locate, parse
+from recordspec.spec.plain import FLOAT, INT, SPECIAL_FLOATS, required, settled
 
-# No number of a spec has more digits; Python refuses to convert thousands.
-_INT = re.compile(r"[-+]?[0-9][0-9_]{0,99}")
-_FLOAT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
-_SPECIAL = {".nan": "nan", ".inf": "inf", "+.inf": "inf", "-.inf": "-inf", "nan": "nan"}
 _TYPE_NAMES = {
     str: "text",
     int: "a whole number",
@@ -108,11 +100,11 @@ def read_fields(cls: type, node: Mapping, path: Path, log: Log, **given: Any) ->
             valid = False
             continue
         name = fields[key].name
-        if _is_null(value) and type(None) not in _choices(hints[name]) and not _required(fields[key]):
+        if _is_null(value) and type(None) not in _choices(hints[name]) and not required(fields[key]):
             continue  # `read:` with nothing behind it
         values[name] = read(value, hints[name], (*path, key), log)
     for key, field in fields.items():
-        if field.name not in values and _required(field):
+        if field.name not in values and required(field):
             log.add(node.place, path, f"the key `{key}`", "none", _hint_of_required(node, key, fields))
             valid = False
     broken = [name for name, value in values.items() if value is INVALID]
@@ -129,9 +121,9 @@ def _check_rest(
 ) -> Any:
     """INVALID; but what is wrong with the other fields is told as well."""
     fields = {field.name: field for field in dataclasses.fields(cls)}
-    if any(_required(field) and name not in values for name, field in fields.items()):
+    if any(required(field) and name not in values for name, field in fields.items()):
         return INVALID
-    if any(_required(fields[name]) for name in broken):
+    if any(required(fields[name]) for name in broken):
         return INVALID
     try:
         cls(**{name: value for name, value in values.items() if name not in broken})
@@ -143,11 +135,6 @@ def _check_rest(
 
 def _is_null(node: Node) -> bool:
     return isinstance(node, Scalar) and node.type == "null"
-
-
-def _required(field: dataclasses.Field[Any]) -> bool:
-    missing = dataclasses.MISSING
-    return field.default is missing and field.default_factory is missing
 
 
 def _hint_of_required(node: Mapping, key: str, fields: AnyMapping[str, Any]) -> str:
@@ -197,9 +184,9 @@ def _fits(node: Node, choice: Any) -> bool:
     if dataclasses.is_dataclass(choice):
         return _short_form(choice) is not None and node.type != "null"
     if choice is int:
-        return node.plain and _INT.fullmatch(node.text) is not None
+        return node.plain and INT.fullmatch(node.text) is not None
     if choice is float:
-        return node.plain and (_FLOAT.fullmatch(node.text) is not None or node.text.lower() in _SPECIAL)
+        return node.plain and (FLOAT.fullmatch(node.text) is not None or node.text.lower() in SPECIAL_FLOATS)
     if choice is bool:
         return node.type == "bool"
     if choice is type(None):
@@ -240,7 +227,7 @@ def _scalar(node: Scalar, choice: Any) -> Any:
     if choice is int:
         return int(node.text.replace("_", ""))
     if choice is float:
-        special = _SPECIAL.get(node.text.lower())
+        special = SPECIAL_FLOATS.get(node.text.lower())
         return settled(float(special or node.text.replace("_", "")))
     if choice is bool:
         return node.text.lower() in ("true", "yes", "on")
@@ -308,7 +295,7 @@ def from_python(cls: type, given: AnyMapping[str, Any], path: Path = ()) -> Any:
         except SpecError as error:
             problems += error.problems
     for name, field in ((field.name, field) for field in dataclasses.fields(cls)):
-        if name not in values and _required(field):
+        if name not in values and required(field):
             problems.append(Problem(path=path, expected=f"the key `{name.rstrip('_')}`", got="none"))
     if problems:
         raise SpecError(problems)
@@ -367,70 +354,3 @@ def _is(value: Any, choice: Any) -> bool:
     if choice is str:
         return isinstance(value, (str, os.PathLike))
     return choice is type(None) and value is None
-
-
-def plain(value: Any) -> Any:
-    """A dataclass as what YAML holds: the fields that differ from their defaults."""
-    if dataclasses.is_dataclass(value):
-        return {
-            field.name.rstrip("_"): plain(getattr(value, field.name))
-            for field in dataclasses.fields(value)
-            if _required(field) or getattr(value, field.name) != _default(field)
-        }
-    if isinstance(value, AnyMapping):
-        return {key: plain(item) for key, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, tuple) else value
-
-
-def settled(value: Any) -> Any:
-    """A value that equals itself and cannot change: lists as tuples, and one NaN for all."""
-    if isinstance(value, (list, tuple)):
-        return tuple(settled(item) for item in value)
-    return math.nan if isinstance(value, float) and value != value else value
-
-
-def settle(instance: Any) -> None:
-    """Settles the fields of a frozen dataclass, from its `__post_init__`."""
-    for field in dataclasses.fields(instance):
-        value = getattr(instance, field.name)
-        object.__setattr__(instance, field.name, settled(value))
-
-
-def shallow(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass by name, as they are."""
-    return {field.name.rstrip("_"): getattr(value, field.name) for field in dataclasses.fields(value)}
-
-
-def _default(field: dataclasses.Field[Any]) -> Any:
-    factory = field.default_factory
-    return field.default if factory is dataclasses.MISSING else factory()
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes every value out: an alias would only make the file harder to read."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    """Quoted where our reader would take the text for a number, which PyYAML's resolver need not."""
-    number = _INT.fullmatch(text) or _FLOAT.fullmatch(text) or text.lower() in _SPECIAL
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if number else None)
-
-
-_Dumper.add_representer(str, _represent_text)
-
-
-def dump(value: Any) -> str:
-    """Canonical YAML of plain values: keys in their order, short collections on one line."""
-    return str(
-        yaml.dump(
-            value,
-            Dumper=_Dumper,
-            sort_keys=False,
-            allow_unicode=True,
-            default_flow_style=None,
-            width=100,
-        )
-    )

@@ -16,7 +16,8 @@ from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.located import Mapping as MappingNode
 from recordspec.spec.located import Node, Scalar, kind_of
-from recordspec.spec.options import INVALID, Log, document, dump, plain, read, read_fields, settle
+from recordspec.spec.options import INVALID, Log, document, read, read_fields
+from recordspec.spec.plain import dump, plain, settle
 from recordspec.spec.values import DTYPES
 from recordspec.wire.columns import Column, Section, Sequence, Sparse, VarLen
 from recordspec.wire.strings import Strings

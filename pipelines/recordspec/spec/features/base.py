@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from recordspec.errors import Problem, SpecError
-from recordspec.spec.options import settle
+from recordspec.spec.plain import settle
 from recordspec.wire.columns import Cells, Column
 
 Tensor = Any

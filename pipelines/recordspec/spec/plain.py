@@ -1,0 +1,89 @@
+"""Dataclasses of options as plain values, and these as canonical YAML."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+# No number of a spec has more digits; Python refuses to convert thousands.
+INT = re.compile(r"[-+]?[0-9][0-9_]{0,99}")
+FLOAT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+SPECIAL_FLOATS = {".nan": "nan", ".inf": "inf", "+.inf": "inf", "-.inf": "-inf", "nan": "nan"}
+
+
+def required(field: dataclasses.Field[Any]) -> bool:
+    """Whether the option must be given."""
+    missing = dataclasses.MISSING
+    return field.default is missing and field.default_factory is missing
+
+
+def plain(value: Any) -> Any:
+    """A dataclass as what YAML holds: the fields that differ from their defaults."""
+    if dataclasses.is_dataclass(value):
+        return {
+            field.name.rstrip("_"): plain(getattr(value, field.name))
+            for field in dataclasses.fields(value)
+            if required(field) or getattr(value, field.name) != _default(field)
+        }
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def settled(value: Any) -> Any:
+    """A value that equals itself and cannot change: lists as tuples, and one NaN for all."""
+    if isinstance(value, (list, tuple)):
+        return tuple(settled(item) for item in value)
+    return math.nan if isinstance(value, float) and value != value else value
+
+
+def settle(instance: Any) -> None:
+    """Settles the fields of a frozen dataclass, from its `__post_init__`."""
+    for field in dataclasses.fields(instance):
+        value = getattr(instance, field.name)
+        object.__setattr__(instance, field.name, settled(value))
+
+
+def shallow(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass by name, as they are."""
+    return {field.name.rstrip("_"): getattr(value, field.name) for field in dataclasses.fields(value)}
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    factory = field.default_factory
+    return field.default if factory is dataclasses.MISSING else factory()
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes every value out: an alias would only make the file harder to read."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    """Quoted where our reader would take the text for a number, which PyYAML's resolver need not."""
+    number = INT.fullmatch(text) or FLOAT.fullmatch(text) or text.lower() in SPECIAL_FLOATS
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if number else None)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def dump(value: Any) -> str:
+    """Canonical YAML of plain values: keys in their order, short collections on one line."""
+    return str(
+        yaml.dump(
+            value,
+            Dumper=_Dumper,
+            sort_keys=False,
+            allow_unicode=True,
+            default_flow_style=None,
+            width=100,
+        )
+    )
