@@ -71,8 +71,8 @@ class Case:
         """A decoded record as a row that could be written."""
         name = self.feature.name
         value = _as_given(decoded[name], self.feature)
-        length = decoded.get(f"{name}_length")
-        return {name: value if length is None else value[: int(length)]}
+        lengths = [int(decoded[output]) for output in self.feature.outputs[1:]]
+        return {name: value[tuple(map(slice, lengths))] if lengths else value}
 
 
 def stored_again_it_is_the_same(case: Case) -> None:

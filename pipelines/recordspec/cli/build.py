@@ -20,7 +20,7 @@ def build(config: Path, force: bool, source: Path | None, as_json: bool) -> None
 
     \b
       recordspec build configs/digits.yaml
-      recordspec build configs/taxi.yaml --force --source trips.csv
+      recordspec build configs/digits.yaml --force --source raw/digits
 
     It appears whole or not at all. Prints its splits: shards, rows, bytes.
     """

@@ -148,9 +148,8 @@ def _entries(feature: Feature, section: Section, values: Any, rows: int) -> list
 def _cells(feature: Feature, values: Any) -> tuple[tuple[Cells, ...], Mask | None]:
     """The cells of the rows that have a value, and which these are (None: all)."""
     if isinstance(values, Gapped):
-        return _gapped_cells(feature, values.values, values.present), None if (
-            values.present.all()
-        ) else values.present
+        cells = _gapped_cells(feature, values.values, values.present)
+        return cells, None if values.present.all() else values.present
     try:
         return feature.encode(values), None
     except BadValue:
