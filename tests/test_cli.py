@@ -10,9 +10,11 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import pytest
 
 import recordspec as rs
+from recordspec.cli.look import _print_record
 from recordspec.wire.tfrecord import scan
 
 ENVIRONMENT = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "COLUMNS": "200"}
@@ -110,6 +112,18 @@ def test_count_and_head_tell_what_is_there(home):
     shown = [json.loads(line) for line in run("head", data, "-n", "3").stdout.splitlines()]
     assert len(shown) == 3
     assert shown[0]["features"].keys() >= {"id", "petal_length", "species"}
+
+
+def test_head_on_a_terminal_shows_values_as_they_are_and_controls_as_text(capsys):
+    features = {"time": 1478559600, "x": 0.5, "text": "a\x1b[31m\nb", "list": [1, 2000]}
+    _print_record({"file": "f", "record": 1234, "features": features})
+    assert click.unstyle(capsys.readouterr().out).splitlines() == [
+        "f: record 1234",
+        "  time  1478559600",
+        "  x     0.5",
+        "  text  a\\x1b[31m\\nb",
+        "  list  [1, 2000]",
+    ]
 
 
 def test_head_shows_steps_and_describes_bytes(tmp_path):

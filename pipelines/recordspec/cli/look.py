@@ -57,4 +57,6 @@ def _print_record(record: dict[str, Any]) -> None:
     values = {**record["features"], **record.get("sequence", {})}
     width = max((len(key) for key in values), default=0)
     for key, value in values.items():
-        click.echo(f"  {shown(key):{width}}  {shown(value)}")
+        # data as it is: 1478559600 is a time and 17031320600 a place, not counts to be read aloud
+        text = str(value) if isinstance(value, int) else value
+        click.echo(f"  {shown(key):{width}}  {shown(text)}")
