@@ -14,6 +14,7 @@ from recordspec.wire.tfrecord import Compression
 
 FILE = "manifest.json"
 SCHEMA_FILE = "schema.yaml"
+REJECTS_FILE = "rejects.jsonl"
 FORMAT = 1
 
 
@@ -53,6 +54,7 @@ class Manifest:
         key: the names of what identifies a row; none where it is the row's own content.
         shuffle_seed: of the order of rows; None where it is the order of the source.
         labels: the names of every label feature, by feature.
+        rejected: rows that did not fit, and were set aside in `rejects.jsonl`.
         layout: `rows`, one record a row.
         format: of the manifest.
     """
@@ -65,6 +67,7 @@ class Manifest:
     key: tuple[str, ...] = ()
     shuffle_seed: int | None = None
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rejected: int = 0
     layout: Literal["rows"] = "rows"
     format: int = FORMAT
 

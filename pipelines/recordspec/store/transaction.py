@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from recordspec.errors import Problem, StoreError
-from recordspec.store.manifest import FILE, SCHEMA_FILE, Manifest, Shard
+from recordspec.store.manifest import FILE, REJECTS_FILE, SCHEMA_FILE, Manifest, Shard
 from recordspec.store.shards import local
 from recordspec.wire.tfrecord import Compression, compressor
 
@@ -182,7 +182,12 @@ def _check_is_dataset(folder: Path, name: str) -> None:
     except StoreError as error:
         got = "a manifest of something else"
         raise StoreError(Problem(where=name, expected=expected, got=got)) from error
-    known = {FILE, SCHEMA_FILE, *(one.file for shards in manifest.splits.values() for one in shards)}
+    known = {
+        FILE,
+        SCHEMA_FILE,
+        REJECTS_FILE,
+        *(one.file for shards in manifest.splits.values() for one in shards),
+    }
     others = sorted({child.name for child in folder.iterdir()} - known)
     if others:
         hint = "move it elsewhere first"

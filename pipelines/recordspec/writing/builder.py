@@ -35,14 +35,15 @@ def write(
         force: whether a dataset at `directory` is replaced.
         progress: whether to show it on stderr; by default on a terminal.
         options: the fields of `Write`: key, shards (`"auto"`, a number, `{"size": "128MiB"}`),
-            compression, and shuffle (a seed).
+            compression, shuffle (a seed), and invalid (`"error"`, `"quarantine"`).
 
     Returns:
         The manifest of what was written.
 
     Raises:
         SpecError: an option is wrong.
-        RecordError: a row does not fit; it names the first such row.
+        RecordError: a row does not fit; it names the first such row. With `invalid="quarantine"`:
+            more rows than are allowed, or all of them.
         WriteError: the source of the rows failed.
         StoreError: `directory` exists, or cannot be written.
         Interrupted: Ctrl-C. In all of these cases nothing is published.
@@ -65,14 +66,8 @@ def _feed_rows(writer: ShardedWriter, source: Rows, bar: Progress) -> None:
 
 
 def _feed_batches(writer: ShardedWriter, source: Source, bar: Progress) -> None:
-    batches = _guarded(source.batches(writer.schema, writer.options.keys), writer)
-    while True:
-        with writer.placed():  # a source names a bad row within its batch
-            batch = next(batches, None)
-        if batch is None:
-            return
-        columns, count = batch
-        writer.write_columns(columns, count, bar.advance)
+    for batch in _guarded(source.batches(writer.schema, writer.options.keys), writer):
+        writer.write_batch(batch, bar.advance)
 
 
 def _guarded(items: Iterable[Any], writer: ShardedWriter) -> Iterator[Any]:

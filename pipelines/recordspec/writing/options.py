@@ -42,6 +42,22 @@ class Order:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Quarantine:
+    """Rows that do not fit are set aside in `rejects.jsonl`, with the reason and their place.
+
+    Attributes:
+        max_invalid: one more of them is an error; null allows any number.
+    """
+
+    max_invalid: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_invalid is not None and self.max_invalid < 0:
+            got = str(self.max_invalid)
+            raise SpecError(Problem(path=("max_invalid",), expected="a number of rows", got=got))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Write:
     """How rows become shards.
 
@@ -53,6 +69,8 @@ class Write:
         shards: of each split: `auto` (64 to 128 MiB each), a number, or a size.
         compression: none, gzip or zlib, of whole files.
         shuffle: null keeps the order of the source.
+        invalid: what becomes of a row that does not fit: `error`, nothing is published, or
+            `quarantine`, it is set aside; see `Quarantine`.
     """
 
     key: str | tuple[str, ...] | None = None
@@ -60,6 +78,7 @@ class Write:
     shards: Literal["auto"] | int | ShardSize = "auto"
     compression: Compression = "none"
     shuffle: Order | None = None
+    invalid: Literal["error", "quarantine"] | Quarantine = "error"
 
     def __post_init__(self) -> None:
         problems = list(self._check())
@@ -79,6 +98,13 @@ class Write:
                 yield Problem(path=("splits", name), expected="a weight above 0", got=str(weight))
         if self.keys and len(set(self.keys)) < len(self.keys):
             yield Problem(path=("key",), expected="every name once", got=", ".join(self.keys))
+
+    @property
+    def quarantine(self) -> Quarantine | None:
+        """How rows that do not fit are set aside; None where they are an error."""
+        if self.invalid == "error":
+            return None
+        return Quarantine() if self.invalid == "quarantine" else self.invalid
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -24,13 +24,13 @@ from recordspec.errors import (
     describe,
     nearest,
 )
-from recordspec.spec.encoder import columns_of, part_of
+from recordspec.spec.encoder import columns_of
 from recordspec.spec.features import Feature
 from recordspec.spec.features.label import Label
 from recordspec.spec.features.text import Text
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import Manifest, Shard
+from recordspec.store.manifest import REJECTS_FILE, Manifest, Shard
 from recordspec.store.shards import ShardName, auto_count
 from recordspec.store.transaction import ShardFile, Transaction
 from recordspec.wire import tfrecord
@@ -38,14 +38,20 @@ from recordspec.wire.strings import Ints, Strings
 from recordspec.writing import shuffle
 from recordspec.writing.keys import key_bytes
 from recordspec.writing.options import ShardSize, Write
+from recordspec.writing.rejects import Rejects
+from recordspec.writing.sources.arrays import parts_of
+from recordspec.writing.sources.base import Batch
 from recordspec.writing.spool import Spool
 
 # Rows are encoded at most this many at once, and fewer where they are large.
 _MOST_ROWS = 2048
 _BYTES_AT_ONCE = 16 << 20
 _FIRST_ROWS = 64  # until the size of a row is known
+_FEWEST_ROWS = 16  # after a row that does not fit
 
 Place = Callable[[int], str]
+
+log = logging.getLogger("recordspec")
 
 
 class ShardedWriter:
@@ -59,7 +65,8 @@ class ShardedWriter:
     options of `write`, and raises what it raises.
 
     Attributes:
-        rows: how many are encoded; `taken` counts those that wait for their batch, too.
+        rows: how many are encoded.
+        taken: how many were given: those that wait for their batch and those that were rejected, too.
         manifest: of the dataset, once it is published.
         place: how messages name row i; rows count from 0.
     """
@@ -85,6 +92,7 @@ class ShardedWriter:
         self._transaction = Transaction(directory, force=force)
         self._changeable = {name for name, feature in schema.names.items() if not _is_scalar(feature)}
         self._failure: RecordspecError | None = None
+        self._rejects: Rejects | None = None
         self._pending: list[dict[str, Any]] = []
         self._rows_at_once = _FIRST_ROWS
         self._spools: dict[str, Spool] = {}
@@ -95,6 +103,8 @@ class ShardedWriter:
         try:
             with self._on_disk():
                 self._spools = {split: Spool(folder / f"{split}.spool") for split in self.options.splits}
+            if (how := self.options.quarantine) is not None:
+                self._rejects = Rejects(folder / REJECTS_FILE, how.max_invalid)
         except StoreError as error:
             self._transaction.__exit__(type(error), error, None)
             raise
@@ -126,8 +136,16 @@ class ShardedWriter:
 
     @property
     def taken(self) -> int:
-        """How many rows were given so far."""
-        return self.rows + len(self._pending)
+        return self._seen + len(self._pending)
+
+    @property
+    def rejected(self) -> int:
+        """How many rows did not fit, and were set aside."""
+        return 0 if self._rejects is None else self._rejects.count
+
+    @property
+    def _seen(self) -> int:
+        return self.rows + self.rejected
 
     def write(self, row: Any) -> None:
         """Takes one row. It is checked when its batch is encoded, at the latest when the block ends."""
@@ -150,17 +168,44 @@ class ShardedWriter:
 
         `advance` is told how many rows are done, as they are.
         """
+        self._check_columns(columns)
+        for name, values in columns.items():
+            if len(values) != rows:
+                raise SpecError(Problem(path=(name,), expected=f"{rows} values", got=str(len(values))))
+        self.write_batch(Batch(rows, lambda start, stop: parts_of(columns, start, stop)), advance)
+
+    def write_batch(self, batch: Batch, advance: Callable[[int], None] | None = None) -> None:
+        """Takes the rows of a source's batch."""
         self._check_usable()
         self._flush()
-        self._check_columns(columns, rows)
+        self._take(batch, advance)
+
+    def _take(self, batch: Batch, advance: Callable[[int], None] | None = None) -> None:
         start = 0
-        while start < rows:
-            stop = min(start + self._rows_at_once, rows)
-            part = {name: part_of(values, start, stop) for name, values in columns.items()}
-            self._encode(part, stop - start)
+        while start < batch.rows:
+            stop = min(start + self._rows_at_once, batch.rows)
+            done = self._encode_valid(batch, start, stop)
             if advance is not None:
-                advance(stop - start)
-            start = stop
+                advance(done)
+            start += done
+
+    def _encode_valid(self, batch: Batch, start: int, stop: int) -> int:
+        """Encodes rows up to the first that does not fit, which is rejected; how many that makes."""
+        try:
+            self._encode(batch.columns(start, stop), stop - start)
+        except RecordError as error:
+            error = self._failure = self._placed(error)
+            if self._rejects is None or error.row is None:
+                raise error from None
+            good = error.row - self._seen
+            # what is before it fits in this respect; a row of it may not in another
+            self._take(Batch(good, lambda first, last: batch.columns(start + first, start + last)))
+            with self._on_disk():
+                self._rejects.add(error.row, self.place(error.row), error)
+            # where one row is bad others are near: as many at once as went well, then more again
+            self._failure, self._rows_at_once = None, max(_FEWEST_ROWS, good)
+            return good + 1
+        return stop - start
 
     def _check_usable(self) -> None:
         if self._failure is not None:
@@ -169,11 +214,9 @@ class ShardedWriter:
             expected = "a writer within its `with` block"
             raise SpecError(Problem(expected=expected, got="one outside of it"))
 
-    def _check_columns(self, columns: Mapping[str, Any], rows: int) -> None:
+    def _check_columns(self, columns: Mapping[str, Any]) -> None:
         known = (*self.schema.names, *self.options.keys)
-        for name, values in columns.items():
-            if name in known and len(values) != rows:
-                raise SpecError(Problem(path=(name,), expected=f"{rows} values", got=str(len(values))))
+        for name in columns:
             if name not in known:
                 hint = nearest(name, [one for one in known if one not in columns])
                 expected = f"names of `{self.schema.name}`"
@@ -181,39 +224,34 @@ class ShardedWriter:
 
     def _flush(self) -> None:
         pending, self._pending = self._pending, []
-        if not pending:
-            return
-        with self.placed():
-            columns = columns_of(self.schema, pending, self.options.keys)
-        self._encode(columns, len(pending))
 
-    @contextmanager
-    def placed(self) -> Iterator[None]:
-        """Errors of a batch name the row within it; outside they name it among all."""
-        try:
-            yield
-        except RecordError as error:
-            self._failure = error
-            if error.row is None:
-                raise
-            row = self.rows + error.row
-            self._failure = RecordError(error.at(self.place(row)).problems, row)
-            raise self._failure from None
+        def columns(start: int, stop: int) -> dict[str, Any]:
+            return columns_of(self.schema, pending[start:stop], self.options.keys)
+
+        self._take(Batch(len(pending), columns))
+
+    def _placed(self, error: RecordError) -> RecordError:
+        """An error of a batch names the row within it; outside it is named among all."""
+        if error.row is None:
+            return error
+        row = self._seen + error.row
+        return RecordError(error.at(self.place(row)).problems, row)
 
     def _encode(self, columns: Mapping[str, Any], rows: int) -> None:
+        self._check_columns(columns)
         features = {name: values for name, values in columns.items() if name in self.schema.names}
-        with self.placed():
-            records = self.schema.encode_batch(features, rows, head=tfrecord.HEAD, tail=tfrecord.TAIL)
-            hashed = self._hashes(columns, records)
+        records = self.schema.encode_batch(features, rows, head=tfrecord.HEAD, tail=tfrecord.TAIL)
+        hashed = self._hashes(columns, records)
         tfrecord.seal(records)
-        numbers = np.arange(self.rows, self.rows + rows)
+        numbers = np.arange(self._seen, self._seen + rows)
         with self._on_disk():
             for name, chosen in self._route(hashed):
                 part = records if chosen is None else records.take(chosen)
                 of_part = slice(None) if chosen is None else chosen
                 self._spools[name].add(part, numbers[of_part], None if hashed is None else hashed[of_part])
         self.rows += rows
-        self._rows_at_once = max(1, min(_MOST_ROWS, _BYTES_AT_ONCE * rows // (len(records.buffer) + 1)))
+        most = min(_MOST_ROWS, _BYTES_AT_ONCE * rows // (len(records.buffer) + 1))
+        self._rows_at_once = max(1, min(most, 2 * self._rows_at_once))
 
     def _hashes(self, columns: Mapping[str, Any], records: Strings) -> shuffle.Hashes | None:
         """Of the key of each row; None where nothing depends on it."""
@@ -233,6 +271,8 @@ class ShardedWriter:
             yield name, np.flatnonzero(places == index)
 
     def _publish(self) -> None:
+        if self._rejects is not None:
+            self._rejects.close(self.rows)
         splits = {name: self._write_shards(name, spool) for name, spool in self._spools.items()}
         self.manifest = Manifest(
             schema=self.schema.name,
@@ -243,8 +283,12 @@ class ShardedWriter:
             key=self.options.keys,
             shuffle_seed=self.options.shuffle.seed if self.options.shuffle else None,
             labels=_labels(self.schema),
+            rejected=self.rejected,
         )
         self._transaction.commit(self.manifest, self.schema.dump())
+        if self.rejected:
+            message = "%s of %s rows did not fit: see %s"
+            log.warning(message, f"{self.rejected:,}", f"{self._seen:,}", self.directory / REJECTS_FILE)
 
     def _write_shards(self, split: str, spool: Spool) -> tuple[Shard, ...]:
         order = self._order(spool)
@@ -301,7 +345,7 @@ class ShardedWriter:
         elif isinstance(error, RecordspecError):  # Python 3.10; the command line prints them
             error.__dict__.setdefault("__notes__", []).append(note)
         else:
-            logging.getLogger("recordspec").error(note)
+            log.error(note)
 
 
 def _own(value: Any) -> Any:

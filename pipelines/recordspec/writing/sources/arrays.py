@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, describe
-from recordspec.spec.encoder import Gapped, refusal
+from recordspec.spec.encoder import Gapped, part_of, refusal
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources.base import Batch
@@ -39,10 +39,15 @@ class Arrays:
 
     def batches(self, schema: Schema, keys: tuple[str, ...]) -> Iterator[Batch]:
         columns = {name: _with_gaps(values, schema.names.get(name)) for name, values in self._columns.items()}
-        yield columns, self.rows
+        yield Batch(self.rows, lambda start, stop: parts_of(columns, start, stop))
 
     def place(self, row: int) -> str:
         return f"row {row}"
+
+
+def parts_of(columns: Mapping[str, Any], start: int, stop: int) -> dict[str, Any]:
+    """Rows `start` to `stop` of every column."""
+    return {name: part_of(values, start, stop) for name, values in columns.items()}
 
 
 def _column(name: str, values: Any) -> Any:

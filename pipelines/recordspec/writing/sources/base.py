@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from recordspec.spec.schema import Schema
 
-Batch = tuple[dict[str, Any], int]
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows that a source gives at once.
+
+    Attributes:
+        rows: how many.
+        columns: of the rows from one number to another: for each feature of the schema, and for each
+            key, the values. Raises RecordError, with the row counted from the first of these.
+    """
+
+    rows: int
+    columns: Callable[[int, int], dict[str, Any]]
 
 
 @runtime_checkable
@@ -23,9 +36,9 @@ class Source(Protocol):
         """What was left out, for people, once all batches were given."""
 
     def batches(self, schema: Schema, keys: tuple[str, ...]) -> Iterator[Batch]:
-        """Batches: for each feature of the schema and each key, the values; and how many rows.
+        """The rows, as columns of the schema's features and of `keys`.
 
-        Raises RecordError (with its row within the batch) or SpecError.
+        Raises SpecError, or RecordError where the source cannot be read on.
         """
 
     def place(self, row: int) -> str:

@@ -6,6 +6,8 @@ import csv
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -54,6 +56,9 @@ class CsvRows:
     def __init__(self, path: Path, delimiter: str, columns: Mapping[str, str]) -> None:
         self.notes: list[str] = []
         self._path, self._delimiter, self._names = path, delimiter, dict(columns)
+        # where `place` has come to: the lines that it has not passed, and the row of the first of these
+        self._rest: Iterator[tuple[int, list[str]]] = iter(())
+        self._row = sys.maxsize
 
     def batches(self, schema: Schema, keys: tuple[str, ...]) -> Iterator[Batch]:
         wanted = {name: self._names.get(name, name) for name in (*schema.names, *keys)}
@@ -90,11 +95,18 @@ class CsvRows:
         )
         for batch in reader:
             if batch.num_rows:
-                yield self._columns(batch, schema, wanted, keys), batch.num_rows
+                yield Batch(batch.num_rows, partial(self._columns, batch, schema, wanted, keys))
 
     def _columns(
-        self, batch: Any, schema: Schema, wanted: Mapping[str, str], keys: tuple[str, ...]
+        self,
+        block: Any,
+        schema: Schema,
+        wanted: Mapping[str, str],
+        keys: tuple[str, ...],
+        start: int,
+        stop: int,
     ) -> dict[str, Any]:
+        batch = block.slice(start, stop - start)
         columns: dict[str, Any] = {}
         bad: list[tuple[int, Problem]] = []
         for name, feature in schema.names.items():
@@ -141,8 +153,14 @@ class CsvRows:
             raise RecordError(Problem(where=str(self._path), expected="UTF-8 text", got=got)) from None
 
     def place(self, row: int) -> str:
-        """File and line. Found by reading again, since a quoted cell may hold line breaks."""
-        line = next((line for index, (line, _) in enumerate(self._lines()) if index == row + 1), None)
+        """File and line. Found by reading again, since a quoted cell may hold line breaks.
+
+        Rows that are asked for in their order are found in one pass.
+        """
+        if row < self._row:
+            self._rest, self._row = self._lines(), -1
+        line = next((line for line, _ in islice(self._rest, row - self._row, None)), None)
+        self._row = row + 1
         return f"{self._path}:{line}"
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:

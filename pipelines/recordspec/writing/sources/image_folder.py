@@ -63,17 +63,12 @@ class FolderRows:
         if missing:
             hint = "`image` and `label` of the source say which take them"
             raise SpecError(Problem(path=(missing[0],), expected="a feature for it", got="none", hint=hint))
-        columns = self._columns(self._files)
-        yield (
-            {name: values for name, values in columns.items() if name != "path" or "path" in keys},
-            self.rows,
-        )
+        yield Batch(self.rows, lambda start, stop: self._columns(self._files[start:stop], keys))
 
-    def _columns(self, files: list[Path]) -> dict[str, Any]:
-        columns: dict[str, Any] = {
-            self._image: files,
-            "path": [file.relative_to(self._path).as_posix() for file in files],
-        }
+    def _columns(self, files: list[Path], keys: tuple[str, ...]) -> dict[str, Any]:
+        columns: dict[str, Any] = {self._image: files}
+        if "path" in keys:
+            columns["path"] = [file.relative_to(self._path).as_posix() for file in files]
         if self._label:
             columns[self._label] = [file.relative_to(self._path).parts[:-1][:1] for file in files]
             columns[self._label] = [parts[0] if parts else None for parts in columns[self._label]]

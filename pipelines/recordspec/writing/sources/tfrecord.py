@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial, singledispatch
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -26,7 +26,7 @@ from recordspec.spec.features.var_len import VariableLen
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
 from recordspec.wire import proto
-from recordspec.wire.tfrecord import place, scan
+from recordspec.wire.tfrecord import Record, place, scan
 from recordspec.writing.sources.base import Batch
 
 Stored = Mapping[str, Any]
@@ -73,21 +73,14 @@ class TFRecordRows:
         if not names:
             expected = f"features of `{schema.name}` in `{stored.name}`"
             raise SpecError(Problem(path=("schema",), expected=expected, got="none"))
+        features = [stored.names[name] for name in names]
         row = 0
         for path in self._files:
             self._places.append((row, path))
-            batch: dict[str, list[Any]] = {name: [] for name in names}
-            for record in scan(path):
-                where = f"{path}: {place(record.number, record.offset)}"
-                values = proto.parse_example(record.data, where)
-                for name in names:
-                    batch[name].append(_given(stored.names[name], values, where))
-                row += 1
-                if len(batch[names[0]]) == _ROWS_AT_ONCE:
-                    yield dict(batch), _ROWS_AT_ONCE
-                    batch = {name: [] for name in names}
-            if batch[names[0]]:
-                yield dict(batch), len(batch[names[0]])
+            records = scan(path)
+            while parsed := [_parsed(path, record) for record in islice(records, _ROWS_AT_ONCE)]:
+                row += len(parsed)
+                yield Batch(len(parsed), partial(_columns, features, parsed))
 
     def place(self, row: int) -> str:
         first, path = next(entry for entry in reversed(self._places) if entry[0] <= row)
@@ -95,7 +88,19 @@ class TFRecordRows:
         return f"{path}: {place(record.number, record.offset)}"
 
 
-def _given(feature: Feature, values: Stored, where: str) -> Any:
+def _parsed(path: Path, record: Record) -> Stored:
+    return proto.parse_example(record.data, f"{path}: {place(record.number, record.offset)}")
+
+
+def _columns(features: list[Feature], parsed: list[Stored], start: int, stop: int) -> dict[str, Any]:
+    rows = parsed[start:stop]
+    return {
+        feature.name: [_given(feature, values, row) for row, values in enumerate(rows)]
+        for feature in features
+    }
+
+
+def _given(feature: Feature, values: Stored, row: int) -> Any:
     """A stored record's value of a feature, as a row gives it; None where it is missing."""
     try:
         return given(feature, values)
@@ -103,10 +108,10 @@ def _given(feature: Feature, values: Stored, where: str) -> Any:
         problem = Problem(
             path=("features", feature.name), expected=f"what {feature.kind} stores", got=str(error)
         )
-        raise RecordError(problem.at(where)) from None
+        raise RecordError(problem, row) from None
 
 
-@functools.singledispatch
+@singledispatch
 def given(feature: Feature, values: Stored) -> Any:
     """The value as a row would give it. A kind without a rule here gives what is stored."""
     stored = values.get(feature.stored)
