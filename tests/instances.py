@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from recordspec.spec.features.audio import Audio
+from recordspec.spec.features.box import Box
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
 from recordspec.spec.features.image import Image
@@ -11,6 +13,7 @@ from recordspec.spec.features.sparse import SparseValues
 from recordspec.spec.features.tensor import AnyTensor
 from recordspec.spec.features.text import Text
 from recordspec.spec.features.var_len import VariableLen
+from recordspec.spec.features.video import Video
 from recordspec.spec.values import DTYPES
 from recordspec.testing import Case
 
@@ -31,6 +34,8 @@ LISTS += [
     VariableLen(name="padded", dtype="int64", as_="dense", pad=-1),
     VariableLen(name="padded text", dtype="string", as_="dense", pad="<pad>"),
     VariableLen(name="static", dtype="float32", as_="dense", max_length=5, key="other"),
+    VariableLen(name="with length", dtype="string", as_="dense", pad="-", with_length=True),
+    VariableLen(name="static length", dtype="int64", as_="dense", max_length=5, with_length=True),
     VariableLen(name="sparse", dtype="string", as_="sparse"),
 ]
 STEPS = [FixedLenSequence(name=f"steps {dtype}", dtype=dtype) for dtype in TF_DTYPES]
@@ -69,6 +74,10 @@ TENSORS += [
 MEANINGS = [
     Label(name="label", names=("cat", "dog", "no")),
     Label(name="open label", names=("a", "b"), oov="index"),
+    Label(name="labels", names=("a", "b", "c"), shape=(None,)),
+    Label(name="three labels", names=("a", "b", "c"), shape=(3,), oov="index"),
+    *(Box(name=f, format=f) for f in ("xyxy", "rel_yxyx", "rel_xywh", "rel_center_xywh")),
+    Box(name="boxes", format="center_xywh", size=(480, 640), key="b"),
     Text(name="text"),
     Text(name="short", max_bytes=20),
     Image(name="png", shape=(8, 6, 3)),
@@ -76,12 +85,31 @@ MEANINGS = [
     Image(name="alpha", shape=(None, 6, 4)),
     Image(name="any size", shape=(None, None, 1)),
     Image(name="deep", shape=(4, 4, 1), dtype="uint16"),
+    Image(name="deep colour", shape=(4, 4, 3), dtype="uint16"),
+    Image(name="deep alpha", shape=(None, 4, 4), dtype="uint16"),
+    *(Image(name=f"bmp{c}", shape=(None, 5, c), encoding="bmp") for c in (1, 3)),
+    Image(name="gif", shape=(6, None, 3), encoding="gif"),
+    *(Image(name=f"webp{c}", shape=(6, 5, c), encoding="webp") for c in (3, 4)),
     Image(name="raw", shape=(4, 5, 2), encoding="raw"),
     Image(name="raw16", shape=(4, 5, 3), encoding="raw", dtype="uint16"),
 ]
+SOUNDS = [
+    Audio(name="wav", sample_rate=8000),
+    Audio(name="stereo", sample_rate=44100, channels=2, dtype="int16", max_seconds=1.5),
+    Audio(name="raw sound", sample_rate=16000, encoding="raw", channels=2),
+    Audio(name="raw sound16", sample_rate=16000, encoding="raw", dtype="int16"),
+]
+VIDEOS = [
+    Video(name="video", encoding="png"),
+    Video(name="clip", shape=(3, 6, 5, 3), encoding="png"),
+    Video(name="frames", shape=(None, 6, 5, 1), encoding="png", dtype="uint16"),
+    Video(name="clips", shape=(2, None, None, 3), encoding="gif", key="v"),
+    Video(name="raw frames", shape=(None, 4, 3, 2), encoding="raw"),
+    Video(name="raw clip", shape=(2, 4, 3, 1), encoding="raw", dtype="uint16"),
+]
 LOSSY = [Image(name="jpeg", shape=(16, 8, 3), encoding="jpeg")]
 
-ANYWHERE = [*LISTS, *RAGGED, *TENSORS, *MEANINGS]
+ANYWHERE = [*LISTS, *RAGGED, *TENSORS, *MEANINGS, *SOUNDS, *VIDEOS]
 _IN_STEPS = [feature for feature in ANYWHERE if getattr(feature, "as_", "") in ("", "ragged")]
 _IN_STEPS = [feature for feature in _IN_STEPS if feature.name != "empty"]
 _IN_STEPS += [feature for feature in LISTS if feature.as_ == "dense" and feature.max_length]

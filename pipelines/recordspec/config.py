@@ -111,7 +111,7 @@ def load_any(path: Path) -> tuple[Config | None, Schema]:
     sections = node.values.keys() & {"features", "context", "sequence"}
     if node.values.keys() & {"data", "write", "read", "fit"} and not sections:
         return load(path)
-    return None, Schema.loads(text, source=str(path))
+    return None, Schema.loads(text, source=str(path), folder=path.parent)
 
 
 def _check(config: Config, schema: Schema) -> Iterator[Problem]:

@@ -71,8 +71,12 @@ class Case:
         """A decoded record as a row that could be written."""
         name = self.feature.name
         value = _as_given(decoded[name], self.feature)
-        lengths = [int(decoded[output]) for output in self.feature.outputs[1:]]
-        return {name: value[tuple(map(slice, lengths))] if lengths else value}
+        if len(self.feature.outputs) == 1:
+            return {name: value}
+        (length,) = (decoded[output].numpy() for output in self.feature.outputs[1:])
+        if length.ndim:  # of each step
+            return {name: [one[:size] for one, size in zip(value, length, strict=True)]}
+        return {name: value[: int(length)]}
 
 
 def stored_again_it_is_the_same(case: Case) -> None:

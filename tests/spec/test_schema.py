@@ -141,7 +141,7 @@ def test_a_fingerprint_depends_on_what_is_stored_alone():
             "schema: x\nfeatures:\n  a b: {kind: vra_len, dtype: int64}\n",
             [
                 'x.yaml:3:15: features."a b".kind: expected one of fixed_len, var_len, fixed_len_sequence, '
-                "ragged, sparse, tensor, label, text, image, got `vra_len` (did you mean `var_len`?)"
+                "ragged, sparse, tensor, label, text, image, audio, video, box, got `vra_len` (did you mean `var_len`?)"
             ],
         ),
         (
@@ -215,7 +215,7 @@ def test_a_fingerprint_depends_on_what_is_stored_alone():
         (
             "schema: x\nfeatures:\n  a: {kind: image, encoding: pgn}\n",
             [
-                "x.yaml:3:30: features.a.encoding: expected one of png, jpeg, raw, got `pgn` "
+                "x.yaml:3:30: features.a.encoding: expected one of png, jpeg, webp, bmp, gif, raw, got `pgn` "
                 "(did you mean `png`?)"
             ],
         ),
@@ -383,6 +383,7 @@ def test_the_surface_of_a_kind_is_pinned():
         "optional",
         "outputs",
         "per_example",
+        "resolved",
         "sample",
         "spans_steps",
         "spec",

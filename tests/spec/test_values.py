@@ -77,8 +77,8 @@ U8 = "{kind: tensor, dtype: uint8}"
         ("text", b"ab\xff", "expected UTF-8 text, got the byte 0xff at position 2"),
         ("{kind: image, shape: [2, 2, 1]}", np.zeros((2, 3, 1), np.uint8), "expected an image uint8 [2, 2, 1], got shape [2, 3, 1]"),
         ("{kind: image, shape: [2, 2, 1]}", np.zeros((2, 2, 1)), "expected an image uint8 [2, 2, 1], got float64 of shape [2, 2, 1]"),
-        ("image", b"<html>", "expected png data, got html data"),
-        ("image", b"", "expected png data, got no bytes at all"),
+        ("image", b"<html>", "expected an image, got an HTML page"),
+        ("image", b"", "expected an image, got no bytes at all"),
         ("image", "no/such.png", "expected an image file at no/such.png, got No such file or directory"),
     ],
 )  # fmt: skip

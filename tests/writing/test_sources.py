@@ -127,9 +127,9 @@ def test_an_image_that_is_none_is_named(tmp_path, folder):
     bad = folder / "dog" / "b.PNG"
     whole = (folder / "cat/a.png").read_bytes()
     for data, expected in [
-        (b"<html></html>", "expected png data, got {bad}: html data"),
-        (b"", "expected png data, got {bad}: no bytes at all"),
-        (whole[:40], "expected png data that decodes, got {bad}: "),
+        (b"<html></html>", "expected an image, got {bad}: an HTML page"),
+        (b"", "expected an image, got {bad}: no bytes at all"),
+        (whole[:40], "expected an image that decodes, got {bad}: "),
     ]:
         bad.write_bytes(data)
         with pytest.raises(rs.RecordError) as caught:

@@ -63,7 +63,7 @@ def _decode(feature: Feature, columns: Mapping[str, Tensor]) -> Any:
     return feature.decode(columns)
 
 
-def _decode_steps(feature: Feature, columns: Mapping[str, Tensor]) -> Tensor:
+def _decode_steps(feature: Feature, columns: Mapping[str, Tensor]) -> Any:
     """All the steps of all the records as one batch, then put back into their sequences.
 
     Each column is parsed as ragged: `[n, (steps), (k), ...]`, of one record `[(steps), (k), ...]`.
@@ -76,7 +76,11 @@ def _decode_steps(feature: Feature, columns: Mapping[str, Tensor]) -> Tensor:
         values = column.values if batch else column
         steps[key] = _merged(values) if isinstance(layouts[key], Fixed) else values
     decoded = _decode(feature, steps)
-    return first.with_values(decoded) if batch else decoded
+    if not batch:
+        return decoded
+    if isinstance(decoded, dict):
+        return {name: first.with_values(value) for name, value in decoded.items()}
+    return first.with_values(decoded)
 
 
 def _rank_of_steps(layout: Any) -> int:
@@ -105,9 +109,10 @@ def specs(schema: Schema) -> dict[str, Any]:
     stated: dict[str, Any] = {}
     for section, feature in schema.placed:
         spec = feature.spec()
+        by_name = spec if isinstance(spec, dict) else {feature.name: spec}
         if section == "sequence" and not feature.spans_steps:
-            spec = tensors.of_steps(spec)
-        stated |= spec if isinstance(spec, dict) else {feature.name: spec}
+            by_name = {name: tensors.of_steps(one) for name, one in by_name.items()}
+        stated |= by_name
     return stated
 
 

@@ -128,8 +128,10 @@ def _check_rest(
     try:
         cls(**{name: value for name, value in values.items() if name not in broken})
     except SpecError as error:
-        # what is wrong with the whole may only follow from what could not be read
-        log.relocate(SpecError([one for one in error.problems if one.path]), node, path)
+        # what is wrong with the whole, or with a field of the broken ones, may only follow from these
+        told = {name.rstrip("_") for name in broken}
+        rest = [one for one in error.problems if one.path and one.path[0] not in told]
+        log.relocate(SpecError(rest), node, path)
     return INVALID
 
 

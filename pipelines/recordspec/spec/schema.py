@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, describe, nearest, one_of
 from recordspec.spec import decoder, encoder
@@ -60,13 +60,24 @@ class Schema:
     @classmethod
     def load(cls, path: str | Path, kinds: Kinds = KINDS) -> Schema:
         """The schema in a YAML file. Raises SpecError with every problem in it, StoreError if unreadable."""
-        return cls.loads(read_text(Path(path)), source=str(path), kinds=kinds)
+        path = Path(path)
+        return cls.loads(read_text(path), source=str(path), kinds=kinds, folder=path.parent)
 
     @classmethod
-    def loads(cls, text: str, *, source: str = "<text>", kinds: Kinds = KINDS) -> Schema:
-        """The schema in YAML text; `source` names it in messages. Raises SpecError."""
+    def loads(
+        cls,
+        text: str,
+        *,
+        source: str = "<text>",
+        kinds: Kinds = KINDS,
+        folder: Path | None = None,
+    ) -> Schema:
+        """The schema in YAML text; `source` names it in messages. Raises SpecError.
+
+        Files that it names, such as a vocabulary, are looked for in `folder`.
+        """
         node, log = document(text, source)
-        schema: Schema = _read_schema(node, log, kinds)
+        schema: Schema = _read_schema(node, log, _Setting(kinds, folder))
         log.close()
         return schema
 
@@ -202,6 +213,13 @@ def _dump_feature(feature: Feature) -> Any:
     return {"kind": feature.kind, **options} if options else feature.kind
 
 
+class _Setting(NamedTuple):
+    """What a schema is read with: the kinds that there are, and the folder of the files it names."""
+
+    kinds: Kinds
+    folder: Path | None
+
+
 _HEAD: dict[str, Any] = {
     "schema": str,
     "version": int,
@@ -210,13 +228,13 @@ _HEAD: dict[str, Any] = {
 }
 
 
-def _read_schema(node: MappingNode, log: Log, kinds: Kinds) -> Any:
+def _read_schema(node: MappingNode, log: Log, setting: _Setting) -> Any:
     head = {key: _read_head(node, key, log) for key in _HEAD if key in node.values}
     if "schema" not in node.values:
         log.add(node.place, (), "the key `schema`, a name", "none")
     record = head.get("record", "sequence_example" if "sequence" in node.values else "example")
     sections = {
-        key: _read_section(value, key, log, kinds)
+        key: _read_section(value, key, log, setting)
         for key, value in node.values.items()
         if key in _ALL_SECTIONS
     }
@@ -252,37 +270,42 @@ def _refuse_unknown(node: MappingNode, log: Log) -> None:
             log.add(node.keys[key].place, (key,), one_of(known), f"`{key}`", nearest(key, known))
 
 
-def _read_section(node: Node, section: str, log: Log, kinds: Kinds) -> Any:
+def _read_section(node: Node, section: str, log: Log, setting: _Setting) -> Any:
     if not isinstance(node, MappingNode):
         return log.add(node.place, (section,), "a mapping of features", kind_of(node))
     features = [
-        _read_feature(name, value, (section, name), log, kinds) for name, value in node.values.items()
+        _read_feature(name, value, (section, name), log, setting) for name, value in node.values.items()
     ]
     return tuple(feature for feature in features if feature is not INVALID)
 
 
-def _read_feature(name: str, node: Node, path: tuple[str, str], log: Log, kinds: Kinds) -> Any:
+def _read_feature(name: str, node: Node, path: tuple[str, str], log: Log, setting: _Setting) -> Any:
     if isinstance(node, Scalar):
-        return _read_shorthand(name, node, path, log, kinds)
+        return _read_shorthand(name, node, path, log, setting)
     if not isinstance(node, MappingNode):
         return log.add(node.place, path, "a dtype or a mapping of options", kind_of(node))
     kind_node = node.values.get("kind")
     kind = "fixed_len"
     if kind_node is not None:
         kind = kind_node.text if isinstance(kind_node, Scalar) else kind_of(kind_node)
-        if kind not in kinds:
-            hint = nearest(kind, kinds)
-            return log.add(kind_node.place, (*path, "kind"), one_of(kinds), f"`{kind}`", hint)
+        if kind not in setting.kinds:
+            hint = nearest(kind, setting.kinds)
+            return log.add(kind_node.place, (*path, "kind"), one_of(setting.kinds), f"`{kind}`", hint)
     options = MappingNode(
         place=node.place,
         values={key: value for key, value in node.values.items() if key != "kind"},
         keys=node.keys,
     )
-    return read_fields(kinds[kind], options, path, log, name=name)
+    feature = read_fields(setting.kinds[kind], options, path, log, name=name)
+    try:
+        return feature if feature is INVALID else feature.resolved(setting.folder)
+    except SpecError as error:
+        return log.relocate(error, options, path)
 
 
-def _read_shorthand(name: str, node: Scalar, path: tuple[str, str], log: Log, kinds: Kinds) -> Any:
+def _read_shorthand(name: str, node: Scalar, path: tuple[str, str], log: Log, setting: _Setting) -> Any:
     """`int64` stands for `{kind: fixed_len, dtype: int64}`, `text` for `{kind: text}`."""
+    kinds = setting.kinds
     if node.type == "str" and node.text in kinds:
         empty = MappingNode(place=node.place)
         return read_fields(kinds[node.text], empty, path, log, name=name)

@@ -21,6 +21,13 @@ def ragged(value: Tensor) -> Tensor:
     return tf.RaggedTensor.from_value_rowids(value.values, value.indices[:, 0], nrows=rows, validate=False)
 
 
+def lengths_of(value: Tensor) -> Tensor:
+    """How many items a value has, int64: of one record `[]`, of a batch, which is ragged, `[n]`."""
+    if isinstance(value, tf.RaggedTensor):
+        return value.row_lengths()
+    return tf.shape(value, tf.int64)[0]
+
+
 def padded(value: Tensor, pad: Any, length: int | None) -> Tensor:
     """Items of different lengths as a dense tensor, padded to `length`, or to the longest.
 
@@ -120,9 +127,9 @@ def alone(spec: TypeSpec) -> TypeSpec:
 
 def batched(spec: TypeSpec, size: int | None) -> TypeSpec:
     """The type of a batch of `size` (None: unknown) such values."""
-    shape = tf.TensorShape([size]).concatenate(spec.shape)
     if isinstance(spec, tf.RaggedTensorSpec):
-        return tf.RaggedTensorSpec(shape, spec.dtype, _last_unknown(spec) + 1, tf.int64)
+        return _ragged_rows(spec, size)
+    shape = tf.TensorShape([size]).concatenate(spec.shape)
     if isinstance(spec, tf.SparseTensorSpec):
         return tf.SparseTensorSpec(shape, spec.dtype)
     return tf.TensorSpec(shape, spec.dtype)
@@ -130,8 +137,16 @@ def batched(spec: TypeSpec, size: int | None) -> TypeSpec:
 
 def of_steps(spec: TypeSpec) -> TypeSpec:
     """The type of a sequence whose steps have this type."""
-    shape = tf.TensorShape([None]).concatenate(spec.shape)
-    rank = _last_unknown(spec) + 1 if isinstance(spec, tf.RaggedTensorSpec) else 0
+    if isinstance(spec, tf.RaggedTensorSpec):
+        return _ragged_rows(spec, None)
+    return ragged_spec((None, *spec.shape.as_list()), spec.dtype)
+
+
+def _ragged_rows(spec: TypeSpec, rows: int | None) -> TypeSpec:
+    """Values of different sizes in a row. A size before the last unknown one is ragged too, known or not:
+    tf.map_fn forgets it."""
+    rank = _last_unknown(spec) + 1
+    shape = [rows, *[None] * rank, *spec.shape.as_list()[rank:]]
     return tf.RaggedTensorSpec(shape, spec.dtype, rank, tf.int64)
 
 

@@ -361,7 +361,7 @@ def _own(value: Any) -> Any:
 
 def _is_scalar(feature: Feature) -> bool:
     """Whether its values are ones that cannot be changed after they were given."""
-    return isinstance(feature, (Label, Text)) or getattr(feature, "shape", None) == ()
+    return isinstance(feature, Text) or getattr(feature, "shape", None) == ()
 
 
 def _labels(schema: Schema) -> dict[str, tuple[str, ...]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.base import Feature
+from recordspec.spec.features.box import Box
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
 from recordspec.spec.features.image import Image
@@ -12,6 +14,7 @@ from recordspec.spec.features.sparse import SparseValues
 from recordspec.spec.features.tensor import AnyTensor
 from recordspec.spec.features.text import Text
 from recordspec.spec.features.var_len import VariableLen
+from recordspec.spec.features.video import Video
 
 # A caller extends it: `Schema.load(path, kinds=KINDS | {"mesh": Mesh})`.
 KINDS: dict[str, type[Feature]] = {
@@ -26,6 +29,9 @@ KINDS: dict[str, type[Feature]] = {
         Label,
         Text,
         Image,
+        Audio,
+        Video,
+        Box,
     )
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -78,6 +79,13 @@ class Feature(abc.ABC):
     def check(self) -> Iterable[Problem]:
         """What is wrong with the options, each problem with the option's name as its path."""
         return ()
+
+    def resolved(self, folder: Path | None) -> Feature:
+        """The same, with what its options name in files of the schema's folder read in.
+
+        `Schema.load` calls it. Raises SpecError, with the option's name as the path.
+        """
+        return self
 
     @abc.abstractmethod
     def columns(self) -> tuple[Column, ...]:

@@ -21,7 +21,7 @@ from recordspec.spec.features.options import (
     problem,
     sample_of,
 )
-from recordspec.spec.tensors import extended, padded
+from recordspec.spec.tensors import extended, lengths_of, padded
 from recordspec.spec.values import bounded, items
 from recordspec.wire.columns import Cells, Column, Ragged, Sequence
 
@@ -92,7 +92,7 @@ class FixedLenSequence(Feature):
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
         value = columns[self.stored]
         if self.with_length:
-            return {self.name: self._dense(value), self._length_name: _steps(value)}
+            return {self.name: self._dense(value), self._length_name: lengths_of(value)}
         return self._dense(value)
 
     def _dense(self, value: Tensor) -> Tensor:
@@ -112,9 +112,3 @@ class FixedLenSequence(Feature):
     def sample(self, rng: np.random.Generator) -> Any:
         steps = int(rng.integers(0, (self.max_length or 4) + 1))
         return sample_of(rng, self.dtype, (steps, *self._static))
-
-
-def _steps(value: Tensor) -> Tensor:
-    if isinstance(value, tf.RaggedTensor):
-        return value.row_lengths()
-    return tf.shape(value, tf.int64)[0]

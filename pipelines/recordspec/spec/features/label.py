@@ -3,42 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, describe, nearest, one_of, show_int
+from recordspec.errors import Problem, SpecError, describe, nearest, one_of, show_int, show_shape
 from recordspec.spec.features.base import Feature, Tensor, TypeSpec
-from recordspec.spec.features.options import problem
-from recordspec.spec.values import BadValue
-from recordspec.wire.columns import Cells, Column, Fixed
+from recordspec.spec.features.options import check_sizes, problem
+from recordspec.spec.tensors import ragged_spec
+from recordspec.spec.values import BadValue, by_row, rows_of
+from recordspec.spec.vocabulary import read_vocabulary
+from recordspec.wire.columns import Cells, Column, Fixed, Layout, Ragged
+from recordspec.wire.strings import Ints
 
 _MOST_NAMES_SHOWN = 10
+# What `names_of` calls the index of all the names that are none.
+OOV_NAME = "<oov>"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Label(Feature):
-    """A class. The names live in the spec, and travel in the manifest.
+    """A class, or several. The names live in the spec, and travel in the manifest.
 
-    Given as a name or as an index, 0 to `len(names) - 1`. Decodes to the index, int64 `[]`.
+    Given as a name or as an index, 0 to `len(names) - 1`; or as a list of these. Decodes to the index,
+    int64 `[*shape]`; with `shape: [null]` a batch is a RaggedTensor `[n, (k)]`.
 
     Attributes:
         names: in the order of their indices.
+        vocabulary: in the place of `names`, a file of them, one a line, in the schema's folder. The
+            names are read when the schema is: from then on they are its own.
+        shape: of one label by default; `[null]` for any number, `[k]` for k of them.
         oov: what becomes of a name that is not among them: `error`, or `index`, one index for all of
             them, `len(names)`. An index outside is always an error.
     """
 
     kind: ClassVar[str] = "label"
 
-    names: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    vocabulary: str | None = None
+    shape: tuple[int | None, ...] = ()
     oov: Literal["error", "index"] = "error"
 
     def check(self) -> Iterator[Problem]:
-        if not self.names:
-            yield problem("names", "at least one name", "none")
+        if bool(self.names) == (self.vocabulary is not None):
+            got = "both" if self.names else "neither"
+            yield problem("names", "names, or a vocabulary file of them", got)
+        if len(self.shape) > 1 or 0 in self.shape:
+            yield problem("shape", "[], [null] or [k]", show_shape(self.shape))
+        yield from check_sizes("shape", tuple(size or 0 for size in self.shape))
         seen: dict[str, int] = {}
         for place, name in enumerate(self.names):
             if name in seen:
@@ -49,16 +65,56 @@ class Label(Feature):
             seen.setdefault(name, place)
 
     @cached_property
-    def _indices(self) -> dict[str, int]:
+    def _places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.names)}
 
+    @property
+    def _varies(self) -> bool:
+        return self.shape == (None,)
+
+    def resolved(self, folder: Path | None) -> Label:
+        if self.vocabulary is None:
+            return self
+        return replace(self, names=read_vocabulary(self.vocabulary, folder), vocabulary=None)
+
+    def names_of(self, indices: Tensor) -> Tensor:
+        """In graph or eagerly: the names of indices of any shape, as strings; `oov_name` of the one more.
+
+        Raises InvalidArgumentError for an index that no name has.
+        """
+        known = [*self.names, OOV_NAME] if self.oov == "index" else self.names
+        return tf.gather(tf.constant(known), indices)
+
     def columns(self) -> tuple[Column, ...]:
-        return (Column(key=self.stored, storage="int64", layout=Fixed()),)
+        layout: Layout = Ragged() if self._varies else Fixed(shape=tuple(size or 0 for size in self.shape))
+        return (Column(key=self.stored, storage="int64", layout=layout),)
 
     def encode(self, values: Any) -> tuple[Cells, ...]:
+        if self.vocabulary is not None:
+            hint = "Schema.load reads it"
+            raise SpecError(
+                problem("vocabulary", "names that have been read", "a file", hint).under(self.name)
+            )
+        if not self.shape:
+            return (Cells(flat=self._indices(values), lengths=1, rows=len(values)),)
+        given, counts = rows_of(values, f"a list of labels {show_shape(self.shape)}")
+        self._check_counts(counts)
+        try:
+            flat = self._indices(given)
+        except BadValue as bad:
+            raise by_row(bad, counts) from None
+        return (Cells(flat=flat, lengths=counts, rows=len(values)),)
+
+    def _check_counts(self, counts: Ints | int) -> None:
+        known = self.shape[0]
+        wrong = np.flatnonzero(np.atleast_1d(np.asarray(counts)) != known)
+        if known is not None and len(wrong):
+            found = int(np.atleast_1d(np.asarray(counts))[wrong[0]])
+            raise BadValue(int(wrong[0]), f"{known} labels", str(found))
+
+    def _indices(self, values: Any) -> Ints:
         given = values.tolist() if isinstance(values, np.ndarray) else values
-        flat = np.fromiter((self._index(row, one) for row, one in enumerate(given)), np.int64, len(given))
-        return (Cells(flat=flat, lengths=1, rows=len(given)),)
+        return np.fromiter((self._index(row, one) for row, one in enumerate(given)), np.int64, len(given))
 
     def _index(self, row: int, value: Any) -> int:
         if isinstance(value, bytes):
@@ -67,7 +123,7 @@ class Label(Feature):
             except UnicodeDecodeError:
                 raise BadValue(row, self._expected(), describe(value)) from None
         if isinstance(value, str):
-            index = self._indices.get(value)
+            index = self._places.get(value)
             if index is not None:
                 return index
             if self.oov == "index":
@@ -89,7 +145,10 @@ class Label(Feature):
         return columns[self.stored]
 
     def spec(self) -> TypeSpec:
-        return tf.TensorSpec([], "int64")
+        return ragged_spec((None,), "int64") if self._varies else tf.TensorSpec(self.shape, "int64")
 
     def sample(self, rng: np.random.Generator) -> Any:
-        return self.names[int(rng.integers(0, len(self.names)))]
+        count = self.shape[0] if self.shape else 1
+        picks = rng.integers(0, len(self.names), int(rng.integers(0, 4)) if count is None else count)
+        names = [self.names[pick] for pick in picks]
+        return names if self.shape else names[0]

@@ -19,7 +19,7 @@ from recordspec.spec.features.options import (
     problem,
     sample_of,
 )
-from recordspec.spec.tensors import padded, ragged, ragged_spec
+from recordspec.spec.tensors import lengths_of, padded, ragged, ragged_spec
 from recordspec.spec.values import bounded, items
 from recordspec.wire.columns import Cells, Column, VarLen
 
@@ -37,6 +37,8 @@ class VariableLen(Feature):
         pad: with `as: dense`, the padding; zero or the empty string by default.
         max_length: longer lists are refused at write; with `as: dense` every value is padded to it,
             so that the shape is static.
+        with_length: with `as: dense`, whether the number of values is decoded too, as a second tensor,
+            int64, named `<name>_length`: padding cannot be told from data.
     """
 
     kind: ClassVar[str] = "var_len"
@@ -45,6 +47,7 @@ class VariableLen(Feature):
     as_: Literal["ragged", "dense", "sparse"] = field(default="ragged", metadata=READING)
     pad: Any = field(default=None, metadata=READING)
     max_length: int | None = None
+    with_length: bool = field(default=False, metadata=READING)
 
     def check(self) -> Iterator[Problem]:
         yield from check_dtype(self.dtype)
@@ -52,6 +55,16 @@ class VariableLen(Feature):
         yield from check_value("pad", self.pad, self.dtype, ())
         if self.pad is not None and self.as_ != "dense":
             yield problem("pad", "no padding unless `as: dense`", repr(self.pad))
+        if self.with_length and self.as_ != "dense":
+            yield problem("with_length", "false unless `as: dense`", "true", "a ragged value knows it")
+
+    @property
+    def _length_name(self) -> str:
+        return f"{self.name}_length"
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.name, self._length_name) if self.with_length else (self.name,)
 
     def columns(self) -> tuple[Column, ...]:
         return (Column(key=self.stored, storage=STORAGE[self.dtype], layout=VarLen()),)
@@ -61,14 +74,20 @@ class VariableLen(Feature):
         bounded(lengths, self.max_length)
         return (Cells(flat=flat, lengths=lengths, rows=len(values)),)
 
-    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
         value = columns[self.stored]
         if self.as_ == "sparse":
             return value
         value = ragged(value)
-        return padded(value, self.pad, self.max_length) if self.as_ == "dense" else value
+        if self.as_ == "ragged":
+            return value
+        dense = padded(value, self.pad, self.max_length)
+        return {self.name: dense, self._length_name: lengths_of(value)} if self.with_length else dense
 
-    def spec(self) -> TypeSpec:
+    def spec(self) -> TypeSpec | dict[str, TypeSpec]:
+        if self.with_length:
+            values = tf.TensorSpec([self.max_length], self.dtype)
+            return {self.name: values, self._length_name: tf.TensorSpec([], "int64")}
         if self.as_ == "sparse":
             return tf.SparseTensorSpec([None], self.dtype)
         if self.as_ == "dense":

@@ -11,6 +11,7 @@ import numpy as np
 from recordspec.errors import Problem, SpecError
 from recordspec.spec.encoder import Gapped
 from recordspec.spec.features import Feature
+from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.image import Image
 from recordspec.spec.features.label import Label
 from recordspec.spec.features.text import Text
@@ -29,7 +30,7 @@ _SPECIAL = ("nan", "inf", "-inf", "+inf", "infinity", "-infinity")
 def from_text(column: Any, feature: Feature, folder: Path) -> Any:
     """A column of text (an Arrow string array) as values of the feature; null is missing.
 
-    Paths of images are relative to `folder`, and stay in it.
+    Paths of images and sounds are relative to `folder`, and stay in it.
 
     Raises BadValue for the first cell that is no such value, SpecError for a feature that one cell
     cannot hold.
@@ -57,9 +58,9 @@ def _without_empty(column: Any) -> Any:
 
 
 def _values(column: Any, feature: Feature, folder: Path) -> Any:
-    if isinstance(feature, Image):
+    if isinstance(feature, (Image, Audio)):
         return [_inside(row, text, folder) for row, text in enumerate(column.to_pylist())]
-    if isinstance(feature, Label):
+    if isinstance(feature, Label) and not feature.shape:
         return [_name_or_index(text, feature) for text in column.to_pylist()]
     dtype = getattr(feature, "dtype", None)
     if getattr(feature, "shape", None) == () and dtype not in (None, "string"):

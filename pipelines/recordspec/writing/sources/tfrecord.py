@@ -14,6 +14,8 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, one_of
 from recordspec.spec.features import Feature
+from recordspec.spec.features.audio import Audio
+from recordspec.spec.features.box import Box
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
 from recordspec.spec.features.image import Image
@@ -23,6 +25,7 @@ from recordspec.spec.features.sparse import SparseValues
 from recordspec.spec.features.tensor import AnyTensor
 from recordspec.spec.features.text import Text
 from recordspec.spec.features.var_len import VariableLen
+from recordspec.spec.features.video import Video
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
 from recordspec.wire import proto
@@ -118,17 +121,18 @@ def given(feature: Feature, values: Stored) -> Any:
     return stored[0] if stored and len(stored) == 1 else stored
 
 
-@given.register
-def _fixed(feature: FixedLen, values: Stored) -> Any:
-    stored = values.get(feature.stored)
-    if not stored and 0 not in feature.shape:
-        return None
-    return _shaped(stored, feature.shape)
-
-
+@given.register(FixedLen)
 @given.register(Label)
+def _fixed(feature: FixedLen | Label, values: Stored) -> Any:
+    stored = values.get(feature.stored)
+    if not stored and 0 not in feature.shape and None not in feature.shape:
+        return None
+    return _shaped(stored or [], feature.shape)
+
+
 @given.register(Text)
 @given.register(Image)
+@given.register(Audio)
 def _scalar(feature: Feature, values: Stored) -> Any:
     stored = values.get(feature.stored)
     return _shaped(stored, ()) if stored else None
@@ -140,14 +144,20 @@ def _tensor(feature: AnyTensor, values: Stored) -> Any:
     return None if stored is None else feature.restored(stored)
 
 
-@given.register
-def _list(feature: VariableLen, values: Stored) -> Any:
+@given.register(VariableLen)
+@given.register(Video)
+def _list(feature: Feature, values: Stored) -> Any:
     return values.get(feature.stored) or []
 
 
 @given.register
 def _steps(feature: FixedLenSequence, values: Stored) -> Any:
     return _shaped(values.get(feature.stored) or [], (None, *feature.shape))
+
+
+@given.register
+def _boxes(feature: Box, values: Stored) -> Any:
+    return _shaped(values.get(feature.stored) or [], (None, 4))
 
 
 @given.register

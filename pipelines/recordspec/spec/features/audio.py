@@ -1,0 +1,117 @@
+"""`audio`: sound, encoded or raw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.errors import Problem
+from recordspec.spec.features.base import Feature, Tensor, TypeSpec
+from recordspec.spec.features.options import check_positive, problem
+from recordspec.spec.media.decoders import decode_flac, decode_mp3, decode_ogg
+from recordspec.spec.media.sounds import Encoding, Form, encoded
+from recordspec.spec.tensors import ragged_spec, split_raw
+from recordspec.wire.columns import Cells, Column, Fixed
+from recordspec.wire.strings import Strings
+
+_LOSSY = ("mp3", "ogg")
+_FULL_SCALE = 1 << 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audio(Feature):
+    """A sound.
+
+    Given as a path, as bytes, or as samples `[n, channels]` (or `[n]` of one channel). Bytes that
+    TensorFlow decodes as they are, are stored so; others are encoded anew. Decodes to samples
+    `[n, channels]`; a batch is a RaggedTensor `[batch, (n), channels]`.
+
+    wav and raw are decoded by TensorFlow itself, the others by tensorflow-io: without it, reading them
+    raises MissingExtra.
+
+    Attributes:
+        sample_rate: in Hz; a sound of another rate is refused.
+        channels: 1 is mono.
+        encoding: wav and flac hold 16 bits a sample; mp3 and ogg (Vorbis) are lossy; raw holds `dtype`.
+        dtype: what is decoded to: float32, with 1.0 as full scale, or int16 (not for mp3 and ogg).
+        max_seconds: a longer sound is refused at write.
+    """
+
+    kind: ClassVar[str] = "audio"
+
+    sample_rate: int
+    channels: int = 1
+    encoding: Encoding = "wav"
+    dtype: Literal["float32", "int16"] = "float32"
+    max_seconds: float | None = None
+
+    def check(self) -> Iterator[Problem]:
+        yield from check_positive("sample_rate", self.sample_rate)
+        yield from check_positive("channels", self.channels)
+        if self.dtype == "int16" and self.encoding in _LOSSY:
+            yield problem("dtype", f"float32 for {self.encoding}", "`int16`")
+        if self.max_seconds is not None and not self.max_seconds > 0:
+            yield problem("max_seconds", "a number above 0", f"{self.max_seconds:g}")
+
+    @property
+    def per_example(self) -> bool:
+        return self.encoding != "raw"
+
+    def columns(self) -> tuple[Column, ...]:
+        return (Column(key=self.stored, storage="bytes", layout=Fixed()),)
+
+    def encode(self, values: Any) -> tuple[Cells, ...]:
+        form = Form(
+            sample_rate=self.sample_rate,
+            channels=self.channels,
+            encoding=self.encoding,
+            dtype=self.dtype,
+            max_seconds=self.max_seconds,
+        )
+        stored = Strings.of([encoded(form, row, value) for row, value in enumerate(values)])
+        return (Cells(flat=stored, lengths=1, rows=len(values)),)
+
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
+        data = columns[self.stored]
+        if self.encoding == "raw":
+            size = self.channels * np.dtype(self.dtype).itemsize
+            return split_raw(data, lambda joined: tf.io.decode_raw(joined, self.dtype), size, [self.channels])
+        samples = tf.ensure_shape(self._decoded(data), [None, self.channels])
+        # decoders of sound give up in silence: with no samples at all
+        some = tf.debugging.assert_positive(tf.shape(samples)[0], "expected samples, got none")
+        with tf.control_dependencies([some]):
+            return self._cast(samples)
+
+    def _decoded(self, data: Tensor) -> Tensor:
+        if self.encoding == "flac":
+            return decode_flac(data)
+        if self.encoding == "mp3":
+            return decode_mp3(data)
+        if self.encoding == "ogg":
+            return decode_ogg(data)
+        samples, rate = tf.audio.decode_wav(data, self.channels)
+        message = f"expected a sample rate of {self.sample_rate} Hz"
+        same = tf.debugging.assert_equal(rate, self.sample_rate, message)
+        with tf.control_dependencies([same]):
+            return tf.identity(samples)
+
+    def _cast(self, samples: Tensor) -> Tensor:
+        if samples.dtype == self.dtype:
+            return tf.identity(samples)
+        if self.dtype == "int16":  # exact: the floats are these integers divided by full scale
+            return tf.cast(samples * _FULL_SCALE, tf.int16)
+        return tf.cast(samples, tf.float32) / _FULL_SCALE
+
+    def spec(self) -> TypeSpec:
+        return ragged_spec((None, self.channels), self.dtype)
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        longest = self.sample_rate * (self.max_seconds or 1)
+        count = int(min(longest, rng.integers(1, 64)))
+        if self.dtype == "int16":
+            return rng.integers(-_FULL_SCALE, _FULL_SCALE, (count, self.channels), np.int16)
+        return rng.uniform(-1, 1, (count, self.channels)).astype(np.float32)

@@ -1,0 +1,135 @@
+"""`box`: the bounding boxes of an image's objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from recordspec.errors import Problem
+from recordspec.spec.features.base import Feature, Tensor, TypeSpec
+from recordspec.spec.features.options import check_positive, problem
+from recordspec.spec.tensors import ragged_spec
+from recordspec.spec.values import Array, BadValue, by_row, items
+from recordspec.wire.columns import Cells, Column, Ragged
+
+# Of 1, or of the image's size: float32 has 24 bits, and x + w may be computed otherwise elsewhere.
+_SLACK = 1e-5
+
+
+Format = Literal[
+    "xyxy",
+    "yxyx",
+    "xywh",
+    "center_xywh",
+    "rel_xyxy",
+    "rel_yxyx",
+    "rel_xywh",
+    "rel_center_xywh",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box(Feature):
+    """Any number of boxes.
+
+    Given as nested lists or an array `[k, 4]`. Decodes to float32 `[k, 4]`; a batch is a RaggedTensor
+    `[n, (k), 4]`. A box without an area, or that reaches out of its image, is refused at write.
+
+    Attributes:
+        format: the order and the units, in the names of Keras: `xyxy` (left, top, right, bottom),
+            `yxyx` (top, left, bottom, right), `xywh` (left, top, width, height), `center_xywh`
+            (middle, width, height), in pixels; each with `rel_` before it in parts of the image, 0 to 1.
+        size: height and width of the images in pixels, where all have one; boxes in pixels are checked
+            against it.
+    """
+
+    kind: ClassVar[str] = "box"
+
+    format: Format
+    size: tuple[int, ...] | None = None
+
+    def check(self) -> Iterator[Problem]:
+        if self.size is None:
+            return
+        if self._relative:
+            yield problem("size", f"none for {self.format}", "one", "its bounds are 0 and 1")
+        elif len(self.size) != 2:
+            yield problem("size", "[height, width]", str(list(self.size)))
+        else:
+            for side in self.size:
+                yield from check_positive("size", side)
+
+    @property
+    def _relative(self) -> bool:
+        return self.format.startswith("rel_")
+
+    @property
+    def _limits(self) -> tuple[float, float]:
+        """The largest x and the largest y."""
+        if self._relative:
+            return 1.0, 1.0
+        height, width = self.size or (np.inf, np.inf)
+        return float(width), float(height)
+
+    def columns(self) -> tuple[Column, ...]:
+        return (Column(key=self.stored, storage="float32", layout=Ragged(shape=(4,))),)
+
+    def encode(self, values: Any) -> tuple[Cells, ...]:
+        flat, counts = items(values, "float32", (4,))
+        try:
+            self._check_boxes(np.asarray(flat).reshape(-1, 4))
+        except BadValue as bad:
+            raise by_row(bad, counts) from None
+        return (Cells(flat=flat, lengths=counts * 4, rows=len(values)),)
+
+    def _check_boxes(self, boxes: Array) -> None:
+        low, high = self._corners(boxes.astype(np.float64))
+        limits = np.array(self._limits)
+        slack = _SLACK * np.where(np.isfinite(limits), limits, 1)
+        clip = "clip it to the image"
+        _refuse(boxes, ~np.isfinite(boxes).all(axis=1), f"a box {self.format} of finite numbers")
+        hint = "is the format right?"
+        _refuse(boxes, (low >= high).any(axis=1), f"a box {self.format} with an area", hint)
+        _refuse(boxes, (low < -slack).any(axis=1), f"a box {self.format} from 0", clip)
+        end = f"{limits[0]:g}" if limits[0] == limits[1] else f"{limits[0]:g} x {limits[1]:g}"
+        _refuse(boxes, (high > limits + slack).any(axis=1), f"a box {self.format} up to {end}", clip)
+
+    def _corners(self, boxes: Array) -> tuple[Array, Array]:
+        """The corners (left, top) and (right, bottom), each float64 `[m, 2]`."""
+        first, second = boxes[:, :2], boxes[:, 2:]
+        order = self.format.removeprefix("rel_")
+        if order == "yxyx":
+            return first[:, ::-1], second[:, ::-1]
+        if order == "xywh":
+            return first, first + second
+        if order == "center_xywh":
+            return first - second / 2, first + second / 2
+        return first, second
+
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
+        return columns[self.stored]
+
+    def spec(self) -> TypeSpec:
+        return ragged_spec((None, 4), "float32")
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        width, height = (1000.0 if np.isinf(limit) else limit for limit in self._limits)
+        count = int(rng.integers(0, 4))
+        low = rng.uniform(0, 0.5, (count, 2)) * [width, height]
+        sides = rng.uniform(0.1, 0.5, (count, 2)) * [width, height]
+        order = self.format.removeprefix("rel_")
+        first, second = (low, low + sides) if order in ("xyxy", "yxyx") else (low, sides)
+        if order == "center_xywh":
+            first = low + sides / 2
+        turned = slice(None, None, -1 if order == "yxyx" else 1)
+        return np.concatenate([first[:, turned], second[:, turned]], axis=1).astype(np.float32)
+
+
+def _refuse(boxes: Array, bad: Any, expected: str, hint: str = "") -> None:
+    if bool(bad.any()):
+        place = int(bad.argmax())
+        shown = ", ".join(f"{number:g}" for number in boxes[place])
+        raise BadValue(place, expected, f"[{shown}]", hint)

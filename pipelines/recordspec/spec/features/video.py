@@ -1,0 +1,142 @@
+"""`video`: frames, each an encoded image."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.errors import Problem, SpecError, show_shape
+from recordspec.spec.features.base import Feature, Tensor, TypeSpec
+from recordspec.spec.features.image import Image
+from recordspec.spec.features.options import check_sizes, problem
+from recordspec.spec.media.images import Encoding, encoded, pillow
+from recordspec.spec.tensors import one_by_one, ragged_spec
+from recordspec.spec.values import BadValue, by_row, rows_of
+from recordspec.wire.columns import Cells, Column, Fixed, Ragged
+from recordspec.wire.strings import Ints, Strings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Video(Feature):
+    """A list of frames, at least one, all of one size.
+
+    Given as a list of images, each as `image` takes it, or as an array `[frames, h, w, c]`. Decodes to
+    a dense tensor `[frames, h, w, c]`; a batch is a RaggedTensor where a size is null.
+
+    Attributes:
+        shape: frames, height, width, channels; all but the channels may be null.
+        encoding: of each frame; see `image`.
+        dtype: uint8; uint16 for png and raw.
+        quality: of a JPEG or WebP made here, 1 to 100.
+    """
+
+    kind: ClassVar[str] = "video"
+
+    shape: tuple[int | None, ...] = (None, None, None, 3)
+    encoding: Encoding = "jpeg"
+    dtype: Literal["uint8", "uint16"] = "uint8"
+    quality: int | None = None
+
+    def check(self) -> Iterator[Problem]:
+        if len(self.shape) != 4:
+            yield problem("shape", "[frames, height, width, channels]", show_shape(self.shape))
+            return
+        yield from check_sizes("shape", tuple(size for size in self.shape[:1] if size is not None))
+        if self.shape[0] == 0:
+            yield problem("shape", "at least 1 frame", "0")
+        try:
+            _ = self._frame
+        except SpecError as error:
+            yield from error.problems
+
+    @cached_property
+    def _frame(self) -> Image:
+        return Image(
+            name=self.name,
+            shape=self.shape[1:],
+            encoding=self.encoding,
+            dtype=self.dtype,
+            quality=self.quality,
+        )
+
+    def columns(self) -> tuple[Column, ...]:
+        frames = self.shape[0]
+        layout = Ragged() if frames is None else Fixed(shape=(frames,))
+        return (Column(key=self.stored, storage="bytes", layout=layout),)
+
+    def encode(self, values: Any) -> tuple[Cells, ...]:
+        images, counts = rows_of(values, "a list of images")
+        lengths: Ints = np.broadcast_to(np.asarray(counts, np.int64), (len(values),))
+        self._check_counts(lengths)
+        form = self._frame.form
+        try:
+            frames = [encoded(form, place, image) for place, image in enumerate(images)]
+        except BadValue as bad:
+            raise by_row(bad, lengths) from None
+        if None in form.shape:
+            _check_sizes(frames, lengths)
+        return (Cells(flat=Strings.of(frames), lengths=lengths, rows=len(values)),)
+
+    def _check_counts(self, counts: Ints) -> None:
+        known = self.shape[0]
+        wrong = np.flatnonzero(counts < 1 if known is None else counts != known)
+        if len(wrong):
+            expected = "at least 1 frame" if known is None else f"{known} frames"
+            raise BadValue(int(wrong[0]), expected, str(counts[wrong[0]]))
+
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
+        data = columns[self.stored]
+        if isinstance(data, tf.RaggedTensor):
+            return data.with_values(self._frames(data.values))
+        if data.shape.rank == 1:
+            return self._one(data)
+        frames = self._frames(tf.reshape(data, [-1]))
+        if isinstance(frames, tf.RaggedTensor):
+            counts = tf.fill([tf.shape(data)[0]], tf.constant(self.shape[0], tf.int64))
+            return tf.RaggedTensor.from_row_lengths(frames, counts, validate=False)
+        together = tf.reshape(frames, tf.concat([tf.shape(data), tf.shape(frames)[1:]], 0))
+        return tf.ensure_shape(together, data.shape.concatenate(frames.shape[1:]))
+
+    def _frames(self, data: Tensor) -> Tensor:
+        """The frames of many videos, string `[m]`: those of different sizes as a RaggedTensor."""
+        if not self._frame.per_example:
+            return self._frame.pixels(data)
+        return one_by_one(self._frame.decode, {self._frame.stored: data}, self._frame.spec())
+
+    def _one(self, data: Tensor) -> Tensor:
+        """The frames of one video, string `[frames]`, which are of one size."""
+        if not self._frame.per_example:
+            return self._frame.pixels(data)
+        some = tf.debugging.assert_positive(tf.size(data), "expected at least 1 frame, got none")
+        with tf.control_dependencies([some]):
+            signature = tf.TensorSpec(self._frame.shape, self.dtype)
+            pixels = tf.map_fn(self._frame.pixels, tf.identity(data), fn_output_signature=signature)
+        return tf.ensure_shape(pixels, self.shape)
+
+    def spec(self) -> TypeSpec:
+        if None in self.shape:
+            return ragged_spec(self.shape, self.dtype)
+        return tf.TensorSpec(self.shape, self.dtype)
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        frames = self.shape[0] or int(rng.integers(1, 4))
+        first = self._frame.sample(rng)
+        return np.stack([rng.permutation(first) for _ in range(frames)])  # of one size, like a video
+
+
+def _check_sizes(frames: list[bytes], lengths: Ints) -> None:
+    """Raises BadValue for the first video whose frames differ in size."""
+    sizes = np.array([pillow("frames").open(io.BytesIO(data)).size for data in frames]).reshape(-1, 2)
+    ends = np.cumsum(lengths)
+    for row, (start, end) in enumerate(zip(ends - lengths, ends, strict=True)):
+        other = np.flatnonzero((sizes[start:end] != sizes[start]).any(axis=1))
+        if len(other):
+            width, height = sizes[start + other[0]].tolist()
+            expected = f"frames of one size, {show_shape(sizes[start][::-1].tolist())}"
+            raise BadValue(row, expected, f"{show_shape([height, width])} at item {other[0]}")

@@ -1,0 +1,271 @@
+"""Images when records are written: bytes, files, arrays and PIL images, checked, as encoded bytes."""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import zlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from recordspec.errors import describe, missing_extra, show_shape
+from recordspec.spec.media.bytes import read_file, what_is
+from recordspec.spec.values import Array, BadValue
+
+Encoding = Literal["png", "jpeg", "webp", "bmp", "gif", "raw"]
+
+# Pillow's names. A phone's JPEG with a second picture behind the first is an MPO to Pillow.
+_ENCODINGS = {"PNG": "png", "JPEG": "jpeg", "MPO": "jpeg", "WEBP": "webp", "BMP": "bmp", "GIF": "gif"}
+_SUFFIXES = {f".{name}": name for name in ("png", "jpeg", "webp", "bmp", "gif")} | {
+    ".jpg": "jpeg",
+    ".jpe": "jpeg",
+    ".jfif": "jpeg",
+}
+# The modes, in Pillow's words, that an image of these channels and dtype takes over without a loss: grey
+# into colour, colour into colour with transparency. `RGB;16` and `RGBA;16` are ours, for PNG files that
+# Pillow can check but not hold.
+_MODES = {
+    (1, "uint8"): ("1", "L"),
+    (3, "uint8"): ("1", "L", "P", "RGB"),
+    (4, "uint8"): ("1", "L", "LA", "P", "PA", "RGB", "RGBA"),
+    (1, "uint16"): ("I;16", "I;16B", "I;16L"),
+    (3, "uint16"): ("I;16", "RGB;16"),
+    (4, "uint16"): ("I;16", "LA;16", "RGB;16", "RGBA;16"),
+}
+_CONVERTED = {1: "L", 3: "RGB", 4: "RGBA"}
+# The colour types of PNG (ISO/IEC 15948, 11.2.2), at 16 bits.
+_PNG_MODES_16 = {0: "I;16", 2: "RGB;16", 4: "LA;16", 6: "RGBA;16"}
+_PNG_COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
+_ORIENTATION = 0x0112  # the EXIF tag; 1 is upright
+_MOST_COLOURS = 256  # of a GIF
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """What images are stored as.
+
+    Attributes:
+        shape: height, width, channels; null where any size will do.
+        encoding: of the stored bytes.
+        dtype: uint8 or uint16.
+        quality: of a lossy encoding, 1 to 100.
+        orientation: what becomes of an image that its EXIF data says to turn.
+    """
+
+    shape: tuple[int | None, ...]
+    encoding: Encoding
+    dtype: Literal["uint8", "uint16"]
+    quality: int | None
+    orientation: Literal["keep", "upright", "error"]
+
+    @property
+    def channels(self) -> int:
+        return self.shape[2] or 0
+
+    def __str__(self) -> str:
+        return f"an image {self.dtype} {show_shape(self.shape)}"
+
+
+def encoded(form: Form, row: int, value: Any) -> bytes:
+    """An image as stored bytes: a path, bytes, an array or a PIL image. Raises BadValue."""
+    if isinstance(value, (str, os.PathLike)):
+        return _from_file(form, row, Path(value))
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return _from_bytes(form, row, bytes(value), "")
+    if isinstance(value, np.ndarray) and not np.ma.is_masked(value):
+        return from_pixels(form, row, np.asarray(value))
+    if isinstance(value, pillow("images").Image):
+        return _from_image(form, row, value, "")
+    raise BadValue(row, "a path, bytes, an array or a PIL image", describe(value))
+
+
+def _from_file(form: Form, row: int, path: Path) -> bytes:
+    data = read_file(row, path, "an image file")
+    name = f"{path}: "
+    image = _opened(row, data, name)
+    said, found = _SUFFIXES.get(path.suffix.lower()), _encoding(image)
+    if said is not None and said != found:
+        hint = f"it is named {path.suffix}"
+        raise BadValue(row, f"{said} data", f"{name}{what_is(data)}", hint)
+    return _stored(form, row, data, image, name)
+
+
+def _from_bytes(form: Form, row: int, data: bytes, name: str) -> bytes:
+    if form.encoding == "raw":
+        size = int(np.prod([size or 0 for size in form.shape])) * np.dtype(form.dtype).itemsize
+        if len(data) != size:
+            raise BadValue(row, f"{size} bytes, {form}", f"{len(data)} bytes")
+        return data
+    return _stored(form, row, data, _opened(row, data, name), name)
+
+
+def _stored(form: Form, row: int, data: bytes, image: Any, name: str) -> bytes:
+    """Bytes that have the encoding already, as they are; others are encoded anew."""
+    mode = _mode(data, image)
+    turned = _turned(form, row, image, name)
+    _check_mode(form, row, mode, image, name)
+    _check_shape(form, row, (turned.height, turned.width, form.channels), name)
+    if turned is image and _encoding(image) == form.encoding and _decodes(form, image):
+        return data
+    if mode.startswith(("RGB", "LA")) and mode.endswith(";16"):
+        hint = "Pillow has no pixels of 16 bits in colour: give an array"
+        raise BadValue(row, f"{form.encoding} data", f"{name}mode {mode}", hint)
+    return from_pixels(form, row, _pixels(form, turned))
+
+
+def _from_image(form: Form, row: int, image: Any, name: str) -> bytes:
+    turned = _turned(form, row, image, name)
+    _check_mode(form, row, image.mode, image, name)
+    return from_pixels(form, row, _pixels(form, turned))
+
+
+def _pixels(form: Form, image: Any) -> Array:
+    if form.dtype == "uint16":
+        grey = np.asarray(image).astype(np.uint16)[:, :, None]
+        opaque = np.full_like(grey, 0xFFFF)
+        parts = {1: [grey], 3: [grey] * 3, 4: [grey, grey, grey, opaque]}
+        return np.concatenate(parts[form.channels], axis=2)
+    return np.asarray(image.convert(_CONVERTED[form.channels]))
+
+
+def _opened(row: int, data: bytes, name: str) -> Any:
+    """The image, all of it decoded. Raises BadValue where that fails, or where it is more than one."""
+    library = pillow("images")
+    try:
+        library.open(io.BytesIO(data)).verify()  # the end of a PNG, which `load` does without
+        image = library.open(io.BytesIO(data))
+        image.load()
+    except Exception as error:  # Pillow's decoders raise many types for bad data
+        found = what_is(data)
+        if not found.endswith(" image"):
+            raise BadValue(row, "an image", f"{name}{found}") from None
+        reason = "cut or damaged" if isinstance(error, library.UnidentifiedImageError) else error
+        raise BadValue(row, "an image that decodes", f"{name}{found}: {reason}") from None
+    frames = getattr(image, "n_frames", 1)
+    if frames > 1 and image.format != "MPO":
+        hint = "`kind: video` stores frames"
+        raise BadValue(row, "a single image", f"{name}{what_is(data)} of {frames} frames", hint)
+    return image
+
+
+def _encoding(image: Any) -> str:
+    return _ENCODINGS.get(image.format, str(image.format).lower())
+
+
+def _mode(data: bytes, image: Any) -> str:
+    """Pillow's mode; for PNG files of 16 bits one that says so."""
+    if image.format == "PNG" and data[24] == 16:  # the bit depth, then the colour type
+        return _PNG_MODES_16.get(data[25], str(image.mode))
+    return str(image.mode)
+
+
+def _decodes(form: Form, image: Any) -> bool:
+    """Whether TensorFlow's decoder takes these bytes: that of BMP knows neither palettes nor compression."""
+    if form.encoding != "bmp":
+        return True
+    plain: bool = image.mode in ("L", "RGB") and _CONVERTED[form.channels] == image.mode
+    return plain and image.info.get("compression", 0) == 0
+
+
+def _turned(form: Form, row: int, image: Any, name: str) -> Any:
+    """The image itself, or an upright one."""
+    orientation = 1 if form.orientation == "keep" else image.getexif().get(_ORIENTATION, 1)
+    if orientation == 1:
+        return image
+    if form.orientation == "error":
+        hint = "`orientation: upright` turns it, `keep` leaves it"
+        raise BadValue(row, "an upright image", f"{name}EXIF orientation {orientation}", hint)
+    from PIL import ImageOps
+
+    return ImageOps.exif_transpose(image)
+
+
+def _check_mode(form: Form, row: int, mode: str, image: Any, name: str) -> None:
+    if mode == "I" and form.dtype == "uint16":  # how Pillow before 11 opens a 16-bit PNG
+        mode = "I;16"
+    if mode not in _MODES[form.channels, form.dtype]:
+        hint = "convert it, or write the shape and dtype that it has"
+        raise BadValue(row, str(form), f"{name}mode {mode}", hint)
+    if form.channels < 4 and "transparency" in image.info:
+        hint = "4 channels keep it"
+        raise BadValue(row, str(form), f"{name}mode {mode} with transparency", hint)
+
+
+def _check_shape(form: Form, row: int, shape: tuple[int, ...], name: str) -> None:
+    fits = len(shape) == 3 and all(
+        size > 0 if known is None else known == size for known, size in zip(form.shape, shape, strict=True)
+    )
+    if not fits:
+        raise BadValue(row, str(form), f"{name}shape {show_shape(shape)}")
+
+
+def from_pixels(form: Form, row: int, pixels: Array) -> bytes:
+    """An array `[h, w, c]`, or `[h, w]` of one channel, as stored bytes. Raises BadValue."""
+    if pixels.ndim == 2 and form.channels == 1:
+        pixels = pixels[:, :, None]
+    if pixels.dtype.name != form.dtype:
+        raise BadValue(row, str(form), describe(pixels))
+    _check_shape(form, row, pixels.shape, "")
+    if form.encoding == "raw":
+        return np.ascontiguousarray(pixels).astype(pixels.dtype.newbyteorder("<")).tobytes()
+    if form.dtype == "uint16":
+        return _png_16(pixels)
+    image = _exact_palette(row, pixels) if form.encoding == "gif" else _image(pixels)
+    stream = io.BytesIO()
+    try:
+        image.save(stream, form.encoding, **_options(form))
+    except (OSError, ValueError) as error:  # too large a side for a JPEG, say
+        raise BadValue(row, f"an image that {form.encoding} can hold", str(error)) from None
+    return stream.getvalue()
+
+
+def _options(form: Form) -> dict[str, Any]:
+    if form.encoding == "jpeg":
+        return {"quality": form.quality or 95}
+    if form.encoding == "webp":
+        return {"lossless": True, "exact": True} if form.quality is None else {"quality": form.quality}
+    return {}
+
+
+def _image(pixels: Array) -> Any:
+    squeezed = pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
+    return pillow("making images of arrays").fromarray(np.ascontiguousarray(squeezed))
+
+
+def _exact_palette(row: int, pixels: Array) -> Any:
+    """A GIF has a palette. More colours than it holds would be lost."""
+    colours, places = np.unique(pixels.reshape(-1, 3), axis=0, return_inverse=True)
+    if len(colours) > _MOST_COLOURS:
+        hint = "store it as png or webp"
+        raise BadValue(row, f"at most {_MOST_COLOURS} colours for gif", f"{len(colours):,}", hint)
+    image = _image(places.reshape(*pixels.shape[:2], 1).astype(np.uint8))
+    image.putpalette(colours.astype(np.uint8).tobytes())
+    return image
+
+
+def _png_16(pixels: Array) -> bytes:
+    """A PNG file of 16 bits a channel: Pillow writes none in colour (ISO/IEC 15948, 5 and 11)."""
+    height, width, channels = pixels.shape
+    rows = np.zeros((height, 1 + 2 * width * channels), np.uint8)  # each begins with its filter: none
+    rows[:, 1:] = np.ascontiguousarray(pixels).astype(">u2").view(np.uint8).reshape(height, -1)
+    header = struct.pack(">IIBBBBB", width, height, 16, _PNG_COLOUR_TYPES[channels], 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes())), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks
+    )
+
+
+@cache
+def pillow(purpose: str) -> Any:
+    """The module PIL.Image. Raises MissingExtra."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise missing_extra("Pillow", "image", purpose, error) from None
+    return Image

@@ -1,0 +1,196 @@
+"""Sounds when records are written: bytes, files and samples, checked, as encoded bytes."""
+
+from __future__ import annotations
+
+import io
+import os
+import wave
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from recordspec.errors import describe, missing_extra, show_shape
+from recordspec.spec.media.bytes import read_file, what_is
+from recordspec.spec.values import Array, BadValue
+
+Encoding = Literal["wav", "flac", "mp3", "ogg", "raw"]
+
+# libsndfile's names of the formats, and of the subtypes that TensorFlow's decoders take.
+_FORMATS = {
+    "wav": ("WAV", ("PCM_16",)),
+    "flac": ("FLAC", ("PCM_16",)),
+    "mp3": ("MP3", ("MPEG_LAYER_III",)),
+    "ogg": ("OGG", ("VORBIS",)),
+}
+_SUFFIXES = {".wav": "WAV", ".flac": "FLAC", ".mp3": "MP3", ".ogg": "OGG", ".oga": "OGG"}
+# Of these formats libsndfile has several, which share one suffix.
+_ALIKE = {"WAVEX": "WAV"}
+_EXACT_16 = ("PCM_16", "PCM_U8", "PCM_S8")  # 16 bits hold every sample
+_FULL_SCALE = 1 << 15  # what 1.0 is in int16; tf.audio.decode_wav divides by it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """What sounds are stored as.
+
+    Attributes:
+        sample_rate: samples a second, in Hz.
+        channels: 1 is mono.
+        encoding: of the stored bytes.
+        dtype: of samples: int16, or float32 with 1.0 as full scale.
+        max_seconds: longer sounds are refused.
+    """
+
+    sample_rate: int
+    channels: int
+    encoding: Encoding
+    dtype: Literal["float32", "int16"]
+    max_seconds: float | None
+
+    def __str__(self) -> str:
+        return f"samples {self.dtype} {show_shape((None, self.channels))}"
+
+
+def encoded(form: Form, row: int, value: Any) -> bytes:
+    """A sound as stored bytes: a path, bytes, or samples. Raises BadValue."""
+    if isinstance(value, (str, os.PathLike)):
+        return _from_file(form, row, Path(value))
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return _from_bytes(form, row, bytes(value))
+    if isinstance(value, np.ndarray) and not np.ma.is_masked(value):
+        return _from_samples(form, row, value)
+    raise BadValue(row, "a path, bytes, or an array of samples", describe(value))
+
+
+def _from_file(form: Form, row: int, path: Path) -> bytes:
+    data = read_file(row, path, "a sound file")
+    name = f"{path}: "
+    sound = _opened(row, data, name)
+    said, found = _SUFFIXES.get(path.suffix.lower()), _ALIKE.get(sound.format, sound.format)
+    if said is not None and said != found:
+        raise BadValue(row, f"{said} data", f"{name}{what_is(data)}", f"it is named {path.suffix}")
+    return _stored(form, row, data, sound, name)
+
+
+def _from_bytes(form: Form, row: int, data: bytes) -> bytes:
+    if form.encoding != "raw":
+        return _stored(form, row, data, _opened(row, data, ""), "")
+    size = form.channels * np.dtype(form.dtype).itemsize
+    if not data or len(data) % size:
+        raise BadValue(row, f"a multiple of {size} bytes, {form}", f"{len(data)} bytes")
+    _check_length(form, row, len(data) // size, "")
+    return data
+
+
+def _opened(row: int, data: bytes, name: str) -> Any:
+    library = soundfile("sounds")
+    try:
+        return library.SoundFile(io.BytesIO(data))
+    except library.LibsndfileError:
+        raise BadValue(row, "a sound", f"{name}{what_is(data)}") from None
+
+
+def _stored(form: Form, row: int, data: bytes, sound: Any, name: str) -> bytes:
+    """Bytes that TensorFlow decodes as they are; others, encoded anew."""
+    if sound.samplerate != form.sample_rate:
+        got = f"{name}{sound.samplerate} Hz"
+        raise BadValue(row, f"a sample rate of {form.sample_rate} Hz", got, "resample it")
+    if sound.channels != form.channels:
+        raise BadValue(row, f"channels: {form.channels}", f"{name}{sound.channels}")
+    frames = sound.frames
+    samples = _samples(form, row, sound, name)
+    if len(samples) != frames or _cut(data, frames * form.channels):
+        got = f"{name}{what_is(data)} that ends after {len(samples):,}"
+        raise BadValue(row, "all of its samples", got)
+    _check_length(form, row, len(samples), name)
+    if (sound.format, (sound.subtype,)) == _FORMATS.get(form.encoding):
+        return data
+    return _from_samples(form, row, samples)
+
+
+def _samples(form: Form, row: int, sound: Any, name: str) -> Array:
+    if form.dtype == "int16" and sound.subtype not in _EXACT_16:
+        hint = "dtype float32 takes it"
+        raise BadValue(row, "samples of 16 bits", f"{name}{sound.subtype_info}", hint)
+    try:
+        return np.asarray(sound.read(dtype=form.dtype, always_2d=True))
+    except soundfile("sounds").LibsndfileError as error:
+        raise BadValue(row, "a sound that decodes", f"{name}{error.error_string}") from None
+
+
+def _cut(data: bytes, count: int) -> bool:
+    """Whether a WAV file of 16 bits promises other than `count` samples: libsndfile takes what is there."""
+    if not data.startswith(b"RIFF"):
+        return False
+    try:
+        with wave.open(io.BytesIO(data)) as file:
+            promised = file.getnframes() * file.getnchannels()
+            return bool(file.getsampwidth() == 2 and promised != count)
+    except (wave.Error, EOFError):  # WAV files of other than plain PCM, which are encoded anew
+        return False
+
+
+def _check_length(form: Form, row: int, frames: int, name: str) -> None:
+    if not frames:
+        raise BadValue(row, "at least one sample", f"{name}none")
+    seconds = frames / form.sample_rate
+    if form.max_seconds is not None and seconds > form.max_seconds:
+        expected = f"at most {form.max_seconds:g} s (max_seconds)"
+        raise BadValue(row, expected, f"{name}{seconds:.3f} s")
+
+
+def _from_samples(form: Form, row: int, samples: Array) -> bytes:
+    """An array `[n, channels]`, or `[n]` of one channel, as stored bytes."""
+    if samples.ndim == 1 and form.channels == 1:
+        samples = samples[:, None]
+    if samples.ndim != 2 or samples.shape[1] != form.channels:
+        raise BadValue(row, str(form), f"shape {show_shape(samples.shape)}")
+    _check_length(form, row, len(samples), "")
+    samples = _cast(form, row, samples)
+    if form.encoding == "raw":
+        return bytes(samples.astype(samples.dtype.newbyteorder("<")).tobytes())
+    format_, (subtype,) = _FORMATS[form.encoding]
+    stream = io.BytesIO()
+    try:
+        soundfile("encoding sounds").write(
+            stream, _quantised(form, samples), form.sample_rate, format=format_, subtype=subtype
+        )
+    except soundfile("encoding sounds").LibsndfileError as error:  # a rate that MP3 does not know, say
+        raise BadValue(row, f"a sound that {form.encoding} can hold", error.error_string) from None
+    return stream.getvalue()
+
+
+def _cast(form: Form, row: int, samples: Array) -> Array:
+    """The samples in the form's dtype: 16-bit samples are taken as floats, floats not as 16 bits."""
+    if samples.dtype.name == "int16":
+        return samples if form.dtype == "int16" else (samples / np.float32(_FULL_SCALE)).astype(np.float32)
+    if form.dtype == "int16" or samples.dtype.name not in ("float32", "float64"):
+        raise BadValue(row, str(form), describe(samples))
+    if not bool(np.isfinite(samples).all()):
+        raise BadValue(row, "finite samples", "NaN or infinity")
+    loudest = float(np.abs(samples).max())
+    if loudest > 1 and form.encoding != "raw":
+        raise BadValue(row, "samples from -1 to 1", f"{loudest:g}", "divide by the full scale")
+    return samples.astype(np.float32)
+
+
+def _quantised(form: Form, samples: Array) -> Array:
+    """What the encoding holds of the samples: WAV and FLAC have 16 bits, of which 1.0 is one too many."""
+    if samples.dtype.name == "int16" or form.encoding in ("mp3", "ogg"):
+        return samples
+    steps = np.rint(samples * _FULL_SCALE)
+    return np.asarray(np.clip(steps, -_FULL_SCALE, _FULL_SCALE - 1).astype(np.int16))
+
+
+@cache
+def soundfile(purpose: str) -> Any:
+    """The module soundfile. Raises MissingExtra."""
+    try:
+        import soundfile
+    except (ImportError, OSError) as error:  # OSError: without the C library behind it
+        missing = error if isinstance(error, ImportError) else ImportError(str(error))
+        raise missing_extra("soundfile", "audio", purpose, missing) from None
+    return soundfile
