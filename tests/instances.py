@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from media import decodes
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.box import Box
 from recordspec.spec.features.fixed_len import FixedLen
@@ -89,7 +90,6 @@ MEANINGS = [
     Image(name="deep alpha", shape=(None, 4, 4), dtype="uint16"),
     *(Image(name=f"bmp{c}", shape=(None, 5, c), encoding="bmp") for c in (1, 3)),
     Image(name="gif", shape=(6, None, 3), encoding="gif"),
-    *(Image(name=f"webp{c}", shape=(6, 5, c), encoding="webp") for c in (3, 4)),
     Image(name="raw", shape=(4, 5, 2), encoding="raw"),
     Image(name="raw16", shape=(4, 5, 3), encoding="raw", dtype="uint16"),
 ]
@@ -98,6 +98,13 @@ SOUNDS = [
     Audio(name="stereo", sample_rate=44100, channels=2, dtype="int16", max_seconds=1.5),
     Audio(name="raw sound", sample_rate=16000, encoding="raw", channels=2),
     Audio(name="raw sound16", sample_rate=16000, encoding="raw", dtype="int16"),
+]
+# What core TensorFlow does not decode everywhere.
+MEANINGS += [Image(name=f"webp{c}", shape=(6, 5, c), encoding="webp") for c in (3, 4) if decodes("webp")]
+SOUNDS += [
+    Audio(name=f"flac {dtype}", sample_rate=8000, channels=2, encoding="flac", dtype=dtype)
+    for dtype in ("float32", "int16")
+    if decodes("flac")
 ]
 VIDEOS = [
     Video(name="video", encoding="png"),

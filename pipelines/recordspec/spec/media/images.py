@@ -144,7 +144,7 @@ def _opened(row: int, data: bytes, name: str) -> Any:
         found = what_is(data)
         if not found.endswith(" image"):
             raise BadValue(row, "an image", f"{name}{found}") from None
-        reason = "cut or damaged" if isinstance(error, library.UnidentifiedImageError) else error
+        reason = "Pillow cannot open it" if isinstance(error, library.UnidentifiedImageError) else error
         raise BadValue(row, "an image that decodes", f"{name}{found}: {reason}") from None
     frames = getattr(image, "n_frames", 1)
     if frames > 1 and image.format != "MPO":

@@ -1,0 +1,175 @@
+"""Sounds: every encoding, in every form they are given in; and what is no sound."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import recordspec as rs
+from media import decodes, sound_bytes, tone
+from recordspec.spec.features.audio import Audio
+
+RNG = np.random.default_rng(0)
+EDGES = np.array([[-32768, 32767], [0, -1], [1, 2]], np.int16)
+
+
+def schema(**options) -> rs.Schema:
+    return rs.Schema(name="s", features=(Audio(name="x", **{"sample_rate": 8000, **options}),))
+
+
+def stored(given: rs.Schema, value) -> bytes:
+    (data,) = tf.train.Example.FromString(given.encode({"x": value})).features.feature["x"].bytes_list.value
+    return data
+
+
+def decoded(given: rs.Schema, value) -> np.ndarray:
+    return given.decode(given.encode({"x": value}))["x"].numpy()
+
+
+EXACT = ["wav", "raw", *(["flac"] if decodes("flac") else [])]
+
+
+@pytest.mark.parametrize("encoding", EXACT)
+def test_samples_of_16_bits_come_back_as_they_were(encoding):
+    given = schema(channels=2, encoding=encoding, dtype="int16")
+    np.testing.assert_array_equal(decoded(given, EDGES), EDGES)
+    floats = schema(channels=2, encoding=encoding)
+    np.testing.assert_array_equal(decoded(floats, EDGES), EDGES / np.float32(32768))
+    mono = schema(encoding=encoding, dtype="int16")
+    np.testing.assert_array_equal(decoded(mono, EDGES[:, 0]), EDGES[:, :1])
+
+
+def test_floats_are_exact_when_raw_and_of_16_bits_otherwise():
+    samples = RNG.uniform(-1, 1, (50, 1)).astype(np.float32)
+    np.testing.assert_array_equal(decoded(schema(encoding="raw"), samples), samples)
+    for encoding in EXACT:
+        if encoding != "raw":
+            assert np.abs(decoded(schema(encoding=encoding), samples) - samples).max() <= 0.5 / 32768
+    assert decoded(schema(), np.array([1.0, -1.0], np.float32)).tolist() == [[32767 / 32768], [-1.0]]
+    np.testing.assert_array_equal(decoded(schema(encoding="raw"), samples * 9), samples * 9)
+
+
+@pytest.mark.parametrize("encoding", [name for name in ("mp3", "ogg") if decodes(name)])
+def test_lossy_encodings_keep_a_tone(encoding):
+    samples = tone(1.0) / np.float32(32768)
+    found = decoded(schema(encoding=encoding), samples)
+    assert found.shape == samples.shape
+    assert np.corrcoef(found[:, 0], samples[:, 0])[0, 1] > 0.99
+
+
+@pytest.mark.parametrize("encoding", ["wav", "flac", "mp3", "ogg"])
+def test_bytes_of_the_encoding_are_stored_as_they_are(encoding, tmp_path):
+    data = sound_bytes(tone(1.0), 8000, encoding.upper(), "VORBIS" if encoding == "ogg" else None)
+    path = tmp_path / f"x.{encoding}"
+    path.write_bytes(data)
+    given = schema(encoding=encoding)
+    assert stored(given, data) == stored(given, path) == stored(given, str(path)) == data
+
+
+@pytest.mark.parametrize(
+    ("encoding", "subtype"),
+    [("WAV", "PCM_U8"), ("WAVEX", "PCM_16"), ("FLAC", "PCM_16"), ("AIFF", "PCM_16"), ("RF64", "PCM_16")],
+)
+def test_other_formats_are_encoded_anew_without_a_loss(encoding, subtype):
+    samples = tone() // 256 * 256
+    data = sound_bytes(samples, 8000, encoding, subtype)
+    np.testing.assert_array_equal(decoded(schema(dtype="int16"), data), samples)
+
+
+def test_a_float_wav_is_taken_as_floats():
+    data = sound_bytes(tone() / np.float32(32768), 8000, "WAV", "FLOAT")
+    np.testing.assert_array_equal(decoded(schema(), data), tone() / np.float32(32768))
+
+
+CUT = sound_bytes(tone(1.0), 8000)[:-4001]
+FLAC_CUT = sound_bytes(RNG.integers(-9999, 9999, (9000, 1), np.int16), 8000, "FLAC")[:-5000]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (b"<html>", "expected a sound, got an HTML page"),
+        (b"", "expected a sound, got no bytes at all"),
+        (sound_bytes(tone(), 16000), "expected a sample rate of 8000 Hz, got 16000 Hz (resample it)"),
+        (sound_bytes(tone(channels=2), 8000), "expected channels: 1, got 2"),
+        (sound_bytes(tone(3), 8000), "expected at most 2 s (max_seconds), got 3.000 s"),
+        (sound_bytes(tone(0), 8000), "expected at least one sample, got none"),
+        (sound_bytes(tone() / 32768, 8000, "WAV", "PCM_24"), "expected samples of 16 bits, got Signed 24 bit PCM (dtype float32 takes it)"),
+        (CUT, "expected all of its samples, got a WAV file that ends after 5,999"),
+        (FLAC_CUT, "expected "),
+        (np.zeros((3, 2), np.int16), "expected samples int16 [null, 1], got shape [3, 2]"),
+        (np.zeros((0, 1), np.int16), "expected at least one sample, got none"),
+        (np.zeros((3, 1)), "expected samples int16 [null, 1], got float64 of shape [3, 1]"),
+        (np.zeros((3, 1), np.uint8), "expected samples int16 [null, 1], got uint8 of shape [3, 1]"),
+        ([0, 1], "expected a path, bytes, or an array of samples, got list [0, 1]"),
+        ("no/such.wav", "expected a sound file at no/such.wav, got No such file or directory"),
+    ],
+)  # fmt: skip
+def test_what_is_no_such_sound_is_named(value, expected):
+    with pytest.raises(rs.RecordError) as caught:
+        schema(dtype="int16", max_seconds=2.0).encode({"x": value})
+    assert str(caught.value).startswith(f"row 0: features.x: {expected}")
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [
+        (np.array([0.5, 1.5]), "expected samples from -1 to 1, got 1.5 (divide by the full scale)"),
+        (np.array([0.5, np.nan]), "expected finite samples, got NaN or infinity"),
+    ],
+)
+def test_floats_that_are_no_sound_are_named(samples, expected):
+    with pytest.raises(rs.RecordError) as caught:
+        schema().encode({"x": samples})
+    assert str(caught.value) == f"row 0: features.x: {expected}"
+
+
+def test_a_file_whose_name_is_wrong_is_refused(tmp_path):
+    path = tmp_path / "x.mp3"
+    path.write_bytes(sound_bytes(tone(), 8000))
+    with pytest.raises(rs.RecordError) as caught:
+        schema().encode({"x": path})
+    assert (
+        str(caught.value)
+        == f"row 0: features.x: expected MP3 data, got {path}: a WAV file (it is named .mp3)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"sample_rate": 0}, "sample_rate: expected at least 1, got 0"),
+        ({"channels": 0}, "channels: expected at least 1, got 0"),
+        ({"encoding": "mp3", "dtype": "int16"}, "dtype: expected float32 for mp3, got `int16`"),
+        ({"max_seconds": 0.0}, "max_seconds: expected a number above 0, got 0"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options, expected):
+    with pytest.raises(rs.SpecError) as caught:
+        Audio(name="x", **{"sample_rate": 8000, **options})
+    assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize("encoding", ["flac", "mp3", "ogg"])
+def test_without_a_decoder_the_graph_is_not_made(encoding, monkeypatch, tmp_path):
+    monkeypatch.setitem(__import__("sys").modules, "tensorflow_io", None)
+    given = schema(encoding=encoding)
+    rs.write(given, [{"x": tone() / np.float32(32768)}], tmp_path / "data")
+    with pytest.raises(rs.MissingExtra) as caught:
+        rs.read(given, tmp_path / "data", batch=2)
+    assert str(caught.value).startswith(
+        f"expected tensorflow-io to decode {encoding} with TensorFlow {tf.__version__}, got "
+    )
+    assert str(caught.value).endswith(
+        "(store it as wav or raw, or pip install 'recordspec[io]' with Python 3.12 or older)"
+    )
+
+
+def test_another_rate_or_no_samples_in_a_foreign_record_is_an_error():
+    slow = rs.Schema(name="s", features=(Audio(name="x", sample_rate=16000),))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="expected a sample rate of 8000 Hz"):
+        schema().decode(slow.encode({"x": tone()}))
+    plain = rs.Schema.loads("schema: s\nfeatures: {x: string}")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="expected samples, got none"):
+        schema().decode(plain.encode({"x": sound_bytes(tone(0), 8000)}))

@@ -1,0 +1,241 @@
+"""Images: every encoding, in every form they are given in; and what is no image."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+import recordspec as rs
+from media import decodes, image_bytes, photo
+from recordspec.spec.features.image import Image as ImageFeature
+
+RNG = np.random.default_rng(0)
+
+
+def schema(**options) -> rs.Schema:
+    return rs.Schema(name="s", features=(ImageFeature(name="x", **options),))
+
+
+def stored(given: rs.Schema, value) -> bytes:
+    (data,) = tf.train.Example.FromString(given.encode({"x": value})).features.feature["x"].bytes_list.value
+    return data
+
+
+def decoded(given: rs.Schema, value) -> np.ndarray:
+    return given.decode(given.encode({"x": value}))["x"].numpy()
+
+
+def noise(channels: int, dtype: str = "uint8") -> np.ndarray:
+    return RNG.integers(0, np.iinfo(dtype).max, (7, 5, channels), dtype, endpoint=True)
+
+
+LOSSLESS = [("png", c, dtype) for c in (1, 3, 4) for dtype in ("uint8", "uint16")]
+LOSSLESS += [("bmp", c, "uint8") for c in (1, 3)]
+LOSSLESS += [("raw", c, dtype) for c in (1, 2, 5) for dtype in ("uint8", "uint16")]
+LOSSLESS += [("webp", c, "uint8") for c in (3, 4) if decodes("webp")]
+
+
+@pytest.mark.parametrize(("encoding", "channels", "dtype"), LOSSLESS)
+def test_an_array_comes_back_as_it_was(encoding, channels, dtype):
+    pixels = noise(channels, dtype)
+    given = schema(shape=(7, 5, channels), encoding=encoding, dtype=dtype)
+    np.testing.assert_array_equal(decoded(given, pixels), pixels)
+    swapped = pixels.astype(pixels.dtype.newbyteorder(">"))
+    np.testing.assert_array_equal(decoded(given, swapped), pixels)
+    if channels == 1:
+        np.testing.assert_array_equal(decoded(given, pixels[:, :, 0]), pixels)
+
+
+def test_a_gif_holds_256_colours_and_no_more():
+    pixels = np.arange(256, dtype=np.uint8).reshape(16, 16, 1) * np.ones(3, np.uint8)
+    given = schema(encoding="gif")
+    np.testing.assert_array_equal(decoded(given, pixels), pixels)
+    pixels[0, 0] = [1, 2, 3]
+    pixels = np.concatenate([pixels, pixels[:1]])
+    pixels[-1, 0] = [0, 0, 0]
+    with pytest.raises(rs.RecordError) as caught:
+        given.encode({"x": pixels})
+    assert str(caught.value) == (
+        "row 0: features.x: expected at most 256 colours for gif, got 257 (store it as png or webp)"
+    )
+
+
+@pytest.mark.parametrize("encoding", ["png", "jpeg", "bmp", "gif", "webp"])
+def test_bytes_of_the_encoding_are_stored_as_they_are(encoding, tmp_path):
+    pixels = photo() if encoding != "gif" else photo(8, 8)
+    data = image_bytes(pixels, encoding)
+    given = schema(encoding=encoding)
+    (tmp_path / f"x.{encoding}").write_bytes(data)
+    assert stored(given, data) == data
+    assert stored(given, tmp_path / f"x.{encoding}") == data
+    assert stored(given, str(tmp_path / f"x.{encoding}")) == data
+
+
+@pytest.mark.parametrize("source", ["png", "bmp", "tiff", "webp"])
+def test_bytes_of_another_encoding_are_encoded_anew(source):
+    pixels = photo()
+    options = {"lossless": True} if source == "webp" else {}
+    for encoding in ("png", "raw", "bmp"):
+        shape = pixels.shape if encoding == "raw" else (None, None, 3)
+        given = schema(encoding=encoding, shape=shape)
+        data = image_bytes(pixels, source, **options)
+        if encoding == "raw":
+            image = Image.open(io.BytesIO(data))
+            np.testing.assert_array_equal(decoded(given, image), pixels)
+        else:
+            np.testing.assert_array_equal(decoded(given, data), pixels)
+
+
+def test_jpeg_and_webp_take_a_quality():
+    sizes = [len(stored(schema(encoding="jpeg", quality=quality), photo())) for quality in (10, 95)]
+    assert sizes[0] < sizes[1] == len(stored(schema(encoding="jpeg"), photo()))
+    assert stored(schema(encoding="webp", quality=50), photo()) != stored(schema(encoding="webp"), photo())
+
+
+@pytest.mark.parametrize(
+    ("mode", "channels"),
+    [
+        ("1", 1),
+        ("L", 1),
+        ("1", 3),
+        ("L", 3),
+        ("P", 3),
+        ("RGB", 3),
+        ("P", 4),
+        ("LA", 4),
+        ("PA", 4),
+        ("RGBA", 4),
+    ],
+)
+def test_a_pil_image_is_taken_where_nothing_is_lost(mode, channels):
+    image = Image.fromarray(photo()).convert(mode)
+    expected = np.asarray(image.convert({1: "L", 3: "RGB", 4: "RGBA"}[channels]))
+    given = schema(shape=(None, None, channels))
+    np.testing.assert_array_equal(decoded(given, image).squeeze(), expected)
+    stream = io.BytesIO()
+    if mode != "PA":
+        image.save(stream, "png")
+        np.testing.assert_array_equal(decoded(given, stream.getvalue()).squeeze(), expected)
+
+
+def test_deep_png_files_are_stored_as_they_are_and_read_whole():
+    for channels in (1, 3, 4):
+        pixels = noise(channels, "uint16")
+        data = tf.io.encode_png(pixels).numpy()  # by another hand than ours
+        given = schema(shape=(None, None, channels), dtype="uint16")
+        assert stored(given, data) == data
+        np.testing.assert_array_equal(decoded(given, data), pixels)
+
+
+def test_a_photo_with_a_second_picture_behind_it_is_a_jpeg():
+    first = Image.fromarray(photo())
+    stream = io.BytesIO()
+    first.save(stream, "MPO", save_all=True, append_images=[first.rotate(180)])
+    given = schema(encoding="jpeg")
+    assert stored(given, stream.getvalue()) == stream.getvalue()
+    assert decoded(given, stream.getvalue()).shape == (30, 40, 3)
+
+
+def test_exif_orientation_is_kept_applied_or_refused():
+    image = Image.fromarray(photo())
+    exif = image.getexif()
+    exif[0x0112] = 6  # to be turned by a quarter
+    data = image_bytes(photo(), "png", exif=exif)
+    assert stored(schema(), data) == data
+    assert decoded(schema(), data).shape == (30, 40, 3)
+    upright = decoded(schema(orientation="upright"), data)
+    np.testing.assert_array_equal(upright, np.rot90(photo(), -1))
+    with pytest.raises(rs.RecordError) as caught:
+        schema(orientation="error").encode({"x": data})
+    assert str(caught.value) == (
+        "row 0: features.x: expected an upright image, got EXIF orientation 6 "
+        "(`orientation: upright` turns it, `keep` leaves it)"
+    )
+
+
+WHOLE = image_bytes(photo(), "png")
+JPEG = image_bytes(photo(), "jpeg")
+CMYK = io.BytesIO()
+Image.fromarray(photo()).convert("CMYK").save(CMYK, "jpeg")
+ICON = Image.fromarray(photo()).quantize(8)
+ICON.info["transparency"] = 0
+SPOTS = io.BytesIO()
+ICON.save(SPOTS, "png", transparency=0)
+FRAMES = [Image.fromarray(np.full((4, 4, 3), value, np.uint8)) for value in (0, 100, 200)]
+
+
+def animated(encoding: str) -> bytes:
+    stream = io.BytesIO()
+    FRAMES[0].save(stream, encoding, save_all=True, append_images=FRAMES[1:])
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"<!DOCTYPE html><html>", "expected an image, got an HTML page"),
+        (b'<?xml version="1.0"?><svg/>', "expected an image, got an XML document"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "expected an image, got a Git LFS pointer (fetch the file itself)"),
+        (b"%PDF-1.7", "expected an image, got a PDF document"),
+        (b"\0" * 500, "expected an image, got 500 zero bytes"),
+        (b"Not found", "expected an image, got text that begins 'Not found'"),
+        (b"\x01\x02\xff\xfe", "expected an image, got bytes that begin b'\\x01\\x02\\xff\\xfe'"),
+        (b"\0\0\0\x1cftypheic\0\0", "expected an image that decodes, got a HEIC image: Pillow cannot open it"),
+        (WHOLE[:20], "expected an image that decodes, got a PNG image: "),
+        (JPEG[:-100], "expected an image that decodes, got a JPEG image: image file is truncated"),
+        (CMYK.getvalue(), "expected an image uint8 [null, null, 3], got mode CMYK (convert it, or write the shape and dtype that it has)"),
+        (SPOTS.getvalue(), "expected an image uint8 [null, null, 3], got mode P with transparency (4 channels keep it)"),
+        (image_bytes(noise(1, "uint16"), "png"), "expected an image uint8 [null, null, 3], got mode I"),
+        (tf.io.encode_png(noise(3, "uint16")).numpy(), "expected an image uint8 [null, null, 3], got mode RGB;16 (convert it, or write the shape and dtype that it has)"),
+        (image_bytes(noise(4), "png"), "expected an image uint8 [null, null, 3], got mode RGBA (convert it, or write the shape and dtype that it has)"),
+        (animated("gif"), "expected a single image, got a GIF image of 3 frames (`kind: video` stores frames)"),
+        (animated("png"), "expected a single image, got a PNG image of 3 frames (`kind: video` stores frames)"),
+        (animated("webp"), "expected a single image, got a WebP image of 3 frames (`kind: video` stores frames)"),
+        (7, "expected a path, bytes, an array or a PIL image, got int 7"),
+        (None, "expected a path, bytes, an array or a PIL image, got nothing"),
+    ],
+)  # fmt: skip
+def test_what_is_no_such_image_is_named(data, expected):
+    with pytest.raises(rs.RecordError) as caught:
+        schema(encoding="jpeg").encode({"x": data})
+    assert str(caught.value).startswith(f"row 0: features.x: {expected}")
+
+
+def test_a_file_whose_name_is_wrong_is_refused(tmp_path):
+    path = tmp_path / "x.jpg"
+    path.write_bytes(WHOLE)
+    for encoding in ("jpeg", "png"):
+        with pytest.raises(rs.RecordError) as caught:
+            schema(encoding=encoding).encode({"x": path})
+        expected = f"row 0: features.x: expected jpeg data, got {path}: a PNG image (it is named .jpg)"
+        assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"shape": (2, 2)}, "shape: expected [height, width, channels], the channels known, got [2, 2]"),
+        ({"encoding": "jpeg", "shape": (2, 2, 4)}, "shape: expected one of 1, 3 channels for jpeg, got 4"),
+        ({"encoding": "gif", "shape": (2, 2, 1)}, "shape: expected 3 channels for gif, got 1"),
+        ({"encoding": "raw"}, "shape: expected sizes that are known for raw, got [null, null, 3]"),
+        ({"encoding": "webp", "dtype": "uint16"}, "dtype: expected uint8 for webp, got `uint16`"),
+        ({"quality": 7}, "quality: expected none for png, got 7 (only jpeg and webp have one)"),
+        ({"encoding": "jpeg", "quality": 0}, "quality: expected 1 to 100, got 0"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options, expected):
+    with pytest.raises(rs.SpecError) as caught:
+        ImageFeature(name="x", **options)
+    assert str(caught.value) == expected
+
+
+@pytest.mark.skipif(decodes("webp"), reason="this installation decodes WebP")
+def test_without_a_decoder_of_webp_the_graph_is_not_made(tmp_path):
+    given = schema(encoding="webp")
+    rs.write(given, [{"x": photo()}], tmp_path / "data")
+    with pytest.raises(rs.MissingExtra, match="store it as png or jpeg"):
+        rs.read(given, tmp_path / "data", batch=2)

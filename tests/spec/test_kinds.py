@@ -1,0 +1,171 @@
+"""Videos, boxes, labels and lengths: what they take, and what they refuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import recordspec as rs
+from media import image_bytes, photo
+
+
+def schema(options: str, **setting) -> rs.Schema:
+    return rs.Schema.loads(f"schema: s\nfeatures:\n  f: {options}\n", **setting)
+
+
+def refusal(options: str, value) -> str:
+    with pytest.raises(rs.RecordError) as caught:
+        schema(options).encode({"f": value})
+    return str(caught.value).removeprefix("row 0: features.f: ")
+
+
+def test_the_frames_of_a_video_come_back_as_they_were():
+    frames = [photo(), photo()[:, ::-1], photo()[::-1]]
+    for options in ("{kind: video, encoding: png}", "{kind: video, encoding: png, shape: [3, 30, 40, 3]}"):
+        given = schema(options)
+        for value in (frames, np.stack(frames), [image_bytes(frame, "png") for frame in frames]):
+            record = given.encode({"f": value})
+            np.testing.assert_array_equal(given.decode(record)["f"].numpy(), np.stack(frames))
+    batch = schema("{kind: video, encoding: png}").encode_batch({"f": [frames, [photo(4, 6)]]}, 2)
+    decoded = schema("{kind: video, encoding: png}").decode(list(batch))["f"]
+    assert decoded.shape.as_list() == [2, None, None, None, 3]
+    np.testing.assert_array_equal(decoded[1].to_tensor().numpy(), photo(4, 6)[None])
+
+
+@pytest.mark.parametrize(
+    ("options", "value", "expected"),
+    [
+        ("video", [], "expected at least 1 frame, got 0"),
+        ("video", [photo(), photo(31, 40)], "expected frames of one size, [30, 40], got [31, 40] at item 1"),
+        ("video", [photo(), b"<html>"], "expected an image, got an HTML page at item 1"),
+        ("video", "a.mp4", "expected a list of images, got str 'a.mp4'"),
+        ("{kind: video, shape: [2, 30, 40, 3]}", [photo()], "expected 2 frames, got 1"),
+        ("{kind: box, format: xyxy}", [[0, 0, 5, 5], [3, 3, 2, 9]], "expected a box xyxy with an area, got [3, 3, 2, 9] at item 1 (is the format right?)"),
+        ("{kind: box, format: yxyx}", [[0, 0, 0, 9]], "expected a box yxyx with an area, got [0, 0, 0, 9] at item 0 (is the format right?)"),
+        ("{kind: box, format: xywh}", [[0, 0, 3, -1]], "expected a box xywh with an area, got [0, 0, 3, -1] at item 0 (is the format right?)"),
+        ("{kind: box, format: xywh}", [[-1, 0, 3, 4]], "expected a box xywh from 0, got [-1, 0, 3, 4] at item 0 (clip it to the image)"),
+        ("{kind: box, format: rel_xyxy}", [[0, 0, 0.5, 1.2]], "expected a box rel_xyxy up to 1, got [0, 0, 0.5, 1.2] at item 0 (clip it to the image)"),
+        ("{kind: box, format: rel_center_xywh}", [[0.9, 0.5, 0.3, 0.2]], "expected a box rel_center_xywh up to 1, got [0.9, 0.5, 0.3, 0.2] at item 0 (clip it to the image)"),
+        ("{kind: box, format: xyxy, size: [480, 640]}", [[0, 0, 640, 481]], "expected a box xyxy up to 640 x 480, got [0, 0, 640, 481] at item 0 (clip it to the image)"),
+        ("{kind: box, format: xyxy}", [[0, 0, float("nan"), 1]], "expected a box xyxy of finite numbers, got [0, 0, nan, 1] at item 0"),
+        ("{kind: box, format: xyxy}", [[0, 0, 1]], "expected float32 of shape [4], got shape [3] at item 0"),
+        ("{kind: label, names: [cat, dog], shape: [null]}", ["cat", "dgo"], "expected one of cat, dog, or an index, got `dgo` at item 1 (did you mean `dog`?)"),
+        ("{kind: label, names: [a, bc], shape: [null]}", "a", "expected a list of labels [null], got str 'a'"),
+        ("{kind: label, names: [a, bc], shape: [2]}", ["a"], "expected 2 labels, got 1"),
+    ],
+)  # fmt: skip
+def test_a_value_that_does_not_fit_is_refused(options, value, expected):
+    assert refusal(options, value) == expected
+
+
+def test_boxes_at_the_very_edges_are_taken():
+    boxes = [[0, 0, 1, 1], [0.1, 0.2, 0.9, 0.8]]
+    centred = [[0.95, 0.5, 0.1, 0.2], [1 / 3, 0.5, 2 / 3, 1.0]]
+    for options, value in (("rel_yxyx", boxes), ("rel_center_xywh", centred)):
+        given = schema(f"{{kind: box, format: {options}}}")
+        found = given.decode(given.encode({"f": value}))["f"].numpy()
+        np.testing.assert_array_equal(found, np.array(value, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("{kind: video, shape: [2, 2, 3]}", "expected [frames, height, width, channels], got [2, 2, 3]"),
+        ("{kind: video, shape: [0, 2, 2, 3]}", "expected at least 1 frame, got 0"),
+        ("{kind: video, shape: [null, 2, 2, 4]}", "expected one of 1, 3 channels for jpeg, got 4"),
+        (
+            "{kind: box, format: rel_xyxy, size: [4, 4]}",
+            "expected none for rel_xyxy, got one (its bounds are 0 and 1)",
+        ),
+        ("{kind: box, format: xyxy, size: [4]}", "expected [height, width], got [4]"),
+        ("{kind: label, names: [a], shape: [2, 2]}", "expected [], [null] or [k], got [2, 2]"),
+        (
+            "{kind: label, names: [a], vocabulary: b.txt}",
+            "expected names, or a vocabulary file of them, got both",
+        ),
+        (
+            "{kind: var_len, dtype: int64, with_length: true}",
+            "expected false unless `as: dense`, got true (a ragged value knows it)",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options, expected):
+    with pytest.raises(rs.SpecError) as caught:
+        schema(options)
+    assert str(caught.value).split(": ", 2)[2] == expected
+
+
+def test_names_come_from_a_vocabulary_and_stay_with_the_schema(tmp_path):
+    (tmp_path / "words.txt").write_text("\ufeffcat\r\ndog\r\n\u00e9t\u00e9", encoding="utf-8")
+    (tmp_path / "s.yaml").write_text("schema: s\nfeatures:\n  f: {kind: label, vocabulary: words.txt}\n")
+    given = rs.Schema.load(tmp_path / "s.yaml")
+    assert given.names["f"].names == ("cat", "dog", "\u00e9t\u00e9")
+    assert given == schema("{kind: label, names: [cat, dog, \u00e9t\u00e9]}")
+    assert rs.Schema.loads(given.dump()) == given
+    manifest = rs.write(given, [{"f": "dog"}, {"f": 2}], tmp_path / "data")
+    assert manifest.labels == {"f": ("cat", "dog", "\u00e9t\u00e9")}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\nb\na\n", "every name once, got {path}:3: `a`, which line 1 has"),
+        ("a\n\nb\n", "a name on every line, got {path}:2: an empty one"),
+        ("", "at least one name, got {path}: none"),
+        (b"a\n\xff\n", "UTF-8 text, got {path}: the byte 0xff at position 2"),
+        (None, "a readable file, got {path}: No such file or directory"),
+    ],
+)
+def test_a_vocabulary_that_is_wrong_is_named_with_its_line(tmp_path, text, expected):
+    path = tmp_path / "words.txt"
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    (tmp_path / "s.yaml").write_text("schema: s\nfeatures:\n  f: {kind: label, vocabulary: words.txt}\n")
+    with pytest.raises(rs.SpecError) as caught:
+        rs.Schema.load(tmp_path / "s.yaml")
+    place = f"{tmp_path}/s.yaml:3:32: features.f.vocabulary"
+    assert str(caught.value) == f"{place}: expected {expected.format(path=path)}"
+
+
+def test_a_vocabulary_is_in_the_folder_of_the_schema(tmp_path):
+    (tmp_path / "secret.txt").write_text("a\n")
+    (tmp_path / "schemas").mkdir()
+    for name in ("../secret.txt", str(tmp_path / "secret.txt")):
+        (tmp_path / "schemas/s.yaml").write_text(
+            f"schema: s\nfeatures:\n  f: {{kind: label, vocabulary: {name}}}\n"
+        )
+        with pytest.raises(rs.SpecError, match=r"expected a file in .*schemas, got `.*secret.txt`"):
+            rs.Schema.load(tmp_path / "schemas/s.yaml")
+    with pytest.raises(rs.SpecError, match="expected a schema that is read from a file, got text"):
+        schema("{kind: label, vocabulary: words.txt}")
+
+
+def test_indices_are_names_again():
+    label = schema("{kind: label, names: [a, b], oov: index}").names["f"]
+    indices = tf.ragged.constant([[0, 1], [], [2]], dtype=tf.int64)
+    assert label.names_of(indices).to_list() == [[b"a", b"b"], [], [b"<oov>"]]
+    assert label.names_of(tf.constant(1)).numpy() == b"b"
+    in_graph = tf.data.Dataset.range(2).map(label.names_of)
+    assert [name.numpy() for name in in_graph] == [b"a", b"b"]
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        label.names_of(tf.constant(3))
+
+
+def test_out_of_vocabulary_has_an_index_of_its_own():
+    given = schema("{kind: label, names: [a, b], shape: [null], oov: index}")
+    assert given.decode(given.encode({"f": ["zzz", "a", "b", 2, 0]}))["f"].numpy().tolist() == [2, 0, 1, 2, 0]
+
+
+def test_the_length_of_a_padded_list_is_told():
+    given = schema("{kind: var_len, dtype: int64, as: dense, pad: 7, with_length: true}")
+    decoded = given.decode(list(given.encode_batch({"f": [[7], [], [1, 7]]}, 3)))
+    assert decoded["f"].numpy().tolist() == [[7, 7], [7, 7], [1, 7]]
+    assert decoded["f_length"].numpy().tolist() == [1, 0, 2]
+
+
+def test_text_names_the_byte_that_is_no_utf8():
+    rows = {"f": ["ok", b"caf\xe9 au lait"]}
+    with pytest.raises(rs.RecordError) as caught:
+        schema("text").encode_batch(rows, 2)
+    assert str(caught.value) == "row 1: features.f: expected UTF-8 text, got the byte 0xe9 at position 3"
