@@ -43,7 +43,7 @@ def cmyk() -> bytes:
 
 JPEG = image_bytes(photo(), "jpeg")
 BAD = {
-    "a/truncated.jpg": (JPEG[:-200], "an image that decodes, got {path}: a JPEG image: image file is truncated"),
+    "a/truncated.jpg": (JPEG[:-20], "an image that decodes, got {path}: a JPEG image: image file is truncated"),
     "a/page.jpg": (b"<!DOCTYPE html><title>404</title>", "an image, got {path}: an HTML page"),
     "a/empty.jpg": (b"", "an image, got {path}: no bytes at all"),
     "a/png.jpg": (image_bytes(photo(), "png"), "jpeg data, got {path}: a PNG image (it is named .jpg)"),
