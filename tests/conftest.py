@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -16,3 +18,20 @@ ROOT = Path(__file__).parents[1]
 def root() -> Path:
     """The project's folder."""
     return ROOT
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """How many instances keep how many laws."""
+    laws: dict[str, set[str]] = {}
+    for report in terminalreporter.stats.get("passed", []):
+        found = re.search(r"test_laws\.py::test_law\[(.*)-(\w+)\]$", report.nodeid)
+        if found:
+            laws.setdefault(found[1], set()).add(found[2])
+    if not laws:
+        return
+    kinds = Counter(case.split("-")[0] for case in laws)
+    held = len(set().union(*laws.values()))
+    checks = sum(map(len, laws.values()))
+    terminalreporter.write_line(
+        f"laws: {held} laws, {len(laws)} instances of {len(kinds)} kinds, {checks} checks"
+    )

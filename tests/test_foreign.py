@@ -108,3 +108,59 @@ features:
     (found,) = rs.read(schema, file, batch=2000)
     assert_equal(found, {"pixels": expected["image_floats"], "digit": expected["image_class"]})
     assert found["pixels"].shape == (1000, 28, 28)
+
+
+@pytest.mark.parametrize(("kind", "lists"), [("text", False), ("{kind: var_len, dtype: string}", True)])
+def test_sequences_through_kinds_that_mean_something(kind, lists):
+    """What a row lacks is an empty list; a step is a text, or a list of one."""
+    schema = rs.Schema.loads(
+        f"""\
+schema: sequences
+record: sequence_example
+context:
+  i: {{kind: var_len, dtype: int64, as: dense, max_length: 1, pad: -1, with_length: true}}
+  f: {{kind: tensor, dtype: float32, shape: [null]}}
+sequence:
+  s: {kind}
+"""
+    )
+    (found,) = rs.read(schema, DATA / "sequence/data-00000-of-00001.tfrecord.gz", batch=20_000)
+    numbers = np.arange(15_000)
+    missing = found["i_length"].numpy() == 0
+    assert missing.sum() == 1500
+    np.testing.assert_array_equal(found["i"].numpy()[:, 0], np.where(missing, -1, numbers))
+    assert found["f"].to_list() == [
+        [] if gone else [float(one)] for one, gone in zip(numbers, missing, strict=True)
+    ]
+    texts = [[b"%d" % one, b"%d" % (one + 1)] for one in numbers]
+    assert found["s"].to_list() == ([[[text] for text in pair] for pair in texts] if lists else texts)
+
+
+def test_mnist_through_kinds_that_mean_something(tmp_path):
+    text = """\
+schema: mnist
+features:
+  pixels: {kind: tensor, dtype: float32, shape: [28, 28, 1], key: image_floats}
+  digit: {kind: label, names: ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"], key: image_class}
+"""
+    schema = rs.Schema.loads(text)
+    file = DATA / "mnist/mnist.tfrecord"
+    by_hand = {
+        "image_floats": tf.io.FixedLenFeature([28, 28, 1], tf.float32),
+        "image_class": tf.io.FixedLenFeature([], tf.int64),
+    }
+    (expected,) = (
+        tf.data.TFRecordDataset(str(file)).batch(2000).map(lambda x: tf.io.parse_example(x, by_hand))
+    )
+    (found,) = rs.read(schema, file, batch=2000)
+    assert_equal(found, {"pixels": expected["image_floats"], "digit": expected["image_class"]})
+    assert schema.names["digit"].names_of(found["digit"][:3]).numpy().tolist() == [
+        b"%d" % digit for digit in expected["image_class"][:3].numpy()
+    ]
+    # written anew, as raw half floats
+    small = text.replace("dtype: float32", "dtype: float16, encoding: raw")
+    rows = {name: value.numpy() for name, value in found.items()}
+    rs.write(rs.Schema.loads(small), rows, tmp_path / "small")
+    (again,) = rs.read(rs.Schema.loads(small), tmp_path / "small", batch=2000)
+    np.testing.assert_array_equal(again["pixels"].numpy(), rows["pixels"].astype(np.float16))
+    np.testing.assert_array_equal(again["digit"].numpy(), rows["digit"])
