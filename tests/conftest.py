@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -18,6 +19,15 @@ ROOT = Path(__file__).parents[1]
 def root() -> Path:
     """The project's folder."""
     return ROOT
+
+
+@pytest.fixture
+def home(tmp_path) -> Path:
+    """A folder with the schemas and configs, and a place for raw data."""
+    for folder in ("schemas", "configs"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    (tmp_path / "raw").mkdir()
+    return tmp_path
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

@@ -16,7 +16,7 @@ LAYERS = [
     {"spec"},
     {"store"},
     {"writing", "reading", "inspect"},
-    {"config", "pipeline", "testing"},
+    {"config", "pipeline", "testing", "kinds"},
     {"cli", "__main__"},
 ]
 SIBLINGS_APART = {"writing", "reading", "inspect"}
@@ -72,7 +72,7 @@ def loaded(code: str) -> list[str]:
         "import recordspec",
         "import recordspec; recordspec.Schema, recordspec.Pipeline, recordspec.write, recordspec.read",
         "from recordspec import Schema; Schema.loads('schema: s\\nfeatures: {a: int64}').encode({'a': 1})",
-        "import recordspec.cli, recordspec.testing",
+        "import recordspec.cli, recordspec.testing, recordspec.kinds",
     ],
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(code):

@@ -1,4 +1,4 @@
-"""Every block of the README runs, in its order, in an empty folder, as a newcomer would type it."""
+"""Every block of README.md and docs/ runs, in its order, in an empty folder, as a newcomer would type it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,15 @@ import pytest
 
 from recordspec.cli import commands
 from recordspec.spec.features import KINDS
+from recordspec.testing import LAWS
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+KINDS_OF_YOUR_OWN = (ROOT / "docs/kinds-of-your-own.md").read_text()
+
+
+def blocks(text: str) -> list[tuple[str, str]]:
+    return re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def run_console(block: str, folder: Path) -> None:
@@ -35,26 +41,42 @@ def lines(text: str) -> list:
     return [json.loads(line) if line.startswith("{") else line for line in text.splitlines()]
 
 
-def test_every_block_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    names: dict = {}
-    for language, block in BLOCKS:
-        if language == "yaml":
-            path = tmp_path / block.partition("\n")[0].removeprefix("# ")
+def run(text: str, folder: Path) -> dict:
+    """Runs the blocks of a page; a first line `# name` is a file's name. Gives the names of its Python."""
+    names: dict = {"__name__": "page"}
+    for language, block in blocks(text):
+        named = re.match(r"# (\S+\.(yaml|py))\n", block)
+        if named:
+            path = folder / named[1]
             path.parent.mkdir(exist_ok=True)
             path.write_text(block)
-        elif language == "python":
-            exec(block, names)
+        if language == "python":
+            exec(compile(block, "page", "exec", dont_inherit=True), names)
         elif language == "console":
-            run_console(block, tmp_path)
-    history = names["model"].history.history
+            run_console(block, folder)
+    return names
+
+
+def test_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    history = run(README, tmp_path)["model"].history.history
     assert len(history["accuracy"]) == 5
     assert history["loss"][-1] < history["loss"][0]
 
 
-def test_the_blocks_are_all_seen():
-    assert [language for language, _ in BLOCKS].count("python") == 6
-    assert [language for language, _ in BLOCKS].count("yaml") == 3
+def test_a_kind_of_your_own_runs_and_keeps_every_law(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert run(KINDS_OF_YOUR_OWN, tmp_path)["schema"].names["came"].unit == "s"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_timestamp.py"]
+    tested = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert f"{2 * len(LAWS)} passed" in tested.stdout, tested.stdout
+
+
+@pytest.mark.parametrize(("text", "pythons", "yamls"), [(README, 6, 3), (KINDS_OF_YOUR_OWN, 3, 1)])
+def test_the_blocks_are_all_seen(text, pythons, yamls):
+    languages = [language for language, _ in blocks(text)]
+    assert (languages.count("python"), languages.count("yaml")) == (pythons, yamls)
 
 
 @pytest.mark.parametrize("kind", KINDS)

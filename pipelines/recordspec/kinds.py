@@ -1,0 +1,31 @@
+"""What a kind of one's own is made of; `docs/kinds-of-your-own.md` has a whole example."""
+
+from recordspec.errors import Problem
+from recordspec.spec.features import KINDS, Feature
+from recordspec.spec.features.base import READING
+from recordspec.spec.tensors import ragged_spec
+from recordspec.spec.values import BadValue, items, numbers, rows_of, strings
+from recordspec.wire.columns import Cells, Column, Fixed, Part, Ragged, Sequence, Sparse, VarLen
+from recordspec.wire.strings import Strings
+
+__all__ = [
+    "KINDS",
+    "READING",
+    "BadValue",
+    "Cells",
+    "Column",
+    "Feature",
+    "Fixed",
+    "Part",
+    "Problem",
+    "Ragged",
+    "Sequence",
+    "Sparse",
+    "Strings",
+    "VarLen",
+    "items",
+    "numbers",
+    "ragged_spec",
+    "rows_of",
+    "strings",
+]
