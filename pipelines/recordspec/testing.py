@@ -122,6 +122,16 @@ def a_batch_is_its_records(case: Case) -> None:
             _assert_same(value, _without_padding(_row(batch[name], index), value), 0)
 
 
+def a_block_is_a_batch(case: Case) -> None:
+    """Rows held together in one record read as the batch of their records do."""
+    block = case.schema.encode_block(columns_of(case.schema, case.rows), ROWS)
+    batch, held = case.schema.decode(case.records), case.schema.decode_block(block)
+    for name in batch:
+        _assert_same(batch[name], held[name], 0)
+    found = tf.data.Dataset.from_tensors(block).map(case.schema.decode_block).element_spec
+    assert found == case.schema.batch_spec(), f"{found} != {case.schema.batch_spec()}"
+
+
 def a_graph_does_as_eager(case: Case) -> None:
     """Decoding in a graph gives what decoding eagerly gives."""
     eager = case.schema.decode(case.records)
@@ -163,6 +173,7 @@ LAWS: tuple[Callable[[Case], None], ...] = (
     the_keys_are_the_columns,
     the_decoded_type_is_the_spec,
     a_batch_is_its_records,
+    a_block_is_a_batch,
     a_graph_does_as_eager,
     nothing_is_refused,
     its_yaml_is_itself,

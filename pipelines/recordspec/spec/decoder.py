@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from recordspec._tf import tf
-from recordspec.spec import tensors
+from recordspec.spec import blocks, tensors
 from recordspec.spec.features.base import Feature
-from recordspec.wire.columns import Fixed, Section, parse_calls
+from recordspec.wire.columns import Fixed, Layout, Section, Sequence, parse_calls
 
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
@@ -27,18 +27,21 @@ def parse_dict(schema: Schema) -> Any:
 
 def decode(schema: Schema, serialized: Any) -> dict[str, Tensor]:
     """The decoded features of one record (string `[]`) or of a batch (string `[n]`), by name."""
-    serialized = tf.convert_to_tensor(serialized, tf.string)
-    parsed = _parse(schema, serialized)
+    return _decoded(schema, _parse(schema, tf.convert_to_tensor(serialized, tf.string)))
+
+
+def decode_block(schema: Schema, serialized: Any) -> dict[str, Tensor]:
+    """The decoded features of a block's rows, as `decode` gives those of a batch."""
+    return _decoded(schema, blocks.parse(schema, tf.convert_to_tensor(serialized, tf.string)))
+
+
+def _decoded(schema: Schema, parsed: Mapping[Section, Mapping[str, Tensor]]) -> dict[str, Tensor]:
     decoded: dict[str, Tensor] = {}
     for section, feature in schema.placed:
         keys = [column.key for column in feature.columns() if column.key in parsed[section]]
         columns = {key: parsed[section][key] for key in keys}
-        if section == "sequence" and not feature.spans_steps:
-            value = _decode_steps(feature, columns)
-        else:
-            if section == "sequence":
-                columns = {key: _one_item_a_step(column) for key, column in columns.items()}
-            value = _decode(feature, columns)
+        steps = section == "sequence" and not feature.spans_steps
+        value = _decode_steps(feature, columns) if steps else _decode(feature, columns)
         decoded |= value if isinstance(value, dict) else {feature.name: value}
     return decoded
 
@@ -51,10 +54,19 @@ def _parse(schema: Schema, serialized: Tensor) -> dict[Section, dict[str, Tensor
     parse = tf.io.parse_single_sequence_example if single else tf.io.parse_sequence_example
     # A SequenceExample's context is, byte for byte, an Example, and the parser of Examples gives a
     # Feature without a kind its default, where that of SequenceExamples fails (TensorFlow 2.16, 2.21).
+    steps = parse(serialized, {}, sequence)[1] if sequence else {}
+    layouts = {column.key: column.layout for column in blocks.placed_columns(schema, "sequence")}
     return {
         "context": tf.io.parse_example(serialized, context) if context else {},
-        "sequence": parse(serialized, {}, sequence)[1] if sequence else {},
+        "sequence": {key: _one_item_a_step(value, layouts[key], single) for key, value in steps.items()},
     }
+
+
+def _one_item_a_step(value: Tensor, layout: Layout, single: bool) -> Tensor:
+    """Where each step has one item, it was parsed in a ragged dimension of its own: without that."""
+    if not isinstance(layout, Fixed | Sequence) or not isinstance(value, tf.RaggedTensor):
+        return value
+    return _merged(value) if single else value.with_values(_merged(value.values))
 
 
 def _decode(feature: Feature, columns: Mapping[str, Tensor]) -> Any:
@@ -66,34 +78,22 @@ def _decode(feature: Feature, columns: Mapping[str, Tensor]) -> Any:
 def _decode_steps(feature: Feature, columns: Mapping[str, Tensor]) -> Any:
     """All the steps of all the records as one batch, then put back into their sequences.
 
-    Each column is parsed as ragged: `[n, (steps), (k), ...]`, of one record `[(steps), (k), ...]`.
+    Each column is ragged, `[n, (steps), ...]`, of one record `[steps, ...]`.
     """
     layouts = {column.key: column.layout for column in feature.columns()}
-    first = next(iter(columns.values()))
-    batch = first.shape.rank > _rank_of_steps(layouts[next(iter(columns))])
-    steps = {}
-    for key, column in columns.items():
-        values = column.values if batch else column
-        steps[key] = _merged(values) if isinstance(layouts[key], Fixed) else values
-    decoded = _decode(feature, steps)
-    if not batch:
-        return decoded
+    key, first = next(iter(columns.items()))
+    if first.shape.rank == _rank_of_steps(layouts[key]):
+        return _decode(feature, columns)
+    decoded = _decode(feature, {key: column.values for key, column in columns.items()})
     if isinstance(decoded, dict):
         return {name: first.with_values(value) for name, value in decoded.items()}
     return first.with_values(decoded)
 
 
 def _rank_of_steps(layout: Any) -> int:
-    """The rank of one record's parsed steps."""
-    return 2 + len(getattr(layout, "shape", ())) + len(getattr(layout, "row_lengths", ()))
-
-
-def _one_item_a_step(column: Tensor) -> Tensor:
-    """A sequence that was parsed as ragged has its one item a step in a dimension of its own."""
-    if not isinstance(column, tf.RaggedTensor):
-        return column
-    batch = isinstance(column.values, tf.RaggedTensor)
-    return column.with_values(_merged(column.values)) if batch else _merged(column)
+    """The rank of one record's steps."""
+    items = 0 if isinstance(layout, Fixed) else 1 + len(getattr(layout, "row_lengths", ()))
+    return 1 + items + len(getattr(layout, "shape", ()))
 
 
 def _merged(steps: Tensor) -> Tensor:

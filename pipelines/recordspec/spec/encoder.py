@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordspec.errors import Problem, RecordError, SpecError, nearest
+from recordspec.spec.blocks import block_of
 from recordspec.spec.features.base import Feature
 from recordspec.spec.values import BadValue, by_row, rows_of
 from recordspec.wire.columns import Cells, Part, Section
@@ -100,6 +101,19 @@ def encode_batch(
     Raises:
         RecordError: with all the problems of the first row that has any.
     """
+    sections = _sections(schema, columns, rows)
+    features = sections["features"] + sections["context"]
+    sequence = sections["sequence"] if schema.record == "sequence_example" else None
+    return encode(features, sequence, rows, head=head, tail=tail)
+
+
+def encode_block(schema: Schema, columns: Mapping[str, Any], rows: int) -> bytes:
+    """The rows of a batch as one record, a block; the arguments are those of `encode_batch`."""
+    return block_of(schema, _sections(schema, columns, rows), rows)
+
+
+def _sections(schema: Schema, columns: Mapping[str, Any], rows: int) -> dict[Section, list[Entry]]:
+    """The entries of each section of a record. Raises RecordError."""
     _check_columns(schema, columns, rows)
     sections: dict[Section, list[Entry]] = {"features": [], "context": [], "sequence": []}
     bad: list[tuple[int, Problem]] = []
@@ -112,9 +126,7 @@ def encode_batch(
     if bad:
         row = min(index for index, _ in bad)
         raise RecordError([problem.at(f"row {row}") for at, problem in bad if at == row], row)
-    features = sections["features"] + sections["context"]
-    sequence = sections["sequence"] if schema.record == "sequence_example" else None
-    return encode(features, sequence, rows, head=head, tail=tail)
+    return sections
 
 
 def _check_columns(schema: Schema, columns: Mapping[str, Any], rows: int) -> None:

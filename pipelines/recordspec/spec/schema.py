@@ -155,6 +155,14 @@ class Schema:
         """Many rows, given as columns, as records. See `encoder.encode_batch`."""
         return encoder.encode_batch(self, columns, rows, head=head, tail=tail)
 
+    def encode_block(self, columns: Mapping[str, Any], rows: int) -> bytes:
+        """Many rows, given as columns, as one record: a block. Raises what `encode_batch` raises."""
+        return encoder.encode_block(self, columns, rows)
+
+    def decode_block(self, serialized: Any) -> dict[str, Any]:
+        """The rows of one block, string `[]`, as `decode` gives those of a batch. In graph or eagerly."""
+        return decoder.decode_block(self, serialized)
+
     @property
     def fingerprint(self) -> str:
         """A hash of what the stored bytes depend on: not of descriptions, nor of how they are read."""

@@ -1,0 +1,95 @@
+"""Blocks of rows to tensors, in a graph: each column as a batch of records would have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from recordspec._tf import tf
+from recordspec.errors import Problem, SpecError
+from recordspec.wire import blocks
+from recordspec.wire.columns import TF_DTYPES, Column, Fixed, Part, Section, Sequence, Sparse, VarLen
+from recordspec.wire.example import Entry, encode
+
+if TYPE_CHECKING:
+    from recordspec.spec.schema import Schema
+
+Tensor = Any
+
+
+def placed_columns(schema: Schema, section: Section) -> tuple[Column, ...]:
+    """The columns of a section. Of a kind that spans the steps, a step of the sequence has one cell."""
+    columns = []
+    for feature in getattr(schema, section):
+        for column in feature.columns():
+            if section == "sequence" and feature.spans_steps:
+                column = replace(column, layout=Sequence(shape=getattr(column.layout, "shape", ())))
+            columns.append(column)
+    return tuple(columns)
+
+
+def block_of(schema: Schema, sections: dict[Section, list[Entry]], rows: int) -> bytes:
+    """The entries of some rows as the bytes of one Example. Raises SpecError where two share a key."""
+    held = [blocks.rows_entry(rows)]
+    for section in schema.sections:
+        columns = {column.key: column for column in placed_columns(schema, section)}
+        given = [replace(entry, column=columns[entry.column.key]) for entry in sections[section]]
+        held += blocks.entries(section, given)
+    seen: set[str] = set()
+    for key in (entry.column.key for entry in held):
+        if key in seen:
+            expected = "keys that stay apart in a block"
+            raise SpecError(Problem(where=schema.name, expected=expected, got=f"`{key}` twice"))
+        seen.add(key)
+    return encode(held, None, 1)[0]
+
+
+def parse(schema: Schema, serialized: Tensor) -> dict[Section, dict[str, Tensor]]:
+    """The columns of a block, string `[]`, by section and key."""
+    columns = {section: placed_columns(schema, section) for section in schema.sections}
+    calls = {section: blocks.parse_calls(columns[section], section) for section in schema.sections}
+    features = {key: call.make() for by_key in calls.values() for key, call in by_key.items()}
+    features[blocks.ROWS] = tf.io.FixedLenFeature([], tf.int64)
+    parsed = tf.io.parse_single_example(serialized, features)
+    return {section: dict(_columns(columns[section], section, parsed)) for section in schema.sections}
+
+
+def _columns(
+    columns: tuple[Column, ...], section: Section, parsed: dict[str, Tensor]
+) -> Iterator[tuple[str, Tensor]]:
+    for column in columns:
+        if isinstance(column.layout, Part):
+            continue
+        value = parsed.get(blocks.block_key(column.key, section))
+        yield column.key, value if section == "sequence" else _batch(column, value, parsed)
+
+
+def _batch(column: Column, value: Tensor, parsed: dict[str, Tensor]) -> Tensor:
+    """A column of a block as that of a batch: dense, ragged or sparse, as its layout says."""
+    layout, rows = column.layout, parsed[blocks.ROWS]
+    if isinstance(layout, Fixed):
+        if value is None:
+            dense = tf.zeros(tf.stack([rows, *layout.shape]), TF_DTYPES[column.storage])
+            return tf.ensure_shape(dense, [None, *layout.shape])
+        return value if layout.default is None else _with_default(value, layout)
+    if isinstance(layout, VarLen):
+        return value.to_sparse()
+    if isinstance(layout, Sequence):
+        return value.to_tensor(None if layout.pad is None else tf.constant(layout.pad, value.dtype))
+    return _sparse(value, layout, parsed) if isinstance(layout, Sparse) else value
+
+
+def _with_default(value: Tensor, layout: Fixed) -> Tensor:
+    """Ragged `[rows, (0 or 1), *shape]` as dense `[rows, *shape]`: the rows with none have the default."""
+    default = tf.reshape(tf.constant(layout.default, value.dtype), [1, *layout.shape])
+    given = tf.reshape(value.flat_values, [-1, *layout.shape])
+    present = tf.cast(value.row_lengths() > 0, tf.int64)
+    place = tf.where(present > 0, tf.cumsum(present) - 1, tf.shape(given, tf.int64)[0])
+    return tf.ensure_shape(tf.gather(tf.concat([given, default], 0), place), [None, *layout.shape])
+
+
+def _sparse(value: Tensor, layout: Sparse, parsed: dict[str, Tensor]) -> Tensor:
+    places = [value.value_rowids(), *(parsed[key].values for key in layout.index_keys)]
+    shape = tf.concat([[value.nrows()], tf.constant(layout.size, tf.int64)], 0)
+    return tf.SparseTensor(tf.stack(places, 1), value.values, shape)

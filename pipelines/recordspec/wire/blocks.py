@@ -1,0 +1,162 @@
+"""A block: one Example that holds many rows, a batch at rest.
+
+Under each key stand the values of all rows, end to end. Where their number varies, `<key>/lengths` has it
+for every row, and of a SequenceExample's steps, `<key>/steps`. The keys of a SequenceExample's sections
+begin with `context/` and `sequence/`, so that a block is an Example in any case.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from recordspec.wire.columns import (
+    TF_DTYPES,
+    Call,
+    Cells,
+    Column,
+    Fixed,
+    Name,
+    Part,
+    Ragged,
+    Section,
+    Sequence,
+    Sparse,
+    Storage,
+    VarLen,
+)
+from recordspec.wire.example import Entry
+from recordspec.wire.strings import Ints, Strings
+
+# How many rows a block has. No feature can have an empty part in its key, so none has this one.
+ROWS = "/rows"
+
+
+def block_key(key: str, section: Section) -> str:
+    """The key that a column's values stand under in a block."""
+    return key if section == "features" else f"{section}/{key}"
+
+
+def lengths_key(key: str) -> str:
+    return f"{key}/lengths"
+
+
+def _steps_key(key: str) -> str:
+    return f"{key}/steps"
+
+
+def entries(section: Section, given: list[Entry]) -> Iterator[Entry]:
+    """The entries of many rows as those of one record."""
+    counted = _counted([entry.column for entry in given], section)
+    for entry in given:
+        key, cells = block_key(entry.column.key, section), entry.cells
+        yield _entry(key, entry.column.storage, cells.flat)
+        if entry.steps is not None:
+            yield _entry(_steps_key(key), "int64", entry.steps)
+        if entry.column.key in counted:
+            size = _cell_size(entry.column)
+            lengths = np.broadcast_to(np.asarray(cells.lengths) // size, (cells.rows,))
+            yield _entry(lengths_key(key), "int64", lengths)
+
+
+def rows_entry(rows: int) -> Entry:
+    """What says how many rows there are."""
+    return _entry(ROWS, "int64", np.array([rows]))
+
+
+def _entry(key: str, storage: Storage, flat: Ints | Strings) -> Entry:
+    column = Column(key=key, storage=storage, layout=VarLen())
+    return Entry(column=column, cells=Cells(flat=flat, lengths=len(flat), rows=1))
+
+
+def _counted(columns: Iterable[Column], section: Section) -> set[str]:
+    """The keys whose values are counted row by row (of steps: step by step)."""
+    counted: set[str] = set()
+    for column in columns:
+        layout = column.layout
+        if isinstance(layout, Ragged):
+            counted.add((layout.row_lengths or (column.key,))[0])
+        elif not isinstance(layout, Part) and not _is_whole(column, section):
+            counted.add(column.key)
+    return counted
+
+
+def _is_whole(column: Column, section: Section) -> bool:
+    """Whether every row, or every step, has one cell."""
+    layout = column.layout
+    if section == "sequence":
+        return isinstance(layout, Fixed | Sequence)
+    return isinstance(layout, Fixed) and layout.default is None
+
+
+def _cell_size(column: Column) -> int:
+    """Values in what is counted: a default stands for all the values of a row, or for none."""
+    return max(1, math.prod(getattr(column.layout, "shape", ())))
+
+
+def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
+    """The tf.io objects that parse a block's keys; each column stands under its own, as for records.
+
+    Fixed columns are dense `[rows, *shape]`; all others are ragged, `[rows, (k), *shape]`.
+    """
+    calls: dict[str, Call] = {}
+    for column in columns:
+        key, dtype = block_key(column.key, section), Name(TF_DTYPES[column.storage])
+        layout = column.layout
+        if isinstance(layout, Part):
+            continue
+        if isinstance(layout, Fixed) and section != "sequence" and _is_whole(column, section):
+            if 0 not in layout.shape:  # of no values at all there is nothing to parse
+                calls[key] = _dense(dtype, layout)
+            continue
+        calls[key] = _ragged(key, dtype, _partitions(column, section))
+        if isinstance(layout, Sparse):
+            lengths = _lengths(key)
+            calls |= {
+                block_key(index, section): _ragged(block_key(index, section), Name("int64"), [lengths])
+                for index in layout.index_keys
+            }
+    return calls
+
+
+def _dense(dtype: Name, layout: Fixed) -> Call:
+    shape = ("shape", list(layout.shape))
+    return Call("FixedLenSequenceFeature", (shape, ("dtype", dtype), ("allow_missing", True)))
+
+
+def _ragged(key: str, dtype: Name, partitions: list[Call]) -> Call:
+    return Call(
+        "RaggedFeature",
+        (
+            ("dtype", dtype),
+            ("value_key", key),
+            ("partitions", partitions),
+            ("row_splits_dtype", Name("int64")),
+            ("validate", True),
+        ),
+    )
+
+
+def _partitions(column: Column, section: Section) -> list[Call]:
+    key, layout = block_key(column.key, section), column.layout
+    uniform = [_uniform(size) for size in getattr(layout, "shape", ())]
+    if isinstance(layout, Ragged):
+        parts = [block_key(part, section) for part in layout.row_lengths]
+        inner = [_lengths((parts or [key])[0]), *map(_row_lengths, parts), *uniform]
+    else:
+        inner = uniform if _is_whole(column, section) else [_lengths(key), *uniform]
+    return [_row_lengths(_steps_key(key)), *inner] if section == "sequence" else inner
+
+
+def _lengths(key: str) -> Call:
+    return _row_lengths(lengths_key(key))
+
+
+def _row_lengths(key: str) -> Call:
+    return Call("RaggedFeature.RowLengths", (("key", key),))
+
+
+def _uniform(size: int) -> Call:
+    return Call("RaggedFeature.UniformRowLength", (("length", size),))
