@@ -164,7 +164,7 @@ def test_doctor_tries_what_it_reports():
     found = {line["capability"]: line for line in map(json.loads, run("doctor").stdout.splitlines())}
     assert found["parsing"]["works"]
     assert found["checksums"]["works"]
-    assert found["images when writing"]["works"]
+    assert found["images when writing: png"]["works"]
     assert found["tensorflow-io"]["works"] or "recordspec[io]" in found["tensorflow-io"]["advice"]
 
 

@@ -1,0 +1,291 @@
+"""`recordspec doctor`: what it lists, and that a probe sees what is missing, broken or wrong."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import io
+import json
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import PIL
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from recordspec.inspect.doctor import examine, samples
+from recordspec.inspect.doctor.finding import Finding, UnusableError, find
+
+IMAGES_READ = [f"images when reading: {form}" for form in ("png", "jpeg", "gif", "bmp", "webp")]
+IMAGES_WRITTEN = [f"images when writing: {form}" for form in ("png", "jpeg", "webp", "bmp", "gif")]
+SOUNDS_READ = [f"audio when reading: {form}" for form in ("wav", "flac", "mp3", "ogg")]
+SOUNDS_WRITTEN = [f"audio when writing: {form}" for form in ("wav", "flac", "mp3", "ogg")]
+REMOTE = [f"files: {scheme}://" for scheme in ("gs", "s3", "az", "hdfs", "http", "https")]
+CAPABILITIES = [
+    *("python", "checksums", "parsing"),
+    *IMAGES_READ,
+    *IMAGES_WRITTEN,
+    *SOUNDS_READ,
+    *SOUNDS_WRITTEN,
+    *("tensorflow-io", "csv files", "pandas frames"),
+    *("files: local", "files: ram://", *REMOTE),
+]
+BY_TENSORFLOW_IO = SOUNDS_READ[1:]
+ALWAYS = [
+    name
+    for name in CAPABILITIES
+    if name not in (IMAGES_READ[-1], *BY_TENSORFLOW_IO, "tensorflow-io", *REMOTE)
+]
+
+TENSORFLOW = f"TensorFlow {tf.__version__}"
+IO = "pip install 'recordspec[io]' with Python 3.12 or older"
+STORE_AS_WAV = f"store as wav or raw (recordspec transcodes when it writes), or {IO}"
+STORE_AS_PNG = f"store as png or jpeg, or pip install 'tensorflow>=2.21', or {IO}"
+IO_ADVICE = "needs TensorFlow 2.16 and Python 3.12 or older: pip install 'recordspec[io]'"
+LOCAL_ONLY = "recordspec itself reads local paths in this version"
+OWN_WEBP = hasattr(tf.io, "decode_webp")
+
+with_tensorflow_io = pytest.mark.skipif(
+    importlib.util.find_spec("tensorflow_io") is None or not tf.__version__.startswith("2.16."),
+    reason="needs tensorflow-io and the TensorFlow that it was built for",
+)
+
+
+def findings() -> dict[str, Finding]:
+    return {finding.capability: finding for finding in examine()}
+
+
+@pytest.fixture
+def hide(monkeypatch):
+    """Makes a package impossible to import; returns how that is told."""
+
+    def hidden(package: str) -> str:
+        monkeypatch.setitem(sys.modules, package, None)
+        return f"ModuleNotFoundError: import of {package} halted; None in sys.modules"
+
+    return hidden
+
+
+def test_every_capability_is_named_once():
+    assert [finding.capability for finding in examine()] == CAPABILITIES
+
+
+def test_advice_stands_only_where_something_does_not_work():
+    for finding in examine():
+        assert (finding.advice == "") == finding.works, finding
+
+
+def test_what_every_installation_for_tests_has_works():
+    found = findings()
+    assert [name for name in ALWAYS if not found[name].works] == []
+    assert found["python"].found == "Python {}.{}.{}".format(*sys.version_info[:3])
+    assert found["parsing"].found == TENSORFLOW
+    assert {found[name].found for name in [*IMAGES_READ[:-1], "audio when reading: wav"]} == {TENSORFLOW}
+    assert {found[name].found for name in IMAGES_WRITTEN} == {f"Pillow {PIL.__version__}"}
+    soundfile = importlib.metadata.version("soundfile")
+    for name in SOUNDS_WRITTEN:
+        assert found[name].found.startswith(f"soundfile {soundfile}, libsndfile 1.")
+
+
+@with_tensorflow_io
+def test_tensorflow_io_reads_what_tensorflow_cannot():
+    found = findings()
+    assert found["tensorflow-io"].found == f"tensorflow-io 0.37.1 with {TENSORFLOW}"
+    for name in ["images when reading: webp", *BY_TENSORFLOW_IO]:
+        assert found[name] == Finding(name, True, "tensorflow-io 0.37.1")
+
+
+def test_without_tensorflow_io_some_formats_cannot_be_read(hide):
+    told = hide("tensorflow_io")
+    found = findings()
+    for name in BY_TENSORFLOW_IO:
+        assert found[name] == Finding(name, False, told, STORE_AS_WAV)
+    assert found["tensorflow-io"] == Finding("tensorflow-io", False, told, IO_ADVICE)
+    webp = "images when reading: webp"
+    expected = Finding(webp, True, TENSORFLOW) if OWN_WEBP else Finding(webp, False, told, STORE_AS_PNG)
+    assert found[webp] == expected
+    assert [name for name in ALWAYS if not found[name].works] == []
+
+
+def test_tensorflow_io_that_only_imports_does_not_count(monkeypatch):
+    def refuse(*_, **__):
+        raise NotImplementedError("unable to open file: libtensorflow_io.so")
+
+    class Ops:
+        def __getattr__(self, name):
+            return refuse
+
+    monkeypatch.setitem(sys.modules, "tensorflow_io", SimpleNamespace(audio=Ops(), image=Ops()))
+    version = importlib.metadata.version
+    monkeypatch.setattr(
+        importlib.metadata, "version", lambda name: "0.37.1" if name == "tensorflow-io" else version(name)
+    )
+    found = findings()
+    told = f"tensorflow-io 0.37.1 does not load with {TENSORFLOW}"
+    assert found["tensorflow-io"] == Finding("tensorflow-io", False, told, IO_ADVICE)
+    for name in BY_TENSORFLOW_IO:
+        assert found[name] == Finding(name, False, told, STORE_AS_WAV)
+    assert found["images when reading: webp"].works == OWN_WEBP
+
+
+@pytest.mark.parametrize(
+    ("package", "names", "advice"),
+    [
+        ("PIL", IMAGES_WRITTEN, "pip install 'recordspec[image]'"),
+        ("soundfile", SOUNDS_WRITTEN, "pip install 'recordspec[audio]'"),
+        ("pyarrow", ["csv files"], "pip install 'recordspec[csv]'"),
+        ("pandas", ["pandas frames"], "pip install 'recordspec[frames]'"),
+        ("crc32c", ["checksums"], "pip install crc32c"),
+    ],
+)
+def test_a_missing_package_is_told_in_its_rows_and_no_others(hide, package, names, advice):
+    told = hide(package)
+    found = findings()
+    for name in names:
+        assert found[name] == Finding(name, False, told, advice)
+    assert [name for name in ALWAYS if not found[name].works] == [
+        name for name in CAPABILITIES if name in names
+    ]
+
+
+@pytest.mark.parametrize("package", ["tensorflow", "numpy"])
+def test_without_what_recordspec_itself_needs_there_are_still_all_rows(package):
+    code = f"import sys; sys.modules[{package!r}] = None; sys.argv[1:] = ['doctor', '--json']\nfrom recordspec.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    rows = {row["capability"]: row for row in map(json.loads, done.stdout.splitlines())}
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(rows) == CAPABILITIES
+    assert rows["parsing"] == {
+        "capability": "parsing",
+        "works": False,
+        "found": f"ModuleNotFoundError: import of {package} halted; None in sys.modules",
+        "advice": "pip install tensorflow",
+    }
+    assert rows["checksums"]["works"]
+
+
+@pytest.mark.parametrize(
+    ("op", "wrong", "name", "told"),
+    [
+        (
+            "io.decode_png",
+            lambda data: tf.zeros([1, 2, 3], tf.uint8),
+            "images when reading: png",
+            "wrong pixels",
+        ),
+        (
+            "io.decode_jpeg",
+            lambda data: tf.zeros([8, 16, 3], tf.uint8),
+            "images when reading: jpeg",
+            "wrong pixels",
+        ),
+        (
+            "io.decode_gif",
+            lambda data: tf.zeros([1, 1, 2, 3], tf.uint8),
+            "images when reading: gif",
+            "wrong pixels",
+        ),
+        (
+            "io.decode_bmp",
+            lambda data: tf.zeros([1, 2, 3], tf.uint8),
+            "images when reading: bmp",
+            "wrong pixels",
+        ),
+        (
+            "audio.decode_wav",
+            lambda data: (tf.zeros([8, 1]), 8000),
+            "audio when reading: wav",
+            "wrong samples",
+        ),
+    ],
+)
+def test_an_op_that_gives_something_else_does_not_work(monkeypatch, op, wrong, name, told):
+    monkeypatch.setattr(f"tensorflow.{op}", wrong)
+    assert findings()[name] == Finding(name, False, f"ValueError: {told}", "pip install tensorflow")
+
+
+def test_sounds_that_come_back_different_are_not_written(monkeypatch):
+    silence = (np.zeros(32, np.int16), 8000)
+    monkeypatch.setattr("soundfile.read", lambda *_, **__: silence)
+    found = findings()
+    for name in SOUNDS_WRITTEN[:2]:  # the lossless ones
+        assert found[name] == Finding(
+            name, False, "ValueError: wrong samples", "pip install 'recordspec[audio]'"
+        )
+    monkeypatch.setattr("soundfile.read", lambda *_, **__: (silence[0][:5], 8000))
+    assert {findings()[name].found for name in SOUNDS_WRITTEN} == {"ValueError: wrong shape"}
+
+
+def test_remote_file_systems_are_listed_and_never_touched(monkeypatch):
+    touched = []
+    gfile = tf.io.gfile.GFile
+    monkeypatch.setattr(
+        "tensorflow.io.gfile.GFile", lambda path, mode: touched.append(path) or gfile(path, mode)
+    )
+    monkeypatch.setattr(
+        "tensorflow.io.gfile.get_registered_schemes", lambda: ["ram", "file", "", "s3", "http"]
+    )
+    found = findings()
+    for name in REMOTE:
+        registered = name in ("files: s3://", "files: http://")
+        told = "registered, not tried" if registered else "not registered"
+        assert found[name] == Finding(name, False, told, LOCAL_ONLY)
+    for name in ("files: local", "files: ram://"):
+        assert found[name] == Finding(name, True, "written and read by tf.io.gfile")
+    assert len(touched) == 4
+    assert touched[2:] == [f"ram://recordspec-doctor-{os.getpid()}/file"] * 2
+    assert not any(tf.io.gfile.exists(path) for path in touched)
+
+
+def test_what_a_probe_raises_is_told_in_one_line():
+    def broken() -> str:
+        raise OSError("the first line " + "x" * 100 + "\nthe second")
+
+    def absent() -> str:
+        raise UnusableError("not there")
+
+    def silent() -> str:
+        raise ValueError
+
+    assert find("a", broken, "do") == Finding("a", False, f"OSError: the first line {'x' * 65}", "do")
+    assert find("b", absent, "do") == Finding("b", False, "not there", "do")
+    assert find("c", silent, "do") == Finding("c", False, "ValueError: ", "do")
+    assert find("d", lambda: "here", "do") == Finding("d", True, "here", "")
+
+
+def test_the_command_prints_one_json_line_a_row_and_nothing_else():
+    done = subprocess.run([sys.executable, "-m", "recordspec", "doctor"], capture_output=True, text=True)
+    rows = list(map(json.loads, done.stdout.splitlines()))
+    assert [row["capability"] for row in rows] == CAPABILITIES
+    assert {tuple(row) for row in rows} == {("capability", "works", "found", "advice")}
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("data", "form"), [(samples.GIF, "GIF"), (samples.BMP, "BMP"), (samples.WEBP, "WEBP")]
+)
+def test_pillow_agrees_on_the_image_samples(data, form):
+    with Image.open(io.BytesIO(data)) as image:
+        assert image.format == form
+        assert np.asarray(image.convert("RGB")).tolist() == [[[255, 0, 0], [0, 0, 255]]]
+
+
+def test_soundfile_agrees_on_the_sound_samples():
+    soundfile = pytest.importorskip("soundfile")
+    for data in (samples.WAV, samples.FLAC):
+        sound, rate = soundfile.read(io.BytesIO(data), dtype="int16")
+        assert (tuple(sound.tolist()), rate) == (samples.SAMPLES, 8000)
+    for data, count, rate, peak in ((samples.MP3, 2304, 24000, 0.29), (samples.OGG, 32, 8000, 0.02)):
+        sound, found = soundfile.read(io.BytesIO(data), dtype="float32")
+        assert (sound.shape, found) == ((count,), rate)
+        assert abs(sound).max() == pytest.approx(peak, rel=0.05)
+
+
+def test_samples_are_short():
+    sizes = [len(value) for value in vars(samples).values() if isinstance(value, bytes)]
+    assert len(sizes) == 7
+    assert max(sizes) <= 600
