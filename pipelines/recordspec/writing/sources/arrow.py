@@ -35,10 +35,10 @@ def from_text(column: Any, feature: Feature, folder: Path) -> Any:
     Raises BadValue for the first cell that is no such value, SpecError for a feature that one cell
     cannot hold.
     """
-    if not _takes_text(feature):
-        column = _without_empty(column)
-    present = np.asarray(column.is_valid())
-    kept = column.drop_null()
+    import pyarrow
+
+    present = _present(column, feature)
+    kept = column.filter(pyarrow.array(present))
     try:
         values = _values(kept, feature, folder)
     except BadValue as bad:
@@ -50,11 +50,14 @@ def _takes_text(feature: Feature) -> bool:
     return isinstance(feature, Text) or getattr(feature, "dtype", None) == "string"
 
 
-def _without_empty(column: Any) -> Any:
-    """A quoted cell with nothing in it is an empty text, but no number, label or path: it is missing."""
+def _present(column: Any, feature: Feature) -> Any:
+    """Which cells have a value: a quoted one with nothing in it is a text, but no number, label or path."""
     from pyarrow import compute
 
-    return compute.if_else(compute.equal(column, ""), None, column)
+    present = np.asarray(column.is_valid())
+    if _takes_text(feature):
+        return present
+    return present & np.asarray(compute.fill_null(compute.not_equal(column, ""), False))
 
 
 def _values(column: Any, feature: Feature, folder: Path) -> Any:
