@@ -62,7 +62,7 @@ def rows_per_second(pipeline) -> float:
 
 
 if __name__ == "__main__":
-    run("python", "demo/raw_digits.py", "raw/digits")
+    run("python", "demo/raw.py", "digits", "raw/digits")
     run("recordspec", "lint", "schemas/digits.yaml", "configs/digits.yaml")
     run("recordspec", "build", "configs/digits.yaml", "--force")
     run("recordspec", "head", "data/digits", "-n", "3")

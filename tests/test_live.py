@@ -21,11 +21,23 @@ ROOT = Path(__file__).parents[1]
 SCHEMAS = sorted((ROOT / "schemas").glob("*.yaml"))
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 TRIPS = ROOT.parent / "shared/data/taxi/trips.csv"
+# By how much one encoding more may change a value on average: 6.3 was measured on random pixels.
+LOSS = {"jpeg": 12.0}
 
 
 def invented(schema: rs.Schema, count: int) -> list[dict]:
     rng = np.random.default_rng(0)
-    return [{name: feature.sample(rng) for name, feature in schema.names.items()} for _ in range(count)]
+    return [
+        {feature.name: invented_value(feature, section, rng) for section, feature in schema.placed}
+        for _ in range(count)
+    ]
+
+
+def invented_value(feature, section: str, rng: np.random.Generator):
+    """A value; in a sequence, a list of steps of kinds that stand for one."""
+    if section != "sequence" or feature.spans_steps:
+        return feature.sample(rng)
+    return [feature.sample(rng) for _ in range(int(rng.integers(0, 4)))]
 
 
 @pytest.mark.parametrize("path", [*SCHEMAS, *CONFIGS], ids=lambda path: f"{path.parent.name}/{path.name}")
@@ -41,9 +53,10 @@ def test_a_schema_is_written_and_read(path, tmp_path):
     rs.write(schema, invented(schema, 50), tmp_path / "data", shards=2)
     dataset = rs.read(schema, tmp_path / "data", batch=16)
     assert dataset.element_spec == schema.batch_spec()
-    assert sum(len(next(iter(batch.values()))) for batch in dataset) == 50
+    assert sum(next(iter(batch.values())).shape[0] for batch in dataset) == 50
     for section, feature in schema.placed:
-        stored_again_it_is_the_same(Case(feature, section))
+        loss = LOSS.get(getattr(feature, "encoding", None), 0)
+        stored_again_it_is_the_same(Case(feature, section, loss))
 
 
 @pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.name)
@@ -64,19 +77,9 @@ def test_the_explained_python_parses_what_is_written(path, tmp_path):
         if schema.record == "example"
         else tf.io.parse_sequence_example(records, *plain)
     )
-    for one, other in zip(tf.nest.flatten(parsed), tf.nest.flatten(expected), strict=True):
-        if isinstance(one, tf.sparse.SparseTensor):
-            one, other = one.values, other.values
+    pairs = zip(*(tf.nest.flatten(each, expand_composites=True) for each in (parsed, expected)), strict=True)
+    for one, other in pairs:
         np.testing.assert_array_equal(one.numpy(), other.numpy())
-
-
-@pytest.fixture
-def home(tmp_path) -> Path:
-    """A folder with the schemas and configs, and a place for raw data."""
-    for folder in ("schemas", "configs"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    (tmp_path / "raw").mkdir()
-    return tmp_path
 
 
 @pytest.mark.parametrize("name", [path.name for path in CONFIGS])
@@ -94,7 +97,7 @@ def test_a_config_is_built_and_read(home, name):
 
 
 def test_the_digits_train_a_model(home):
-    script = [sys.executable, str(ROOT / "demo/raw_digits.py"), str(home / "raw/digits")]
+    script = [sys.executable, str(ROOT / "demo/raw.py"), "digits", str(home / "raw/digits")]
     subprocess.run(script, check=True, capture_output=True)
     pipeline = rs.Pipeline.load(home / "configs/digits.yaml")
     manifest = pipeline.build()
