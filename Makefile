@@ -34,7 +34,8 @@ types: $(LATEST)/ready
 	$(LATEST)/bin/mypy
 
 bench: $(LATEST)/ready
-	$(LATEST)/bin/python benchmarks/compare.py
+	$(LATEST)/bin/python benchmarks/tables.py
+	$(LATEST)/bin/python benchmarks/media.py
 
 .venv/ready: setup.cfg pyproject.toml
 	$(PYTHON) -m venv .venv

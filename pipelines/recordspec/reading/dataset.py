@@ -73,9 +73,7 @@ def build(
     """
     mixed = how.interleave or (Interleave() if how.shuffle else None)
     rows = rows_in(paths, schema, share)
-    files = stages.files(paths, how.shuffle)
-    records = stages.interleave(files, mixed, share, deterministic=how.deterministic)
-    records = stages.known_cardinality(records, rows)
+    records = stages.records(paths, how.shuffle, mixed, share, deterministic=how.deterministic)
     if how.cache == "memory":
         records = records.cache()
     if how.shuffle:
@@ -84,6 +82,7 @@ def build(
         records = records.repeat(None if how.repeat == "forever" else how.repeat)
     if how.batch:
         records = stages.batch(records, how.batch)
+    records = stages.known_cardinality(records, None if rows is None else how.batches(rows))
     decode = tf.autograph.experimental.do_not_convert(schema.decode)
     elements = stages.apply(records, decode, deterministic=how.deterministic)
     if map is not None:

@@ -18,6 +18,23 @@ Dataset = Any
 _READ_BUFFER = 1 << 20
 
 
+def records(
+    paths: tuple[Path, ...],
+    order: Shuffle | None,
+    how: Interleave | None,
+    share: Share | None,
+    *,
+    deterministic: bool,
+) -> Dataset:
+    """The serialized records of files; of a share, its own alone."""
+    compressions = {TF_COMPRESSION[compression_of(path)] for path in paths}
+    in_turn = how is None or len(paths) == 1
+    if in_turn and share is None and len(compressions) == 1:
+        # One dataset of all the files: a flat_map over them costs a fifth more a record.
+        return tf.data.TFRecordDataset(list(map(str, paths)), compressions.pop(), _READ_BUFFER)
+    return interleave(files(paths, order), how, share, deterministic=deterministic)
+
+
 def files(paths: tuple[Path, ...], shuffle: Shuffle | None) -> Dataset:
     """Each file with its compression, recognised by the file's first bytes, and its number."""
     compressions = [TF_COMPRESSION[compression_of(path)] for path in paths]
@@ -33,7 +50,7 @@ def interleave(
 ) -> Dataset:
     """The serialized records of files: one file after another, or mixed; of a share, its own alone."""
 
-    def records(file: Any, compression: Any, number: Any) -> Dataset:
+    def of_file(file: Any, compression: Any, number: Any) -> Dataset:
         found = tf.data.TFRecordDataset(file, compression, _READ_BUFFER)
         if share is None:
             return found
@@ -41,13 +58,13 @@ def interleave(
         return found.shard(share.workers, (share.worker + number) % share.workers)
 
     if how is None:
-        return named.flat_map(records)
+        return named.flat_map(of_file)
     if how.parallel is None:
-        return named.interleave(records, cycle_length=how.cycle, block_length=how.block)
+        return named.interleave(of_file, cycle_length=how.cycle, block_length=how.block)
     calls = tf.data.AUTOTUNE if how.parallel == "auto" else how.parallel
     # Batch inside the interleave: handing over single records between threads costs 4x.
     blocks = named.interleave(
-        lambda *file: records(*file).batch(how.block),
+        lambda *file: of_file(*file).batch(how.block),
         cycle_length=how.cycle,
         num_parallel_calls=calls,
         deterministic=deterministic,
@@ -55,9 +72,9 @@ def interleave(
     return blocks.unbatch()
 
 
-def known_cardinality(records: Dataset, rows: int | None) -> Dataset:
-    """The same records, of which tf.data knows how many there are."""
-    return records if rows is None else records.apply(tf.data.experimental.assert_cardinality(rows))
+def known_cardinality(elements: Dataset, count: int | None) -> Dataset:
+    """The same elements, of which tf.data knows how many there are; of batches it costs next to nothing."""
+    return elements if count is None else elements.apply(tf.data.experimental.assert_cardinality(count))
 
 
 def shuffle(records: Dataset, how: Shuffle) -> Dataset:

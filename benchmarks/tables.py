@@ -1,6 +1,6 @@
 """Writing and reading, side by side with what people do today, in one run.
 
-    python benchmarks/compare.py [--rows 100000] [--runs 5]
+    python benchmarks/tables.py [--rows 100000] [--runs 5]
 
 Writing is measured against the usual loop: a `tf.train.Example` for each row, and `tf.io.TFRecordWriter`.
 Reading is measured against `tf.data.experimental.make_batched_features_dataset` on the same files. The two
@@ -13,20 +13,16 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import shutil
-import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
 import numpy as np
 import tensorflow as tf
 from PIL import Image
+from side_by_side import Run, compare, drain, header
 from sklearn.datasets import load_digits
 
 import recordspec as rs
@@ -34,7 +30,6 @@ from recordspec.writing.sources.csv import Csv
 
 ROOT = Path(__file__).parents[1]
 BATCH = 128
-Run = Callable[[], object]
 
 
 def main() -> None:
@@ -44,8 +39,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--trips", type=Path, default=ROOT.parent / "shared/data/taxi/trips.csv")
     options = parser.parse_args()
-    print(f"TensorFlow {tf.__version__}, {os.cpu_count()} cores, median of {options.runs} runs")
-    print("| what | recordspec, rows/s | peer, rows/s | ratio | CPU time, ratio |\n|---|---|---|---|---|")
+    header(options.runs)
     with tempfile.TemporaryDirectory() as folder:
         taxi(Path(folder), options)
         digits(Path(folder), options)
@@ -65,9 +59,13 @@ def taxi(folder: Path, options: argparse.Namespace) -> None:
     def loop() -> None:
         write_by_hand(rows, folder / "loop.tfrecord", trip_by_hand)
 
-    compare("write taxi, dict rows, against the tf.train.Example loop", write_rows, loop, options)
-    compare("write taxi, columns, against the tf.train.Example loop", write_columns, loop, options)
-    read(schema, folder / "ours", "taxi", options, len(rows), lambda row: row)
+    compare(
+        "write taxi, dict rows, against the tf.train.Example loop", write_rows, loop, len(rows), options.runs
+    )
+    compare(
+        "write taxi, columns, against the tf.train.Example loop", write_columns, loop, len(rows), options.runs
+    )
+    read(schema, folder / "ours", "taxi", options.runs, len(rows), lambda row: row)
 
 
 def digits(folder: Path, options: argparse.Namespace) -> None:
@@ -77,7 +75,6 @@ def digits(folder: Path, options: argparse.Namespace) -> None:
     places = np.arange(options.images) % len(images)
     rows = [{"image": images[place], "label": int(labels[place])} for place in places]
     columns = {"image": images[places], "label": labels[places]}
-    counted = argparse.Namespace(**{**vars(options), "rows": len(rows)})
 
     def write_rows() -> None:
         rs.write(schema, rows, folder / "digits", force=True, shards=1)
@@ -89,8 +86,8 @@ def digits(folder: Path, options: argparse.Namespace) -> None:
         write_by_hand(rows, folder / "digits.tfrecord", digit_by_hand)
 
     what = "both encode PNG with Pillow"
-    compare(f"write digits, dict rows, against the loop ({what})", write_rows, loop, counted)
-    compare(f"write digits, columns, against the loop ({what})", write_columns, loop, counted)
+    compare(f"write digits, dict rows, against the loop ({what})", write_rows, loop, len(rows), options.runs)
+    compare(f"write digits, columns, against the loop ({what})", write_columns, loop, len(rows), options.runs)
 
     def decode(row: dict[str, Any]) -> dict[str, Any]:
         image = tf.map_fn(
@@ -100,12 +97,10 @@ def digits(folder: Path, options: argparse.Namespace) -> None:
         )
         return {**row, "image": image}
 
-    read(schema, folder / "digits", "digits", counted, len(rows), decode)
+    read(schema, folder / "digits", "digits", options.runs, len(rows), decode)
 
 
-def read(
-    schema: rs.Schema, data: Path, name: str, options: argparse.Namespace, rows: int, decode: Run
-) -> None:
+def read(schema: rs.Schema, data: Path, name: str, runs: int, rows: int, decode: Run) -> None:
     """Against make_batched_features_dataset with and without a shuffle."""
     files = f"{data}/train-*"
     for shuffle in (None, 10_000):
@@ -128,37 +123,7 @@ def read(
 
         how = "no shuffle" if shuffle is None else f"shuffle {shuffle:,}"
         title = f"read {name}, batch {BATCH}, {how}, against make_batched_features_dataset"
-        compare(title, ours, peer, argparse.Namespace(**{**vars(options), "rows": rows}))
-
-
-def drain(dataset: Any) -> None:
-    """Makes every batch, without the cost of handing each to Python."""
-    dataset.reduce(np.int64(0), lambda count, _: count + 1).numpy()
-
-
-def compare(title: str, ours: Run, peer: Run, options: argparse.Namespace) -> None:
-    """Prints a line of the table. A first run of each warms up and is not counted."""
-    measured: dict[Run, list[tuple[float, float]]] = {ours: [], peer: []}
-    for turn in range(options.runs + 1):
-        for side, times in measured.items():
-            taken = timed(side)
-            if turn:
-                times.append(taken)
-    (wall, cpu), (peer_wall, peer_cpu) = (
-        tuple(statistics.median(column) for column in zip(*times, strict=True)) for times in measured.values()
-    )
-    print(
-        f"| {title} | {options.rows / wall:,.0f} | {options.rows / peer_wall:,.0f} "
-        f"| {peer_wall / wall:.1f}x | {peer_cpu / cpu:.1f}x |",
-        flush=True,
-    )
-
-
-def timed(run: Run) -> tuple[float, float]:
-    """Wall and CPU seconds."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    run()
-    return time.perf_counter() - wall, time.process_time() - cpu
+        compare(title, ours, peer, rows, runs)
 
 
 def trips(schema: rs.Schema, path: Path, count: int, folder: Path) -> list[dict[str, Any]]:

@@ -1,0 +1,179 @@
+"""Images and tokens, side by side with graphs tuned by hand, in one run.
+
+    python benchmarks/media.py [--photos 1000] [--images 20000] [--tokens 20000] [--runs 5]
+
+Photos are JPEG files of 500x375 pixels, crops of the two that come with scikit-learn; small images are PNG
+files of 8x8 and 28x28 pixels; tokens are 512 int32 a row. The files are in the page cache.
+
+The second table is what `spec/tensors.py` goes by when it lifts a codec to a batch: `map_fn` within the graph
+of a batch, against records that are parsed and decoded one by one and batched then, and against batches that
+are parsed, taken apart to be decoded, and put together again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from PIL import Image
+from side_by_side import Run, compare, drain, header, medians
+from sklearn.datasets import load_sample_images
+
+import recordspec as rs
+
+AUTOTUNE = tf.data.AUTOTUNE
+TOKENS = 512
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--photos", type=int, default=1000)
+    parser.add_argument("--images", type=int, default=20_000)
+    parser.add_argument("--tokens", type=int, default=20_000)
+    parser.add_argument("--runs", type=int, default=5)
+    options = parser.parse_args()
+    header(options.runs)
+    with tempfile.TemporaryDirectory() as folder:
+        photos(Path(folder), options)
+        tokens(Path(folder), options)
+        codecs(Path(folder), options)
+
+
+def image_schema(encoding: str, shape: tuple[int, ...]) -> rs.Schema:
+    image = f"{{kind: image, encoding: {encoding}, shape: {list(shape)}}}"
+    return rs.Schema.loads(f"schema: images\nfeatures:\n  image: {image}\n  label: int64\n")
+
+
+def photos(folder: Path, options: argparse.Namespace) -> None:
+    """Reading JPEG, against a graph that an expert would write."""
+    schema = image_schema("jpeg", (375, 500, 3))
+    files = written(schema, folder / "photos", (crop(index) for index in range(options.photos)))
+    for batch in (32, 128):
+
+        def ours(batch: int = batch) -> None:
+            drain(rs.read(schema, files, batch=batch))
+
+        def peer(batch: int = batch) -> None:
+            drain(one_by_one(files, batch, tf.io.decode_jpeg, (375, 500, 3)))
+
+        title = f"read JPEG 500x375, batch {batch}, against parse and decode in map, then batch"
+        compare(title, ours, peer, options.photos, options.runs)
+
+
+def tokens(folder: Path, options: argparse.Namespace) -> None:
+    """Reading tokens as raw int32, against an Int64List."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 50_000, (options.tokens, TOKENS), np.int32)
+    raw = rs.Schema.loads(
+        f"schema: raw\nfeatures:\n  x: {{kind: tensor, dtype: int32, shape: [{TOKENS}], encoding: raw}}"
+    )
+    listed = rs.Schema.loads(f"schema: listed\nfeatures:\n  x: {{dtype: int64, shape: [{TOKENS}]}}")
+    rs.write(raw, {"x": values}, folder / "raw")
+    rs.write(listed, {"x": values}, folder / "listed")
+    spec = {"x": tf.io.FixedLenFeature([TOKENS], tf.int64)}
+
+    def ours() -> None:
+        drain(rs.read(raw, folder / "raw", batch=256))
+
+    def peer() -> None:
+        records = tf.data.TFRecordDataset(tf.io.gfile.glob(f"{folder}/listed/*.tfrecord")).batch(256)
+        drain(records.map(lambda x: tf.io.parse_example(x, spec), AUTOTUNE).prefetch(AUTOTUNE))
+
+    title = f"read {TOKENS} tokens, tensor raw, against FixedLenFeature([{TOKENS}], int64)"
+    compare(title, ours, peer, options.tokens, options.runs)
+
+
+def codecs(folder: Path, options: argparse.Namespace) -> None:
+    """The ways to lift a codec to a batch."""
+    rng = np.random.default_rng(0)
+    print(
+        "\n| codec | map_fn, rows/s | one by one, then batch | batch, take apart, batch |\n|---|---|---|---|"
+    )
+    for side in (8, 28):
+        pixels = (rng.integers(0, 256, (side, side, 1), np.uint8) for _ in range(options.images))
+        schema = image_schema("png", (side, side, 1))
+        files = written(schema, folder / f"png{side}", pixels)
+        line(f"PNG {side}x{side}, batch 128", schema, files, 128, tf.io.decode_png, options.images, options)
+    schema = image_schema("jpeg", (375, 500, 3))
+    line(
+        "JPEG 500x375, batch 32",
+        schema,
+        str(folder / "photos/*.tfrecord"),
+        32,
+        tf.io.decode_jpeg,
+        options.photos,
+        options,
+    )
+
+
+def line(
+    title: str,
+    schema: rs.Schema,
+    files: str,
+    batch: int,
+    decode: Callable[..., Any],
+    rows: int,
+    options: argparse.Namespace,
+) -> None:
+    shape = schema.names["image"].shape
+    ways: list[Run] = [
+        lambda: drain(rs.read(schema, files, batch=batch)),
+        lambda: drain(one_by_one(files, batch, decode, shape)),
+        lambda: drain(taken_apart(files, batch, decode, shape)),
+    ]
+    rates = [f"{rows / wall:,.0f}" for wall, _ in medians(ways, options.runs)]
+    print(f"| {title} | {' | '.join(rates)} |", flush=True)
+
+
+SPEC = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
+
+
+def one_by_one(files: str, batch: int, decode: Callable[..., Any], shape: tuple[int, ...]) -> Any:
+    """Each record parsed and decoded in a parallel map, then batched."""
+
+    def parse(record: Any) -> dict[str, Any]:
+        return pixels(tf.io.parse_single_example(record, SPEC), decode, shape)
+
+    records = tf.data.TFRecordDataset(tf.io.gfile.glob(files))
+    return records.map(parse, AUTOTUNE).batch(batch).prefetch(AUTOTUNE)
+
+
+def taken_apart(files: str, batch: int, decode: Callable[..., Any], shape: tuple[int, ...]) -> Any:
+    """Parsed in batches, decoded one by one, batched again."""
+    records = tf.data.TFRecordDataset(tf.io.gfile.glob(files)).batch(batch)
+    rows = records.map(lambda block: tf.io.parse_example(block, SPEC), AUTOTUNE).unbatch()
+    decoded = rows.map(lambda row: pixels(row, decode, shape), AUTOTUNE)
+    return decoded.batch(batch).prefetch(AUTOTUNE)
+
+
+def pixels(row: dict[str, Any], decode: Callable[..., Any], shape: tuple[int, ...]) -> dict[str, Any]:
+    return {**row, "image": tf.ensure_shape(decode(row["image"], shape[2]), shape)}
+
+
+def crop(index: int) -> bytes:
+    """A JPEG file of a place in one of the photographs, 500 wide and 375 high."""
+    rng = np.random.default_rng(index)
+    photo = PHOTOS[index % len(PHOTOS)]
+    top, left = (int(rng.integers(0, size)) for size in (photo.shape[0] - 375, photo.shape[1] - 500))
+    stream = io.BytesIO()
+    Image.fromarray(photo[top : top + 375, left : left + 500]).save(stream, "jpeg", quality=90)
+    return stream.getvalue()
+
+
+PHOTOS = load_sample_images().images
+
+
+def written(schema: rs.Schema, folder: Path, images: Any) -> str:
+    """A dataset of the images; the pattern of its files."""
+    rs.write(schema, ({"image": image, "label": index % 10} for index, image in enumerate(images)), folder)
+    return f"{folder}/*.tfrecord"
+
+
+if __name__ == "__main__":
+    main()
