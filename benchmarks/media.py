@@ -87,6 +87,31 @@ def tokens(folder: Path, options: argparse.Namespace) -> None:
 
     title = f"read {TOKENS} tokens, tensor raw, against FixedLenFeature([{TOKENS}], int64)"
     compare(title, ours, peer, options.tokens, options.runs)
+    with tf.io.TFRecordWriter(f"{folder}/blocks") as writer:
+        for start in range(0, options.tokens, 256):
+            part = values[start : start + 256]
+            writer.write(raw.encode_block({"x": part}, len(part)))
+    held = tf.autograph.experimental.do_not_convert(raw.decode_block)
+
+    def in_blocks() -> None:
+        drain(tf.data.TFRecordDataset(f"{folder}/blocks").map(held, AUTOTUNE).prefetch(AUTOTUNE))
+
+    title = f"read {TOKENS} tokens, tensor raw in blocks of 256, against the same"
+    compare(title, in_blocks, peer, options.tokens, options.runs)
+    decode = tf.function(raw.decode)
+    parse = tf.function(lambda x: tf.io.parse_example(x, spec))
+    batches = {
+        schema: [tf.constant(list(schema.encode_batch({"x": values[:256]}, 256)))] * 80
+        for schema in (raw, listed)
+    }
+    title = f"decode {TOKENS} tokens, batches of 256 in memory, the same two"
+    compare(
+        title,
+        lambda: [decode(batch) for batch in batches[raw]],
+        lambda: [parse(batch) for batch in batches[listed]],
+        80 * 256,
+        options.runs,
+    )
 
 
 def codecs(folder: Path, options: argparse.Namespace) -> None:
