@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, describe, nearest, one_of
-from recordspec.spec import decoder, encoder
+from recordspec.spec import decoder, encoder, rules
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.located import Mapping as MappingNode
@@ -19,15 +19,10 @@ from recordspec.spec.located import Node, Scalar, kind_of
 from recordspec.spec.options import INVALID, Log, document, read, read_fields
 from recordspec.spec.plain import dump, plain, settle
 from recordspec.spec.values import DTYPES
-from recordspec.wire.columns import Column, Section, Sequence, Sparse, VarLen
+from recordspec.wire.columns import Column, Section
 from recordspec.wire.strings import Strings
 
 Kinds = Mapping[str, type[Feature]]
-
-_SECTIONS: dict[str, tuple[Section, ...]] = {
-    "example": ("features",),
-    "sequence_example": ("context", "sequence"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +48,7 @@ class Schema:
 
     def __post_init__(self) -> None:
         settle(self)
-        problems = list(_check(self))
+        problems = list(rules.check(self))
         if problems:
             raise SpecError(problems)
 
@@ -85,7 +80,7 @@ class Schema:
         """Canonical YAML, which loads to an equal schema; written to `path` if there is one."""
         head = plain(self)
         known: dict[str, Any] = {"schema": head.pop("name")}
-        known |= {key: value for key, value in head.items() if key not in ("record", *_ALL_SECTIONS)}
+        known |= {key: value for key, value in head.items() if key not in ("record", *rules.ALL_SECTIONS)}
         known["record"] = self.record
         text = dump(known | {section: _dump_section(self, section) for section in self.sections})
         if path is not None:
@@ -95,7 +90,7 @@ class Schema:
     @property
     def sections(self) -> tuple[Section, ...]:
         """Where features stand: `features`, or `context` and `sequence`."""
-        return _SECTIONS[self.record]
+        return rules.SECTIONS[self.record]
 
     @property
     def placed(self) -> Iterator[tuple[Section, Feature]]:
@@ -112,7 +107,7 @@ class Schema:
     @cached_property
     def shared_keys(self) -> tuple[Problem, ...]:
         """Features that store under one key: reading may share it, writing not."""
-        return tuple(_shared_keys(self))
+        return tuple(rules.shared_keys(self))
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -194,9 +189,6 @@ def differences(written: Schema, wanted: Schema) -> Iterator[Problem]:
             yield Problem(path=(section, feature.name), expected=expected, got=got)
 
 
-_ALL_SECTIONS = ("features", "context", "sequence")
-
-
 def read_text(path: Path) -> str:
     """A YAML file's text. Raises StoreError or SpecError."""
     try:
@@ -244,7 +236,7 @@ def _read_schema(node: MappingNode, log: Log, setting: _Setting) -> Any:
     sections = {
         key: _read_section(value, key, log, setting)
         for key, value in node.values.items()
-        if key in _ALL_SECTIONS
+        if key in rules.ALL_SECTIONS
     }
     _refuse_unknown(node, log)
     if record is INVALID:
@@ -272,7 +264,7 @@ def _read_head(node: MappingNode, key: str, log: Log) -> Any:
 
 
 def _refuse_unknown(node: MappingNode, log: Log) -> None:
-    known = [*_HEAD, *_ALL_SECTIONS]
+    known = [*_HEAD, *rules.ALL_SECTIONS]
     for key in node.values:
         if key not in known:
             log.add(node.keys[key].place, (key,), one_of(known), f"`{key}`", nearest(key, known))
@@ -324,91 +316,3 @@ def _read_shorthand(name: str, node: Scalar, path: tuple[str, str], log: Log, se
     got = f"`{node.text}`" if node.type == "str" else kind_of(node)
     hint = nearest(node.text, known)
     return log.add(node.place, path, "a dtype, a kind, or a mapping of options", got, hint)
-
-
-def _check(schema: Schema) -> Iterator[Problem]:
-    if schema.record not in _SECTIONS:
-        yield Problem(path=("record",), expected=one_of(_SECTIONS), got=f"`{schema.record}`")
-        return
-    for section in _ALL_SECTIONS:
-        if getattr(schema, section) and section not in schema.sections:
-            yield Problem(
-                path=(section,),
-                expected=one_of(schema.sections),
-                got=f"`{section}`",
-                hint=f"record is {schema.record}",
-            )
-    if not list(schema.placed):
-        yield Problem(path=(schema.sections[0],), expected="at least one feature", got="none")
-    for section, feature in schema.placed:
-        yield from _check_section(section, feature)
-    yield from _check_names(schema)
-    yield from _check_keys(schema)
-
-
-def _check_section(section: Section, feature: Feature) -> Iterator[Problem]:
-    """What tf.io's parser of SequenceExamples does not take."""
-    path = (section, feature.name)
-    layouts = [type(column.layout) for column in feature.columns()]
-    if section == "context" and (Sequence in layouts or feature.spans_steps):
-        expected = "a kind without steps in the context"
-        yield Problem(path=path, expected=expected, got=feature.kind, hint="put it under sequence")
-    if section != "features" and Sparse in layouts:
-        expected = f"a kind that tf.io parses in a {section}"
-        yield Problem(path=path, expected=expected, got=feature.kind, hint="it has no SparseFeature there")
-    if section == "sequence":
-        yield from _check_step(path, feature, layouts)
-
-
-def _check_step(path: tuple[str, str], feature: Feature, layouts: list[type]) -> Iterator[Problem]:
-    if isinstance(feature, FixedLen):
-        hint = "fixed_len_sequence has one value of its shape a step"
-        yield Problem(path=path, expected="a kind for steps", got=feature.kind, hint=hint)
-    if any(0 in getattr(column.layout, "shape", ()) for column in feature.columns()):
-        hint = "such steps could not be counted"
-        yield Problem(path=(*path, "shape"), expected="sizes of at least 1", got="0", hint=hint)
-    as_ = getattr(feature, "as_", None)
-    if VarLen in layouts and as_ == "sparse":
-        expected = "ragged or dense steps"
-        yield Problem(path=(*path, "as"), expected=expected, got="sparse", hint="steps would be lost")
-    if VarLen in layouts and as_ == "dense" and getattr(feature, "max_length", None) is None:
-        hint = "steps are put together one by one, so each must have the same size"
-        yield Problem(path=path, expected="a max_length for dense steps", got="none", hint=hint)
-
-
-def _check_names(schema: Schema) -> Iterator[Problem]:
-    owners: dict[str, str] = {}
-    for section, feature in schema.placed:
-        path = (section, feature.name)
-        if not feature.name or feature.stored == "":
-            yield Problem(path=path, expected="a name", got="an empty one")
-        for output in feature.outputs:
-            if output in owners:
-                got = f"`{output}`, which `{owners[output]}` decodes to"
-                yield Problem(path=path, expected="a name of its own", got=got)
-            owners.setdefault(output, feature.name)
-
-
-def _shared_keys(schema: Schema) -> Iterator[Problem]:
-    owners: dict[tuple[Section, str], str] = {}
-    for section, feature in schema.placed:
-        for column in feature.columns():
-            other = owners.setdefault((section, column.key), feature.name)
-            if other != feature.name:
-                yield Problem(
-                    where=schema.name,
-                    path=(section, feature.name, "key"),
-                    expected="a key of its own, to be written",
-                    got=f"`{column.key}`, which `{other}` writes",
-                )
-
-
-def _check_keys(schema: Schema) -> Iterator[Problem]:
-    """One key has one layout: tf.io parses it once."""
-    owners: dict[tuple[Section, str], tuple[str, Column]] = {}
-    for section, feature in schema.placed:
-        for column in feature.columns():
-            owner, other = owners.setdefault((section, column.key), (feature.name, column))
-            if other != column:
-                got = f"`{column.key}` with another one than that of `{owner}`"
-                yield Problem(path=(section, feature.name), expected="one layout for a key", got=got)
