@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ class Csv:
 
     def open(self, folder: Path) -> CsvRows:
         """Its rows; a relative path starts at `folder`."""
-        return CsvRows(folder / self.path, self.delimiter, self.columns)
+        return CsvRows(Path(os.path.normpath(folder / self.path)), self.delimiter, self.columns)
 
 
 # A cell must fit in a block.

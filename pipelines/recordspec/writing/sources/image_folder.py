@@ -37,7 +37,7 @@ class ImageFolder:
 
     def open(self, folder: Path) -> FolderRows:
         """Its rows; a relative path starts at `folder`."""
-        return FolderRows(folder / self.path, self.image, self.label)
+        return FolderRows(Path(os.path.normpath(folder / self.path)), self.image, self.label)
 
 
 class FolderRows:
