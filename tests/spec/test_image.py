@@ -239,3 +239,52 @@ def test_without_a_decoder_of_webp_the_graph_is_not_made(tmp_path):
     rs.write(given, [{"x": photo()}], tmp_path / "data")
     with pytest.raises(rs.MissingExtra, match="store it as png or jpeg"):
         rs.read(given, tmp_path / "data", batch=2)
+
+
+def test_numbers_of_32_bits_do_not_wrap():
+    given = schema(shape=(1, 2, 1), dtype="uint16")
+    assert decoded(given, Image.fromarray(np.array([[65535, 0]], np.int32))).ravel().tolist() == [65535, 0]
+    with pytest.raises(rs.RecordError) as caught:
+        given.encode({"x": Image.fromarray(np.array([[70000, -1]], np.int32))})
+    assert str(caught.value) == (
+        "row 0: features.x: expected an image uint16 [1, 2, 1], got values from -1 to 70000"
+    )
+
+
+def test_a_bmp_that_tensorflow_does_not_read_is_encoded_anew():
+    data = image_bytes(np.concatenate([photo(4, 5), np.full((4, 5, 1), 255, np.uint8)], 2), "bmp")
+    given = schema(encoding="bmp")
+    assert stored(given, data) != data
+    np.testing.assert_array_equal(decoded(given, data), photo(4, 5))
+
+
+def test_a_gif_whose_frame_is_smaller_than_the_image_is_encoded_anew():
+    data = bytearray(image_bytes(photo(4, 4), "gif"))
+    data[6:10] = (6).to_bytes(2, "little") + (5).to_bytes(2, "little")  # the size of the whole
+    expected = np.asarray(Image.open(io.BytesIO(bytes(data))).convert("RGB"))
+    assert expected.shape == (5, 6, 3)
+    given = schema(encoding="gif")
+    np.testing.assert_array_equal(decoded(given, bytes(data)), expected)
+
+
+def test_a_pil_image_of_a_cut_file_is_named(tmp_path):
+    (tmp_path / "cut.jpg").write_bytes(JPEG[:-20])
+    rows = [{"x": Image.open(tmp_path / "cut.jpg")}]
+    with pytest.raises(rs.RecordError, match="got image file is truncated"):
+        rs.write(schema(), rows, tmp_path / "data")
+
+
+@pytest.mark.parametrize("channels", [2, 5])
+def test_raw_images_of_odd_channels_are_arrays(channels):
+    given = schema(encoding="raw", shape=(30, 40, channels))
+    with pytest.raises(rs.RecordError, match=r"expected an image uint8 \[30, 40, .\], got mode RGB"):
+        given.encode({"x": Image.fromarray(photo())})
+
+
+def test_an_orientation_that_means_nothing_turns_nothing():
+    image = Image.fromarray(photo())
+    exif = image.getexif()
+    exif[0x0112] = 0
+    data = image_bytes(photo(), "jpeg", exif=exif)
+    for orientation in ("keep", "upright", "error"):
+        assert stored(schema(encoding="jpeg", orientation=orientation), data) == data

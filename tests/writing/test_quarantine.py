@@ -6,6 +6,7 @@ import json
 import logging
 
 import pytest
+import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from recordspec.store.manifest import Manifest
 from recordspec.wire.proto import parse_example
 from recordspec.wire.tfrecord import scan
 from recordspec.writing.sources.csv import Csv
+from recordspec.writing.sources.tfrecord import TFRecords
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures:\n  a: int64\n  b: {kind: text, max_bytes: 3}")
 
@@ -106,8 +108,6 @@ def test_rows_of_a_csv_file_are_named_by_their_lines(tmp_path):
 def test_records_of_tfrecords_are_named_by_their_places(tmp_path):
     loose = rs.Schema.loads("schema: s\nfeatures:\n  a: int64\n  b: string")
     rs.write(loose, [{"a": 1, "b": "x"}, {"a": 2, "b": "long"}, {"a": 3, "b": "y"}], tmp_path / "loose")
-    from recordspec.writing.sources.tfrecord import TFRecords
-
     rows = TFRecords(files="loose").open(tmp_path)
     rs.write(SCHEMA, rows, tmp_path / "data", invalid="quarantine")
     assert written(tmp_path / "data") == [1, 3]
@@ -126,3 +126,33 @@ def test_a_dataset_with_rejects_can_be_replaced(tmp_path):
 def test_a_negative_number_of_rejects_is_refused(tmp_path):
     with pytest.raises(rs.SpecError, match=r"invalid.max_invalid: expected a number of rows, got -1"):
         rs.write(SCHEMA, [], tmp_path / "data", invalid={"max_invalid": -1})
+
+
+def test_rows_that_are_no_mappings_are_set_aside(tmp_path):
+    rows = [{"a": 1, "b": ""}, None, [3], {"a": 2, "b": ""}]
+    rs.write(SCHEMA, rows, tmp_path / "data", invalid="quarantine")
+    assert written(tmp_path / "data") == [1, 2]
+    assert [line["problems"] for line in rejects(tmp_path / "data")] == [
+        ["expected a mapping from names to values, got nothing"],
+        ["expected a mapping from names to values, got list [3]"],
+    ]
+
+
+def test_text_that_utf8_cannot_hold_is_set_aside(tmp_path):
+    rs.write(SCHEMA, [{"a": 1, "b": "\udce9"}, {"a": 2, "b": ""}], tmp_path / "data", invalid="quarantine")
+    assert written(tmp_path / "data") == [2]
+    assert rejects(tmp_path / "data")[0]["problems"] == [
+        "features.b: expected text that UTF-8 can encode, got the lone surrogate '\\udce9' at character 0"
+    ]
+
+
+def test_a_record_that_is_no_example_is_set_aside(tmp_path):
+    with tf.io.TFRecordWriter(str(tmp_path / "x.tfrecord")) as writer:
+        writer.write(SCHEMA.encode({"a": 1, "b": ""}))
+        writer.write(b"\xff\xff no Example")
+        writer.write(SCHEMA.encode({"a": 2, "b": ""}))
+    rows = TFRecords(files="x.tfrecord").open(tmp_path)
+    rs.write(SCHEMA, rows, tmp_path / "data", invalid="quarantine")
+    assert written(tmp_path / "data") == [1, 2]
+    (line,) = rejects(tmp_path / "data")
+    assert line["place"].startswith(f"{tmp_path}/x.tfrecord: record 1 at byte ")

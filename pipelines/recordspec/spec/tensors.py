@@ -89,7 +89,12 @@ def split_raw(strings: Tensor, decode: Callable[[Tensor], Tensor], row: int, sha
 def one_by_one(
     decode: Callable[[Mapping[str, Tensor]], Tensor], columns: Mapping[str, Tensor], spec: TypeSpec
 ) -> Tensor:
-    """`decode`, which takes one record, on a batch. Values of different sizes become ragged."""
+    """`decode`, which takes one record, on a batch. Values of different sizes become ragged.
+
+    tf.map_fn within the batch's own graph, since that was measured (benchmarks/media.py, 2 cores) against
+    records that are decoded one by one and batched then: 2.5 to 3 times as fast for PNG of 8x8 and 28x28
+    pixels, where handing over a record costs more than decoding it, and equally fast for JPEG of 500x375.
+    """
     if next(iter(columns.values())).shape.rank == 0:
         return decode(columns)
     if not isinstance(spec, tf.RaggedTensorSpec):

@@ -30,7 +30,7 @@ from recordspec.wire.columns import (
 from recordspec.wire.example import Entry
 from recordspec.wire.strings import Ints, Strings
 
-# How many rows a block has. No feature can have an empty part in its key, so none has this one.
+# How many rows a block has.
 ROWS = "/rows"
 
 

@@ -28,7 +28,7 @@ class Rejects:
         line = {"row": row, "place": place, "problems": problems}
         # opened for each: they are few, and a dataset without any has no such file
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            file.write(json.dumps(line) + "\n")
         self.count += 1
 
     def close(self, accepted: int) -> None:

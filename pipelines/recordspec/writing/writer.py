@@ -150,13 +150,13 @@ class ShardedWriter:
     def write(self, row: Any) -> None:
         """Takes one row. It is checked when its batch is encoded, at the latest when the block ends."""
         self._check_usable()
-        if not isinstance(row, Mapping):
-            problem = Problem(expected="a mapping from names to values", got=describe(row))
-            raise RecordError(problem.at(self.place(self.taken)), self.taken)
+        if not isinstance(row, Mapping) and self._rejects is None:
+            raise self._placed(_no_mapping(row, len(self._pending)))
         # Copies: the caller may fill the same dict, list or array again for the next row.
-        kept = dict(row)
-        for name in self._changeable & kept.keys():
-            kept[name] = _own(kept.get(name))
+        kept = dict(row) if isinstance(row, Mapping) else row
+        if isinstance(row, Mapping):
+            for name in self._changeable & kept.keys():
+                kept[name] = _own(kept.get(name))
         self._pending.append(kept)
         if len(self._pending) >= self._rows_at_once:
             self._flush()
@@ -226,6 +226,9 @@ class ShardedWriter:
         pending, self._pending = self._pending, []
 
         def columns(start: int, stop: int) -> dict[str, Any]:
+            for number, row in enumerate(pending[start:stop]):
+                if not isinstance(row, dict):
+                    raise _no_mapping(row, number)
             return columns_of(self.schema, pending[start:stop], self.options.keys)
 
         self._take(Batch(len(pending), columns))
@@ -348,6 +351,11 @@ class ShardedWriter:
             log.error(note)
 
 
+def _no_mapping(row: Any, number: int) -> RecordError:
+    problem = Problem(expected="a mapping from names to values", got=describe(row))
+    return RecordError(problem.at(f"row {number}"), number)
+
+
 def _own(value: Any) -> Any:
     """A value that does not change when the caller's does."""
     if value is None or isinstance(value, (str, bytes, os.PathLike)):
@@ -356,7 +364,10 @@ def _own(value: Any) -> Any:
         return value.copy()
     if type(value) is list and (not value or isinstance(value[0], (int, float, str, bytes, np.generic))):
         return value.copy()
-    return copy.deepcopy(value)
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # a PIL image of a file that is cut, say: encoding it tells what is wrong
+        return value
 
 
 def _is_scalar(feature: Feature) -> bool:

@@ -93,7 +93,7 @@ class Audio(Feature):
             return decode_mp3(data)
         if self.encoding == "ogg":
             return decode_ogg(data)
-        samples, rate = tf.audio.decode_wav(data, self.channels)
+        samples, rate = tf.audio.decode_wav(data)  # all channels: asked for another number, it makes that up
         message = f"expected a sample rate of {self.sample_rate} Hz"
         same = tf.debugging.assert_equal(rate, self.sample_rate, message)
         with tf.control_dependencies([same]):

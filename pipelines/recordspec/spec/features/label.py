@@ -52,6 +52,8 @@ class Label(Feature):
         if bool(self.names) == (self.vocabulary is not None):
             got = "both" if self.names else "neither"
             yield problem("names", "names, or a vocabulary file of them", got)
+        if self.oov == "index" and OOV_NAME in self.names:
+            yield problem("names", f"names other than {OOV_NAME} with `oov: index`", "it")
         if len(self.shape) > 1 or 0 in self.shape:
             yield problem("shape", "[], [null] or [k]", show_shape(self.shape))
         yield from check_sizes("shape", tuple(size or 0 for size in self.shape))
@@ -78,7 +80,7 @@ class Label(Feature):
         return replace(self, names=read_vocabulary(self.vocabulary, folder), vocabulary=None)
 
     def names_of(self, indices: Tensor) -> Tensor:
-        """In graph or eagerly: the names of indices of any shape, as strings; `oov_name` of the one more.
+        """In graph or eagerly: the names of indices of any shape, as strings; `OOV_NAME` of the one more.
 
         Raises InvalidArgumentError for an index that no name has.
         """

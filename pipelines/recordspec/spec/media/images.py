@@ -110,23 +110,30 @@ def _stored(form: Form, row: int, data: bytes, image: Any, name: str) -> bytes:
     turned = _turned(form, row, image, name)
     _check_mode(form, row, mode, image, name)
     _check_shape(form, row, (turned.height, turned.width, form.channels), name)
-    if turned is image and _encoding(image) == form.encoding and _decodes(form, image):
+    if turned is image and _encoding(image) == form.encoding and _decodes(form, data, image):
         return data
     if mode.startswith(("RGB", "LA")) and mode.endswith(";16"):
         hint = "Pillow has no pixels of 16 bits in colour: give an array"
         raise BadValue(row, f"{form.encoding} data", f"{name}mode {mode}", hint)
-    return from_pixels(form, row, _pixels(form, turned))
+    return from_pixels(form, row, _pixels(form, row, turned, name))
 
 
 def _from_image(form: Form, row: int, image: Any, name: str) -> bytes:
+    try:
+        image.load()  # one that was opened, and not yet read
+    except Exception as error:
+        raise BadValue(row, "an image that decodes", f"{name}{error}") from None
     turned = _turned(form, row, image, name)
     _check_mode(form, row, image.mode, image, name)
-    return from_pixels(form, row, _pixels(form, turned))
+    return from_pixels(form, row, _pixels(form, row, turned, name))
 
 
-def _pixels(form: Form, image: Any) -> Array:
+def _pixels(form: Form, row: int, image: Any, name: str) -> Array:
     if form.dtype == "uint16":
-        grey = np.asarray(image).astype(np.uint16)[:, :, None]
+        numbers = np.asarray(image)
+        if numbers.min() < 0 or numbers.max() > 0xFFFF:  # of mode I, which has 32 bits
+            raise BadValue(row, str(form), f"{name}values from {numbers.min()} to {numbers.max()}")
+        grey = numbers.astype(np.uint16)[:, :, None]
         opaque = np.full_like(grey, 0xFFFF)
         parts = {1: [grey], 3: [grey] * 3, 4: [grey, grey, grey, opaque]}
         return np.concatenate(parts[form.channels], axis=2)
@@ -164,18 +171,25 @@ def _mode(data: bytes, image: Any) -> str:
     return str(image.mode)
 
 
-def _decodes(form: Form, image: Any) -> bool:
-    """Whether TensorFlow's decoder takes these bytes: that of BMP knows neither palettes nor compression."""
-    if form.encoding != "bmp":
-        return True
-    plain: bool = image.mode in ("L", "RGB") and _CONVERTED[form.channels] == image.mode
-    return plain and image.info.get("compression", 0) == 0
+def _decodes(form: Form, data: bytes, image: Any) -> bool:
+    """Whether TensorFlow's decoder makes the same of these bytes.
+
+    That of BMP knows neither palettes nor compression nor other than 8 and 24 bits; that of GIF gives the
+    first frame alone, which may be smaller than the image.
+    """
+    if form.encoding == "bmp":
+        bits = int.from_bytes(data[28:30], "little")
+        same = bool(_CONVERTED[form.channels] == image.mode and bits in (8, 24))
+        return same and image.info.get("compression", 0) == 0
+    if form.encoding == "gif":
+        return tuple(pillow("images").open(io.BytesIO(data)).tile[0][1]) == (0, 0, *image.size)
+    return True
 
 
 def _turned(form: Form, row: int, image: Any, name: str) -> Any:
     """The image itself, or an upright one."""
     orientation = 1 if form.orientation == "keep" else image.getexif().get(_ORIENTATION, 1)
-    if orientation == 1:
+    if orientation not in range(2, 9):  # 1 is upright, and others mean nothing
         return image
     if form.orientation == "error":
         hint = "`orientation: upright` turns it, `keep` leaves it"
@@ -188,7 +202,7 @@ def _turned(form: Form, row: int, image: Any, name: str) -> Any:
 def _check_mode(form: Form, row: int, mode: str, image: Any, name: str) -> None:
     if mode == "I" and form.dtype == "uint16":  # how Pillow before 11 opens a 16-bit PNG
         mode = "I;16"
-    if mode not in _MODES[form.channels, form.dtype]:
+    if mode not in _MODES.get((form.channels, form.dtype), ()):
         hint = "convert it, or write the shape and dtype that it has"
         raise BadValue(row, str(form), f"{name}mode {mode}", hint)
     if form.channels < 4 and "transparency" in image.info:

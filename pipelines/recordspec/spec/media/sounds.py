@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import wave
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,6 +28,11 @@ _SUFFIXES = {".wav": "WAV", ".flac": "FLAC", ".mp3": "MP3", ".ogg": "OGG", ".oga
 # Of these formats libsndfile has several, which share one suffix.
 _ALIKE = {"WAVEX": "WAV"}
 _EXACT_16 = ("PCM_16", "PCM_U8", "PCM_S8")  # 16 bits hold every sample
+_LOUD = ("MPEG_LAYER_III", "VORBIS", "OPUS")
+# Of these it can be told whether they are whole: by their chunks, or by libsndfile.
+_CHECKABLE = ("WAV", "WAVEX", "AIFF", "FLAC", "OGG", "MP3")
+_SAMPLES_AT_ONCE = 1 << 16
+_MOST_SAMPLES = 1 << 40  # libsndfile says 2^63 - 1 of a FLAC file that does not tell
 _FULL_SCALE = 1 << 15  # what 1.0 is in int16; tf.audio.decode_wav divides by it
 
 
@@ -100,37 +104,54 @@ def _stored(form: Form, row: int, data: bytes, sound: Any, name: str) -> bytes:
         raise BadValue(row, f"a sample rate of {form.sample_rate} Hz", got, "resample it")
     if sound.channels != form.channels:
         raise BadValue(row, f"channels: {form.channels}", f"{name}{sound.channels}")
-    frames = sound.frames
+    _check_whole(row, data, sound, name)
     samples = _samples(form, row, sound, name)
-    if len(samples) != frames or _cut(data, frames * form.channels):
-        got = f"{name}{what_is(data)} that ends after {len(samples):,}"
-        raise BadValue(row, "all of its samples", got)
+    if len(samples) != sound.frames:
+        got = f"{name}{what_is(data)} with {len(samples):,}"
+        raise BadValue(row, f"{sound.frames:,} samples", got, "it is cut or damaged")
     _check_length(form, row, len(samples), name)
     if (sound.format, (sound.subtype,)) == _FORMATS.get(form.encoding):
         return data
-    return _from_samples(form, row, samples)
+    if sound.subtype in _LOUD and form.encoding != "raw":
+        samples = np.clip(samples, -1, 1)  # as players do: lossy codecs pass full scale
+    return _from_samples(form, row, samples, name)
+
+
+def _check_whole(row: int, data: bytes, sound: Any, name: str) -> None:
+    """libsndfile takes what there is of a cut file; what its chunks promise says how much is missing."""
+    if sound.format not in _CHECKABLE:
+        hint = "write it as WAV or FLAC"
+        raise BadValue(row, f"one of {', '.join(_CHECKABLE)}", f"{name}{sound.format_info}", hint)
+    if sound.frames > _MOST_SAMPLES:
+        hint = "it was streamed: write it anew"
+        raise BadValue(row, "a file that says how long it is", f"{name}{what_is(data)} that does not", hint)
+    order = {b"RIFF": "little", b"FORM": "big"}.get(data[:4])
+    place = 12 if order else len(data)
+    while place + 8 <= len(data):
+        size = int.from_bytes(data[place + 4 : place + 8], order)  # type: ignore[arg-type]
+        missing = place + 8 + size - len(data)
+        if missing > 0:
+            got = f"{name}{what_is(data)} that lacks {missing:,} bytes"
+            raise BadValue(row, "all of its samples", got)
+        place += 8 + size + size % 2
 
 
 def _samples(form: Form, row: int, sound: Any, name: str) -> Array:
     if form.dtype == "int16" and sound.subtype not in _EXACT_16:
         hint = "dtype float32 takes it"
         raise BadValue(row, "samples of 16 bits", f"{name}{sound.subtype_info}", hint)
+    blocks = []
     try:
-        return np.asarray(sound.read(dtype=form.dtype, always_2d=True))
+        while len(block := sound.read(_SAMPLES_AT_ONCE, dtype=form.dtype, always_2d=True)):
+            blocks.append(block)
     except soundfile("sounds").LibsndfileError as error:
-        raise BadValue(row, "a sound that decodes", f"{name}{error.error_string}") from None
+        raise BadValue(row, "a sound that decodes", f"{name}{_reason(error)}") from None
+    return np.concatenate(blocks) if blocks else np.zeros((0, form.channels), form.dtype)
 
 
-def _cut(data: bytes, count: int) -> bool:
-    """Whether a WAV file of 16 bits promises other than `count` samples: libsndfile takes what is there."""
-    if not data.startswith(b"RIFF"):
-        return False
-    try:
-        with wave.open(io.BytesIO(data)) as file:
-            promised = file.getnframes() * file.getnchannels()
-            return bool(file.getsampwidth() == 2 and promised != count)
-    except (wave.Error, EOFError):  # WAV files of other than plain PCM, which are encoded anew
-        return False
+def _reason(error: Any) -> str:
+    """What libsndfile says, as part of a sentence."""
+    return str(error.error_string).removeprefix("Error : ").rstrip(".")
 
 
 def _check_length(form: Form, row: int, frames: int, name: str) -> None:
@@ -142,14 +163,14 @@ def _check_length(form: Form, row: int, frames: int, name: str) -> None:
         raise BadValue(row, expected, f"{name}{seconds:.3f} s")
 
 
-def _from_samples(form: Form, row: int, samples: Array) -> bytes:
+def _from_samples(form: Form, row: int, samples: Array, name: str = "") -> bytes:
     """An array `[n, channels]`, or `[n]` of one channel, as stored bytes."""
     if samples.ndim == 1 and form.channels == 1:
         samples = samples[:, None]
     if samples.ndim != 2 or samples.shape[1] != form.channels:
         raise BadValue(row, str(form), f"shape {show_shape(samples.shape)}")
     _check_length(form, row, len(samples), "")
-    samples = _cast(form, row, samples)
+    samples = _cast(form, row, samples, name)
     if form.encoding == "raw":
         return bytes(samples.astype(samples.dtype.newbyteorder("<")).tobytes())
     format_, (subtype,) = _FORMATS[form.encoding]
@@ -159,21 +180,21 @@ def _from_samples(form: Form, row: int, samples: Array) -> bytes:
             stream, _quantised(form, samples), form.sample_rate, format=format_, subtype=subtype
         )
     except soundfile("encoding sounds").LibsndfileError as error:  # a rate that MP3 does not know, say
-        raise BadValue(row, f"a sound that {form.encoding} can hold", error.error_string) from None
+        raise BadValue(row, f"a sound that {form.encoding} can hold", _reason(error)) from None
     return stream.getvalue()
 
 
-def _cast(form: Form, row: int, samples: Array) -> Array:
+def _cast(form: Form, row: int, samples: Array, name: str) -> Array:
     """The samples in the form's dtype: 16-bit samples are taken as floats, floats not as 16 bits."""
     if samples.dtype.name == "int16":
         return samples if form.dtype == "int16" else (samples / np.float32(_FULL_SCALE)).astype(np.float32)
     if form.dtype == "int16" or samples.dtype.name not in ("float32", "float64"):
         raise BadValue(row, str(form), describe(samples))
     if not bool(np.isfinite(samples).all()):
-        raise BadValue(row, "finite samples", "NaN or infinity")
+        raise BadValue(row, "finite samples", f"{name}NaN or infinity")
     loudest = float(np.abs(samples).max())
     if loudest > 1 and form.encoding != "raw":
-        raise BadValue(row, "samples from -1 to 1", f"{loudest:g}", "divide by the full scale")
+        raise BadValue(row, "samples from -1 to 1", f"{name}{loudest:g}", "divide by the full scale")
     return samples.astype(np.float32)
 
 

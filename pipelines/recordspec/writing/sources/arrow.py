@@ -10,7 +10,7 @@ import numpy as np
 
 from recordspec.errors import Problem, SpecError
 from recordspec.spec.encoder import Gapped
-from recordspec.spec.features import Feature
+from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.image import Image
 from recordspec.spec.features.label import Label
@@ -70,6 +70,8 @@ def _values(column: Any, feature: Feature, folder: Path) -> Any:
         return _bools(column) if dtype == "bool" else _numbers(column, str(dtype))
     if _takes_text(feature) and getattr(feature, "shape", ()) == ():
         return _strings(column)
+    if type(feature) not in KINDS.values():  # a kind of one's own: what it makes of a text is its affair
+        return list(column.to_pylist())
     raise SpecError(
         Problem(
             path=(feature.name,),

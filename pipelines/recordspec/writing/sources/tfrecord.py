@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, one_of
-from recordspec.spec.features import Feature
+from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.box import Box
 from recordspec.spec.features.fixed_len import FixedLen
@@ -53,21 +53,22 @@ class TFRecords:
 
     def open(self, folder: Path) -> TFRecordRows:
         """Their rows; relative paths start at `folder`."""
-        schema = None if self.schema is None else Schema.load(folder / self.schema)
+        schema = None if self.schema is None else folder / self.schema
         return TFRecordRows(expand(folder / self.files), schema)
 
 
 class TFRecordRows:
     """The records of files, one after another. A missing or empty key is a missing value."""
 
-    def __init__(self, files: tuple[Path, ...], schema: Schema | None) -> None:
+    def __init__(self, files: tuple[Path, ...], schema: Path | None) -> None:
         self.rows = None
         self.notes: list[str] = []
         self._files, self._schema = files, schema
         self._places: list[tuple[int, Path]] = []  # the first row of each file
 
     def batches(self, schema: Schema, keys: tuple[str, ...]) -> Iterator[Batch]:
-        stored = self._schema or schema
+        kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
+        stored = schema if self._schema is None else Schema.load(self._schema, kinds)
         if not schema.record == stored.record == "example":
             expected = "records of kind example"
             got = one_of(dict.fromkeys((schema.record, stored.record)))
@@ -81,9 +82,9 @@ class TFRecordRows:
         for path in self._files:
             self._places.append((row, path))
             records = scan(path)
-            while parsed := [_parsed(path, record) for record in islice(records, _ROWS_AT_ONCE)]:
-                row += len(parsed)
-                yield Batch(len(parsed), partial(_columns, features, parsed))
+            while some := list(islice(records, _ROWS_AT_ONCE)):
+                row += len(some)
+                yield Batch(len(some), partial(_columns, features, some))
 
     def place(self, row: int) -> str:
         first, path = next(entry for entry in reversed(self._places) if entry[0] <= row)
@@ -91,12 +92,15 @@ class TFRecordRows:
         return f"{path}: {place(record.number, record.offset)}"
 
 
-def _parsed(path: Path, record: Record) -> Stored:
-    return proto.parse_example(record.data, f"{path}: {place(record.number, record.offset)}")
+def _parsed(record: Record, row: int) -> Stored:
+    try:
+        return proto.parse_example(record.data, "")
+    except RecordError as error:
+        raise RecordError(error.problems, row) from None
 
 
-def _columns(features: list[Feature], parsed: list[Stored], start: int, stop: int) -> dict[str, Any]:
-    rows = parsed[start:stop]
+def _columns(features: list[Feature], records: list[Record], start: int, stop: int) -> dict[str, Any]:
+    rows = [_parsed(record, row) for row, record in enumerate(records[start:stop])]
     return {
         feature.name: [_given(feature, values, row) for row, values in enumerate(rows)]
         for feature in features
