@@ -163,7 +163,8 @@ def test_without_a_decoder_the_graph_is_not_made(encoding, monkeypatch, tmp_path
         f"expected tensorflow-io to decode {encoding} with TensorFlow {tf.__version__}, got "
     )
     assert str(caught.value).endswith(
-        "(store it as wav or raw, or pip install 'recordspec[io]' with Python 3.12 or older)"
+        "(store it as wav or raw, or pip install 'recordspec[io]', which brings TensorFlow 2.16 "
+        "(Python 3.12 or older))"
     )
 
 

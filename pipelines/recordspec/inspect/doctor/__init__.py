@@ -12,9 +12,6 @@ from recordspec.inspect.doctor.tensorflow_io import tensorflow_io
 _TENSORFLOW = "pip install tensorflow"
 _IMAGE = "pip install 'recordspec[image]'"
 _AUDIO = "pip install 'recordspec[audio]'"
-_IO = "pip install 'recordspec[io]' with Python 3.12 or older"
-_WEBP_OTHERWISE = f"store as png or jpeg, or pip install 'tensorflow>=2.21', or {_IO}"
-_SOUND_OTHERWISE = f"store as wav or raw (recordspec transcodes when it writes), or {_IO}"
 _LOCAL_ONLY = "recordspec itself reads local paths in this version"
 
 
@@ -31,25 +28,21 @@ _PROBES: tuple[tuple[str, Callable[[], str], str], ...] = (
     ("images when reading: jpeg", images.read_jpeg, _TENSORFLOW),
     ("images when reading: gif", images.read_gif, _TENSORFLOW),
     ("images when reading: bmp", images.read_bmp, _TENSORFLOW),
-    ("images when reading: webp", images.read_webp, _WEBP_OTHERWISE),
+    ("images when reading: webp", images.read_webp, _TENSORFLOW),
     ("images when writing: png", partial(images.write, "png"), _IMAGE),
     ("images when writing: jpeg", partial(images.write, "jpeg"), _IMAGE),
     ("images when writing: webp", partial(images.write, "webp"), _IMAGE),
     ("images when writing: bmp", partial(images.write, "bmp"), _IMAGE),
     ("images when writing: gif", partial(images.write, "gif"), _IMAGE),
     ("audio when reading: wav", sounds.read_wav, _TENSORFLOW),
-    ("audio when reading: flac", sounds.read_flac, _SOUND_OTHERWISE),
-    ("audio when reading: mp3", sounds.read_mp3, _SOUND_OTHERWISE),
-    ("audio when reading: ogg", sounds.read_ogg, _SOUND_OTHERWISE),
+    ("audio when reading: flac", sounds.read_flac, _TENSORFLOW),
+    ("audio when reading: mp3", sounds.read_mp3, _TENSORFLOW),
+    ("audio when reading: ogg", sounds.read_ogg, _TENSORFLOW),
     ("audio when writing: wav", partial(sounds.write, "wav"), _AUDIO),
     ("audio when writing: flac", partial(sounds.write, "flac"), _AUDIO),
     ("audio when writing: mp3", partial(sounds.write, "mp3"), _AUDIO),
     ("audio when writing: ogg", partial(sounds.write, "ogg"), _AUDIO),
-    (
-        "tensorflow-io",
-        tensorflow_io,
-        "needs TensorFlow 2.16 and Python 3.12 or older: pip install 'recordspec[io]'",
-    ),
+    ("tensorflow-io", tensorflow_io, _TENSORFLOW),
     ("csv files", packages.csv, "pip install 'recordspec[csv]'"),
     ("pandas frames", packages.frames, "pip install 'recordspec[frames]'"),
     # after tensorflow-io, which registers file systems when it is imported

@@ -6,6 +6,8 @@ import importlib.metadata
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from recordspec.errors import MissingExtra
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -25,6 +27,9 @@ def find(capability: str, probe: Callable[[], str], advice: str) -> Finding:
     """Runs a probe, which returns what it found, or raises anything."""
     try:
         return Finding(capability, True, probe())
+    except MissingExtra as error:  # what a user's pipeline would be told
+        (problem,) = error.problems
+        return Finding(capability, False, problem.got, problem.hint)
     except UnusableError as error:
         return Finding(capability, False, str(error), advice)
     except Exception as error:  # whatever is broken is what the report is for

@@ -8,7 +8,7 @@ from typing import Any
 from recordspec._tf import tf
 from recordspec.inspect.doctor.finding import check, version
 from recordspec.inspect.doctor.samples import BMP, GIF, WEBP
-from recordspec.inspect.doctor.tensorflow_io import by_tensorflow_io
+from recordspec.spec.media.decoders import decode_webp
 
 _PIXELS = [[[255, 0, 0], [0, 0, 255]]]  # red, blue: of both axes and the channels, none can be swapped
 
@@ -33,10 +33,8 @@ def read_bmp() -> str:
 
 
 def read_webp() -> str:
-    if hasattr(tf.io, "decode_webp"):
-        return _read(tf.io.decode_webp(WEBP)[0])
-    _read(by_tensorflow_io(lambda tfio: tfio.image.decode_webp(WEBP))[..., :3])  # it adds transparency
-    return version("tensorflow-io")
+    found = _read(decode_webp(WEBP, 3))
+    return found if hasattr(tf.io, "decode_webp") else version("tensorflow-io")
 
 
 def _read(decoded: Any) -> str:

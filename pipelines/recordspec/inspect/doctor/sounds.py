@@ -8,7 +8,7 @@ from typing import Any
 from recordspec._tf import tf
 from recordspec.inspect.doctor.finding import check, version
 from recordspec.inspect.doctor.samples import FLAC, MP3, OGG, SAMPLES, WAV
-from recordspec.inspect.doctor.tensorflow_io import by_tensorflow_io
+from recordspec.spec.media.decoders import decode_flac, decode_mp3, decode_ogg
 
 _LOSSLESS = ("wav", "flac")
 
@@ -21,17 +21,17 @@ def read_wav() -> str:
 
 
 def read_flac() -> str:
-    sound = by_tensorflow_io(lambda tfio: tfio.audio.decode_flac(FLAC, dtype=tf.int16))
+    sound = decode_flac(FLAC)
     check(sound[:, 0].numpy().tolist() == list(SAMPLES), "samples")
     return version("tensorflow-io")
 
 
 def read_mp3() -> str:
-    return _lossy(by_tensorflow_io(lambda tfio: tfio.audio.decode_mp3(MP3)), samples=2304, peak=0.29)
+    return _lossy(decode_mp3(MP3), samples=2304, peak=0.29)
 
 
 def read_ogg() -> str:
-    return _lossy(by_tensorflow_io(lambda tfio: tfio.audio.decode_vorbis(OGG)), samples=32, peak=0.02)
+    return _lossy(decode_ogg(OGG), samples=32, peak=0.02)
 
 
 def _lossy(sound: Any, samples: int, peak: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,9 @@ Tensor = Any
 def decode_webp(data: Tensor, channels: int) -> Tensor:
     """A WebP image, string `[]`, as uint8 `[h, w, channels]`. Raises MissingExtra."""
     if not hasattr(tf.io, "decode_webp"):
-        pixels = _by_tensorflow_io("webp", lambda tfio: tfio.image.decode_webp(data), "png or jpeg")
+        pixels = by_tensorflow_io(
+            "decode webp", lambda tfio: tfio.image.decode_webp(data), "store it as png or jpeg"
+        )
         return pixels[:, :, :channels]  # it is always given with transparency
     (pixels,) = tf.unstack(tf.ensure_shape(tf.io.decode_webp(data), [1, None, None, None]))
     if channels == 3:
@@ -39,17 +42,26 @@ def decode_ogg(data: Tensor) -> Tensor:
 
 
 def _sound(encoding: str, decode: Callable[[Any], Tensor]) -> Tensor:
-    return _by_tensorflow_io(encoding, decode, "wav or raw")
+    return by_tensorflow_io(f"decode {encoding}", decode, "store it as wav or raw")
 
 
-def _by_tensorflow_io(encoding: str, decode: Callable[[Any], Tensor], others: str) -> Tensor:
-    """What an op of tensorflow-io gives; that the package can be imported says nothing of its ops."""
+def by_tensorflow_io(purpose: str, call: Callable[[Any], Any], otherwise: str) -> Any:
+    """What an op of tensorflow-io gives. Raises MissingExtra, with what to do `otherwise`.
+
+    That the package can be imported says nothing of its ops: beside another TensorFlow than its own their
+    library does not load.
+    """
     try:
         import tensorflow_io
 
-        return decode(tensorflow_io)
-    except (ImportError, NotImplementedError, AttributeError) as error:
-        got = (str(error).splitlines() or [type(error).__name__])[0]
-        hint = f"store it as {others}, or pip install 'recordspec[io]' with Python 3.12 or older"
-        expected = f"tensorflow-io to decode {encoding} with TensorFlow {tf.__version__}"
-        raise MissingExtra(Problem(expected=expected, got=got, hint=hint)) from None
+        return call(tensorflow_io)
+    except ImportError as error:
+        got = str(error).splitlines()[0]
+    except NotImplementedError:  # its text is a path and a mangled symbol
+        version = importlib.metadata.version("tensorflow-io")
+        got = f"tensorflow-io {version}, which does not load with TensorFlow {tf.__version__}"
+    expected = f"tensorflow-io to {purpose} with TensorFlow {tf.__version__}"
+    hint = (
+        f"{otherwise}, or pip install 'recordspec[io]', which brings TensorFlow 2.16 (Python 3.12 or older)"
+    )
+    raise MissingExtra(Problem(expected=expected, got=got, hint=hint))
