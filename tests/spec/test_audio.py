@@ -222,3 +222,24 @@ def test_music_louder_than_full_scale_is_clipped_as_players_do(tmp_path):
     assert np.abs(found).max() <= 1.0
     (tmp_path / "x.ogg").write_bytes(data)
     assert np.abs(decoded(schema(encoding="raw"), tmp_path / "x.ogg")).max() > 1.0
+
+
+@pytest.mark.parametrize("encoding", EXACT)
+def test_samples_of_the_other_byte_order_are_the_same_samples(encoding):
+    given = schema(channels=2, encoding=encoding, dtype="int16")
+    np.testing.assert_array_equal(decoded(given, EDGES.astype(">i2")), EDGES)
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    return kind + len(data).to_bytes(4, "little") + data + bytes(len(data) % 2)
+
+
+@pytest.mark.parametrize("place", [12, 36, None])
+@pytest.mark.parametrize("size", [7, 8])
+def test_wav_files_with_other_chunks_are_read_whole(place, size):
+    plain = sound_bytes(tone(), 8000)
+    extra = chunk(b"LIST", b"INFO" + bytes(size - 4))
+    body = plain[8:]
+    at = len(body) if place is None else place - 8
+    data = b"RIFF" + (len(body) + len(extra)).to_bytes(4, "little") + body[:at] + extra + body[at:]
+    np.testing.assert_array_equal(decoded(schema(dtype="int16"), data), tone())

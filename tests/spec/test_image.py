@@ -288,3 +288,50 @@ def test_an_orientation_that_means_nothing_turns_nothing():
     data = image_bytes(photo(), "jpeg", exif=exif)
     for orientation in ("keep", "upright", "error"):
         assert stored(schema(encoding="jpeg", orientation=orientation), data) == data
+
+
+def test_a_webp_animation_of_one_frame_is_encoded_anew():
+    """TensorFlow 2.21 writes past its memory where the frame is smaller than the image."""
+    still = image_bytes(photo(6, 8), "webp", lossless=True)[12:]
+    frame = bytes(6) + (7).to_bytes(3, "little") + (5).to_bytes(3, "little") + bytes(4) + still
+    chunks = (
+        (b"VP8X", bytes([2, 0, 0, 0]) + (9).to_bytes(3, "little") + (9).to_bytes(3, "little")),
+        (b"ANIM", bytes(6)),
+        (b"ANMF", frame),
+    )
+    body = b"WEBP" + b"".join(kind + len(data).to_bytes(4, "little") + data for kind, data in chunks)
+    data = b"RIFF" + len(body).to_bytes(4, "little") + body
+    again = stored(schema(encoding="webp"), data)
+    assert again[12:16] == b"VP8L"
+    assert Image.open(io.BytesIO(again)).size == (10, 10)
+
+
+@pytest.mark.parametrize("colours", [2, 4, 16])
+def test_png_files_of_few_bits_are_whole_in_four_channels(colours):
+    stream = io.BytesIO()
+    Image.fromarray(photo()).quantize(colours).save(stream, "png")
+    expected = np.asarray(Image.open(io.BytesIO(stream.getvalue())).convert("RGBA"))
+    np.testing.assert_array_equal(decoded(schema(shape=(None, None, 4)), stream.getvalue()), expected)
+    black = io.BytesIO()
+    Image.fromarray(photo()).convert("1").save(black, "png")
+    expected = np.asarray(Image.open(io.BytesIO(black.getvalue())).convert("RGBA"))
+    np.testing.assert_array_equal(decoded(schema(shape=(None, None, 4)), black.getvalue()), expected)
+
+
+def test_a_bmp_with_bytes_behind_it_is_encoded_anew():
+    data = image_bytes(photo(), "bmp") + b"zzz"
+    np.testing.assert_array_equal(decoded(schema(encoding="bmp"), data), photo())
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shape", "expected"),
+    [
+        ("png", (1, 1_000_001, 1), "expected sides of at most 1,000,000 for png, got shape [1, 1000001, 1]"),
+        ("gif", (1, 70_000, 3), "expected an image that gif can hold, got "),
+    ],
+)
+def test_sides_that_are_too_long_are_refused(encoding, shape, expected):
+    given = schema(encoding=encoding, shape=(None, None, shape[2]))
+    with pytest.raises(rs.RecordError) as caught:
+        given.encode({"x": np.zeros(shape, np.uint8)})
+    assert str(caught.value).startswith(f"row 0: features.x: {expected}")

@@ -169,3 +169,10 @@ def test_text_names_the_byte_that_is_no_utf8():
     with pytest.raises(rs.RecordError) as caught:
         schema("text").encode_batch(rows, 2)
     assert str(caught.value) == "row 1: features.f: expected UTF-8 text, got the byte 0xe9 at position 3"
+
+
+def test_frames_of_another_dtype_do_not_change_those_of_other_rows():
+    frames = np.zeros((2, 2, 2, 3), np.uint8)
+    with pytest.raises(rs.RecordError) as caught:
+        schema("{kind: video, encoding: png}").encode_batch({"f": [frames, frames.astype(np.uint16)]}, 2)
+    assert caught.value.row == 1

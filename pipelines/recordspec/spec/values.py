@@ -330,7 +330,8 @@ def rows_of(values: Any, what: str) -> tuple[Any, Ints | int]:
     lengths = lengths_of(values)
     if len(values) and all(isinstance(value, np.ndarray) for value in values):
         tails = {value.shape[1:] for value in values}
-        kinds = {value.dtype.kind for value in values}
+        # of numbers only those of one dtype: put together, others would take on that of their neighbours
+        kinds = {value.dtype.kind if value.dtype.kind in "US" else value.dtype for value in values}
         if len(tails) == 1 and len(kinds) == 1:
             return np.concatenate(list(values)), lengths
     return list(chain.from_iterable(values)), lengths

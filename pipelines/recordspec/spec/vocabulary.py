@@ -15,7 +15,10 @@ def read_vocabulary(name: str, folder: Path | None) -> tuple[str, ...]:
     if folder is None:
         hint = "Schema.load takes it from the schema's folder"
         raise _wrong("a schema that is read from a file", "text", hint)
-    path = (folder / name).resolve()
+    try:
+        path = (folder / name).resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # a NUL in it, or links in a circle
+        raise _wrong("the path of a file", f"`{name}`: {error}") from None
     if not path.is_relative_to(folder.resolve()):
         raise _wrong(f"a file in {folder}", f"`{name}`")
     try:

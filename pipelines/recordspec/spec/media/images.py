@@ -43,6 +43,7 @@ _PNG_MODES_16 = {0: "I;16", 2: "RGB;16", 4: "LA;16", 6: "RGBA;16"}
 _PNG_COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
 _ORIENTATION = 0x0112  # the EXIF tag; 1 is upright
 _MOST_COLOURS = 256  # of a GIF
+_LONGEST_PNG = 1_000_000  # libpng reads no longer side, unless it is told to
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,18 +173,22 @@ def _mode(data: bytes, image: Any) -> str:
 
 
 def _decodes(form: Form, data: bytes, image: Any) -> bool:
-    """Whether TensorFlow's decoder makes the same of these bytes.
-
-    That of BMP knows neither palettes nor compression nor other than 8 and 24 bits; that of GIF gives the
-    first frame alone, which may be smaller than the image.
-    """
-    if form.encoding == "bmp":
-        bits = int.from_bytes(data[28:30], "little")
-        same = bool(_CONVERTED[form.channels] == image.mode and bits in (8, 24))
-        return same and image.info.get("compression", 0) == 0
-    if form.encoding == "gif":
+    """Whether TensorFlow's decoder makes of these bytes what Pillow makes of them."""
+    if form.encoding == "png":  # fewer bits a channel, and the transparency that is added is not whole
+        return form.channels < 4 or data[24] >= 8
+    if form.encoding == "webp":  # an animation of one frame, which may be smaller than the image
+        return not (data[12:16] == b"VP8X" and data[20] & 2)
+    if form.encoding == "gif":  # the same
         return tuple(pillow("images").open(io.BytesIO(data)).tile[0][1]) == (0, 0, *image.size)
-    return True
+    return form.encoding != "bmp" or _is_plain_bmp(form, data, image)
+
+
+def _is_plain_bmp(form: Form, data: bytes, image: Any) -> bool:
+    """Without a palette, compression, other than 8 and 24 bits, or bytes behind the pixels."""
+    bits, start = int.from_bytes(data[28:30], "little"), int.from_bytes(data[10:14], "little")
+    end = start + (bits * image.width + 31) // 32 * 4 * image.height
+    same = bool(_CONVERTED[form.channels] == image.mode and bits in (8, 24))
+    return same and end == len(data) and image.info.get("compression", 0) == 0
 
 
 def _turned(form: Form, row: int, image: Any, name: str) -> Any:
@@ -216,6 +221,9 @@ def _check_shape(form: Form, row: int, shape: tuple[int, ...], name: str) -> Non
     )
     if not fits:
         raise BadValue(row, str(form), f"{name}shape {show_shape(shape)}")
+    if form.encoding == "png" and max(shape[:2]) > _LONGEST_PNG:
+        expected = f"sides of at most {_LONGEST_PNG:,} for png"
+        raise BadValue(row, expected, f"{name}shape {show_shape(shape)}")
 
 
 def from_pixels(form: Form, row: int, pixels: Array) -> bytes:
@@ -233,7 +241,7 @@ def from_pixels(form: Form, row: int, pixels: Array) -> bytes:
     stream = io.BytesIO()
     try:
         image.save(stream, form.encoding, **_options(form))
-    except (OSError, ValueError) as error:  # too large a side for a JPEG, say
+    except (OSError, ValueError, OverflowError) as error:  # too large a side for a JPEG, say
         raise BadValue(row, f"an image that {form.encoding} can hold", str(error)) from None
     return stream.getvalue()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import struct
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -110,7 +111,8 @@ def _stored(form: Form, row: int, data: bytes, sound: Any, name: str) -> bytes:
         got = f"{name}{what_is(data)} with {len(samples):,}"
         raise BadValue(row, f"{sound.frames:,} samples", got, "it is cut or damaged")
     _check_length(form, row, len(samples), name)
-    if (sound.format, (sound.subtype,)) == _FORMATS.get(form.encoding):
+    same = (sound.format, (sound.subtype,)) == _FORMATS.get(form.encoding)
+    if same and (form.encoding != "wav" or _is_plain_wav(data)):
         return data
     if sound.subtype in _LOUD and form.encoding != "raw":
         samples = np.clip(samples, -1, 1)  # as players do: lossy codecs pass full scale
@@ -134,6 +136,21 @@ def _check_whole(row: int, data: bytes, sound: Any, name: str) -> None:
             got = f"{name}{what_is(data)} that lacks {missing:,} bytes"
             raise BadValue(row, "all of its samples", got)
         place += 8 + size + size % 2
+
+
+def _is_plain_wav(data: bytes) -> bool:
+    """A header, the samples, and nothing else: tf.audio.decode_wav does not take every other chunk."""
+    size = int.from_bytes(data[16:20], "little")
+    start = 28 + size
+    fields = struct.unpack_from("<HHIIHH", data, 20)
+    _, channels, rate, *_ = fields
+    return (
+        data[:4] + data[8:16] == b"RIFFWAVEfmt "
+        and size in (16, 18)
+        and fields == (1, channels, rate, rate * channels * 2, channels * 2, 16)
+        and data[20 + size : 24 + size] == b"data"
+        and int.from_bytes(data[24 + size : start], "little") == len(data) - start
+    )
 
 
 def _samples(form: Form, row: int, sound: Any, name: str) -> Array:
@@ -187,7 +204,11 @@ def _from_samples(form: Form, row: int, samples: Array, name: str = "") -> bytes
 def _cast(form: Form, row: int, samples: Array, name: str) -> Array:
     """The samples in the form's dtype: 16-bit samples are taken as floats, floats not as 16 bits."""
     if samples.dtype.name == "int16":
-        return samples if form.dtype == "int16" else (samples / np.float32(_FULL_SCALE)).astype(np.float32)
+        return (
+            samples.astype(np.int16)
+            if form.dtype == "int16"
+            else (samples / np.float32(_FULL_SCALE)).astype(np.float32)
+        )
     if form.dtype == "int16" or samples.dtype.name not in ("float32", "float64"):
         raise BadValue(row, str(form), describe(samples))
     if not bool(np.isfinite(samples).all()):
