@@ -127,7 +127,7 @@ def _check_whole(row: int, data: bytes, sound: Any, name: str) -> None:
     if sound.frames > _MOST_SAMPLES:
         hint = "it was streamed: write it anew"
         raise BadValue(row, "a file that says how long it is", f"{name}{what_is(data)} that does not", hint)
-    order = {b"RIFF": "little", b"FORM": "big"}.get(data[:4])
+    order = {b"RIFF": "little", b"RIFX": "big", b"FORM": "big"}.get(data[:4])
     place = 12 if order else len(data)
     while place + 8 <= len(data):
         size = int.from_bytes(data[place + 4 : place + 8], order)  # type: ignore[arg-type]
