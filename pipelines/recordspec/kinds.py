@@ -2,7 +2,7 @@
 
 from recordspec.errors import Problem
 from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.features.base import READING
+from recordspec.spec.features.base import READING, WRITING
 from recordspec.spec.tensors import ragged_spec
 from recordspec.spec.values import BadValue, items, numbers, rows_of, strings
 from recordspec.wire.columns import Cells, Column, Fixed, Part, Ragged, Sequence, Sparse, VarLen
@@ -11,6 +11,7 @@ from recordspec.wire.strings import Strings
 __all__ = [
     "KINDS",
     "READING",
+    "WRITING",
     "BadValue",
     "Cells",
     "Column",

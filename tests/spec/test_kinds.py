@@ -176,3 +176,12 @@ def test_frames_of_another_dtype_do_not_change_those_of_other_rows():
     with pytest.raises(rs.RecordError) as caught:
         schema("{kind: video, encoding: png}").encode_batch({"f": [frames, frames.astype(np.uint16)]}, 2)
     assert caught.value.row == 1
+
+
+def test_another_quality_is_no_other_image(tmp_path):
+    written = schema("{kind: image, encoding: jpeg, quality: 80}")
+    rs.write(written, [{"f": photo()}], tmp_path / "data")
+    (batch,) = rs.read(schema("{kind: image, encoding: jpeg}"), tmp_path / "data", batch=1)
+    assert batch["f"].shape[0] == 1
+    with pytest.raises(rs.StoreError, match="got another image"):
+        rs.read(schema("{kind: image, encoding: png}"), tmp_path / "data", batch=1)

@@ -383,6 +383,7 @@ def test_the_surface_of_a_kind_is_pinned():
         "optional",
         "outputs",
         "per_example",
+        "read_options",
         "resolved",
         "sample",
         "spans_steps",

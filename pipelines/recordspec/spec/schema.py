@@ -183,7 +183,7 @@ def differences(written: Schema, wanted: Schema) -> Iterator[Problem]:
         other = stored.get((section, feature.name))
         if other is None and feature.optional:
             continue
-        if other is None or feature.stored_options() != other.stored_options():
+        if other is None or feature.read_options() != other.read_options():
             got = "none of this name" if other is None else f"another {other.kind}"
             expected = "a feature that was written so"
             yield Problem(path=(section, feature.name), expected=expected, got=got)

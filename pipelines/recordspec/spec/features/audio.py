@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.features.base import Feature, Tensor, TypeSpec
+from recordspec.spec.features.base import WRITING, Feature, Tensor, TypeSpec
 from recordspec.spec.features.options import check_positive, problem
 from recordspec.spec.media.decoders import decode_flac, decode_mp3, decode_ogg
 from recordspec.spec.media.sounds import Encoding, Form, encoded
@@ -47,7 +47,7 @@ class Audio(Feature):
     channels: int = 1
     encoding: Encoding = "wav"
     dtype: Literal["float32", "int16"] = "float32"
-    max_seconds: float | None = None
+    max_seconds: float | None = field(default=None, metadata=WRITING)
 
     def check(self) -> Iterator[Problem]:
         yield from check_positive("sample_rate", self.sample_rate)

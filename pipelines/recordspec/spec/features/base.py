@@ -19,6 +19,8 @@ TypeSpec = Any
 
 # Metadata of an option that changes how records are read, but not what is stored.
 READING: dict[str, bool] = {"reading": True}
+# Of one that changes what is taken or how it is stored, but not how what is stored is read.
+WRITING: dict[str, bool] = {"writing": True}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +77,11 @@ class Feature(abc.ABC):
             if not field.metadata.get("reading")
         }
         return options | {"kind": self.kind, "key": self.stored}
+
+    def read_options(self) -> dict[str, Any]:
+        """What of the stored options matters to who reads: another quality is no other image."""
+        writing = {field.name for field in fields(self) if field.metadata.get("writing")}
+        return {name: value for name, value in self.stored_options().items() if name not in writing}
 
     def check(self) -> Iterable[Problem]:
         """What is wrong with the options, each problem with the option's name as its path."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from recordspec.errors import Problem
-from recordspec.spec.features.base import Feature, Tensor, TypeSpec
+from recordspec.spec.features.base import WRITING, Feature, Tensor, TypeSpec
 from recordspec.spec.features.options import check_positive, problem
 from recordspec.spec.tensors import ragged_spec
 from recordspec.spec.values import Array, BadValue, by_row, items
@@ -49,7 +49,7 @@ class Box(Feature):
     kind: ClassVar[str] = "box"
 
     format: Format
-    size: tuple[int, ...] | None = None
+    size: tuple[int, ...] | None = field(default=None, metadata=WRITING)
 
     def check(self) -> Iterator[Problem]:
         if self.size is None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, one_of, show_shape
-from recordspec.spec.features.base import Feature, Tensor, TypeSpec
+from recordspec.spec.features.base import WRITING, Feature, Tensor, TypeSpec
 from recordspec.spec.features.options import check_sizes, problem
 from recordspec.spec.media.decoders import decode_webp
 from recordspec.spec.media.images import Encoding, Form, encoded
@@ -47,8 +47,8 @@ class Image(Feature):
     shape: tuple[int | None, ...] = (None, None, 3)
     encoding: Encoding = "png"
     dtype: Literal["uint8", "uint16"] = "uint8"
-    quality: int | None = None
-    orientation: Literal["keep", "upright", "error"] = "keep"
+    quality: int | None = field(default=None, metadata=WRITING)
+    orientation: Literal["keep", "upright", "error"] = field(default="keep", metadata=WRITING)
 
     def check(self) -> Iterator[Problem]:
         if len(self.shape) != 3 or self.shape[-1] is None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.features.base import Feature, Tensor, TypeSpec
+from recordspec.spec.features.base import WRITING, Feature, Tensor, TypeSpec
 from recordspec.spec.features.options import check_positive
 from recordspec.spec.values import BadValue, strings
 from recordspec.wire.columns import Cells, Column, Fixed
@@ -31,7 +31,7 @@ class Text(Feature):
 
     kind: ClassVar[str] = "text"
 
-    max_bytes: int | None = None
+    max_bytes: int | None = field(default=None, metadata=WRITING)
 
     def check(self) -> Iterator[Problem]:
         return check_positive("max_bytes", self.max_bytes)

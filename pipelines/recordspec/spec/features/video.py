@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, show_shape
-from recordspec.spec.features.base import Feature, Tensor, TypeSpec
+from recordspec.spec.features.base import WRITING, Feature, Tensor, TypeSpec
 from recordspec.spec.features.image import Image
 from recordspec.spec.features.options import check_sizes, problem
 from recordspec.spec.media.images import Encoding, encoded, pillow
@@ -41,7 +41,7 @@ class Video(Feature):
     shape: tuple[int | None, ...] = (None, None, None, 3)
     encoding: Encoding = "jpeg"
     dtype: Literal["uint8", "uint16"] = "uint8"
-    quality: int | None = None
+    quality: int | None = field(default=None, metadata=WRITING)
 
     def check(self) -> Iterator[Problem]:
         if len(self.shape) != 4:
