@@ -57,8 +57,6 @@ def extended(value: Tensor, axis: int, filler: Any, length: int) -> Tensor:
 
 def reshaped(value: Tensor, leading: Tensor, shape: tuple[int, ...]) -> Tensor:
     """`value` with the leading dimensions of the tensor `leading`, then `shape`."""
-    if leading.shape.rank == 1 and len(shape) == 1 and 0 not in shape:
-        return tf.ensure_shape(value, [None, *shape])  # as decode_raw gives it
     target = tf.concat([tf.shape(leading), tf.constant(shape, tf.int32)], 0)
     return tf.ensure_shape(tf.reshape(value, target), leading.shape.concatenate(shape))
 
