@@ -96,7 +96,7 @@ def one_by_one(
     if next(iter(columns.values())).shape.rank == 0:
         return decode(columns)
     if not isinstance(spec, tf.RaggedTensorSpec):
-        return tf.map_fn(decode, dict(columns), fn_output_signature=spec)
+        return mapped(decode, dict(columns), spec)
     levels = _last_unknown(spec)
 
     def as_ragged(record: Mapping[str, Tensor]) -> Tensor:
@@ -107,9 +107,22 @@ def one_by_one(
     # tf.map_fn with a ragged output fails on no records at all (TensorFlow 2.16 and 2.21)
     return tf.cond(
         tf.size(next(iter(columns.values()))) > 0,
-        lambda: tf.map_fn(as_ragged, dict(columns), fn_output_signature=signature),
+        lambda: mapped(as_ragged, dict(columns), signature),
         lambda: _no_values(spec, levels + 1),
     )
+
+
+def mapped(function: Callable[[Any], Tensor], elements: Any, signature: TypeSpec) -> Tensor:
+    """tf.map_fn. Where `function` raises, it would leave its mark on the variable scope of the process, and
+    tf.distribute fail later on (TensorFlow 2.16 and 2.21)."""
+    scope = tf.compat.v1.get_variable_scope()
+    before = scope.caching_device
+    try:
+        return tf.map_fn(function, elements, fn_output_signature=signature)
+    except BaseException:
+        if not tf.executing_eagerly():
+            scope.set_caching_device(before)
+        raise
 
 
 def _no_values(spec: TypeSpec, rank: int) -> Tensor:

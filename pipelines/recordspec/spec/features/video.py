@@ -16,7 +16,7 @@ from recordspec.spec.features.base import WRITING, Feature, Tensor, TypeSpec
 from recordspec.spec.features.image import Image
 from recordspec.spec.features.options import check_sizes, problem
 from recordspec.spec.media.images import Encoding, encoded, pillow
-from recordspec.spec.tensors import one_by_one, ragged_spec
+from recordspec.spec.tensors import mapped, one_by_one, ragged_spec
 from recordspec.spec.values import BadValue, by_row, rows_of
 from recordspec.wire.columns import Cells, Column, Fixed, Ragged
 from recordspec.wire.strings import Ints, Strings
@@ -116,7 +116,7 @@ class Video(Feature):
         some = tf.debugging.assert_positive(tf.size(data), "expected at least 1 frame, got none")
         with tf.control_dependencies([some]):
             signature = tf.TensorSpec(self._frame.shape, self.dtype)
-            pixels = tf.map_fn(self._frame.pixels, tf.identity(data), fn_output_signature=signature)
+            pixels = mapped(self._frame.pixels, tf.identity(data), signature)
         return tf.ensure_shape(pixels, self.shape)
 
     def spec(self) -> TypeSpec:
