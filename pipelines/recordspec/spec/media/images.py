@@ -241,7 +241,7 @@ def from_pixels(form: Form, row: int, pixels: Array) -> bytes:
     stream = io.BytesIO()
     try:
         image.save(stream, form.encoding, **_options(form))
-    except (OSError, ValueError, OverflowError) as error:  # too large a side for a JPEG, say
+    except (OSError, ValueError, OverflowError, struct.error) as error:  # too large a side for a JPEG, say
         raise BadValue(row, f"an image that {form.encoding} can hold", str(error)) from None
     return stream.getvalue()
 
