@@ -3,12 +3,13 @@
 PYTHON ?= python3
 LATEST := .venvs/tensorflow-latest
 IO := .venvs/tensorflow-2.16-io
+BENCH := .venvs/bench
 # tensorflow-io 0.37.1, the last release, has wheels for Python up to 3.12.
 HAS_IO := $(shell $(PYTHON) -c 'import sys; print("yes" if sys.version_info < (3, 13) else "")')
 PIP := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n 2
 
-.PHONY: demo test test-latest test-io lint types bench clean
+.PHONY: demo test test-latest test-io lint types bench bench-write bench-jobs clean
 
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
@@ -37,6 +38,13 @@ bench: $(LATEST)/ready
 	$(LATEST)/bin/python benchmarks/tables.py
 	$(LATEST)/bin/python benchmarks/media.py
 
+bench-write: $(BENCH)/ready $(BENCH)-tfx-bsl/ready $(BENCH)-tfrecord/ready
+	$(BENCH)/bin/python benchmarks/write.py
+
+bench-jobs: $(BENCH)/ready
+	$(BENCH)/bin/python benchmarks/jobs.py
+	$(BENCH)/bin/python benchmarks/jobs.py --memory 256MiB
+
 .venv/ready: setup.cfg pyproject.toml
 	$(PYTHON) -m venv .venv
 	.venv/bin/python $(PIP) -e '.[demo]'
@@ -50,6 +58,14 @@ $(LATEST)/ready: setup.cfg pyproject.toml
 $(IO)/ready: setup.cfg pyproject.toml tests/oldest.txt
 	$(PYTHON) -m venv $(IO)
 	$(IO)/bin/python $(PIP) -e '.[test,io]' -c tests/oldest.txt
+	touch $@
+
+# The environments of the benchmarks: peers that clash have one each.
+$(BENCH)/ready: setup.cfg pyproject.toml
+
+.venvs/%/ready: benchmarks/requirements/%.txt
+	$(PYTHON) -m venv .venvs/$*
+	.venvs/$*/bin/python $(PIP) -r $<
 	touch $@
 
 clean:

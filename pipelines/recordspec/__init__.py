@@ -26,6 +26,7 @@ _HOMES = {
     "Manifest": "store.manifest",
     "ShardedWriter": "writing.writer",
     "write": "writing.builder",
+    "reshard": "writing.reshard",
     "read": "reading.dataset",
     "Pipeline": "pipeline",
 }
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
     from recordspec.store.manifest import Manifest
     from recordspec.writing.builder import write
+    from recordspec.writing.reshard import reshard
     from recordspec.writing.writer import ShardedWriter
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem, SpecError
+from recordspec.errors import Problem, SpecError, one_of
 from recordspec.reading.fit import Fit
 from recordspec.reading.options import Read
 from recordspec.spec.features import KINDS, Feature
@@ -17,9 +17,12 @@ from recordspec.spec.located import Scalar
 from recordspec.spec.options import INVALID, Log, document, read_fields
 from recordspec.spec.schema import Schema, read_text
 from recordspec.writing.options import Write
+from recordspec.writing.sources.audio_folder import AudioFolder
 from recordspec.writing.sources.base import Source
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.image_folder import ImageFolder
+from recordspec.writing.sources.jsonl import Jsonl
+from recordspec.writing.sources.parquet import Parquet
 from recordspec.writing.sources.tfrecord import TFRecords
 
 
@@ -28,17 +31,20 @@ class From:
     """Where rows come from: one of these."""
 
     csv: Csv | None = None
+    jsonl: Jsonl | None = None
+    parquet: Parquet | None = None
     image_folder: ImageFolder | None = None
+    audio_folder: AudioFolder | None = None
     tfrecord: TFRecords | None = None
 
     def __post_init__(self) -> None:
         if len(self._given) != 1:
-            expected = "one of csv, image_folder, tfrecord"
+            expected = one_of(field.name for field in fields(self))
             raise SpecError(Problem(expected=expected, got="several" if self._given else "none"))
 
     @property
     def _given(self) -> dict[str, Any]:
-        forms = {"csv": self.csv, "image_folder": self.image_folder, "tfrecord": self.tfrecord}
+        forms = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: form for name, form in forms.items() if form is not None}
 
     def open(self, folder: Path) -> Source:

@@ -20,6 +20,7 @@ from recordspec.spec.plain import shallow
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.builder import write
+from recordspec.writing.estimate import Estimate, estimate
 from recordspec.writing.sources import source_of
 
 
@@ -55,19 +56,31 @@ class Pipeline:
         rows: Any = None,
         *,
         source: str | os.PathLike[str] | None = None,
-        force: bool = False,
-        progress: bool | None = None,
+        **how: Any,
     ) -> Manifest:
         """Writes the dataset.
 
         Args:
             rows: as `recordspec.write` takes them; by default those of the config's source.
             source: a file or folder to read in the place of the one that the config names.
-            force: whether a dataset that exists is replaced.
-            progress: whether to show it on stderr; by default on a terminal.
+            how: jobs, memory, limit, force, append, resume and progress, as `recordspec.write` takes them.
 
         Raises what `recordspec.write` raises.
         """
+        rows, options = self._to_write(rows, source)
+        self.__dict__.pop("manifest", None)
+        return write(self.schema, rows, self.data, **options, **how)
+
+    def plan(self, rows: Any = None, *, source: str | os.PathLike[str] | None = None, **how: Any) -> Estimate:
+        """What `build` would write, and what it would need, told from a sample of the rows.
+
+        Takes what `build` takes, and writes nothing but the sample, into a folder that is gone afterwards.
+        """
+        rows, options = self._to_write(rows, source)
+        return estimate(self.schema, rows, self.data, **options, **how)
+
+    def _to_write(self, rows: Any, source: str | os.PathLike[str] | None) -> tuple[Any, dict[str, Any]]:
+        """The rows, and the options of the config as `recordspec.write` takes them."""
         section = self.config.write
         if rows is None:
             if section.source is None:
@@ -79,9 +92,7 @@ class Pipeline:
         self.notes = rows.notes
         options = shallow(section)
         del options["source"]
-        self.__dict__.pop("manifest", None)
-        split = options.pop("splits")
-        return write(self.schema, rows, self.data, split=split, force=force, progress=progress, **options)
+        return rows, {"split": options.pop("splits"), **options}
 
     @cached_property
     def manifest(self) -> Manifest:

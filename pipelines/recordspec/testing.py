@@ -132,6 +132,13 @@ def a_block_is_a_batch(case: Case) -> None:
     assert found == case.schema.batch_spec(), f"{found} != {case.schema.batch_spec()}"
 
 
+def a_block_is_its_records(case: Case) -> None:
+    """Records become the block of their rows, and it becomes the records, to the byte."""
+    block = case.schema.encode_block(columns_of(case.schema, case.rows), ROWS)
+    assert case.schema.block_of(case.records) == block
+    assert list(case.schema.records_of(block)) == case.records
+
+
 def a_graph_does_as_eager(case: Case) -> None:
     """Decoding in a graph gives what decoding eagerly gives."""
     eager = case.schema.decode(case.records)
@@ -174,6 +181,7 @@ LAWS: tuple[Callable[[Case], None], ...] = (
     the_decoded_type_is_the_spec,
     a_batch_is_its_records,
     a_block_is_a_batch,
+    a_block_is_its_records,
     a_graph_does_as_eager,
     nothing_is_refused,
     its_yaml_is_itself,

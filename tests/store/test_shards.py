@@ -10,8 +10,9 @@ import pytest
 
 from recordspec import Manifest, StoreError
 from recordspec.store.manifest import Shard
+from recordspec.store.shard_file import ShardFile
 from recordspec.store.shards import ShardName, auto_count, expand, parse_name
-from recordspec.store.transaction import ShardFile, Transaction
+from recordspec.store.transaction import Transaction
 
 MIB = 1 << 20
 SHARD = "a-00000-of-00001.tfrecord"
@@ -144,7 +145,7 @@ def test_force_replaces_datasets_and_nothing_else(tmp_path):
     with pytest.raises(StoreError) as caught, Transaction(tmp_path, force=True):
         pass
     assert str(caught.value) == (
-        f"{tmp_path}: expected a dataset to replace, and nothing else, got something without a manifest"
+        f"{tmp_path}: expected a dataset, and nothing else, got something without a manifest"
     )
     for text, got in [
         ('{"name": "an extension of a browser"}', "a manifest of something else"),
@@ -153,7 +154,7 @@ def test_force_replaces_datasets_and_nothing_else(tmp_path):
         (tmp_path / "manifest.json").write_text(text)
         with pytest.raises(StoreError) as caught, Transaction(tmp_path, force=True):
             pass
-        assert str(caught.value) == f"{tmp_path}: expected a dataset to replace, and nothing else, got {got}"
+        assert str(caught.value) == f"{tmp_path}: expected a dataset, and nothing else, got {got}"
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
@@ -208,7 +209,7 @@ def test_what_a_dead_writer_left_is_cleared(tmp_path):
     (staging / "owner.json").write_text(json.dumps({"pid": pid, "host": socket.gethostname()}))
     (staging / "rest").touch()
     with Transaction(tmp_path / "data") as transaction:
-        assert os.listdir(transaction.staging) == ["owner.json"]
+        assert sorted(os.listdir(transaction.staging)) == ["owner.json", "work"]
 
 
 def test_a_swap_that_died_is_undone(tmp_path):
@@ -224,8 +225,8 @@ def test_a_shard_file_says_what_is_in_it(tmp_path):
     import hashlib
 
     shard = ShardFile(tmp_path / "x", "none")
-    shard.write(b"abc", 1)
-    shard.write(b"defg", 2)
-    assert shard.close() == Shard(
-        file="x", rows=3, records=3, bytes=7, sha256=hashlib.sha256(b"abcdefg").hexdigest()
+    shard.write(b"abc", 1, 10)
+    shard.write(b"defg", 2, 20)
+    assert shard.close("y") == Shard(
+        file="y", rows=30, records=3, bytes=7, sha256=hashlib.sha256(b"abcdefg").hexdigest()
     )

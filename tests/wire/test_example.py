@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from recordspec.wire.columns import Cells, Column, Fixed
 from recordspec.wire.example import Entry, encode
-from recordspec.wire.pieces import varint_bytes, varints
 from recordspec.wire.proto import parse_example, parse_sequence_example
 from recordspec.wire.strings import Strings, offsets
+from recordspec.wire.varints import varint_bytes, varints
 
 VALUES = {
     "int64": st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 300),

@@ -17,7 +17,7 @@ DATA = [b"", b"a", b"bc" * 200, bytes(range(256)), b"\x00" * 70_000]
 
 def sealed(data: list[bytes]) -> bytes:
     framed = Strings.of([bytes(tfrecord.HEAD) + one + bytes(tfrecord.TAIL) for one in data])
-    framed.buffer = framed.buffer.copy()
+    framed = Strings(framed.buffer.copy(), framed.offsets)
     return bytes(tfrecord.seal(framed))
 
 

@@ -191,7 +191,8 @@ def test_a_config_names_one_source():
     for given, got in [({}, "none"), ({"csv": Csv(path="a"), "tfrecord": TFRecords(files="b")}, "several")]:
         with pytest.raises(rs.SpecError) as caught:
             From(**given)
-        assert str(caught.value) == f"expected one of csv, image_folder, tfrecord, got {got}"
+        forms = "csv, jsonl, parquet, image_folder, audio_folder, tfrecord"
+        assert str(caught.value) == f"expected one of {forms}, got {got}"
 
 
 def test_a_csv_file_of_many_rows_is_read_in_parts(tmp_path):

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import recordspec as rs
 from recordspec.wire.tfrecord import scan
 from recordspec.writing import shuffle
-from recordspec.writing import writer as sharded
 from recordspec.writing.keys import key_bytes
+from recordspec.writing.runs import RunWriter
 
 SCHEMA = rs.Schema.loads(
     """\
@@ -260,9 +260,9 @@ def test_a_full_disk_publishes_nothing(tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(sharded.ShardFile, "write", full)
+    monkeypatch.setattr(RunWriter, "_spill", full)
     with pytest.raises(rs.StoreError) as caught:
-        rs.write(SCHEMA, rows(70), tmp_path / "data")
+        rs.write(SCHEMA, rows(70), tmp_path / "data", shuffle=1)
     assert str(caught.value) == (
         f"{tmp_path}/data: expected a disk to write to, got No space left on device, after 70 rows "
         "(nothing was published)"
@@ -290,7 +290,7 @@ def test_an_exception_in_the_callers_block_is_the_callers(tmp_path):
         ({"shards": "many"}, "shards: expected auto, a whole number or a mapping of size, got str 'many'"),
         ({"shards": {"size": "9 apples"}}, "shards.size: expected a size such as 128MiB (B, KiB, MiB, GiB), got `9 apples`"),
         ({"compression": "gz"}, "compression: expected one of none, gzip, zlib, got str 'gz'"),
-        ({"shard": 2}, "expected one of key, splits, shards, compression, shuffle, invalid, got `shard` (did you mean `shards`?)"),
+        ({"shard": 2}, "expected one of key, splits, group_by, shards, compression, layout, shuffle, invalid, got `shard` (did you mean `shards`?)"),
         ({"split": {"train": 0}}, "splits.train: expected a weight above 0, got 0.0"),
         ({"split": "a/b"}, "splits.a/b: expected a split's name of letters, digits, _, . and -, got `a/b`"),
     ],
@@ -307,7 +307,7 @@ def test_an_option_that_is_wrong_is_named(tmp_path, options, expected):
         ({"id": [1], "on": [1.0, 2.0]}, "on: expected 1 rows, got 2 (`id` has so many)"),
         ({"idd": [1]}, "expected names of `rows`, got `idd` (did you mean `id`?)"),
         ({"id": 1}, "id: expected an array or a list, got int 1"),
-        ("rows.csv", "rows: expected an iterable of dicts, a dict of arrays, or a frame, got str 'rows.csv'"),
+        ("rows.csv", "rows: expected an iterable of dicts, a dict of arrays, a frame, or an Arrow table, got str 'rows.csv'"),
     ],
 )  # fmt: skip
 def test_rows_of_another_form_are_named(tmp_path, given, expected):

@@ -14,6 +14,7 @@ from recordspec.cli.explain import explain
 from recordspec.cli.init import init
 from recordspec.cli.lint import lint
 from recordspec.cli.look import count, head
+from recordspec.cli.reshard import reshard
 from recordspec.errors import Interrupted, RecordspecError, StoreError
 
 # What Ctrl-C ends a shell command with: 128 and the number of SIGINT.
@@ -34,7 +35,7 @@ def commands() -> None:
     """
 
 
-for command in (init, lint, explain, build, head, count, doctor):
+for command in (init, lint, explain, build, reshard, head, count, doctor):
     commands.add_command(command)
 
 

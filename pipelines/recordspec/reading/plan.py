@@ -46,7 +46,11 @@ def rows_in(paths: tuple[Path, ...], schema: Schema, share: Share | None = None)
 
 def check_schema(manifest: Manifest, schema: Schema, data: Path) -> None:
     """Raises StoreError, with every difference, if the dataset cannot be read with this schema."""
-    if manifest.fingerprint == schema.fingerprint:
+    if manifest.block is not None:
+        got = f"blocks of {manifest.block}"
+        hint = "Schema.decode_block reads them; reshard makes rows of them"
+        raise StoreError(Problem(where=str(data), path=("layout",), expected="rows", got=got, hint=hint))
+    if manifest.fingerprint in (None, schema.fingerprint):
         return
     kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
     written = Schema.load(data / SCHEMA_FILE, kinds)

@@ -1,16 +1,20 @@
-"""Blocks of rows to tensors, in a graph: each column as a batch of records would have it."""
+"""Blocks of rows: made of columns or of records, and read in a graph, each column as that of a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
-from recordspec.wire import blocks
-from recordspec.wire.columns import TF_DTYPES, Column, Fixed, Part, Section, Sequence, Sparse, VarLen
+from recordspec.wire import blocks, proto
+from recordspec.wire.columns import TF_DTYPES, Cells, Column, Fixed, Part, Section, Sequence, Sparse, VarLen
 from recordspec.wire.example import Entry, encode
+from recordspec.wire.strings import Strings, lengths_of
 
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
@@ -43,6 +47,49 @@ def block_of(schema: Schema, sections: dict[Section, list[Entry]], rows: int) ->
             raise SpecError(Problem(where=schema.name, expected=expected, got=f"`{key}` twice"))
         seen.add(key)
     return encode(held, None, 1)[0]
+
+
+def block_of_records(schema: Schema, records: Iterable[Any]) -> bytes:
+    """Records, each of one row, as one block. Their values are taken as they are stored."""
+    parsed: dict[Section, list[Mapping[str, Any]]] = {section: [] for section in schema.sections}
+    for record in records:
+        if schema.record == "example":
+            parsed["features"].append(proto.parse_example(record, ""))
+        else:
+            context, sequence = proto.parse_sequence_example(record, "")
+            parsed["context"].append(context)
+            parsed["sequence"].append(sequence)
+    sections = {
+        section: [_stored(column, section, rows) for column in placed_columns(schema, section)]
+        for section, rows in parsed.items()
+    }
+    return block_of(schema, sections, len(parsed[schema.sections[0]]))
+
+
+def records_of_block(schema: Schema, block: Any, *, head: int = 0, tail: int = 0) -> Strings:
+    """The rows of a block as records of their own, with `head` and `tail` bytes of room around each."""
+    parsed = proto.parse_example(block, "")
+    sections = {
+        section: list(blocks.stored(placed_columns(schema, section), section, parsed))
+        for section in schema.sections
+    }
+    features = sections.get("features", []) + sections.get("context", [])
+    return encode(features, sections.get("sequence"), blocks.rows_in(parsed), head=head, tail=tail)
+
+
+def _stored(column: Column, section: Section, rows: list[Mapping[str, Any]]) -> Entry:
+    """What is stored under a key in some rows."""
+    lists = [row.get(column.key) or [] for row in rows]
+    if section != "sequence":
+        return Entry(column=column, cells=_cells(column, lists))
+    steps = [values or [] for row in lists for values in row]
+    return Entry(column=column, cells=_cells(column, steps), steps=lengths_of(lists))
+
+
+def _cells(column: Column, lists: list[list[Any]]) -> Cells:
+    values = list(chain.from_iterable(lists))
+    flat = Strings.of(values) if column.storage == "bytes" else np.array(values, column.storage)
+    return Cells(flat=flat, lengths=lengths_of(lists), rows=len(lists))
 
 
 def parse(schema: Schema, serialized: Tensor) -> dict[Section, dict[str, Tensor]]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from recordspec.errors import Problem, RecordError, SpecError, nearest
 from recordspec.spec.blocks import block_of
 from recordspec.spec.features.base import Feature
-from recordspec.spec.values import BadValue, by_row, rows_of
+from recordspec.spec.values import BadValue, Lists, by_row, rows_of
 from recordspec.wire.columns import Cells, Part, Section
 from recordspec.wire.example import Entry, encode
 from recordspec.wire.strings import Ints, Strings, lengths_of
@@ -41,7 +41,7 @@ class Gapped:
 
 def part_of(values: Any, start: int, stop: int) -> Any:
     """Rows `start` to `stop` of a column."""
-    if isinstance(values, Strings):
+    if isinstance(values, (Strings, Lists)):
         return values.part(start, stop)
     if not isinstance(values, Gapped):
         return values[start:stop]

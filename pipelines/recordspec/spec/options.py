@@ -11,6 +11,7 @@ import dataclasses
 import os
 import types
 import typing
+from collections.abc import Iterable
 from collections.abc import Mapping as AnyMapping
 from numbers import Integral, Real
 from typing import Any, Literal, Union
@@ -150,9 +151,10 @@ def read(node: Node, annotation: Any, path: Path, log: Log) -> Any:
     if annotation is Any:
         return _untyped(node, path, log)
     choices = _choices(annotation)
-    for choice in choices:
-        if _fits(node, choice):
-            return _read_as(node, choice, path, log)
+    fitting = [choice for choice in choices if _fits(node, choice)]
+    if fitting:
+        names = node.values if isinstance(node, Mapping) else None
+        return _read_as(node, _closest(fitting, names), path, log)
     hint = ""
     if str in choices or any(_literals(choice) for choice in choices):
         hint = _quote_hint(node)
@@ -163,6 +165,16 @@ def read(node: Node, annotation: Any, path: Path, log: Log) -> Any:
     if literals and isinstance(node, Scalar) and node.type == "str":
         got = f"`{node.text}`"
     return log.add(node.place, path, expected_of(annotation), got, hint)
+
+
+def _closest(choices: list[Any], names: Iterable[str] | None) -> Any:
+    """Of several forms of a mapping the dataclass that has all its names, else the last; else the first."""
+    if names is None:
+        return choices[0]
+    for choice in choices[:-1] if names else ():
+        if set(names) <= {field.name for field in dataclasses.fields(choice)}:
+            return choice
+    return choices[-1]
 
 
 def _choices(annotation: Any) -> tuple[Any, ...]:
@@ -310,7 +322,13 @@ def from_python(cls: type, given: AnyMapping[str, Any], path: Path = ()) -> Any:
 def _taken(value: Any, annotation: Any, path: Path) -> Any:
     if annotation is Any:
         return value
-    for choice in _choices(annotation):
+    choices = list(_choices(annotation))
+    if isinstance(value, AnyMapping):
+        forms = [
+            one for one in choices if typing.get_origin(one) in _MAPPINGS or dataclasses.is_dataclass(one)
+        ]
+        choices = [_closest(forms, list(map(str, value)))] if forms else choices
+    for choice in choices:
         taken = _taken_as(value, choice, path)
         if taken is not INVALID:
             return taken

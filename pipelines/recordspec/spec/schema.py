@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, describe, nearest, one_of
-from recordspec.spec import decoder, encoder, rules
+from recordspec.spec import blocks, decoder, encoder, rules
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.located import Mapping as MappingNode
@@ -153,6 +153,14 @@ class Schema:
     def encode_block(self, columns: Mapping[str, Any], rows: int) -> bytes:
         """Many rows, given as columns, as one record: a block. Raises what `encode_batch` raises."""
         return encoder.encode_block(self, columns, rows)
+
+    def block_of(self, records: Iterable[Any]) -> bytes:
+        """Records of one row each (bytes), as one block: what `encode_block` makes of their rows."""
+        return blocks.block_of_records(self, records)
+
+    def records_of(self, block: Any, *, head: int = 0, tail: int = 0) -> Strings:
+        """The rows of a block (bytes) as records of one row each: the way back from `block_of`."""
+        return blocks.records_of_block(self, block, head=head, tail=tail)
 
     def decode_block(self, serialized: Any) -> dict[str, Any]:
         """The rows of one block, string `[]`, as `decode` gives those of a batch. In graph or eagerly."""

@@ -9,7 +9,9 @@ type cannot hold.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -17,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordspec.errors import Problem, describe, show_int, show_shape
-from recordspec.wire.strings import Ints, Strings, lengths_of, offsets
+from recordspec.wire.strings import Ints, Strings, lengths_of, offsets, squeeze
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -140,7 +142,8 @@ def _cast(array: Array, dtype: str, *, trusted: bool) -> Array | None:
 
 def _cast_to_integers(array: Array, dtype: str) -> Array | None:
     low, high = dtype_range(dtype)
-    return array.astype(dtype) if _within(array, low, high) else None
+    fits = np.can_cast(array.dtype, dtype) or _within(array, low, high)
+    return array.astype(dtype) if fits else None
 
 
 def _cast_floats(array: Array, dtype: str, trusted: bool) -> Array | None:
@@ -239,19 +242,15 @@ def strings(values: Any, what: str = "string") -> Strings:
         if values.dtype.kind in "US" and values.ndim == 1:
             return _numpy_strings(values)
         values = values.tolist()
-    joined = _joined(values)
-    if joined is None:
-        return Strings.of([_string(index, value, what) for index, value in enumerate(values)])
-    return Strings(joined, offsets(lengths_of(values)))
-
-
-def _joined(values: Sequence[Any]) -> bytes | None:
-    """All of them end to end, where all are bytes, or all ASCII text: one character, one byte."""
     try:
         text = "".join(values)
     except TypeError:
-        return b"".join(values) if set(map(type, values)) == {bytes} else None
-    return text.encode() if text.isascii() else None
+        if set(map(type, values)) == {bytes}:
+            return Strings.of(values)
+        text = None
+    if text is None or not text.isascii():
+        return Strings.of([_string(index, value, what) for index, value in enumerate(values)])
+    return Strings(text.encode(), offsets(lengths_of(values)))  # one character, one byte
 
 
 def _string(index: int, value: Any, what: str) -> bytes:
@@ -273,14 +272,14 @@ def _numpy_strings(values: Array) -> Strings:
     unit = np.uint32 if values.dtype.kind == "U" else np.uint8
     values = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("="), copy=False)
     codes = values.view(unit).reshape(len(values), -1)
-    if values.dtype.kind == "U" and bool((codes > 0x7F).any()):
-        return strings(values.tolist())
-    filled = codes != 0
-    sizes = np.where(filled.any(axis=1), codes.shape[1] - filled[:, ::-1].argmax(axis=1), 0)
-    if bool((sizes == codes.shape[1]).all()):
-        return Strings.rows(codes.astype(np.uint8))
-    kept = np.arange(codes.shape[1]) < sizes[:, None]
-    return Strings(codes[kept].astype(np.uint8), offsets(sizes))
+    if values.dtype.kind == "U":
+        if int(codes.max()) > 0x7F:
+            return strings(values.tolist())
+        codes = codes.astype(np.uint8)
+    if bool(codes[:, -1].all()):
+        return Strings.rows(codes)
+    places = np.arange(1, codes.shape[1] + 1, dtype=np.int32)
+    return squeeze(codes, ((codes != 0) * places).max(axis=1))
 
 
 def cells(values: Any, dtype: str, shape: Shape) -> Array | Strings:
@@ -311,30 +310,80 @@ def _objects(value: Any) -> Array | None:
         return None
 
 
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """Lists end to end: `flat` has the items of all of them, `lengths` how many each has, int64 `[n]`.
+
+    `flat` is an array `[m, ...]`, `Strings`, or `Lists` in their turn.
+    """
+
+    flat: Any
+    lengths: Ints
+
+    @cached_property
+    def _places(self) -> Ints:
+        return offsets(self.lengths)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, index: int) -> Any:
+        """One of them: an array, or a list."""
+        index = range(len(self))[index]
+        items = self._items(int(self._places[index]), int(self._places[index + 1]))
+        return items if isinstance(items, np.ndarray) else list(items)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.__getitem__, range(len(self)))
+
+    def _items(self, start: int, stop: int) -> Any:
+        flat = self.flat
+        return flat[start:stop] if isinstance(flat, np.ndarray) else flat.part(start, stop)
+
+    def part(self, start: int, stop: int) -> Lists:
+        """Lists `start` to `stop`, without a copy."""
+        lengths = self.lengths[start:stop]
+        first = int(self._places[start : start + 1].sum())
+        return Lists(self._items(first, first + int(lengths.sum())), lengths)
+
+
 def rows_of(values: Any, what: str) -> tuple[Any, Ints | int]:
     """The items of every value end to end, and how many each has (one number where all have it).
 
     Raises BadValue where a value is not a list.
     """
+    if isinstance(values, Lists):
+        return values.flat, values.lengths
     if isinstance(values, np.ma.MaskedArray):
         values = list(values) if np.ma.is_masked(values) else values.data
     if isinstance(values, np.ndarray) and values.dtype.kind != "O" and values.ndim > 1:
         count, length, *rest = values.shape
         return values.reshape(count * length, *rest), length
+    types = set(map(type, values))
+    if not types <= {list, tuple, np.ndarray}:
+        _check_lists(values, what)
+    try:
+        lengths = lengths_of(values)
+    except TypeError:  # an array of no dimension
+        _check_lists(values, what)
+        raise
+    if types and all(issubclass(one, np.ndarray) for one in types):
+        tails = {value.shape[1:] for value in values}
+        # of numbers only those of one dtype: put together, others would take on that of their neighbours
+        kinds = {one.kind if one.kind in "US" else one for one in {value.dtype for value in values}}
+        if len(tails) == 1 and len(kinds) == 1:
+            return np.concatenate(values), lengths
+    return list(chain.from_iterable(values)), lengths
+
+
+def _check_lists(values: Any, what: str) -> None:
+    """Raises BadValue for the first that is no list."""
     for index, value in enumerate(values):
         listed = hasattr(value, "__len__") and hasattr(value, "__iter__")
         if isinstance(value, (str, bytes, Mapping, Set, np.void)) or not listed or np.ma.is_masked(value):
             raise BadValue(index, what, describe(value), "an empty list is []" * (value is None))
         if isinstance(value, np.ndarray) and value.ndim == 0:
             raise BadValue(index, what, describe(value))
-    lengths = lengths_of(values)
-    if len(values) and all(isinstance(value, np.ndarray) for value in values):
-        tails = {value.shape[1:] for value in values}
-        # of numbers only those of one dtype: put together, others would take on that of their neighbours
-        kinds = {value.dtype.kind if value.dtype.kind in "US" else value.dtype for value in values}
-        if len(tails) == 1 and len(kinds) == 1:
-            return np.concatenate(list(values)), lengths
-    return list(chain.from_iterable(values)), lengths
 
 
 def by_row(bad: BadValue, lengths: Ints | int) -> BadValue:

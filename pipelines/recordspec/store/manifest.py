@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from recordspec.wire.tfrecord import Compression
 FILE = "manifest.json"
 SCHEMA_FILE = "schema.yaml"
 REJECTS_FILE = "rejects.jsonl"
+KEYS_FILE = "keys.bin"
 FORMAT = 1
 
 
@@ -46,7 +48,7 @@ class Manifest:
     """What was written, and from what.
 
     Attributes:
-        schema: the schema's name.
+        schema: the schema's name; None where nobody said what the records are.
         fingerprint: of the schema; see Schema.fingerprint.
         record: whether the records are Examples or SequenceExamples; their bytes do not tell.
         compression: of every shard.
@@ -55,12 +57,16 @@ class Manifest:
         shuffle_seed: of the order of rows; None where it is the order of the source.
         labels: the names of every label feature, by feature.
         rejected: rows that did not fit, and were set aside in `rejects.jsonl`.
-        layout: `rows`, one record a row.
+        division: what a row's split depends on beside its key: `splits` as they were asked for, and
+            `group_by`.
+        keys_sha256: of `keys.bin`, where keys are unique: of every row, in the order of the splits and
+            shards, the 128-bit hash of its key, so that rows that are appended can be compared.
+        block: how many rows a record holds at most; None in the layout `rows`, where each has its own.
         format: of the manifest.
     """
 
-    schema: str
-    fingerprint: str
+    schema: str | None
+    fingerprint: str | None
     record: Literal["example", "sequence_example"]
     compression: Compression
     splits: Mapping[str, tuple[Shard, ...]]
@@ -68,7 +74,9 @@ class Manifest:
     shuffle_seed: int | None = None
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     rejected: int = 0
-    layout: Literal["rows"] = "rows"
+    division: Mapping[str, Any] = field(default_factory=dict)
+    keys_sha256: str | None = None
+    block: int | None = None
     format: int = FORMAT
 
     def shards(self, split: str) -> tuple[Shard, ...]:
@@ -77,6 +85,12 @@ class Manifest:
             hint = nearest(split, self.splits)
             raise StoreError(Problem(expected=one_of(self.splits), got=f"`{split}`", hint=hint))
         return self.splits[split]
+
+    def starts(self) -> dict[str, int]:
+        """The first row of every shard, by file, counted through all splits."""
+        shards = [shard for shards in self.splits.values() for shard in shards]
+        starts = accumulate((shard.rows for shard in shards), initial=0)
+        return {shard.file: start for shard, start in zip(shards, starts, strict=False)}
 
     def rows(self, split: str) -> int:
         """Rows of a split."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import errno
+import fcntl
 import json
 import os
 import shutil
@@ -13,26 +14,46 @@ from pathlib import Path
 from types import TracebackType
 
 from recordspec.errors import Problem, StoreError
-from recordspec.store.manifest import FILE, REJECTS_FILE, SCHEMA_FILE, Manifest, Shard
+from recordspec.store.journal import FILE as JOURNAL
+from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, SCHEMA_FILE, Manifest
 from recordspec.store.shards import local
-from recordspec.wire.tfrecord import Compression, compressor
 
 _OWNER = "owner.json"
+# What is needed on the way, and gone in the end.
+_WORK = "work"
+# Some file systems of clusters know no locks; there the owner's name must do.
+_NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
 
 class Transaction:
     """A folder to write in, that becomes `target` at `commit`, and is gone if that is not reached.
 
-    Raises StoreError if `target` stands already and `force` is not given, if with `force` it is
-    something else than a dataset, or if another process is at it.
+    Raises StoreError if `target` stands already and neither `force` nor `append` is given, if with these
+    it is something else than a dataset (with `append` it must be one), or if another process is at it.
+
+    Attributes:
+        staging: what becomes the dataset.
+        work: a folder in it, for what does not.
+        keep: whether the folder stays if no commit is reached, for `resume` to go on with.
+        discarded: whether an unfinished build was in the way, and is gone.
     """
 
-    def __init__(self, target: str | os.PathLike[str], *, force: bool = False) -> None:
+    def __init__(
+        self,
+        target: str | os.PathLike[str],
+        *,
+        force: bool = False,
+        resume: bool = False,
+        append: bool = False,
+    ) -> None:
         self.name = os.fspath(target)
         self.target = local(target).resolve()
         self.staging = self.target.parent / f".{self.target.name}.partial"
         self._old = self.target.parent / f".{self.target.name}.replaced"
-        self._force = force
+        self.work = self.staging / _WORK
+        self.keep = self.discarded = False
+        self._force, self._resume, self._append = force or append, resume, append
+        self._lock: int | None = None
 
     def __enter__(self) -> Transaction:
         try:
@@ -45,7 +66,7 @@ class Transaction:
             self._recover()
             self._check_target()  # once more: what a recovery brought back counts too
         except BaseException:
-            shutil.rmtree(self.staging, ignore_errors=True)
+            self.__exit__(None, None, None)
             raise
         return self
 
@@ -55,15 +76,22 @@ class Transaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        shutil.rmtree(self.staging, ignore_errors=True)
+        if not self.keep:
+            shutil.rmtree(self.staging, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
-    def commit(self, manifest: Manifest, schema: str) -> None:
-        """Writes the schema, then the manifest, and puts the folder in its place."""
+    def commit(self, manifest: Manifest, schema: str | None) -> None:
+        """Writes the schema, if any, then the manifest, and puts the folder in its place."""
         for name, text in ((SCHEMA_FILE, schema), (FILE, manifest.dump())):
+            if text is None:
+                continue
             with (self.staging / name).open("w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
+        shutil.rmtree(self.work)
         (self.staging / _OWNER).unlink()
         _sync_folder(self.staging)
         self._check_target()  # again: the build took its time
@@ -72,6 +100,7 @@ class Transaction:
         else:
             self.staging.rename(self.target)
         _sync_folder(self.target.parent)
+        self.keep = False
 
     def _swap(self) -> None:
         if not any(self.target.iterdir()):
@@ -98,6 +127,8 @@ class Transaction:
             self._old.rename(self.target)
 
     def _check_target(self) -> None:
+        if self._append:
+            _check_is_dataset(self.target, self.name)
         if not self.target.exists() or (self.target.is_dir() and not any(self.target.iterdir())):
             return
         if not self._force:
@@ -109,72 +140,41 @@ class Transaction:
 
     def _claim(self) -> None:
         """Makes the staging folder with its owner in it, at once: a rename cannot succeed twice."""
+        if self.staging.exists():
+            self._lock = self._take_over()
+            if self._resume:
+                self.keep = True
+                self.work.mkdir(exist_ok=True)
+                _write_owner(self.staging)
+                return
+            self.discarded = (self.work / JOURNAL).exists()
+            shutil.rmtree(self.staging)
+            os.close(self._lock)
         fresh = Path(tempfile.mkdtemp(prefix=f"{self.staging.name}.", dir=self.target.parent))
-        owner = {"pid": os.getpid(), "host": socket.gethostname()}
         try:
             fresh.chmod(0o777 & ~_umask())
-            (fresh / _OWNER).write_text(json.dumps(owner))
-            if self.staging.exists():
-                self._refuse_if_alive()
-                shutil.rmtree(self.staging)
+            (fresh / _WORK).mkdir()
+            self._lock = _locked(fresh)
+            _write_owner(fresh)
             fresh.rename(self.staging)
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
             raise
 
-    def _refuse_if_alive(self) -> None:
+    def _take_over(self) -> int:
+        """A lock on what another writer has left. Raises StoreError if it is still at it."""
         pid, host = _owner(self.staging)
-        if host == socket.gethostname() and not _alive(pid):
-            return
-        hint = f"if it is gone, remove {self.staging}"
-        got = f"process {pid} on {host}, which writes it"
-        raise StoreError(Problem(where=self.name, expected="no other writer", got=got, hint=hint))
-
-
-class ShardFile:
-    """One shard being written: compressed, hashed and counted on the way."""
-
-    def __init__(self, path: Path, compression: Compression) -> None:
-        self._path = path
-        self._file = path.open("xb")
-        self._compressor = compressor(compression)
-        self._hash = hashlib.sha256()
-        self._bytes = 0
-        self._records = 0
-
-    def write(self, frames: memoryview | bytes, records: int) -> None:
-        """Appends framed records."""
-        self._put(self._compressor.compress(frames))
-        self._records += records
-
-    def close(self) -> Shard:
-        """Flushes the file to the disk, and says what is in it. Raises StoreError if the disk lost some."""
-        self._put(self._compressor.flush())
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
-        size = self._path.stat().st_size
-        if size != self._bytes:
-            raise StoreError(
-                Problem(where=str(self._path), expected=f"{self._bytes:,} bytes", got=f"{size:,}")
-            )
-        return Shard(
-            file=self._path.name,
-            rows=self._records,
-            records=self._records,
-            bytes=size,
-            sha256=self._hash.hexdigest(),
-        )
-
-    def _put(self, data: memoryview | bytes) -> None:
-        self._file.write(data)
-        self._hash.update(data)
-        self._bytes += len(data)
+        lock = _locked(self.staging) if host == socket.gethostname() else None
+        if lock is None:
+            hint = f"if it is gone, remove {self.staging}"
+            got = f"process {pid} on {host}, which writes it"
+            raise StoreError(Problem(where=self.name, expected="no other writer", got=got, hint=hint))
+        return lock
 
 
 def _check_is_dataset(folder: Path, name: str) -> None:
     """Raises StoreError unless a folder, which is to be removed, holds a dataset and nothing else."""
-    expected = "a dataset to replace, and nothing else"
+    expected = "a dataset, and nothing else"
     if not (folder / FILE).is_file():
         raise StoreError(Problem(where=name, expected=expected, got="something without a manifest"))
     try:
@@ -186,6 +186,7 @@ def _check_is_dataset(folder: Path, name: str) -> None:
         FILE,
         SCHEMA_FILE,
         REJECTS_FILE,
+        KEYS_FILE,
         *(one.file for shards in manifest.splits.values() for one in shards),
     }
     others = sorted({child.name for child in folder.iterdir()} - known)
@@ -211,14 +212,25 @@ def _owner(staging: Path) -> tuple[int, str]:
     raise StoreError(Problem(where=str(staging), expected=expected, got="none", hint=hint))
 
 
-def _alive(pid: int) -> bool:
+def _write_owner(staging: Path) -> None:
+    owner = {"pid": os.getpid(), "host": socket.gethostname()}
+    fresh = staging / f"{_OWNER}.{os.getpid()}"
+    fresh.write_text(json.dumps(owner))
+    fresh.replace(staging / _OWNER)
+
+
+def _locked(folder: Path) -> int | None:
+    """A lock that ends with this process, whatever ends it; None where another process has it."""
+    handle = os.open(folder, os.O_RDONLY)
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        return None
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    return handle
 
 
 def _sync_folder(folder: Path) -> None:

@@ -8,10 +8,12 @@ begin with `context/` and `sequence/`, so that a block is an Example in any case
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
+from recordspec.errors import Problem, RecordError
 from recordspec.wire.columns import (
     TF_DTYPES,
     Call,
@@ -28,7 +30,10 @@ from recordspec.wire.columns import (
     VarLen,
 )
 from recordspec.wire.example import Entry
-from recordspec.wire.strings import Ints, Strings
+from recordspec.wire.strings import Ints, Strings, offsets
+
+# The values of a block by key.
+Parsed = Mapping[str, Any]
 
 # How many rows a block has.
 ROWS = "/rows"
@@ -160,3 +165,63 @@ def _row_lengths(key: str) -> Call:
 
 def _uniform(size: int) -> Call:
     return Call("RaggedFeature.UniformRowLength", (("length", size),))
+
+
+def rows_in(parsed: Parsed) -> int:
+    """How many rows a block has, of which these are the values by key. Raises RecordError."""
+    rows = parsed.get(ROWS)
+    if not rows:
+        raise RecordError(Problem(path=(ROWS,), expected="a block of rows", got="a record without"))
+    return int(rows[0])
+
+
+def stored(columns: Iterable[Column], section: Section, parsed: Parsed) -> Iterator[Entry]:
+    """A block's values as the entries of its rows: the way back from `entries`."""
+    columns = tuple(columns)
+    rows = rows_in(parsed)
+    lengths = _lengths_by_key(columns, section, parsed)
+    for column in columns:
+        key = block_key(column.key, section)
+        steps = _ints(parsed, _steps_key(key)) if section == "sequence" else None
+        flat = parsed.get(key) or []
+        values = Strings.of(flat) if column.storage == "bytes" else np.array(flat, column.storage)
+        count = rows if steps is None else int(steps.sum())
+        each = lengths[column.key]
+        present = np.asarray(each) > 0 if _has_default(column) else None
+        yield Entry(
+            column=column, cells=Cells(flat=values, lengths=each, rows=count), present=present, steps=steps
+        )
+
+
+def _has_default(column: Column) -> bool:
+    return isinstance(column.layout, Fixed) and column.layout.default is not None
+
+
+def _lengths_by_key(columns: tuple[Column, ...], section: Section, parsed: Parsed) -> dict[str, int | Ints]:
+    """How many values each row (of steps: each step) has under each key."""
+    found: dict[str, int | Ints] = {}
+    for column in columns:
+        key, layout, size = column.key, column.layout, math.prod(getattr(column.layout, "shape", ()))
+        if isinstance(layout, Part):
+            continue
+        if _is_whole(column, section):
+            found[key] = size
+        elif isinstance(layout, Ragged):
+            counts = _counts((layout.row_lengths or (key,))[0], section, parsed)
+            for part in layout.row_lengths:
+                found[part] = counts
+                inner = _ints(parsed, block_key(part, section))
+                counts = np.diff(offsets(inner)[offsets(counts)])
+            found[key] = counts * size
+        else:
+            found[key] = _counts(key, section, parsed) * _cell_size(column)
+            found |= dict.fromkeys(getattr(layout, "index_keys", ()), found[key])
+    return found
+
+
+def _counts(key: str, section: Section, parsed: Parsed) -> Ints:
+    return _ints(parsed, lengths_key(block_key(key, section)))
+
+
+def _ints(parsed: Parsed, key: str) -> Ints:
+    return np.array(parsed.get(key) or [], np.int64)

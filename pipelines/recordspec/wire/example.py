@@ -17,24 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from recordspec.wire.columns import Cells, Column
-from recordspec.wire.pieces import (
-    Mask,
-    Piece,
-    Sizes,
-    const,
-    field,
-    join,
-    payload,
-    squeeze,
-    varint_bytes,
-    varints,
-    where,
-)
-from recordspec.wire.strings import Ints, Strings, offsets
+from recordspec.wire.columns import Cells, Column, Storage
+from recordspec.wire.pieces import WIDEST_PADDED, Mask, Part, Piece, after, field, header, join, numbers, payload, total, where
+from recordspec.wire.strings import Bytes, Ints, Sizes, Strings, items, offsets, one_size
+from recordspec.wire.varints import packed, varint_bytes, varints
 
 _LIST_FIELD = {"bytes": 1, "float32": 2, "int64": 3}
 
@@ -68,75 +58,119 @@ def encode(
         sequence: the entries of the feature lists; None for an Example.
         rows: the number of records.
     """
-    pieces = field(1, _entries(features))
+    parts = field(1, _entries(features))
     if sequence is not None:
-        pieces += field(2, _entries(sequence))
-    return join([const(bytes(head)), *pieces, const(bytes(tail))], rows)
+        parts += field(2, _entries(sequence))
+    return join([bytes(head), *parts, bytes(tail)], rows)
 
 
-def _entries(entries: Iterable[Entry]) -> list[Piece]:
+def _entries(entries: Iterable[Entry]) -> list[Part]:
     ordered = sorted(entries, key=lambda entry: entry.column.key.encode())
-    return [piece for entry in ordered for piece in _entry(entry)]
+    return [part for entry in ordered for part in _entry(entry)]
 
 
-def _entry(entry: Entry) -> list[Piece]:
-    key = entry.column.key.encode()
-    value = _feature(entry) if entry.steps is None else _feature_list(entry, entry.steps)
-    pieces = field(1, [const(b"\x0a" + varint_bytes(len(key)) + key), *field(2, value)])
-    return pieces if entry.present is None else where(entry.present, pieces)
+def _entry(entry: Entry) -> list[Part]:
+    if entry.present is not None:
+        return [where(entry.present, _entry(_without_gaps(entry, entry.present)))]
+    if entry.steps is not None:
+        return _map_entry(entry.column.key, _feature_list(entry, entry.steps))
+    values = _list(entry.cells)
+    return [*_start(entry.column, total(values)), *values]
 
 
-def _feature(entry: Entry) -> list[Piece]:
-    return field(_LIST_FIELD[entry.column.storage], _list(entry.cells, entry.present))
+def _map_entry(key: str, value: list[Part]) -> list[Part]:
+    name = key.encode()
+    return field(1, after(b"\x0a" + varint_bytes(len(name)) + name, field(2, value)))
 
 
-def _feature_list(entry: Entry, steps: Ints) -> list[Piece]:
-    """The Features of all the steps, then as many of them as each record has."""
-    features = join(field(1, _feature(entry)), entry.cells.rows)
-    return [payload(features.buffer, _sizes_of_groups(features.sizes, steps))]
-
-
-def _list(cells: Cells, present: Mask | None) -> list[Piece]:
-    if isinstance(cells.flat, Strings):
-        return _bytes_list(cells.flat, cells.lengths)
-    packed = _packed(cells.flat, cells.lengths)
-    numbers = field(1, [packed])
-    some = packed.sizes if isinstance(packed.sizes, int) else packed.sizes > 0
-    if isinstance(some, int):
-        return numbers if some else []
-    # protobuf writes no packed field for an empty list
-    full = bool(some.all() if present is None else some[present].all())
-    return numbers if full else where(some, numbers)
-
-
-def _packed(flat: np.ndarray, lengths: Sizes) -> Piece:
-    if flat.dtype == np.float32:
-        return payload(np.ascontiguousarray(flat, "<f4").view(np.uint8), lengths * 4)
-    matrix, sizes = varints(flat.view(np.uint64))
+def _start(column: Column, sizes: Sizes) -> list[Part]:
+    """What stands before lists of these sizes in their entry of the map."""
     if isinstance(sizes, int):
-        return payload(matrix.reshape(-1), lengths * sizes)
-    if isinstance(lengths, int) and lengths == 1:
-        return Piece(data=matrix, sizes=sizes, width=matrix.shape[1])
-    return payload(squeeze(matrix, sizes), _sizes_of_groups(sizes, lengths))
+        return [_start_of_size(column.key, column.storage, sizes)]
+    most = int(sizes.max(initial=0))
+    if most > WIDEST_PADDED:
+        return _start_of_sizes(column.key, column.storage, sizes)
+    # of short lists each size comes often: to look it up is half the cost of its four lengths
+    starts, widths = _starts(column.key, column.storage, most)
+    data = items(starts)[sizes].view(np.uint8).reshape(len(sizes), -1)
+    return [Piece(data=data, sizes=one_size(widths[sizes]), width=starts.shape[1])]
 
 
-def _bytes_list(strings: Strings, lengths: Sizes) -> list[Piece]:
-    sizes = strings.sizes
-    if isinstance(lengths, int) and lengths == 1:
-        return field(1, [payload(strings.buffer, _one_size(sizes))])
-    values = join(field(1, [payload(strings.buffer, _one_size(sizes))]), len(strings))
-    return [payload(values.buffer, _sizes_of_groups(values.sizes, lengths))]
+@lru_cache(maxsize=512)
+def _starts(key: str, storage: Storage, most: int) -> tuple[Bytes, Ints]:
+    """The starts of lists of 0, 1, ... `most` bytes: uint8 `[most + 1, width]`, padded, and their sizes."""
+    starts = join(_start_of_sizes(key, storage, np.arange(most + 1)), most + 1)
+    return starts.padded(int(starts.sizes.max())), starts.sizes
 
 
-def _one_size(sizes: Ints) -> Sizes:
-    """The size that all have, as a number, where they have one."""
-    if len(sizes) and (sizes == sizes[0]).all():
-        return int(sizes[0])
-    return sizes
+@lru_cache(maxsize=4096)
+def _start_of_size(key: str, storage: Storage, size: int) -> bytes:
+    (start,) = _start_of_sizes(key, storage, size)
+    assert isinstance(start, bytes)
+    return start
 
 
-def _sizes_of_groups(sizes: Ints, lengths: Sizes) -> Sizes:
-    """The bytes of each group of `lengths` values in a row."""
+def _start_of_sizes(key: str, storage: Storage, sizes: Sizes) -> list[Part]:
+    values = Piece(data=np.empty(0, np.uint8), sizes=sizes, width=0)
+    return _map_entry(key, field(_LIST_FIELD[storage], [values]))[:-1]
+
+
+def _without_gaps(entry: Entry, present: Mask) -> Entry:
+    """The entry of those rows only that have the key."""
+    cells = entry.cells
+    lengths = np.broadcast_to(np.asarray(cells.lengths), (cells.rows,))[present]
+    cells = Cells(flat=cells.flat, lengths=lengths, rows=len(lengths))
+    return Entry(column=entry.column, cells=cells)
+
+
+def _feature_list(entry: Entry, steps: Ints) -> list[Part]:
+    """The Features of all the steps, then as many of them as each record has."""
+    feature = field(_LIST_FIELD[entry.column.storage], _list(entry.cells))
+    features = join(field(1, feature), entry.cells.rows)
+    return [numbers(features.buffer, _sizes_of_groups(features.each, steps))]
+
+
+def _list(cells: Cells) -> list[Part]:
+    lengths = cells.lengths if isinstance(cells.lengths, int) else one_size(cells.lengths)
+    if isinstance(cells.flat, Strings):
+        return _bytes_list(cells.flat, lengths)
     if isinstance(lengths, int):
-        return sizes.reshape(-1, lengths).sum(axis=1) if lengths else 0
-    return np.diff(offsets(sizes)[offsets(lengths)])
+        return field(1, [_packed(cells.flat, lengths)]) if lengths else []
+    values, some = _packed(cells.flat, lengths), lengths > 0
+    if bool(some.all()) or not isinstance(values, Piece):
+        return field(1, [values])
+    # protobuf writes no packed field for an empty list
+    sizes = values.sizes if isinstance(values.sizes, int) else values.sizes[some]
+    return [where(some, header(1, sizes)), values]
+
+
+def _packed(flat: np.ndarray, lengths: Sizes) -> Part:
+    """The numbers of each record end to end."""
+    if flat.dtype == np.float32:
+        return numbers(np.ascontiguousarray(flat, "<f4").view(np.uint8), lengths * 4)
+    values = flat.view(np.uint64)
+    if isinstance(lengths, int) and lengths == 1:
+        matrix, sizes = varints(values)
+        return Piece(data=matrix, sizes=sizes, width=matrix.shape[1])
+    data, sizes = packed(values)
+    return numbers(data, _sizes_of_groups(sizes, lengths))
+
+
+def _bytes_list(strings: Strings, lengths: Sizes) -> list[Part]:
+    values = field(1, [payload(strings)])
+    if isinstance(lengths, int) and lengths == 1:
+        return values
+    joined = join(values, len(strings))
+    return [numbers(joined.buffer, _sizes_of_groups(joined.each, lengths))]
+
+
+def _sizes_of_groups(sizes: Sizes, lengths: Sizes) -> Sizes:
+    """The bytes of each group of `lengths` values in a row."""
+    if isinstance(sizes, int):
+        return sizes * lengths
+    if isinstance(lengths, int):
+        return sizes.reshape(-1, lengths).sum(axis=1, dtype=np.int64) if lengths else 0
+    sums = np.zeros(len(lengths), np.int64)
+    some = lengths > 0  # reduceat knows no empty groups
+    sums[some] = np.add.reduceat(sizes, offsets(lengths)[:-1][some], dtype=np.int64)
+    return sums

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal, Protocol
+from typing import IO, Any, Literal, Protocol
 
 import crc32c
 import numpy as np
 import numpy.typing as npt
 
 from recordspec.errors import Problem, RecordError, StoreError
-from recordspec.wire.strings import Ints, Strings
+from recordspec.wire.strings import Ints, Strings, items, windows
 
 Compression = Literal["none", "gzip", "zlib"]
 
@@ -38,27 +38,41 @@ def seal(records: Strings) -> memoryview:
 
     Each record must have room for HEAD bytes before and TAIL bytes after its data.
     """
-    starts, stops = records.offsets[:-1], records.offsets[1:]
+    starts, ends = records.offsets[:-1] + HEAD, records.offsets[1:] - TAIL
     view = records.buffer.data
-    head = _heads(records.sizes - HEAD - TAIL)
-    records.buffer[starts[:, None] + np.arange(HEAD)] = head
+    windows(records.buffer, HEAD)[starts - HEAD] = _heads(
+        np.atleast_1d(np.asarray(records.each)) - HEAD - TAIL
+    )
     checksums = [
-        crc32c.crc32c(view[start:stop])
-        for start, stop in zip((starts + HEAD).tolist(), (stops - TAIL).tolist(), strict=True)
+        crc32c.crc32c(view[start:end]) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
     ]
-    tail = _mask(np.array(checksums, np.uint32)).astype("<u4").view(np.uint8).reshape(-1, TAIL)
-    records.buffer[(stops - TAIL)[:, None] + np.arange(TAIL)] = tail
+    windows(records.buffer, TAIL)[ends] = _mask(np.array(checksums, np.uint32)).astype("<u4").view(f"V{TAIL}")
     return view
 
 
-def _heads(lengths: Ints) -> npt.NDArray[np.uint8]:
-    """The first 12 bytes of records of these lengths, uint8 `[n, 12]`."""
+def frames(records: Sequence[bytes]) -> Strings:
+    """Records as they stand in a file."""
+    held = Strings.of([b"".join([bytes(HEAD), record, bytes(TAIL)]) for record in records])
+    framed = Strings(held.buffer.copy(), held.offsets)
+    seal(framed)
+    return framed
+
+
+def framed(data: bytes) -> bytes:
+    """One record as it stands in a file."""
+    length = struct.pack("<Q", len(data))
+    crcs = struct.pack("<I", _masked_crc(length)), struct.pack("<I", _masked_crc(data))
+    return b"".join([length, crcs[0], data, crcs[1]])
+
+
+def _heads(lengths: Ints) -> npt.NDArray[np.void]:
+    """The first HEAD bytes of records of these lengths."""
     distinct, index = np.unique(lengths, return_inverse=True)
     crcs = [crc32c.crc32c(struct.pack("<Q", length)) for length in distinct.tolist()]
     heads = np.empty((len(distinct), HEAD), np.uint8)
     heads[:, :8] = distinct.astype("<u8").view(np.uint8).reshape(-1, 8)
     heads[:, 8:] = _mask(np.array(crcs, np.uint32)).astype("<u4").view(np.uint8).reshape(-1, 4)
-    return heads[index]
+    return items(heads)[index]
 
 
 def _mask(crc: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
@@ -123,14 +137,33 @@ class Record:
     data: bytes
 
 
-def scan(path: Path) -> Iterator[Record]:
-    """The records of a file, each with its CRCs checked. Raises RecordError at the first bad one."""
-    compression = compression_of(path)
+@dataclass(frozen=True)
+class Stretch:
+    """Records of an uncompressed file that follow each other.
+
+    Attributes:
+        number: of the first.
+        start: the byte where it begins.
+        stop: the byte behind the last.
+    """
+
+    number: int
+    start: int
+    stop: int
+
+
+def scan(path: Path, stretch: Stretch | None = None) -> Iterator[Record]:
+    """The records of a file, or of a stretch of it, each with its CRCs checked.
+
+    Raises RecordError at the first bad one.
+    """
+    compression = "none" if stretch is not None else compression_of(path)
     limit = path.stat().st_size if compression == "none" else None
     with _open(path) as raw:
         file: _Readable = raw if compression == "none" else _Inflated(raw, str(path))
-        number, offset = 0, 0
-        while head := file.read(HEAD):
+        number, offset = (0, 0) if stretch is None else (stretch.number, stretch.start)
+        raw.seek(offset)
+        while (stretch is None or offset < stretch.stop) and (head := file.read(HEAD)):
             length = _checked_length(path, number, offset, head, limit)
             data, tail = file.read(length), file.read(TAIL)
             if len(data) < length or len(tail) < TAIL:
@@ -141,17 +174,35 @@ def scan(path: Path) -> Iterator[Record]:
             number, offset = number + 1, offset + HEAD + length + TAIL
 
 
+def stretches(path: Path, size: int) -> Iterator[Stretch]:
+    """An uncompressed file in stretches of at least `size` bytes each, but for the last.
+
+    Reads the lengths only. Raises RecordError at the first bad length.
+    """
+    first, start, stop = 0, 0, 0
+    for number, stop in _ends(path):
+        if stop - start >= size:
+            yield Stretch(first, start, stop)
+            first, start = number + 1, stop
+    if start < stop:
+        yield Stretch(first, start, stop)
+
+
 def count(path: Path) -> int:
     """How many records a file has. Reads the lengths only, unless the file is compressed."""
-    if compression_of(path) != "none":
-        return sum(1 for _ in scan(path))
+    records: Iterator[Any] = scan(path) if compression_of(path) != "none" else _ends(path)
+    return sum(1 for _ in records)
+
+
+def _ends(path: Path) -> Iterator[tuple[int, int]]:
+    """The number of each record of an uncompressed file, and the byte behind it."""
     size, offset, number = path.stat().st_size, 0, 0
     with _open(path) as file:
         while offset < size:
             file.seek(offset)
             offset += HEAD + TAIL + _checked_length(path, number, offset, file.read(HEAD), size)
+            yield number, offset
             number += 1
-    return number
 
 
 def _checked_length(path: Path, number: int, offset: int, head: bytes, size: int | None) -> int:

@@ -1,18 +1,38 @@
-"""How a dataset is written: the options of `recordspec.write` and of a config's `write:`."""
+"""What a dataset is: the options of `recordspec.write` and of a config's `write:`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from recordspec.errors import Problem, SpecError
+from recordspec.spec.plain import plain
 from recordspec.wire.tfrecord import Compression
 
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(B|KiB|MiB|GiB)")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+# What a build may use where nobody says so.
+MEMORY = "1GiB"
+
 _SPLIT_NAME = re.compile(r"[\w.+]([\w.+-]*[\w.+])?")
+SPLIT_NAME = "a split's name of letters, digits, _, . and -"
+
+
+def is_split_name(name: str) -> bool:
+    """Whether files can be called so."""
+    return _SPLIT_NAME.fullmatch(name) is not None
+
+
+def bytes_of(size: str, *path: str) -> int:
+    """`128MiB` as a number. Raises SpecError, with `path`, for what is no size."""
+    match = _SIZE.fullmatch(size)
+    count = 0 if match is None else int(float(match[1]) * _UNITS[match[2]])
+    if not count:
+        expected = "a size such as 128MiB (B, KiB, MiB, GiB)"
+        raise SpecError(Problem(path=path, expected=expected, got=f"`{size}`"))
+    return count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,14 +42,54 @@ class ShardSize:
     size: str
 
     def __post_init__(self) -> None:
-        if not _SIZE.fullmatch(self.size) or not self.bytes:
-            expected = "a size such as 128MiB (B, KiB, MiB, GiB)"
-            raise SpecError(Problem(path=("size",), expected=expected, got=f"`{self.size}`"))
+        bytes_of(self.size, "size")
 
     @property
     def bytes(self) -> int:
-        number, unit = _SIZE.fullmatch(self.size).groups()  # type: ignore[union-attr]
-        return int(float(number) * _UNITS[unit])
+        return bytes_of(self.size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """What identifies a row.
+
+    Attributes:
+        names: of features or of columns of the source.
+        unique: whether two rows with one key are an error.
+    """
+
+    names: str | tuple[str, ...]
+    unique: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByColumn:
+    """Each row says itself which split it belongs to: in a feature, or in a column of the source."""
+
+    column: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folds:
+    """So many splits of equal weight, `fold0`, `fold1`, ..., for cross-validation."""
+
+    folds: int
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.folds <= 1000:
+            raise SpecError(Problem(path=("folds",), expected="2 to 1000", got=str(self.folds)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocks:
+    """Records that hold many rows each, which read faster and take less room."""
+
+    blocks: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.blocks <= 1 << 20:
+            got = str(self.blocks)
+            raise SpecError(Problem(path=("blocks",), expected="1 to 1048576 rows", got=got))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,19 +124,24 @@ class Write:
     Attributes:
         key: what identifies a row: the name of a feature or of a column of the source, or several.
             By default the row's whole content. Splits and the shuffle depend on it alone. Two rows
-            with one key are an error.
-        splits: the splits and their weights; a row's split is a function of its key.
+            with one key are an error, unless a `Key` says otherwise.
+        splits: the splits and their weights, of which a row's is a function of its key; or a number of
+            folds; or the column that names it.
+        group_by: rows with one value under this name are in one split, which is a function of it.
         shards: of each split: `auto` (64 to 128 MiB each), a number, or a size.
         compression: none, gzip or zlib, of whole files.
+        layout: `rows`, one record a row, or `Blocks` of many.
         shuffle: null keeps the order of the source.
         invalid: what becomes of a row that does not fit: `error`, nothing is published, or
             `quarantine`, it is set aside; see `Quarantine`.
     """
 
-    key: str | tuple[str, ...] | None = None
-    splits: dict[str, float] = field(default_factory=lambda: {"train": 1.0})
+    key: str | tuple[str, ...] | Key | None = None
+    splits: ByColumn | Folds | dict[str, float] = field(default_factory=lambda: {"train": 1.0})
+    group_by: str | None = None
     shards: Literal["auto"] | int | ShardSize = "auto"
     compression: Compression = "none"
+    layout: Literal["rows"] | Blocks = "rows"
     shuffle: Order | None = None
     invalid: Literal["error", "quarantine"] | Quarantine = "error"
 
@@ -88,12 +153,14 @@ class Write:
     def _check(self) -> Iterator[Problem]:
         if isinstance(self.shards, int) and not 1 <= self.shards <= 99_999:
             yield Problem(path=("shards",), expected="1 to 99999", got=str(self.shards))
+        if self.group_by is not None and isinstance(self.splits, ByColumn):
+            hint = f"the column `{self.splits.column}` says it already"
+            yield Problem(path=("group_by",), expected="no group", got=f"`{self.group_by}`", hint=hint)
         if not self.splits:
             yield Problem(path=("splits",), expected="at least one split", got="none")
-        for name, weight in self.splits.items():
-            if not _SPLIT_NAME.fullmatch(name):
-                expected = "a split's name of letters, digits, _, . and -"
-                yield Problem(path=("splits", name), expected=expected, got=f"`{name}`")
+        for name, weight in (self.weights or {}).items():
+            if not is_split_name(name):
+                yield Problem(path=("splits", name), expected=SPLIT_NAME, got=f"`{name}`")
             if not weight > 0 or weight == float("inf"):
                 yield Problem(path=("splits", name), expected="a weight above 0", got=str(weight))
         if self.keys and len(set(self.keys)) < len(self.keys):
@@ -109,6 +176,37 @@ class Write:
     @property
     def keys(self) -> tuple[str, ...]:
         """The names of the key; none where the key is the row's content."""
-        if self.key is None:
+        names = self.key.names if isinstance(self.key, Key) else self.key
+        if names is None:
             return ()
-        return (self.key,) if isinstance(self.key, str) else self.key
+        return (names,) if isinstance(names, str) else names
+
+    @property
+    def unique(self) -> bool:
+        """Whether two rows with one key are an error."""
+        return bool(self.keys) and not (isinstance(self.key, Key) and not self.key.unique)
+
+    @property
+    def weights(self) -> dict[str, float] | None:
+        """The splits that there are, with their weights; None where the rows name them."""
+        if isinstance(self.splits, Folds):
+            return {f"fold{index}": 1.0 for index in range(self.splits.folds)}
+        return None if isinstance(self.splits, ByColumn) else self.splits
+
+    @property
+    def division(self) -> dict[str, Any]:
+        """What the split of a row depends on, beside its key, as plain values."""
+        group = {} if self.group_by is None else {"group_by": self.group_by}
+        return {"splits": plain(self.splits), **group}
+
+    @property
+    def block(self) -> int | None:
+        """Rows in a record; None where each has one of its own."""
+        return self.layout.blocks if isinstance(self.layout, Blocks) else None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names that rows must have for all this, features or not."""
+        split = (self.splits.column,) if isinstance(self.splits, ByColumn) else ()
+        group = () if self.group_by is None else (self.group_by,)
+        return tuple(dict.fromkeys((*self.keys, *group, *split)))

@@ -1,4 +1,4 @@
-"""Progress of long work on a terminal: rows, rows/s, time left. Silent where there is none."""
+"""Progress of long work on a terminal: rows, rows/s, MB/s, time left. Silent where there is none."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ _ROWS_AT_ONCE = 256
 
 
 class Progress:
-    """A context in which `advance` tells of rows done. `total` is None where it is not known."""
+    """A context in which `begin` names a stage of the work and `advance` tells what is done of it."""
 
-    def __init__(self, title: str, total: int | None, *, show: bool | None = None) -> None:
-        self._title, self._total = title, total
+    def __init__(self, *, show: bool | None = None) -> None:
         self._show = sys.stderr.isatty() if show is None else show
         self._bar: Any = None
-        self._waiting = 0
+        self._rows = self._bytes = 0
         self._task: Any = None
 
     def __enter__(self) -> Progress:
         if self._show:
             self._bar = _bar()
-            self._task = self._bar.add_task(self._title, total=self._total)
             self._bar.start()
         return self
 
@@ -37,16 +35,26 @@ class Progress:
             self._tell()
             self._bar.stop()
 
-    def advance(self, rows: int) -> None:
+    def begin(self, stage: str, rows: int | None) -> None:
+        """What comes now is another stage, of so many rows (None: nobody knows)."""
+        if self._bar is not None:
+            self._tell()
+            self._task = self._bar.add_task(stage, total=rows, bytes=0)
+
+    def advance(self, rows: int, size: int = 0) -> None:
+        """So many rows, and bytes of records, are done."""
         if self._bar is None:
             return
-        self._waiting += rows
-        if self._waiting >= _ROWS_AT_ONCE:
+        self._rows += rows
+        self._bytes += size
+        if self._rows >= _ROWS_AT_ONCE:
             self._tell()
 
     def _tell(self) -> None:
-        self._bar.advance(self._task, self._waiting)
-        self._waiting = 0
+        if self._task is not None:
+            size = self._bar.tasks[self._task].fields["bytes"] + self._bytes
+            self._bar.update(self._task, advance=self._rows, bytes=size)
+        self._rows = self._bytes = 0
 
 
 def _bar() -> Any:
@@ -57,7 +65,9 @@ def _bar() -> Any:
 
     class Rate(ProgressColumn):
         def render(self, task: Any) -> Text:
-            return Text(f"{task.speed or 0:,.0f} rows/s")
+            speed = task.finished_speed or task.speed or 0
+            size = task.fields["bytes"] / task.completed * speed if task.completed else 0
+            return Text(f"{speed:,.0f} rows/s, {size / 1e6:,.0f} MB/s")
 
     return RichProgress(
         TextColumn("{task.description}"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from recordspec.errors import Problem, RecordError
 
@@ -14,28 +16,63 @@ class Rejects:
 
     def __init__(self, path: Path, most: int | None) -> None:
         self._path, self._most = path, most
-        self._last = ""
         self.count = 0
 
     def add(self, row: int, place: str, error: RecordError) -> None:
         """Takes a row. Raises RecordError if it is one more than `most` (None: any number)."""
-        self._last = str(error.at(place).problems[0])
-        if self.count == self._most:
-            hint = f"the last is {self._last}"
-            expected = f"at most {self._most} invalid rows (max_invalid)"
-            raise RecordError(Problem(expected=expected, got=str(self.count + 1), hint=hint), row)
         problems = [str(problem) for problem in error.at("").problems]
+        if self.count == self._most:
+            raise too_many(self._most, _told(place, problems), row)
         line = {"row": row, "place": place, "problems": problems}
         # opened for each: they are few, and a dataset without any has no such file
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         self.count += 1
 
-    def close(self, accepted: int) -> None:
-        """Flushes the file to the disk. Raises RecordError where rows were rejected and none accepted."""
-        if self.count and not accepted:
-            hint = f"the last is {self._last}"
-            raise RecordError(Problem(expected="at least one row that fits", got="none", hint=hint))
-        if self.count:
-            with self._path.open("a") as file:
-                os.fsync(file.fileno())
+
+def too_many(most: int, last: str, row: int | None = None) -> RecordError:
+    """The error for one row more than may be set aside; `last` tells what is wrong with it."""
+    expected = f"at most {most} invalid rows (max_invalid)"
+    return RecordError(Problem(expected=expected, got=str(most + 1), hint=f"the last is {last}"), row)
+
+
+def check_some(rows: int, rejected: int, path: Path) -> None:
+    """Raises RecordError where rows were rejected, into the file `path`, and none fitted."""
+    if rejected and not rows:
+        last = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
+        hint = f"the last is {_told(last['place'], last['problems'])}"
+        raise RecordError(Problem(expected="at least one row that fits", got="none", hint=hint))
+
+
+def lines(path: Path) -> Iterable[dict[str, Any]]:
+    """The lines of a file of rejects; none where there is no file."""
+    if path.exists():
+        with path.open(encoding="utf-8") as file:
+            yield from map(json.loads, file)
+
+
+def join(parts: Iterable[tuple[Path, int]], path: Path, most: int | None) -> None:
+    """Writes the rejects of all parts as one file; each part comes with the rows before it.
+
+    Raises RecordError where they are more than `most`.
+    """
+    count = 0
+    for part, before in parts:
+        for line in lines(part):
+            row = before + line["row"]
+            if count == most:
+                raise too_many(most, _told(line["place"], line["problems"]), row)
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({**line, "row": row}) + "\n")
+            count += 1
+
+
+def flush(path: Path) -> None:
+    """Makes the file, if there is one, last through a power cut."""
+    if path.exists():
+        with path.open("a") as file:
+            os.fsync(file.fileno())
+
+
+def _told(place: str, problems: list[str]) -> str:
+    return f"{place}: {problems[0]}"

@@ -34,11 +34,10 @@ def split_of(hashed: Hashes, splits: Mapping[str, float]) -> Ints:
     return np.searchsorted(bounds, hashed[:, 0], side="right")
 
 
-def order_of(hashed: Hashes, seed: int) -> Ints:
-    """The row numbers in the order that the seed gives to their hashes."""
+def places(hashed: Hashes, seed: int) -> npt.NDArray[np.uint64]:
+    """Where the seed puts the rows of these hashes in the order, uint64 `[n]`; equal hashes are together."""
     digest = hashlib.blake2b(str(seed).encode(), digest_size=8).digest()
-    mixed = _scattered(hashed[:, 1] ^ np.uint64(int.from_bytes(digest, "big")))
-    return np.lexsort((hashed[:, 0], mixed))
+    return _scattered(hashed[:, 1] ^ np.uint64(int.from_bytes(digest, "big")))
 
 
 def _scattered(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -47,14 +46,3 @@ def _scattered(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     scattered: npt.NDArray[np.uint64] = words ^ (words >> np.uint64(31))
     return scattered
-
-
-def first_equal(hashed: Hashes) -> tuple[int, int] | None:
-    """Two rows with one hash, the earlier first, or None."""
-    order = np.lexsort((hashed[:, 1], hashed[:, 0]))
-    ranked = hashed[order]
-    equal = np.flatnonzero((ranked[1:] == ranked[:-1]).all(axis=1))
-    if not len(equal):
-        return None
-    first, second = sorted((int(order[equal[0]]), int(order[equal[0] + 1])))
-    return first, second

@@ -26,6 +26,8 @@ _SUFFIXES = {f".{name}": name for name in ("png", "jpeg", "webp", "bmp", "gif")}
     ".jpe": "jpeg",
     ".jfif": "jpeg",
 }
+# What files of images are named, also of formats that are none of ours and are encoded anew.
+SUFFIXES = (*_SUFFIXES, ".tif", ".tiff")
 # The modes, in Pillow's words, that an image of these channels and dtype takes over without a loss: grey
 # into colour, colour into colour with transparency. `RGB;16` and `RGBA;16` are ours, for PNG files that
 # Pillow can check but not hold.

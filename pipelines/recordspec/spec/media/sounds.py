@@ -26,6 +26,8 @@ _FORMATS = {
     "ogg": ("OGG", ("VORBIS",)),
 }
 _SUFFIXES = {".wav": "WAV", ".flac": "FLAC", ".mp3": "MP3", ".ogg": "OGG", ".oga": "OGG"}
+# What files of sounds are named, also of formats that are none of ours and are encoded anew.
+SUFFIXES = (*_SUFFIXES, ".opus", ".aif", ".aiff")
 # Of these formats libsndfile has several, which share one suffix.
 _ALIKE = {"WAVEX": "WAV"}
 _EXACT_16 = ("PCM_16", "PCM_U8", "PCM_S8")  # 16 bits hold every sample

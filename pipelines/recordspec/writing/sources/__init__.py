@@ -1,4 +1,4 @@
-"""Where rows come from. A source gives them in batches of columns, and names them in messages."""
+"""Where rows come from. A source gives them in parts, in batches of columns, and names them in messages."""
 
 from __future__ import annotations
 
@@ -7,25 +7,52 @@ from typing import Any
 
 from recordspec.errors import Problem, SpecError, describe
 from recordspec.writing.sources.arrays import Arrays
-from recordspec.writing.sources.base import Rows, Source
+from recordspec.writing.sources.arrow import arrow, is_table
+from recordspec.writing.sources.base import Part, Rows, Source
 from recordspec.writing.sources.frames import frame_columns, is_frame
+from recordspec.writing.sources.tables import ReaderRows, TableRows
+from recordspec.writing.sources.tf_dataset import Elements, is_dataset
 
-__all__ = ["Rows", "Source", "source_of"]
+__all__ = ["Part", "Rows", "Source", "source_of"]
+
+_EXPECTED = "an iterable of dicts, a dict of arrays, a frame, or an Arrow table"
 
 
 def source_of(rows: Any) -> Source | Rows:
-    """The source that `rows` are: as given, an iterable of dicts, a dict of arrays, or a frame."""
+    """The source that `rows` are.
+
+    A source is given back. Else: an iterable of dicts; a dict of arrays; a pandas or Polars frame; an
+    Arrow table, record batch, or reader of these; a tf.data.Dataset of dicts. Raises SpecError.
+    """
     if isinstance(rows, (Source, Rows)):
         return rows
+    if is_dataset(rows):
+        return Rows(Elements(rows))
     if is_frame(rows):
         return Arrays(frame_columns(rows))
     if isinstance(rows, Mapping):
         return Arrays(rows)
+    if is_table(rows):
+        return ReaderRows(rows) if type(rows).__name__ == "RecordBatchReader" else TableRows(rows)
+    if type(rows).__module__.partition(".")[0] == "polars":
+        return TableRows(_collected(rows).to_arrow())
+    if hasattr(rows, "__arrow_c_stream__"):
+        return ReaderRows(arrow("frames", "an Arrow stream").RecordBatchReader.from_stream(rows))
     if hasattr(rows, "to_pandas"):
-        hint = "give its to_pandas()"
-        expected = "an iterable of dicts, a dict of arrays, or a pandas frame"
-        raise SpecError(Problem(path=("rows",), expected=expected, got=type(rows).__name__, hint=hint))
+        raise _refused(type(rows).__name__, "give its to_pandas()")
     if isinstance(rows, Iterable) and not isinstance(rows, (str, bytes)):
         return Rows(rows)
-    expected = "an iterable of dicts, a dict of arrays, or a frame"
-    raise SpecError(Problem(path=("rows",), expected=expected, got=describe(rows)))
+    raise _refused(describe(rows))
+
+
+def _collected(frame: Any) -> Any:
+    if type(frame).__name__ == "LazyFrame":
+        raise _refused("a LazyFrame", "give its .collect()")
+    if not hasattr(frame, "get_columns"):
+        raise _refused(type(frame).__name__)
+    arrow("frames", "Polars frames")
+    return frame
+
+
+def _refused(got: str, hint: str = "") -> SpecError:
+    return SpecError(Problem(path=("rows",), expected=_EXPECTED, got=got, hint=hint))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,14 +15,18 @@ from recordspec.errors import Problem, RecordError, SpecError, describe
 from recordspec.spec.encoder import Gapped, part_of, refusal
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
-from recordspec.writing.sources.base import Batch
+from recordspec.writing.sources.arrow import from_arrow, is_array
+from recordspec.writing.sources.base import Batch, runs
+from recordspec.writing.sources.naming import check_names
 
 # Below it float64 has every whole number; above, an integer may have been rounded already.
 _EXACT = 2**53
+# Of a list so many values are weighed.
+_WEIGHED = 64
 
 
 class Arrays:
-    """Columns of equal length: NumPy arrays, lists, or `Gapped`."""
+    """Columns of equal length: NumPy arrays, lists, Arrow arrays, Polars series, or `Gapped`."""
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
         self.notes: list[str] = []
@@ -37,12 +44,30 @@ class Arrays:
                     Problem(path=(name,), expected=f"{self.rows} rows", got=str(length), hint=hint)
                 )
 
-    def batches(self, schema: Schema, keys: tuple[str, ...]) -> Iterator[Batch]:
-        columns = {name: _with_gaps(values, schema.names.get(name)) for name, values in self._columns.items()}
-        yield Batch(self.rows, lambda start, stop: parts_of(columns, start, stop))
+    def identity(self) -> Any:
+        return None
+
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[ArrayPart]:
+        check_names(schema, extra, self._columns)
+        columns = {name: _values(values, schema.names.get(name)) for name, values in self._columns.items()}
+        size = sum(map(_bytes_of_row, columns.values()))
+        for start, stop in runs([size] * self.rows):
+            yield ArrayPart(first=start, rows=stop - start, columns=parts_of(columns, start, stop))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ArrayPart:
+    """Rows of columns that follow each other: `rows` of them, from row `first` on."""
+
+    first: int
+    rows: int
+    columns: Mapping[str, Any]
+
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Batch]:
+        yield Batch(self.rows, partial(parts_of, self.columns))
 
     def place(self, row: int) -> str:
-        return f"row {row}"
+        return f"row {self.first + row}"
 
 
 def parts_of(columns: Mapping[str, Any], start: int, stop: int) -> dict[str, Any]:
@@ -53,14 +78,16 @@ def parts_of(columns: Mapping[str, Any], start: int, stop: int) -> dict[str, Any
 def _column(name: str, values: Any) -> Any:
     if isinstance(values, np.ma.MaskedArray):
         return _unmasked(name, values)
-    if isinstance(values, (list, Gapped)):
+    if isinstance(values, (list, Gapped)) or is_array(values):
         return values
     if isinstance(values, tuple):
         return list(values)
-    if hasattr(values, "__array__"):
+    if hasattr(values, "__array__") and not hasattr(values, "to_arrow"):
         array = np.asarray(values)
         if array.ndim:
             return array
+    if hasattr(values, "to_arrow"):  # a Polars series
+        return values.to_arrow()
     raise SpecError(Problem(path=(name,), expected="an array or a list", got=describe(values)))
 
 
@@ -75,6 +102,10 @@ def _unmasked(name: str, values: Any) -> Gapped:
         )
         raise RecordError(problem, int(partly[0]))
     return Gapped(values.data[present], present)
+
+
+def _values(values: Any, feature: Feature | None) -> Any:
+    return from_arrow(values, feature) if is_array(values) else _with_gaps(values, feature)
 
 
 def _with_gaps(values: Any, feature: Feature | None) -> Any:
@@ -93,3 +124,22 @@ def _with_gaps(values: Any, feature: Feature | None) -> Any:
     if bool((np.abs(kept) >= _EXACT).any()):
         return values
     return Gapped(kept.astype(np.int64), ~missing)
+
+
+def _bytes_of_row(values: Any) -> int:
+    """About how many bytes a row of a column takes."""
+    if isinstance(values, Gapped):
+        return _bytes_of_row(values.values)
+    if hasattr(values, "nbytes") and len(values) and str(getattr(values, "dtype", "")) != "object":
+        return int(values.nbytes) // len(values)
+    some = part_of(values, 0, _WEIGHED)
+    return sum(map(_weight, some)) // max(1, len(some))
+
+
+def _weight(value: Any) -> int:
+    if hasattr(value, "nbytes"):
+        return int(value.nbytes)
+    if isinstance(value, (list, tuple)):
+        return sum(map(_weight, value[:_WEIGHED])) * len(value) // max(1, len(value[:_WEIGHED]))
+    size = getattr(value, "size", None)  # of a PIL image: its width and height
+    return 4 * math.prod(size) if isinstance(size, tuple) else sys.getsizeof(value)

@@ -1,142 +1,229 @@
-"""Arrow arrays of text as the values of a feature."""
+"""Arrow's typed columns as the values of features, without a Python object for each cell where it can be."""
 
 from __future__ import annotations
 
-import re
+import importlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from recordspec.errors import Problem, SpecError
-from recordspec.spec.encoder import Gapped
+from recordspec.errors import Problem, RecordError, SpecError, missing_extra
+from recordspec.spec.encoder import Gapped, part_of
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.image import Image
 from recordspec.spec.features.label import Label
+from recordspec.spec.features.sparse import SparseValues
 from recordspec.spec.features.text import Text
-from recordspec.spec.values import BadValue, is_integer
+from recordspec.spec.features.video import Video
+from recordspec.spec.schema import Schema
+from recordspec.spec.values import BadValue, Lists
 from recordspec.wire.strings import Strings
+from recordspec.writing.sources.cells import inside
 
-# Below it float64 has every whole number.
-_EXACT = 2**53
-# What int64 holds for certain, and what is a number at all: no hexadecimals, no underscores.
-_WHOLE = re.compile(r"-?[0-9]{1,18}")
-_LONG_WHOLE = re.compile(r"[-+]?[0-9]{1,40}")
-_DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
-_SPECIAL = ("nan", "inf", "-inf", "+inf", "infinity", "-infinity")
+_MEDIA = (Image, Audio, Video)
 
 
-def from_text(column: Any, feature: Feature, folder: Path) -> Any:
-    """A column of text (an Arrow string array) as values of the feature; null is missing.
-
-    Paths of images and sounds are relative to `folder`, and stay in it.
-
-    Raises BadValue for the first cell that is no such value, SpecError for a feature that one cell
-    cannot hold.
-    """
-    import pyarrow
-
-    present = _present(column, feature)
-    kept = column.filter(pyarrow.array(present))
+def arrow(extra: str = "parquet", purpose: str = "reading Parquet") -> Any:
+    """The module pyarrow. Raises MissingExtra."""
     try:
-        values = _values(kept, feature, folder)
-    except BadValue as bad:
-        raise bad.moved(int(np.flatnonzero(present)[bad.index])) from None
-    return values if present.all() else Gapped(values, present)
+        importlib.import_module("pyarrow.compute")
+        return importlib.import_module("pyarrow")
+    except ImportError as error:
+        raise missing_extra("pyarrow", extra, purpose, error) from None
 
 
-def _takes_text(feature: Feature) -> bool:
-    return isinstance(feature, Text) or getattr(feature, "dtype", None) == "string"
+def is_array(values: Any) -> bool:
+    """Whether this is an array of Arrow's; pyarrow is not loaded to find out."""
+    return _is_arrows(values) and hasattr(values, "null_count") and hasattr(values, "type")
 
 
-def _present(column: Any, feature: Feature) -> Any:
-    """Which cells have a value: a quoted one with nothing in it is a text, but no number, label or path."""
-    from pyarrow import compute
-
-    present = np.asarray(column.is_valid())
-    if _takes_text(feature):
-        return present
-    return present & np.asarray(compute.fill_null(compute.not_equal(column, ""), False))
+def is_table(rows: Any) -> bool:
+    """Whether this is a table, a record batch, or a reader of these."""
+    return _is_arrows(rows) and type(rows).__name__ in ("Table", "RecordBatch", "RecordBatchReader")
 
 
-def _values(column: Any, feature: Feature, folder: Path) -> Any:
-    if isinstance(feature, (Image, Audio)):
-        return [_inside(row, text, folder) for row, text in enumerate(column.to_pylist())]
-    if isinstance(feature, Label) and not feature.shape:
-        return [_name_or_index(text, feature) for text in column.to_pylist()]
-    dtype = getattr(feature, "dtype", None)
-    if getattr(feature, "shape", None) == () and dtype not in (None, "string"):
-        return _bools(column) if dtype == "bool" else _numbers(column, str(dtype))
-    if _takes_text(feature) and getattr(feature, "shape", ()) == ():
-        return _strings(column)
-    if type(feature) not in KINDS.values():  # a kind of one's own: what it makes of a text is its affair
-        return list(column.to_pylist())
-    raise SpecError(
-        Problem(
-            path=(feature.name,),
-            expected="a feature that one cell of text can give: a number, a string, a label, a path",
-            got=feature.kind,
-        )
-    )
+def _is_arrows(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "pyarrow"
 
 
-def _strings(column: Any) -> Strings:
-    """Without a copy of the text, and without a Python object for each."""
-    _, places, data = column.buffers()
-    if data is None or not len(column):
-        return Strings(b"", np.zeros(len(column) + 1, np.int64))
-    ends = np.frombuffer(places, np.int32)[column.offset : column.offset + len(column) + 1]
+def from_arrow(column: Any, feature: Feature | None = None) -> Any:
+    """An Arrow array as the values of a feature: an array, `Strings`, `Lists`, or a list; null is missing.
+
+    Without a feature, text is Python's.
+    """
+    array = _plain(column)
+    if not array.null_count:
+        return _values(array, feature)
+    present = np.asarray(array.is_valid())
+    return Gapped(_values(array.filter(array.is_valid()), feature), present)
+
+
+def _plain(column: Any) -> Any:
+    """One array, of a type without a disguise: chunks are put together, dictionaries looked up."""
+    pyarrow = arrow()
+    if isinstance(column, pyarrow.ChunkedArray):
+        chunks = [_plain(chunk) for chunk in column.chunks]
+        if len(chunks) == 1:
+            return chunks[0]
+        return pyarrow.concat_arrays(chunks) if chunks else _plain(pyarrow.array([], column.type))
+    if isinstance(column, pyarrow.ExtensionArray):
+        return _plain(column.storage)
+    if isinstance(column, pyarrow.DictionaryArray):
+        return _plain(column.dictionary_decode())
+    if "view" in str(column.type):  # which can be filtered by few functions
+        plain = {"string_view": pyarrow.large_string(), "binary_view": pyarrow.large_binary()}
+        return column.cast(plain[str(column.type)]) if str(column.type) in plain else column
+    return column
+
+
+def _values(array: Any, feature: Feature | None) -> Any:
+    """Of an array without nulls."""
+    types = arrow().types
+    kind = array.type
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+        return array.to_numpy(zero_copy_only=False)
+    if _is_text(kind) and _takes_text(feature):
+        return _strings(array)
+    if _is_list(kind) and _takes_lists(feature):
+        return _lists(array, feature)
+    if _is_list(kind) and isinstance(feature, (Image, Audio)):
+        return _samples(array, feature)
+    return array.to_pylist()
+
+
+def _is_text(kind: Any) -> bool:
+    types = arrow().types
+    texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    return any(is_one(kind) for is_one in texts)
+
+
+def _is_list(kind: Any) -> bool:
+    types = arrow().types
+    return any(is_one(kind) for is_one in (types.is_list, types.is_large_list, types.is_fixed_size_list))
+
+
+def _takes_text(feature: Feature | None) -> bool:
+    return isinstance(feature, (Text, Label)) or getattr(feature, "dtype", None) == "string"
+
+
+def _takes_lists(feature: Feature | None) -> bool:
+    """Whether it goes through its values by the functions of spec/values.py."""
+    apart = isinstance(feature, (*_MEDIA, SparseValues))
+    return type(feature) in KINDS.values() and not apart
+
+
+def _strings(array: Any) -> Strings:
+    """Without a copy of the text."""
+    _, places, data = array.buffers()
+    if data is None or not len(array):
+        return Strings(b"", np.zeros(len(array) + 1, np.int64))
+    width = np.int64 if str(array.type).startswith("large_") else np.int32
+    ends = np.frombuffer(places, width)[array.offset : array.offset + len(array) + 1]
     text = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
     return Strings(text, (ends - ends[0]).astype(np.int64))
 
 
-def _numbers(column: Any, dtype: str) -> Any:
-    from pyarrow import compute
-
-    plain = _WHOLE if is_integer(dtype) else _DECIMAL
-    if compute.all(compute.match_substring_regex(column, f"^{plain.pattern}$")).as_py() in (True, None):
-        values = compute.cast(column, "int64" if is_integer(dtype) else "float64").to_numpy(False)
-        if is_integer(dtype) or bool(np.isfinite(values).all()):
-            return values
-    return [_number(row, text, dtype) for row, text in enumerate(column.to_pylist())]
-
-
-def _number(row: int, text: str, dtype: str) -> int | float:
-    """One cell. `180.0` is a whole number: so does a column of integers with gaps come to be written."""
-    if is_integer(dtype) and _LONG_WHOLE.fullmatch(text):
-        return int(text)
-    if not _DECIMAL.fullmatch(text) and text.lower() not in _SPECIAL:
-        raise BadValue(row, dtype, f"`{text}`")
-    value = float(text)
-    if not is_integer(dtype):
-        if np.isinf(value) and text.lower() not in _SPECIAL:
-            raise BadValue(row, f"{dtype}, which holds it without overflow", f"`{text}`")
-        return value
-    if not value.is_integer():
-        raise BadValue(row, dtype, f"`{text}`", "it is no whole number")
-    if abs(value) >= _EXACT:
-        raise BadValue(row, dtype, f"`{text}`", "so large a number is exact only without a point")
-    return int(value)
+def _lists(array: Any, feature: Feature | None) -> Any:
+    """Lists of one length as an array with one more dimension."""
+    inner = _plain(array.flatten())
+    if inner.null_count:  # to be named by its feature
+        return array.to_pylist()
+    flat = _values(inner, feature)
+    if isinstance(flat, list):
+        return array.to_pylist()
+    lengths = np.asarray(arrow().compute.list_value_length(array)).astype(np.int64)
+    if isinstance(flat, np.ndarray) and len(lengths) and bool((lengths == lengths[0]).all()):
+        return flat.reshape(len(lengths), int(lengths[0]), *flat.shape[1:])
+    return Lists(flat, lengths)
 
 
-def _name_or_index(text: str, feature: Label) -> str | int:
-    """A cell that is no name but digits is an index."""
-    return int(text) if text not in feature.names and re.fullmatch("[0-9]{1,18}", text) else text
+def _samples(array: Any, feature: Feature) -> list[Any]:
+    """Pixels or samples, an array for each; Arrow knows their dtype."""
+    kind = array.type
+    while _is_list(kind):
+        kind = kind.value_type
+    dtype = kind.to_pandas_dtype()
+    return [np.array(value, dtype) for value in array.to_pylist()]
 
 
-def _bools(column: Any) -> list[bool]:
-    known = {"true": True, "false": False, "1": True, "0": False}
-    cells = []
-    for row, text in enumerate(column.to_pylist()):
-        if text.lower() not in known:
-            raise BadValue(row, "true or false", f"`{text}`")
-        cells.append(known[text.lower()])
-    return cells
+def check_types(schema: Schema, types: Mapping[str, Any], where: str = "") -> None:
+    """Raises SpecError for every feature whose column has a type that is neither number, text nor list."""
+    problems = [
+        Problem(where=where, path=(name,), expected=expected, got=str(types[name]), hint=hint)
+        for name, feature in schema.names.items()
+        if name in types and _is_foreign(types[name]) and type(feature) in KINDS.values()
+        for expected, hint in [_needs(feature)]
+    ]
+    if problems:
+        raise SpecError(problems)
 
 
-def _inside(row: int, text: str, folder: Path) -> Path:
-    path = (folder / text).resolve()
-    if not path.is_relative_to(folder.resolve()):
-        raise BadValue(row, f"a path in {folder}", f"`{text}`")
-    return path
+def _is_foreign(kind: Any) -> bool:
+    types = arrow().types
+    while _is_list(kind):
+        kind = kind.value_type
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(types.is_temporal(kind) or types.is_decimal(kind) or types.is_map(kind))
+
+
+def _needs(feature: Feature) -> tuple[str, str]:
+    """What a column for the feature holds, and how one of times or decimals becomes that."""
+    dtype = str(getattr(feature, "dtype", "int64"))
+    if isinstance(feature, _MEDIA):
+        return "a column of paths or bytes", ""
+    if isinstance(feature, Label):
+        return "a column of names or indices", "cast it to string"
+    if _takes_text(feature):
+        return "a column of text", "cast it to string"
+    if "int" in dtype:
+        return f"a column for {dtype}", "cast it to int64, in the unit that you mean"
+    return f"a column for {dtype}", "cast it to float64"
+
+
+class TableColumns:
+    """Columns of a table, for a `Batch`. They are converted once; slices are taken of what comes out.
+
+    Args:
+        table: an Arrow table or record batch.
+        wanted: the column of each feature, and of each extra name.
+        schema: of the features.
+        folder: where there is one, what paths of images and sounds are relative to, and stay in.
+    """
+
+    def __init__(
+        self, table: Any, wanted: Mapping[str, str], schema: Schema, folder: Path | None = None
+    ) -> None:
+        self._features = schema.names
+        self._folder = folder
+        self._values = {
+            name: from_arrow(table.column(column), schema.names.get(name)) for name, column in wanted.items()
+        }
+
+    def __call__(self, start: int, stop: int) -> dict[str, Any]:
+        columns = {name: part_of(values, start, stop) for name, values in self._values.items()}
+        if self._folder is None:
+            return columns
+        media = [name for name in columns if isinstance(self._features.get(name), _MEDIA)]
+        return columns | placed(columns, media, self._folder)
+
+
+def placed(columns: Mapping[str, Any], names: Iterable[str], folder: Path) -> dict[str, Any]:
+    """The columns of these names, the paths in them below `folder`.
+
+    Raises RecordError for the first row with a path that is not.
+    """
+    found: dict[str, Any] = {}
+    bad: list[tuple[int, Problem]] = []
+    for name in names:
+        try:
+            found[name] = inside(columns[name], folder)
+        except BadValue as error:
+            bad.append((error.index, error.problem.under("features", name)))
+    if bad:
+        first = min(row for row, _ in bad)
+        raise RecordError([problem for row, problem in bad if row == first], first)
+    return found

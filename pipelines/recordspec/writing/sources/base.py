@@ -1,12 +1,19 @@
-"""What a source is."""
+"""What a source is: rows in parts, so that processes can share them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sized
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from recordspec.errors import Problem, StoreError
 from recordspec.spec.schema import Schema
+
+# A part of a file: large enough that opening it costs nothing, small enough that a few jobs share
+# a file evenly, and that little is done again after a crash.
+PART_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -16,7 +23,7 @@ class Batch:
     Attributes:
         rows: how many.
         columns: of the rows from one number to another: for each feature of the schema, and for each
-            key, the values. Raises RecordError, with the row counted from the first of these.
+            extra name, the values. Raises RecordError, with the row counted from the first of these.
     """
 
     rows: int
@@ -24,8 +31,22 @@ class Batch:
 
 
 @runtime_checkable
+class Part(Protocol):
+    """Rows of a source that follow each other. It can be pickled, and read in another process."""
+
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Batch]:
+        """The rows, as columns of the schema's features and of the `extra` names.
+
+        Raises SpecError, or RecordError where the source cannot be read on.
+        """
+
+    def place(self, row: int) -> str:
+        """How messages name row `row`, counted from 0 within the part."""
+
+
+@runtime_checkable
 class Source(Protocol):
-    """Rows in batches of columns."""
+    """Rows in parts. The parts of a source are the same each time, however many processes read them."""
 
     @property
     def rows(self) -> int | None:
@@ -33,16 +54,37 @@ class Source(Protocol):
 
     @property
     def notes(self) -> list[str]:
-        """What was left out, for people, once all batches were given."""
+        """What is left out, for people, once `parts` has begun."""
 
-    def batches(self, schema: Schema, keys: tuple[str, ...]) -> Iterator[Batch]:
-        """The rows, as columns of the schema's features and of `keys`.
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Part]:
+        """The parts, in the order of the rows. Checks first that the source has what is asked for.
 
-        Raises SpecError, or RecordError where the source cannot be read on.
+        Raises SpecError, StoreError, RecordError.
         """
 
-    def place(self, row: int) -> str:
-        """How messages name row `row`, counted from 0."""
+    def identity(self) -> Any:
+        """Plain JSON values that change when the rows do; None where they cannot be had a second time."""
+
+
+def identity_of(paths: Iterable[Path]) -> list[list[Any]]:
+    """What tells that files are as they were: their paths, sizes and times. Raises StoreError."""
+    try:
+        return [[os.path.abspath(path), (stat := path.stat()).st_size, stat.st_mtime_ns] for path in paths]
+    except OSError as error:
+        got = error.strerror or str(error)
+        raise StoreError(Problem(where=str(error.filename), expected="a readable file", got=got)) from None
+
+
+def runs(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Items of these sizes in bytes, in runs of about `PART_BYTES`: from which, and up to which."""
+    start = total = 0
+    for index, size in enumerate(sizes):
+        if total and total + size > PART_BYTES:
+            yield start, index
+            start, total = index, 0
+        total += size
+    if start < len(sizes):
+        yield start, len(sizes)
 
 
 def _length(rows: Iterable[Any]) -> int | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial, singledispatch
-from itertools import islice, pairwise
+from functools import cached_property, partial, singledispatch
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -29,12 +29,15 @@ from recordspec.spec.features.video import Video
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
 from recordspec.wire import proto
-from recordspec.wire.tfrecord import Record, place, scan
-from recordspec.writing.sources.base import Batch
+from recordspec.wire.tfrecord import Record, Stretch, compression_of, place, scan, stretches
+from recordspec.writing.sources import base
+from recordspec.writing.sources.base import Batch, identity_of
+from recordspec.writing.sources.places import InOrder
 
 Stored = Mapping[str, Any]
 
 _ROWS_AT_ONCE = 256
+_BYTES_AT_ONCE = 8 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,36 +63,89 @@ class TFRecords:
 class TFRecordRows:
     """The records of files, one after another. A missing or empty key is a missing value."""
 
+    rows = None
+
     def __init__(self, files: tuple[Path, ...], schema: Path | None) -> None:
-        self.rows = None
         self.notes: list[str] = []
         self._files, self._schema = files, schema
-        self._places: list[tuple[int, Path]] = []  # the first row of each file
 
-    def batches(self, schema: Schema, keys: tuple[str, ...]) -> Iterator[Batch]:
+    def identity(self) -> Any:
+        return identity_of(self._files if self._schema is None else (*self._files, self._schema))
+
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TFRecordPart]:
+        stored = self._stored(schema)
+        if not any(name in stored.names for name in (*schema.names, *extra)):
+            expected = f"features of `{schema.name}` in `{stored.name}`"
+            raise SpecError(Problem(path=("schema",), expected=expected, got="none"))
+        for path in self._files:
+            for stretch in _stretches(path):
+                yield TFRecordPart(path=path, stored=stored, stretch=stretch)
+
+    def _stored(self, schema: Schema) -> Schema:
+        """What the records were written with."""
         kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
         stored = schema if self._schema is None else Schema.load(self._schema, kinds)
         if not schema.record == stored.record == "example":
             expected = "records of kind example"
             got = one_of(dict.fromkeys((schema.record, stored.record)))
             raise SpecError(Problem(path=("schema",), expected=expected, got=got))
-        names = [name for name in (*schema.names, *keys) if name in stored.names]
-        if not names:
-            expected = f"features of `{schema.name}` in `{stored.name}`"
-            raise SpecError(Problem(path=("schema",), expected=expected, got="none"))
-        features = [stored.names[name] for name in names]
-        row = 0
-        for path in self._files:
-            self._places.append((row, path))
-            records = scan(path)
-            while some := list(islice(records, _ROWS_AT_ONCE)):
-                row += len(some)
-                yield Batch(len(some), partial(_columns, features, some))
+        return stored
+
+
+def _stretches(path: Path) -> Iterator[Stretch | None]:
+    """A large file in pieces; one that is small, or compressed, as a whole."""
+    if compression_of(path) != "none" or path.stat().st_size <= base.PART_BYTES:
+        yield None
+    else:
+        yield from stretches(path, base.PART_BYTES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TFRecordPart:
+    """Records of a file.
+
+    Attributes:
+        path: of the file.
+        stored: what the records were written with.
+        stretch: which records; None for all.
+    """
+
+    path: Path
+    stored: Schema
+    stretch: Stretch | None
+
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Batch]:
+        names = [name for name in (*schema.names, *extra) if name in self.stored.names]
+        features = [self.stored.names[name] for name in names]
+        for some in _gathered(self._records()):
+            yield Batch(len(some), partial(_columns, features, some))
 
     def place(self, row: int) -> str:
-        first, path = next(entry for entry in reversed(self._places) if entry[0] <= row)
-        record = next(record for record in scan(path) if record.number == row - first)
-        return f"{path}: {place(record.number, record.offset)}"
+        return f"{self.path}: {self._places.of(row)}"
+
+    @cached_property
+    def _places(self) -> InOrder[str]:
+        return InOrder(self._numbers)
+
+    def _numbers(self) -> Iterator[str]:
+        return (place(record.number, record.offset) for record in self._records())
+
+    def _records(self) -> Iterator[Record]:
+        return scan(self.path, self.stretch)
+
+
+def _gathered(records: Iterator[Record]) -> Iterator[list[Record]]:
+    """Records in lists that take no more memory than they must."""
+    some: list[Record] = []
+    size = 0
+    for record in records:
+        some.append(record)
+        size += len(record.data)
+        if len(some) == _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
 
 
 def _parsed(record: Record, row: int) -> Stored:

@@ -1,0 +1,223 @@
+"""Building from Parquet with one job and with two, and a shuffle of more than the memory it may use.
+
+    python benchmarks/jobs.py [--rows 1000000] [--jobs 1 2] [--runs 3]
+    python benchmarks/jobs.py --memory 256MiB
+
+Rows are Criteo-like, in a Parquet file with row groups of 65,536. What is measured is the whole command
+`recordspec build`, started anew each time: split in three, shuffled, 16 shards a split. The numbers of jobs
+take turns; the first turn warms up, and of the others the median counts. The shards must be the same bytes.
+CPU time is that of all its processes. Memory is the most that all of them had at one moment, looked up every
+20 ms: resident sizes added up, so that a page counts once for each process that shares it.
+
+With `--memory` the rows make four times as many bytes as that allowance, which the command is given; memory
+is then the proportional size (PSS), in which a shared page counts once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import re
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pyarrow
+from pyarrow import parquet
+from writing.data import DATASETS, STRINGS
+from writing.worker import touch_memory
+
+ROW_GROUP = 65_536
+SAMPLE_SECONDS = 0.02
+CRITEO = DATASETS["criteo"]
+RECORD_BYTES = 784  # of one Criteo-like row
+UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+CONFIG = """\
+schema: schema.yaml
+data: data
+write:
+  source: {parquet: rows.parquet}
+  splits: {train: 8, validation: 1, test: 1}
+  shards: 16
+  shuffle: {seed: 1}
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Build:
+    """What one run of the command took."""
+
+    wall: float
+    cpu: float
+    memory: int
+
+
+def main() -> None:
+    options = arguments()
+    rows = options.rows
+    if options.memory:
+        rows = 4 * bytes_of(options.memory) // RECORD_BYTES
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        folder = Path(name)
+        prepare(folder, rows)
+        builds = alternate(folder, options)
+    print(table(builds, rows, options.memory))
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--jobs", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--memory", help="an allowance such as 256MiB, for four times as many bytes")
+    parser.add_argument("--folder", type=Path, help="where the files are; by default /tmp or $TMPDIR")
+    return parser.parse_args()
+
+
+def bytes_of(size: str) -> int:
+    match = re.fullmatch(r"(\d+)(KiB|MiB|GiB)", size)
+    if match is None:
+        sys.exit(f"--memory: expected a size such as 256MiB, got {size}")
+    return int(match[1]) * UNITS[match[2]]
+
+
+def prepare(folder: Path, rows: int) -> None:
+    """The Parquet file, the schema and the config."""
+    columns = {
+        name: pyarrow.array(values, pyarrow.binary()).cast(pyarrow.string()) if name in STRINGS else values
+        for name, values in CRITEO.make(rows).items()
+    }
+    parquet.write_table(pyarrow.table(columns), folder / "rows.parquet", row_group_size=ROW_GROUP)
+    (folder / "schema.yaml").write_text(CRITEO.schema)
+    (folder / "config.yaml").write_text(CONFIG)
+
+
+def alternate(folder: Path, options: argparse.Namespace) -> dict[int, list[Build]]:
+    """The runs by number of jobs, without the first of each. Exits if their bytes differ."""
+    builds: dict[int, list[Build]] = {jobs: [] for jobs in options.jobs}
+    content: dict[int, str] = {}
+    for turn in range(options.runs + 1):
+        for jobs in options.jobs:
+            taken = build(folder, jobs, options.memory)
+            content[jobs] = digest(folder / "data")
+            settle(folder)
+            if turn:
+                builds[jobs].append(taken)
+    if len(set(content.values())) > 1:
+        sys.exit(f"other jobs made other bytes: {content}")
+    return builds
+
+
+def settle(folder: Path) -> None:
+    """Deletes the shards, and leaves the disk and the memory as every run is to find them."""
+    written = sum(path.stat().st_size for path in (folder / "data").iterdir())
+    shutil.rmtree(folder / "data")
+    os.sync()
+    touch_memory(folder / "memory", 2 * written)
+
+
+def build(folder: Path, jobs: int, memory: str | None) -> Build:
+    """Runs the command once; exits with its message if it fails."""
+    command = [sys.executable, "-m", "recordspec", "build", "config.yaml", "--jobs", str(jobs), "--force"]
+    command += ["--memory", memory] if memory else []
+    cpu, start = cpu_seconds(), time.perf_counter()
+    with open(folder / "output.txt", "w+") as output:
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
+        watch = Watch(process.pid, proportional=memory is not None)
+        code = process.wait()
+        wall = time.perf_counter() - start
+        watch.stop()
+        if code:
+            output.seek(0)
+            sys.exit(output.read())
+    return Build(wall=wall, cpu=cpu_seconds() - cpu, memory=watch.peak)
+
+
+def cpu_seconds() -> float:
+    """Of all children that ended, and of theirs."""
+    times = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return times.ru_utime + times.ru_stime
+
+
+class Watch:
+    """Looks up the memory of a process and of its descendants, in a thread.
+
+    Attributes:
+        peak: the most bytes that they had together.
+    """
+
+    def __init__(self, pid: int, *, proportional: bool) -> None:
+        self.peak = 0
+        self._proportional = proportional
+        self._root = psutil.Process(pid)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        turn, family = 0, [self._root]
+        while not self._ended.wait(SAMPLE_SECONDS):
+            if turn % 10 == 0:  # a search through all processes costs more than a sample
+                family = [self._root, *self._descendants()]
+            turn += 1
+            self.peak = max(self.peak, sum(self._size(one) for one in family))
+
+    def _descendants(self) -> list[psutil.Process]:
+        try:
+            return list(self._root.children(recursive=True))
+        except psutil.Error:
+            return []
+
+    def _size(self, process: psutil.Process) -> int:
+        """0 once it has ended."""
+        try:
+            return int(process.memory_full_info().pss if self._proportional else process.memory_info().rss)
+        except (psutil.Error, OSError):
+            return 0
+
+
+def digest(data: Path) -> str:
+    """Of the names and bytes of all shards."""
+    total = hashlib.sha256()
+    for path in sorted(data.glob("*.tfrecord*")):
+        with open(path, "rb") as file:
+            while piece := file.read(1 << 20):
+                total.update(piece)
+        total.update(path.name.encode())
+    return total.hexdigest()
+
+
+def table(builds: dict[int, list[Build]], rows: int, memory: str | None) -> str:
+    """The medians, in Markdown, against the first number of jobs; of memory the most."""
+    allowed = f" within {memory}" if memory else ""
+    lines = [
+        f"`recordspec build` of {rows:,} Criteo-like rows from Parquet{allowed}: shuffled, three splits, "
+        f"16 shards each; {os.cpu_count()} cores\n",
+        "| jobs | wall, s | CPU, s | rows/s | peak memory, MiB | as fast as the first |",
+        "|--:|--:|--:|--:|--:|--:|",
+    ]
+    first = None
+    for jobs, runs in builds.items():
+        wall, cpu = (statistics.median(getattr(run, what) for run in runs) for what in ("wall", "cpu"))
+        first = first or wall
+        peak = max(run.memory for run in runs) / (1 << 20)
+        cells = f"{wall:.1f} | {cpu:.1f} | {rows / wall:,.0f} | {peak:,.0f} | {first / wall:.2f}x"
+        lines.append(f"| {jobs} | {cells} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

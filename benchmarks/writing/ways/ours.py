@@ -1,0 +1,64 @@
+"""recordspec: `rs.write` into one shard, in one process.
+
+Checks every value, computes the SHA-256 of the shard, flushes it to the disk and publishes it by a rename.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import recordspec as rs
+from writing.data import Dataset, rows_of
+from writing.ways import Run, UnsupportedError
+
+
+def columns(dataset: Dataset, rows: int) -> Run:
+    """From a dict of NumPy arrays; lists of different length, and files, are lists of arrays and of bytes."""
+    return _writing(dataset, dataset.make(rows))
+
+
+def rows(dataset: Dataset, rows: int) -> Run:
+    """From a list of dicts."""
+    return _writing(dataset, rows_of(dataset.make(rows)))
+
+
+def arrow(dataset: Dataset, rows: int) -> Run:
+    """From a `pyarrow.Table`: plain columns, lists of fixed size where every row has as many, else lists."""
+    table = _table(dataset.make(rows))
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            _writing(dataset, table.slice(0, 2))(Path(folder))
+        except rs.RecordspecError as error:
+            raise UnsupportedError(f"no Arrow tables yet: {error}") from None
+    return _writing(dataset, table)
+
+
+def _writing(dataset: Dataset, given: Any) -> Run:
+    schema = rs.Schema.loads(dataset.schema)
+
+    def run(folder: Path) -> None:
+        rs.write(schema, given, folder / "data", force=True, shards=1, progress=False)
+
+    return run
+
+
+def _table(columns: dict[str, Any]) -> Any:
+    import pyarrow
+
+    return pyarrow.table({name: _arrow(values) for name, values in columns.items()})
+
+
+def _arrow(values: Any) -> Any:
+    import pyarrow
+
+    if isinstance(values, np.ndarray) and values.ndim == 2:
+        return pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(values.reshape(-1)), values.shape[1])
+    if isinstance(values, np.ndarray) and values.dtype.kind == "S":
+        return pyarrow.array(values, pyarrow.binary()).cast(pyarrow.string())
+    if isinstance(values[0], bytes):
+        return pyarrow.array(values, pyarrow.binary())
+    return pyarrow.array(values)

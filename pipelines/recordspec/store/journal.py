@@ -1,0 +1,71 @@
+"""What an unfinished build has done: a line of JSON for each task, so that it can go on after a crash."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from recordspec.errors import Problem, StoreError
+
+FILE = "journal.jsonl"
+
+Entry = dict[str, Any]
+
+
+class Journal:
+    """Lines that last through a power cut as soon as they are added.
+
+    Attributes:
+        entries: what was there before, in order.
+    """
+
+    def __init__(self, folder: Path, plan: Entry, name: str) -> None:
+        """Goes on with the journal of a folder, or begins one.
+
+        Raises StoreError where the journal there is that of another plan; `name` is the dataset's, in
+        the message.
+        """
+        self._path = folder / FILE
+        lines = list(_lines(self._path))
+        if lines and lines[0] != plan:
+            differing = sorted(key for key in plan | lines[0] if plan.get(key) != lines[0].get(key))
+            hint = "without `resume` it starts anew"
+            expected = "the build that was begun"
+            got = f"another {', '.join(differing)}"
+            raise StoreError(Problem(where=name, expected=expected, got=got, hint=hint))
+        self.entries = lines[1:]
+        self._rewrite([plan, *self.entries])
+
+    def add(self, entry: Entry) -> None:
+        """Appends a line."""
+        with self._path.open("ab") as file:
+            _write(file, [entry])
+
+    def _rewrite(self, entries: list[Entry]) -> None:
+        """Without a last line that a crash cut."""
+        fresh = self._path.with_suffix(".new")
+        with fresh.open("wb") as file:
+            _write(file, entries)
+        fresh.replace(self._path)
+
+
+def _write(file: Any, entries: list[Entry]) -> None:
+    file.write(b"".join(json.dumps(entry).encode() + b"\n" for entry in entries))
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _lines(path: Path) -> Iterator[Entry]:
+    """The whole lines; nothing behind the first that is none can be trusted."""
+    if not path.exists():
+        return
+    for line in path.read_bytes().splitlines(keepends=True):
+        if not line.endswith(b"\n"):
+            return
+        try:
+            yield json.loads(line)
+        except ValueError:
+            return

@@ -1,0 +1,87 @@
+"""One shard being written: compressed, hashed and counted on the way."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from recordspec.errors import Problem, StoreError
+from recordspec.store.manifest import Shard
+from recordspec.wire.tfrecord import Compression, compressor
+
+# Writes that may wait for the thread that does them: enough that it never idles.
+_AHEAD = 2
+# Sent to the disk as it grows, so that it is not all left for the end.
+_FLUSHED = 32 << 20
+
+
+# macOS has none
+_flush = getattr(os, "fdatasync", os.fsync)
+
+
+class ShardFile:
+    """Takes framed records. Compressing, hashing and writing are done in a thread, since all three let
+    Python go on meanwhile."""
+
+    def __init__(self, path: Path, compression: Compression) -> None:
+        self._path = path
+        self._file = path.open("xb", buffering=0)
+        self._compressor = compressor(compression)
+        self._hash = hashlib.sha256()
+        self._bytes = self._flushed = 0
+        self._records = self._rows = 0
+        self._thread = ThreadPoolExecutor(1, "recordspec-shard")
+        self._waiting: deque[Future[None]] = deque()
+
+    def write(self, frames: memoryview | bytes, records: int, rows: int) -> None:
+        """Appends framed records, which must not change afterwards, and hold so many rows."""
+        while len(self._waiting) >= _AHEAD:
+            self._waiting.popleft().result()
+        self._waiting.append(self._thread.submit(self._compress, frames))
+        self._records += records
+        self._rows += rows
+
+    def close(self, name: str) -> Shard:
+        """Flushes the file to the disk, and says what is in it, as the shard `name`.
+
+        Raises StoreError if the disk lost some, OSError if it is full.
+        """
+        self._waiting.append(self._thread.submit(self._finish))
+        try:
+            while self._waiting:
+                self._waiting.popleft().result()
+        finally:
+            self.abandon()
+        size = self._path.stat().st_size
+        if size != self._bytes:
+            raise StoreError(
+                Problem(where=str(self._path), expected=f"{self._bytes:,} bytes", got=f"{size:,}")
+            )
+        return Shard(
+            file=name, rows=self._rows, records=self._records, bytes=size, sha256=self._hash.hexdigest()
+        )
+
+    def abandon(self) -> None:
+        """Stops writing, whatever is left to write."""
+        self._thread.shutdown(cancel_futures=True)
+        self._file.close()
+
+    def _compress(self, frames: memoryview | bytes) -> None:
+        self._put(self._compressor.compress(frames))
+
+    def _finish(self) -> None:
+        self._put(self._compressor.flush())
+        os.fsync(self._file.fileno())
+
+    def _put(self, data: memoryview | bytes) -> None:
+        view = memoryview(data).cast("B")
+        self._hash.update(view)
+        self._bytes += len(view)
+        while view:  # a write without a buffer may take less than it is given
+            view = view[self._file.write(view) :]
+        if self._bytes - self._flushed >= _FLUSHED:
+            _flush(self._file.fileno())
+            self._flushed = self._bytes

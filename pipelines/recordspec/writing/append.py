@@ -1,0 +1,97 @@
+"""A dataset that rows are added to: its shards stay as they are, new ones come beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from recordspec.errors import Problem, StoreError
+from recordspec.spec.schema import Schema
+from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
+from recordspec.store.shards import parse_name
+from recordspec.writing.options import Write
+
+
+@dataclass(frozen=True, kw_only=True)
+class Base:
+    """The dataset as it is.
+
+    Attributes:
+        folder: where it lies.
+        manifest: what it says of itself.
+    """
+
+    folder: Path
+    manifest: Manifest
+
+    @classmethod
+    def load(cls, folder: Path, schema: Schema, options: Write) -> Base:
+        """The dataset of a folder. Raises StoreError where such rows do not belong to it."""
+        base = cls(folder=folder, manifest=Manifest.load(folder))
+        problems = [problem.at(str(folder)) for problem in base._differences(schema, options)]
+        if problems:
+            raise StoreError(problems)
+        return base
+
+    def _differences(self, schema: Schema, options: Write) -> Iterator[Problem]:
+        manifest = self.manifest
+        pairs = {
+            "schema": (manifest.fingerprint, schema.fingerprint),
+            "key": (list(manifest.key), list(options.keys)),
+            "compression": (manifest.compression, options.compression),
+            "layout": (manifest.block, options.block),
+            "splits": (dict(manifest.division), options.division),
+        }
+        for name, (old, new) in pairs.items():
+            if old != new:
+                expected = f"{json.dumps(old)}, as the dataset has it"
+                yield Problem(path=(name,), expected=expected, got=json.dumps(new))
+        if options.unique and not self.keys.exists():
+            yield Problem(path=("key",), expected=f"`{KEYS_FILE}` in the dataset", got="none")
+
+    @property
+    def keys(self) -> Path:
+        """The hashes of the keys of all its rows."""
+        return self.folder / KEYS_FILE
+
+    @property
+    def suffix(self) -> str:
+        """What comes behind the name of a split in the names of new shards: `-add1`, then `-add2`, ..."""
+        files = [shard.file for shards in self.manifest.splits.values() for shard in shards]
+        stems = {name.split for name in map(parse_name, files) if name is not None}
+        number = 1
+        while any(f"{split}-add{number}" in stems for split in self.manifest.splits):
+            number += 1
+        return f"-add{number}"
+
+    def place(self, row: int) -> str:
+        """How messages name a row of the dataset, counted through all its splits and shards."""
+        # of several that begin at one row, all but the last have none
+        file, start = [one for one in self.manifest.starts().items() if one[1] <= row][-1]
+        return f"{self.folder / file}: row {row - start}"
+
+    def put_into(self, staging: Path) -> None:
+        """The files that stay, as links where the file system has them, else as copies."""
+        files = [shard.file for shards in self.manifest.splits.values() for shard in shards]
+        for name in files:
+            if not (staging / name).exists():
+                _linked(self.folder / name, staging / name)
+        if self.manifest.rejected:
+            shutil.copyfile(self.folder / REJECTS_FILE, staging / REJECTS_FILE)
+
+    def with_more(self, manifest: Manifest) -> Manifest:
+        """The manifest of both, whose new shards come last."""
+        old, new = self.manifest.splits, manifest.splits
+        splits = {name: (*old.get(name, ()), *new.get(name, ())) for name in dict.fromkeys((*old, *new))}
+        return replace(manifest, splits=splits, rejected=self.manifest.rejected + manifest.rejected)
+
+
+def _linked(old: Path, new: Path) -> None:
+    try:
+        os.link(old, new)
+    except OSError:
+        shutil.copyfile(old, new)

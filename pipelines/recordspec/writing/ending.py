@@ -1,0 +1,93 @@
+"""What ended a build before its end, told with how far it came, and that nothing is published."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from recordspec.errors import Interrupted, Problem, RecordspecError, StoreError, WriteError
+
+log = logging.getLogger("recordspec")
+
+
+class DiskError(StoreError):
+    """The disk failed, or is full."""
+
+
+class SourceError(WriteError):
+    """The rows' source failed."""
+
+
+@dataclass
+class Account:
+    """How far a build has come.
+
+    Attributes:
+        name: of the dataset.
+        rows: how many were taken.
+        safe: how many of them need not be taken again; None where a build cannot be resumed.
+    """
+
+    name: str
+    rows: int = 0
+    safe: int | None = None
+
+    @property
+    def hint(self) -> str:
+        if not self.safe:
+            return "nothing was published"
+        return f"nothing was published; {self.safe:,} rows are safe: `resume` goes on from there"
+
+
+@contextmanager
+def told(account: Account) -> Iterator[None]:
+    """Errors that pass say how far the build had come. Ctrl-C becomes Interrupted."""
+    try:
+        yield
+    except (DiskError, SourceError) as error:
+        kind = StoreError if isinstance(error, DiskError) else WriteError
+        after = f", after {account.rows:,} rows"
+        problems = [replace(one, got=one.got + after, hint=account.hint) for one in error.problems]
+        raise kind(problems) from error.__cause__
+    except (WriteError, StoreError, Interrupted):
+        raise
+    except KeyboardInterrupt as error:
+        message = f"{account.name}: interrupted after {account.rows:,} rows ({account.hint})"
+        raise Interrupted(message) from error
+    except BaseException as error:
+        _add_note(error, f"{account.name}: nothing was published, after {account.rows:,} rows")
+        raise
+
+
+@contextmanager
+def on_disk(name: str) -> Iterator[None]:
+    """An error of the disk, a full one say, as a DiskError."""
+    try:
+        yield
+    except OSError as error:
+        problem = Problem(expected="a disk to write to", got=error.strerror or str(error))
+        raise DiskError(problem.at(name)) from error
+
+
+def guarded(items: Iterable[Any], name: str) -> Iterator[Any]:
+    """The items of a source; its failure is a SourceError."""
+    # Around the whole loop, not each row; what the consumer of a generator raises does not come by here.
+    try:
+        yield from items
+    except RecordspecError:
+        raise
+    except Exception as error:
+        got = f"{type(error).__name__}: {error}"
+        raise SourceError(Problem(where=name, expected="all the rows", got=got)) from error
+
+
+def _add_note(error: BaseException, note: str) -> None:
+    if hasattr(error, "add_note"):
+        error.add_note(note)
+    elif isinstance(error, RecordspecError):  # Python 3.10; the command line prints them
+        error.__dict__.setdefault("__notes__", []).append(note)
+    else:
+        log.error(note)

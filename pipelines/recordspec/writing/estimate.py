@@ -1,0 +1,104 @@
+"""What a build would write and need, told from a sample of its rows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recordspec.spec.schema import Schema
+from recordspec.store.manifest import Manifest
+from recordspec.writing.build import Work
+from recordspec.writing.builder import write
+from recordspec.writing.options import Write, bytes_of
+from recordspec.writing.shards import shard_count
+from recordspec.writing.sources import Rows, Source, source_of
+from recordspec.writing.writer import options_of
+
+# So many rows tell the size of a row well enough, and take a second even where they are images.
+_SAMPLE = 2000
+# Parts of a source whose rows are counted; the others are taken to be like them.
+_PARTS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What a build would write.
+
+    Attributes:
+        splits: of each the shards, the rows and the bytes.
+        rows: of the whole source, or as many as `limit` says.
+        about: whether the number of rows is itself an estimate.
+        sampled: rows that were looked at.
+        disk: bytes needed on the way: the rows are there twice while the shards are written.
+        disk_free: bytes that the disk has.
+        memory: bytes that it may use.
+    """
+
+    splits: dict[str, tuple[int, int, int]]
+    rows: int
+    about: bool
+    sampled: int
+    disk: int
+    disk_free: int
+    memory: int
+
+
+def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **options: Any) -> Estimate:
+    """Takes what `recordspec.write` takes, and builds a sample in a folder that is gone afterwards.
+
+    Raises what `recordspec.write` raises, but for a dataset that stands there already.
+    """
+    how = {name: options.pop(name) for name in Work.__dataclass_fields__ if name in options}
+    work = Work(**how)
+    source = source_of(rows)
+    limit = min(_SAMPLE, work.limit or _SAMPLE)
+    with tempfile.TemporaryDirectory() as folder:
+        sample = write(schema, source, Path(folder, "sample"), limit=limit, progress=False, **options)
+    sampled = sum(sample.rows(split) for split in sample.splits) + sample.rejected
+    how_written = options_of(schema, options.get("split", "train"), _rest(options))
+    total, about = (sampled, False) if sampled < limit else _rows(source, schema, how_written)
+    total = min(total, work.limit or total)
+    splits = _splits(how_written, sample, total / max(1, sampled))
+    size = sum(bytes_ for _, _, bytes_ in splits.values())
+    return Estimate(
+        splits=splits,
+        rows=total,
+        about=about,
+        sampled=sampled,
+        disk=2 * size,
+        disk_free=shutil.disk_usage(_existing(Path(directory))).free,
+        memory=bytes_of(work.memory),
+    )
+
+
+def _rest(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name != "split"}
+
+
+def _rows(source: Source | Rows, schema: Schema, how: Write) -> tuple[int, bool]:
+    """How many rows there are, and whether that is but an estimate, from the first parts."""
+    if source.rows is not None:
+        return source.rows, False
+    if isinstance(source, Rows):
+        return _SAMPLE, True
+    parts = list(source.parts(schema, how.columns))
+    counted = parts[:_PARTS]
+    rows = sum(batch.rows for part in counted for batch in part.batches(schema, how.columns))
+    return rows * len(parts) // max(1, len(counted)), len(counted) < len(parts)
+
+
+def _splits(how: Write, sample: Manifest, times: float) -> dict[str, tuple[int, int, int]]:
+    splits = {}
+    for split in sample.splits:
+        rows, size = round(sample.rows(split) * times), round(sample.bytes(split) * times)
+        splits[split] = (shard_count(how, size, rows), rows, size)
+    return splits
+
+
+def _existing(folder: Path) -> Path:
+    """The nearest folder that is there."""
+    return next(parent for parent in (folder.resolve(), *folder.resolve().parents) if parent.exists())

@@ -1,0 +1,48 @@
+"""The hashes of the keys of a dataset's rows, `keys.bin`: little-endian uint64 `[rows, 2]`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from recordspec.writing.encoding import Words
+
+_WORD = np.dtype("<u8")
+_ROW = 2 * _WORD.itemsize
+
+
+def add(path: Path, hashed: Words) -> None:
+    """Appends the hashes of some rows, uint64 `[2, n]`."""
+    with path.open("ab") as file:
+        file.write(np.ascontiguousarray(hashed.T, _WORD).data)
+
+
+def read(path: Path, start: int, rows: int) -> Words:
+    """The hashes of some rows, uint64 `[rows, 2]`. None of them are there where the file is not."""
+    if not rows:
+        return np.zeros((0, 2), np.uint64)
+    return np.fromfile(path, _WORD, rows * 2, offset=start * _ROW).reshape(rows, 2)
+
+
+def in_range(path: Path, low: np.uint64, high: np.uint64) -> tuple[Words, Words]:
+    """Of the rows whose hash begins in a range the hashes, uint64 `[n, 2]`, and where they stand there."""
+    known = np.memmap(path, _WORD, "r").reshape(-1, 2)
+    rows = np.flatnonzero((known[:, 0] >= low) & (known[:, 0] <= high))
+    return np.array(known[rows]), rows.astype(np.uint64)
+
+
+def write(path: Path, parts: Iterable[Words]) -> str:
+    """Writes hashes, uint64 `[n, 2]`, one part after another, to the disk. Returns the file's sha256."""
+    digest = hashlib.sha256()
+    with path.open("wb") as file:
+        for part in parts:
+            data = np.ascontiguousarray(part, _WORD).data
+            file.write(data)
+            digest.update(data)
+        file.flush()
+        os.fsync(file.fileno())
+    return digest.hexdigest()

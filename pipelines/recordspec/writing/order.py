@@ -1,0 +1,179 @@
+"""The rows of a split in their final order, merged from runs, some at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from recordspec.wire.strings import Ints, Strings
+from recordspec.writing import known_keys
+from recordspec.writing.encoding import Words
+from recordspec.writing.runs import END, KEY, NUMBER, ORDER, Run, RunReader
+
+# Numbers of rows that are no part's.
+KNOWN = 1 << 63
+
+# What the search for twins needs of memory for a row: hash and number, the order, and a sorted copy.
+_TWINS_BYTES = 48
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """What the order of rows depends on.
+
+    Attributes:
+        shuffled: whether it follows from the keys; else it is that of the source.
+        ties: whether rows of one key may differ.
+    """
+
+    shuffled: bool
+    ties: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """Consecutive rows of a split: of every run the rows between places, and what to leave out.
+
+    `places` is int64 `[runs, pieces + 1]`: rows `places[r, p]` to `places[r, p + 1]` of run r belong to
+    piece p, and the pieces follow each other. The first `skip` rows are not of the cut, nor is what is
+    behind `rows` more.
+    """
+
+    split: str
+    places: Ints
+    skip: int
+    rows: int
+
+
+class Order:
+    """The order of a split's rows. Pieces of it, of about `piece` bytes, can be read on their own."""
+
+    def __init__(self, folder: Path, runs: tuple[Run, ...], split: str, rules: Rules, piece: int) -> None:
+        self._split = split
+        readers = [RunReader(folder, run, split) for run in runs]
+        self.rows = sum(reader.rows for reader in readers)
+        self.bytes = sum(reader.bytes for reader in readers)
+        orders = [reader.index[ORDER] for reader in readers]
+        if rules.shuffled:
+            bounds = _even_bounds(max(1, -(-self.bytes // piece)))
+        else:
+            bounds = _bounds_by_size(readers, piece)
+        inner = [np.searchsorted(order, bounds) for order in orders]
+        self._places = np.array(
+            [[0, *places, len(order)] for places, order in zip(inner, orders, strict=True)], np.int64
+        ).reshape(len(readers), len(bounds) + 2)
+        self._ends = self._places.sum(axis=0)  # rows of all runs before each bound
+
+    def cut(self, start: int, stop: int) -> Cut:
+        """Rows `start` to `stop`."""
+        first = int(np.searchsorted(self._ends, start, side="right")) - 1
+        last = int(np.searchsorted(self._ends, stop))
+        first = min(first, last)
+        return Cut(
+            split=self._split,
+            places=self._places[:, first : last + 1],
+            skip=start - int(self._ends[first]),
+            rows=stop - start,
+        )
+
+
+def _even_bounds(pieces: int) -> Words:
+    """Bounds between pieces: hashes are spread evenly."""
+    return np.array([(piece << 64) // pieces for piece in range(1, pieces)], np.uint64)
+
+
+def _bounds_by_size(readers: list[RunReader], piece: int) -> Words:
+    """In the order of the source runs follow each other: each is cut where it has so many bytes."""
+    bounds: list[npt.NDArray[np.uint64]] = [np.zeros(0, np.uint64)]
+    for reader in readers:
+        if reader.rows:
+            pieces = max(1, -(-reader.bytes // piece))
+            places = np.arange(pieces) * reader.rows // pieces
+            bounds.append(np.asarray(reader.index[ORDER][places]))
+    return np.concatenate(bounds)
+
+
+def read(folder: Path, runs: tuple[Run, ...], cut: Cut, rules: Rules) -> Iterator[tuple[Strings, Words]]:
+    """The rows of a cut, in their order: records, and their index."""
+    readers = [RunReader(folder, run, cut.split) for run in runs]
+    skip, left = cut.skip, cut.rows
+    for piece in range(cut.places.shape[1] - 1):
+        if left <= 0:
+            return
+        records, index = _merged(readers, cut.places[:, piece : piece + 2], rules)
+        stop = min(len(records), skip + left)
+        if skip < stop:
+            yield records.part(skip, stop), index[:, skip:stop]
+            left -= stop - skip
+        skip = max(0, skip - len(records))
+
+
+def _merged(readers: list[RunReader], places: Ints, rules: Rules) -> tuple[Strings, Words]:
+    """One piece, from all the runs that have some of it."""
+    spans = zip(readers, places.tolist(), strict=True)
+    parts = [reader.read(start, stop) for reader, (start, stop) in spans if start < stop]
+    if not parts:
+        return Strings.of([]), np.zeros((END + 1, 0), np.uint64)
+    index = np.concatenate([index for _, index in parts], axis=1)
+    records = parts[0][0] if len(parts) == 1 else Strings.joined([records for records, _ in parts])
+    if not rules.shuffled:
+        return records, index
+    order = np.lexsort((index[KEY][1], index[KEY][0], index[ORDER]))
+    if rules.ties:
+        order = _settled(order, index[KEY], records)
+    return records.take(order), index[:, order]
+
+
+def _settled(order: Ints, keys: Words, records: Strings) -> Ints:
+    """Rows of one key are put in the order of their bytes, so that it does not matter how they came."""
+    ranked = keys[:, order]
+    equal = np.flatnonzero((ranked[:, 1:] == ranked[:, :-1]).all(axis=0))
+    for group in np.split(equal, np.flatnonzero(np.diff(equal) > 1) + 1) if len(equal) else ():
+        span = slice(int(group[0]), int(group[-1]) + 2)
+        order[span] = sorted(order[span].tolist(), key=records.__getitem__)
+    return order
+
+
+def twins(
+    folder: Path, runs: tuple[Run, ...], budget: int, known: Path | None = None
+) -> tuple[int, int] | None:
+    """The numbers of two rows with one key, in whatever splits, the earlier first; None if there are none.
+
+    Where `known` has the keys of other rows, the second number may be `KNOWN` and more: one of these.
+    Goes over the hashes as many times as they are larger than `budget` bytes, each time for one range.
+    """
+    passes = max(1, -(-sum(run.rows for run in runs) * _TWINS_BYTES // budget))
+    bounds = [0, *_even_bounds(passes).tolist(), 1 << 64]
+    for low, high in pairwise(bounds):
+        ends = np.uint64(low), np.uint64(high - 1)
+        found = [_in_range(folder, run, *ends) for run in runs]
+        if known is not None:
+            hashed, rows = known_keys.in_range(known, *ends)
+            found.append(np.vstack([hashed.T, rows + np.uint64(KNOWN)]))
+        if pair := _first_equal(np.concatenate([np.zeros((3, 0), np.uint64), *found], axis=1)):
+            return pair
+    return None
+
+
+def _in_range(folder: Path, run: Run, low: np.uint64, high: np.uint64) -> Words:
+    """The hashes and the numbers of the rows whose hash begins in a range, uint64 `[3, n]`."""
+    index = np.memmap(folder / run.index_name, "<u8", "r", shape=(END + 1, run.rows))
+    words = index[KEY][0]
+    return np.array(index[KEY.start : NUMBER + 1, (words >= low) & (words <= high)])
+
+
+def _first_equal(hashed: Words) -> tuple[int, int] | None:
+    order = np.argsort(hashed[0])
+    ranked = hashed[0][order]
+    near = np.flatnonzero(ranked[1:] == ranked[:-1])
+    for place in near.tolist():
+        one, other = hashed[:, order[place]], hashed[:, order[place + 1]]
+        first, second = sorted((int(one[2]), int(other[2])))
+        if one[1] == other[1] and first < KNOWN:
+            return first, second
+    return None

@@ -1,0 +1,36 @@
+"""A folder of sounds: one folder a class."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from recordspec.spec.media.sounds import SUFFIXES
+from recordspec.writing.sources.folders import FolderRows, Takers
+
+
+@dataclass(frozen=True, kw_only=True)
+class AudioFolder:
+    """A folder whose subfolders are named after classes and hold sounds of them.
+
+    Each sound gives three columns: its own, its class, and `path`, its path below the folder, which
+    makes a good key.
+
+    Attributes:
+        path: of the folder.
+        audio: the feature that takes the sound.
+        label: the feature that takes the name of its subfolder; null where there are no classes.
+    """
+
+    SHORT_FORM: ClassVar[str] = "path"
+
+    path: str
+    audio: str = "audio"
+    label: str | None = "label"
+
+    def open(self, folder: Path) -> FolderRows:
+        """Its rows; a relative path starts at `folder`."""
+        takers = Takers(what="sound", file=self.audio, label=self.label)
+        return FolderRows(Path(os.path.normpath(folder / self.path)), takers, SUFFIXES)

@@ -1,0 +1,161 @@
+"""Cells of text, in Arrow arrays, as the values of a feature."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recordspec.errors import Problem, SpecError
+from recordspec.spec.encoder import Gapped
+from recordspec.spec.features import KINDS, Feature
+from recordspec.spec.features.audio import Audio
+from recordspec.spec.features.image import Image
+from recordspec.spec.features.label import Label
+from recordspec.spec.features.text import Text
+from recordspec.spec.values import BadValue, is_integer
+from recordspec.wire.strings import Strings
+
+# Below it float64 has every whole number.
+_EXACT = 2**53
+# What int64 holds for certain, and what is a number at all: no hexadecimals, no underscores.
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_LONG_WHOLE = re.compile(r"[-+]?[0-9]{1,40}")
+_DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_SPECIAL = ("nan", "inf", "-inf", "+inf", "infinity", "-infinity")
+
+
+def from_text(column: Any, feature: Feature, folder: Path) -> Any:
+    """A column of text (an Arrow string array) as values of the feature; null is missing.
+
+    Paths of images and sounds are relative to `folder`, and stay in it.
+
+    Raises BadValue for the first cell that is no such value, SpecError for a feature that one cell
+    cannot hold.
+    """
+    import pyarrow
+
+    present = _present(column, feature)
+    kept = column.filter(pyarrow.array(present))
+    try:
+        values = _values(kept, feature, folder)
+    except BadValue as bad:
+        raise bad.moved(int(np.flatnonzero(present)[bad.index])) from None
+    return values if present.all() else Gapped(values, present)
+
+
+def _takes_text(feature: Feature) -> bool:
+    return isinstance(feature, Text) or getattr(feature, "dtype", None) == "string"
+
+
+def _present(column: Any, feature: Feature) -> Any:
+    """Which cells have a value: a quoted one with nothing in it is a text, but no number, label or path."""
+    from pyarrow import compute
+
+    present = np.asarray(column.is_valid())
+    if _takes_text(feature):
+        return present
+    return present & np.asarray(compute.fill_null(compute.not_equal(column, ""), False))
+
+
+def _values(column: Any, feature: Feature, folder: Path) -> Any:
+    if isinstance(feature, (Image, Audio)):
+        return inside(column.to_pylist(), folder)
+    if isinstance(feature, Label) and not feature.shape:
+        return [_name_or_index(text, feature) for text in column.to_pylist()]
+    dtype = getattr(feature, "dtype", None)
+    if getattr(feature, "shape", None) == () and dtype not in (None, "string"):
+        return _bools(column) if dtype == "bool" else _numbers(column, str(dtype))
+    if _takes_text(feature) and getattr(feature, "shape", ()) == ():
+        return _strings(column)
+    if type(feature) not in KINDS.values():  # a kind of one's own: what it makes of a text is its affair
+        return list(column.to_pylist())
+    raise SpecError(
+        Problem(
+            path=(feature.name,),
+            expected="a feature that one cell of text can give: a number, a string, a label, a path",
+            got=feature.kind,
+        )
+    )
+
+
+def _strings(column: Any) -> Strings:
+    """Without a copy of the text, and without a Python object for each."""
+    _, places, data = column.buffers()
+    if data is None or not len(column):
+        return Strings(b"", np.zeros(len(column) + 1, np.int64))
+    ends = np.frombuffer(places, np.int32)[column.offset : column.offset + len(column) + 1]
+    text = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
+    return Strings(text, (ends - ends[0]).astype(np.int64))
+
+
+def _numbers(column: Any, dtype: str) -> Any:
+    from pyarrow import compute
+
+    plain = _WHOLE if is_integer(dtype) else _DECIMAL
+    if compute.all(compute.match_substring_regex(column, f"^{plain.pattern}$")).as_py() in (True, None):
+        values = compute.cast(column, "int64" if is_integer(dtype) else "float64").to_numpy(False)
+        if is_integer(dtype) or bool(np.isfinite(values).all()):
+            return values
+    return [_number(row, text, dtype) for row, text in enumerate(column.to_pylist())]
+
+
+def _number(row: int, text: str, dtype: str) -> int | float:
+    """One cell. `180.0` is a whole number: so does a column of integers with gaps come to be written."""
+    if is_integer(dtype) and _LONG_WHOLE.fullmatch(text):
+        return int(text)
+    if not _DECIMAL.fullmatch(text) and text.lower() not in _SPECIAL:
+        raise BadValue(row, dtype, f"`{text}`")
+    value = float(text)
+    if not is_integer(dtype):
+        if np.isinf(value) and text.lower() not in _SPECIAL:
+            raise BadValue(row, f"{dtype}, which holds it without overflow", f"`{text}`")
+        return value
+    if not value.is_integer():
+        raise BadValue(row, dtype, f"`{text}`", "it is no whole number")
+    if abs(value) >= _EXACT:
+        raise BadValue(row, dtype, f"`{text}`", "so large a number is exact only without a point")
+    return int(value)
+
+
+def _name_or_index(text: str, feature: Label) -> str | int:
+    """A cell that is no name but digits is an index."""
+    return int(text) if text not in feature.names and re.fullmatch("[0-9]{1,18}", text) else text
+
+
+def _bools(column: Any) -> list[bool]:
+    known = {"true": True, "false": False, "1": True, "0": False}
+    cells = []
+    for row, text in enumerate(column.to_pylist()):
+        if text.lower() not in known:
+            raise BadValue(row, "true or false", f"`{text}`")
+        cells.append(known[text.lower()])
+    return cells
+
+
+def inside(values: Any, folder: Path) -> Any:
+    """Texts, and those in lists, as paths relative to `folder`; other values as they are.
+
+    Raises BadValue for the first that leaves the folder.
+    """
+    if isinstance(values, Gapped):
+        try:
+            return Gapped(inside(values.values, folder), values.present)
+        except BadValue as bad:
+            raise bad.moved(int(np.flatnonzero(values.present)[bad.index])) from None
+    home = folder.resolve()
+    listed = isinstance(values, list)
+    return [_inside(row, one, folder, home) for row, one in enumerate(values)] if listed else values
+
+
+def _inside(row: int, value: Any, folder: Path, home: Path) -> Any:
+    if isinstance(value, list):
+        return [_inside(row, one, folder, home) for one in value]
+    if not isinstance(value, str):
+        return value
+    path = (home / value).resolve()
+    if not path.is_relative_to(home):
+        raise BadValue(row, f"a path in {folder}", f"`{value}`")
+    return path

@@ -1,0 +1,114 @@
+"""A folder of files, one folder a class: the walk, and its rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.spec.schema import Schema
+from recordspec.writing.sources.base import Batch, identity_of, runs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Takers:
+    """Which features take what a file gives.
+
+    Attributes:
+        what: the files are, in messages.
+        file: the feature that takes the file.
+        label: the feature that takes the name of its subfolder; None where there are no classes.
+    """
+
+    what: str
+    file: str
+    label: str | None
+
+    def check(self, schema: Schema) -> None:
+        """Raises SpecError where the schema has no such feature."""
+        names = [self.file] if self.label is None else [self.file, self.label]
+        hint = "the options of the source say which take them"
+        problems = [
+            Problem(path=(name,), expected="a feature for it", got="none", hint=hint)
+            for name in names
+            if name not in schema.names
+        ]
+        if problems:
+            raise SpecError(problems)
+
+
+class FolderRows:
+    """The files below a folder, in the order of their paths. Others than of these suffixes are noted."""
+
+    def __init__(self, path: Path, takers: Takers, suffixes: Collection[str]) -> None:
+        self.notes: list[str] = []
+        self._path, self._takers = path, takers
+        if not path.is_dir():
+            raise StoreError(Problem(where=str(path), expected="a folder", got="none"))
+        files = sorted(file for file in _walk(path) if not _hidden(file, path))
+        self._files = [file for file in files if file.suffix.lower() in suffixes]
+        self.rows = len(self._files)
+        others = len(files) - self.rows
+        if others:
+            self.notes.append(f"{others} files with no {takers.what}'s suffix were left out")
+        if not self._files:
+            raise StoreError(Problem(where=str(path), expected=f"{takers.what}s", got="none"))
+
+    def identity(self) -> Any:
+        return self._identity
+
+    @cached_property
+    def _identity(self) -> list[list[Any]]:
+        return identity_of(self._files)
+
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[FolderPart]:
+        self._takers.check(schema)
+        for start, stop in runs([size for _, size, _ in self._identity]):
+            yield FolderPart(folder=self._path, takers=self._takers, files=tuple(self._files[start:stop]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FolderPart:
+    """Files that follow each other.
+
+    Each gives three columns: its own, its class, and `path`, its path below the folder.
+    """
+
+    folder: Path
+    takers: Takers
+    files: tuple[Path, ...]
+
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Batch]:
+        yield Batch(len(self.files), lambda start, stop: self._columns(self.files[start:stop], extra))
+
+    def place(self, row: int) -> str:
+        return str(self.files[row])
+
+    def _columns(self, files: tuple[Path, ...], extra: tuple[str, ...]) -> dict[str, Any]:
+        paths = [file.relative_to(self.folder) for file in files]
+        columns: dict[str, Any] = {self.takers.file: list(files)}
+        if "path" in extra:
+            columns["path"] = [path.as_posix() for path in paths]
+        if self.takers.label is not None:
+            columns[self.takers.label] = [path.parts[0] if len(path.parts) > 1 else None for path in paths]
+        return columns
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """All files below a folder. Raises StoreError where one cannot be listed: a class would be missing."""
+
+    def refuse(error: OSError) -> None:
+        raise StoreError(
+            Problem(where=str(error.filename), expected="a folder to list", got=error.strerror or "none")
+        )
+
+    for parent, _, names in os.walk(folder, onerror=refuse):
+        yield from (Path(parent, name) for name in names)
+
+
+def _hidden(file: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in file.relative_to(folder).parts)

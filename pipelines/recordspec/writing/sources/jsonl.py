@@ -1,0 +1,179 @@
+"""A file of JSON lines: one object a row, the features by its names."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn
+
+from recordspec.errors import Problem, RecordError, describe, nearest
+from recordspec.spec.features.audio import Audio
+from recordspec.spec.features.image import Image
+from recordspec.spec.features.video import Video
+from recordspec.spec.schema import Schema
+from recordspec.writing.sources.arrow import placed
+from recordspec.writing.sources.base import Batch, identity_of
+from recordspec.writing.sources.naming import wanted_columns
+from recordspec.writing.sources.places import InOrder
+from recordspec.writing.sources.spans import BOM, Span, line_spans
+
+Row = dict[str, Any]
+
+_WHITE = b" \t\r\n"
+# Lines of about so many bytes are in memory at once.
+_BATCH_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Jsonl:
+    """Where a file of JSON lines is, and how it names the features.
+
+    Attributes:
+        path: of the file.
+        columns: the name that a feature has in the file, where it is another.
+        ignore: names in the file that are none of a feature. Others are errors: a name misspelt would
+            be a value lost.
+    """
+
+    SHORT_FORM: ClassVar[str] = "path"
+
+    path: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+    ignore: tuple[str, ...] = ()
+
+    def open(self, folder: Path) -> JsonRows:
+        """Its rows; a relative path starts at `folder`."""
+        return JsonRows(Path(os.path.normpath(folder / self.path)), self.columns, self.ignore)
+
+
+class JsonRows:
+    """The objects of a file. A name that is not there, and null, are missing values."""
+
+    rows = None
+
+    def __init__(self, path: Path, columns: Mapping[str, str], ignore: tuple[str, ...]) -> None:
+        self.notes: list[str] = []
+        self._path, self._names, self._ignore = path, dict(columns), ignore
+
+    def identity(self) -> Any:
+        return identity_of([self._path])
+
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[JsonPart]:
+        wanted = wanted_columns(schema, extra, self._names, str(self._path))
+        for span in line_spans(self._path):
+            yield JsonPart(path=self._path, wanted=wanted, ignore=frozenset(self._ignore), span=span)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonPart:
+    """Lines that follow each other.
+
+    Attributes:
+        path: of the file.
+        wanted: what each feature, and each extra name, is called in it.
+        ignore: what else there may be.
+        span: the bytes of the lines.
+    """
+
+    path: Path
+    wanted: Mapping[str, str]
+    ignore: frozenset[str]
+    span: Span
+
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Batch]:
+        with self.span.open(self.path) as file:
+            while some := file.readlines(_BATCH_BYTES):
+                rows = [line for line in map(self._content, some) if line]
+                if rows:
+                    yield Batch(len(rows), partial(self._columns, schema, rows))
+
+    def place(self, row: int) -> str:
+        """File and line. Found by reading again, since empty lines are no rows."""
+        return f"{self.path}:{self._places.of(row)}"
+
+    @cached_property
+    def _places(self) -> InOrder[int]:
+        return InOrder(self._line_numbers)
+
+    def _line_numbers(self) -> Iterator[int]:
+        with self.span.open(self.path) as file:
+            yield from (number for number, line in enumerate(file, self.span.line) if self._content(line))
+
+    def _content(self, line: bytes) -> bytes:
+        text = line.removeprefix(BOM) if self.span.start == 0 else line
+        return text.rstrip(_WHITE)
+
+    def _columns(self, schema: Schema, lines: list[bytes], start: int, stop: int) -> dict[str, Any]:
+        known = {*self.wanted.values(), *self.ignore}
+        rows = [self._row(row, line, known, schema) for row, line in enumerate(lines[start:stop])]
+        columns = {name: [row.get(key) for row in rows] for name, key in self.wanted.items()}
+        media = [name for name, feature in schema.names.items() if isinstance(feature, (Image, Audio, Video))]
+        return columns | placed(columns, media, self.path.parent)
+
+    def _row(self, number: int, line: bytes, known: set[str], schema: Schema) -> Row:
+        try:
+            row = parsed(line)
+        except RecordError as error:
+            raise RecordError(error.problems, number) from None
+        if not row.keys() <= known:
+            name = next(name for name in row if name not in known)
+            hint = nearest(name, [one for one in self.wanted.values() if one not in row])
+            problem = Problem(
+                expected=f"names of `{schema.name}`",
+                got=f"`{name}`",
+                hint=hint or "`ignore` of the source lists names to leave out",
+            )
+            raise RecordError(problem, number)
+        return row
+
+
+def parsed(line: bytes) -> Row:
+    """The object of one line. Raises RecordError with what is wrong, and in which column of the line."""
+    try:
+        text = line.decode()
+        value = _DECODER.decode(text)
+    except UnicodeDecodeError as error:
+        got = f"the byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line"
+        raise _wrong("UTF-8 text", got) from None
+    except json.JSONDecodeError as error:
+        hint = error.msg[:1].lower() + error.msg[1:]
+        raise _wrong("JSON", f"other text at column {error.colno}", hint) from None
+    except RecursionError:
+        raise _wrong("JSON", "lists in lists without end") from None
+    except ValueError:  # Python refuses to read numbers of thousands of digits
+        raise _wrong("JSON", "a number of thousands of digits") from None
+    if not isinstance(value, dict):
+        raise _wrong("a JSON object", describe(value))
+    return value
+
+
+def _wrong(expected: str, got: str, hint: str = "") -> RecordError:
+    return RecordError(Problem(expected=expected, got=got, hint=hint), 0)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Row:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        names = [name for name, _ in pairs]
+        again = next(name for place, name in enumerate(names) if name in names[:place])
+        raise _wrong("every name once", f"`{again}` again")
+    return row
+
+
+def _constant(token: str) -> NoReturn:
+    raise _wrong("JSON", token, "it has no such number; null is missing")
+
+
+def _float(token: str) -> float:
+    value = float(token)
+    if math.isinf(value):
+        raise _wrong("a number that float64 holds without overflow", token)
+    return value
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)

@@ -1,0 +1,202 @@
+"""Parquet files: their row groups in parts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar
+
+from recordspec.errors import Problem, RecordError, SpecError, StoreError
+from recordspec.spec.schema import Schema
+from recordspec.store.shards import expand
+from recordspec.writing.sources import base
+from recordspec.writing.sources.arrow import TableColumns, arrow, check_types
+from recordspec.writing.sources.base import Batch, identity_of, runs
+from recordspec.writing.sources.naming import ignored, wanted_columns
+
+# Rows of about so many bytes are in memory at once, but for those that a page holds.
+_BATCH_BYTES = 8 << 20
+# A column of few distinct values is small in the file, and large when it is read.
+_MOST_ROWS = 1 << 14
+# Of each column so much is read at once, instead of all that a row group has of it.
+_BUFFER_BYTES = 1 << 18
+# What a number takes when it is read: in the file, one of few distinct ones takes a few bits.
+_CELL_BYTES = 8
+# A larger row group, in parts, is shared by two processes: each reads it up to its own end.
+_LARGEST_GROUP = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parquet:
+    """Parquet files with the same columns.
+
+    Attributes:
+        files: a path, a folder of .parquet files, or a pattern.
+        columns: the column of a feature, where it has another name than the feature.
+    """
+
+    SHORT_FORM: ClassVar[str] = "files"
+
+    files: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    def open(self, folder: Path) -> ParquetRows:
+        """Their rows, file after file in the order of their names; a relative path starts at `folder`."""
+        return ParquetRows(_files(os.path.normpath(folder / self.files)), self.columns)
+
+
+def _files(given: str) -> tuple[Path, ...]:
+    path = Path(given)
+    if not path.is_dir():
+        return expand(given)
+    files = tuple(sorted(path.glob("*.parquet")))
+    if not files:
+        raise StoreError(Problem(where=given, expected="files named .parquet", got="none"))
+    return files
+
+
+class ParquetRows:
+    """The rows of Parquet files. Raises StoreError or RecordError where one cannot be read."""
+
+    def __init__(self, files: tuple[Path, ...], columns: Mapping[str, str]) -> None:
+        self.notes: list[str] = []
+        self._files, self._names = files, dict(columns)
+
+    @cached_property
+    def _opened(self) -> list[tuple[Any, Any]]:
+        """The metadata of each file, and its Arrow schema."""
+        found = []
+        for path in self._files:
+            with opened(path) as file:
+                found.append((file.metadata, file.schema_arrow))
+        return found
+
+    @property
+    def rows(self) -> int:
+        return sum(int(metadata.num_rows) for metadata, _ in self._opened)
+
+    def identity(self) -> Any:
+        return identity_of(self._files)
+
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[ParquetPart]:
+        wanted = self._wanted(schema, extra)
+        for path, (metadata, _) in zip(self._files, self._opened, strict=True):
+            for groups, start, stop in _cut(metadata):
+                yield ParquetPart(path=path, wanted=wanted, groups=groups, start=start, stop=stop)
+
+    def _wanted(self, schema: Schema, extra: tuple[str, ...]) -> dict[str, str]:
+        """The column of each name, once it is sure that all the files have them, and of one type."""
+        first, columns = self._files[0], self._opened[0][1]
+        wanted = wanted_columns(schema, extra, self._names, str(first), columns.names)
+        self.notes[:] = ignored(wanted, columns.names)
+        check_types(schema, {name: columns.field(column).type for name, column in wanted.items()}, str(first))
+        for path, (_, others) in zip(self._files[1:], self._opened[1:], strict=True):
+            wanted_columns(schema, extra, self._names, str(path), others.names)
+            problems = [
+                Problem(
+                    where=str(path),
+                    path=(name,),
+                    expected=f"{columns.field(column).type}, as in {first.name}",
+                    got=str(others.field(column).type),
+                )
+                for name, column in wanted.items()
+                if not others.field(column).type.equals(columns.field(column).type)
+            ]
+            if problems:
+                raise SpecError(problems)
+        return wanted
+
+
+def _cut(metadata: Any) -> Iterator[tuple[tuple[int, ...], int, int]]:
+    """Row groups of about `PART_BYTES`: which, and the rows of the file from and up to which to take them."""
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    row = 0
+    sizes = [_size(group) for group in groups]
+    for start, stop in runs(sizes):
+        rows = sum(group.num_rows for group in groups[start:stop])
+        bounds = [row, row + rows]
+        if stop - start == 1 and sizes[start] > _LARGEST_GROUP * base.PART_BYTES:
+            bounds.insert(1, row + rows // 2)
+        for first, last in pairwise(bounds):
+            yield tuple(range(start, stop)), first, last
+        row += rows
+
+
+def _size(group: Any) -> int:
+    """About how many bytes a row group has when it is read; what stands in the file can be much less."""
+    return max(int(group.total_byte_size), int(group.num_rows) * int(group.num_columns) * _CELL_BYTES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParquetPart:
+    """Rows `start` to `stop` of a Parquet file.
+
+    Attributes:
+        path: of the file.
+        wanted: the column of each feature, and of each extra name.
+        groups: the row groups that hold the rows.
+        start, stop: counted in the file.
+    """
+
+    path: Path
+    wanted: Mapping[str, str]
+    groups: tuple[int, ...]
+    start: int
+    stop: int
+
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Batch]:
+        for block in self._blocks():
+            yield Batch(block.num_rows, TableColumns(block, self.wanted, schema, self.path.parent))
+
+    def place(self, row: int) -> str:
+        return f"{self.path}: row {self.start + row}"
+
+    def _blocks(self) -> Iterator[Any]:
+        """Record batches of the rows. Raises RecordError where the file is broken."""
+        pyarrow = arrow()
+        with opened(self.path) as file:
+            row = sum(file.metadata.row_group(index).num_rows for index in range(self.groups[0]))
+            found = file.iter_batches(
+                batch_size=self._rows_at_once(file.metadata),
+                row_groups=list(self.groups),
+                columns=sorted(set(self.wanted.values())),
+                use_threads=False,
+            )
+            try:
+                for block in found:
+                    first, row = row, row + block.num_rows
+                    kept = block.slice(max(0, self.start - first), max(0, self.stop - max(first, self.start)))
+                    if kept.num_rows:
+                        yield kept
+                    if row >= self.stop:
+                        return
+            except (pyarrow.ArrowException, OSError) as error:
+                got = str(error).splitlines()[0]
+                raise RecordError(
+                    Problem(where=str(self.path), expected="a whole Parquet file", got=got)
+                ) from None
+
+    def _rows_at_once(self, metadata: Any) -> int:
+        groups = [metadata.row_group(index) for index in self.groups]
+        size = sum(map(_size, groups))
+        rows = sum(int(group.num_rows) for group in groups)
+        return max(1, min(_MOST_ROWS, _BATCH_BYTES * rows // max(1, size)))
+
+
+def opened(path: Path) -> Any:
+    """A Parquet file. Raises StoreError where there is none, RecordError where it is another file."""
+    pyarrow = arrow()
+    from pyarrow import parquet
+
+    try:
+        return parquet.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+    except pyarrow.ArrowException as error:
+        got = str(error).splitlines()[0]
+        raise RecordError(Problem(where=str(path), expected="a Parquet file", got=got)) from None
+    except OSError as error:
+        got = error.strerror or str(error).splitlines()[0]
+        raise StoreError(Problem(where=str(path), expected="a readable file", got=got)) from None

@@ -1,0 +1,152 @@
+"""What a build consists of: parts to encode, then shards to write. No engine is known here.
+
+A task is a function of values that can be pickled; it writes files under names of its own attempt and
+returns what is in them. Only who gave the task takes them over: a task may run twice, or die half-way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from recordspec.spec.schema import Schema
+from recordspec.store.manifest import Shard
+from recordspec.store.transaction import Transaction
+from recordspec.writing import known_keys, order
+from recordspec.writing.append import Base
+from recordspec.writing.encoding import Advance, Encoder
+from recordspec.writing.ending import guarded, on_disk
+from recordspec.writing.options import Write, bytes_of
+from recordspec.writing.order import Cut, Rules
+from recordspec.writing.runs import KEY, Run, RunWriter
+from recordspec.writing.shards import ShardWriter, Span
+from recordspec.writing.sources.base import Part
+
+# Larger ones sort no faster: the caches are smaller than either.
+_LARGEST_RUN = 256 << 20
+_LARGEST_PIECE = 32 << 20
+# What a process has before it has any rows, and for those it is just encoding: Python, NumPy and Arrow.
+_PROCESS = 200 << 20
+_SMALLEST_BUDGET = 16 << 20
+
+
+def budget(memory: str, jobs: int) -> int:
+    """The bytes of rows that each of so many processes may hold, where all may use `memory` together.
+
+    Raises SpecError.
+    """
+    processes = jobs + (jobs > 1)  # and the one that gives them work
+    return max(_SMALLEST_BUDGET, (bytes_of(memory, "memory") - processes * _PROCESS) // jobs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What all tasks of a build have in common.
+
+    Attributes:
+        schema: what the rows are; records that are only put elsewhere need none.
+        options: how they become shards.
+        name: of the dataset, in messages.
+        folder: where the files of tasks go.
+        budget: bytes of rows that a task may hold.
+        base: the dataset that rows are added to, if any.
+        durable: whether files must last through a power cut as soon as a task is done.
+    """
+
+    schema: Schema | None
+    options: Write
+    name: str
+    folder: Path
+    budget: int
+    durable: bool
+    base: Base | None = None
+
+    def added_to(self, transaction: Transaction) -> Plan:
+        """The plan of rows that are added to what stands there, whose files are taken over."""
+        base = Base.load(transaction.target, self.checked_schema, self.options)
+        base.put_into(transaction.staging)
+        return replace(self, base=base)
+
+    @property
+    def checked_schema(self) -> Schema:
+        """The schema, where there must be one."""
+        assert self.schema is not None
+        return self.schema
+
+    @property
+    def rules(self) -> Rules:
+        """How rows are ordered."""
+        options = self.options
+        return Rules(shuffled=options.shuffle is not None, ties=bool(options.keys) and not options.unique)
+
+    @property
+    def piece(self) -> int:
+        """Bytes that are put in order at once."""
+        return min(_LARGEST_PIECE, self.budget // 8)
+
+    def run_writer(self, stem: str) -> RunWriter:
+        """A sink that sorts rows as the options say."""
+        seed = None if self.options.shuffle is None else self.options.shuffle.seed
+        capacity = min(_LARGEST_RUN, self.budget // 2)
+        return RunWriter(self.folder, stem, capacity, seed, durable=self.durable)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartDone:
+    """A part that is encoded.
+
+    Attributes:
+        rows: how many fit.
+        rejected: how many did not.
+        runs: where they are.
+        rejects: the name of the file that lists those that did not.
+    """
+
+    rows: int
+    rejected: int
+    runs: tuple[Run, ...]
+    rejects: str
+
+
+def encode_part(
+    plan: Plan, number: int, part: Part, attempt: str, advance: Advance | None = None
+) -> PartDone:
+    """Encodes part `number` of a source. Raises RecordError, WriteError, StoreError."""
+    stem = f"part-{number:05d}.{attempt}"
+    rejects = f"{stem}.rejects"
+    sink = plan.run_writer(stem)
+    schema = plan.checked_schema
+    encoder = Encoder(schema, plan.options, sink, plan.folder / rejects, plan.name)
+    encoder.begin(number, part.place)
+    for batch in guarded(part.batches(schema, plan.options.columns), plan.name):
+        encoder.take(batch, advance)
+    with on_disk(plan.name):
+        runs = sink.finish(encoder.splits)
+    return PartDone(rows=encoder.rows, rejected=encoder.rejected, runs=runs, rejects=rejects)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardTask:
+    """A shard to write: its rows in the runs, and what it is called when it is whole."""
+
+    split: str
+    span: Span
+    cut: Cut
+
+
+def write_shard(
+    plan: Plan, runs: tuple[Run, ...], task: ShardTask, attempt: str
+) -> tuple[ShardTask, str, Shard]:
+    """Writes a shard; the name of its file in the plan's folder, and what is in it. Raises StoreError."""
+    file = f"{task.span.file}.{attempt}"
+    with on_disk(plan.name):
+        writer = ShardWriter(plan.folder / file, plan.schema, plan.options)
+        try:
+            for records, index in order.read(plan.folder, runs, task.cut, plan.rules):
+                writer.add(records)
+                if plan.options.unique:
+                    known_keys.add(plan.folder / f"{file}.keys", index[KEY])
+            return task, file, writer.close(task.span.file)
+        except BaseException:
+            writer.abandon()
+            raise
