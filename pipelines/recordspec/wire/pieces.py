@@ -1,102 +1,108 @@
-"""Messages of many records at once: a message is a list of pieces, and `join` lays them down.
+"""Messages of many records at once: a message is a list of parts, and `join` lays them down.
 
-A piece is what stands at one place of the message in every record: constant bytes, a varint, or a
-payload. While every piece has one size, a batch is a matrix that NumPy fills column by column. Where
-sizes differ, short pieces are padded to the widest and squeezed together by a mask; long ones are
-copied one by one.
+A part is what stands at one place of the message in every record: constant bytes, or a piece, which
+varies. The parts are laid side by side in a matrix that NumPy fills column by column. Pieces whose sizes
+differ are padded to the widest there, and closed up afterwards; long ones are copied one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, groupby
 
 import numpy as np
 import numpy.typing as npt
 
-from recordspec.wire.strings import Bytes, Ints, Strings, offsets
+from recordspec.wire.strings import Bytes, Ints, Sizes, Strings, items, offsets, squeeze, windows
+from recordspec.wire.varints import varint_bytes, varints
 
 Mask = npt.NDArray[np.bool_]
-Sizes = int | Ints
 
-# A padded byte costs about 1 ns to mask and a slice of its own about 150 ns a row (measured on one
-# 2.1 GHz core), so a payload that varies is padded only up to this width.
-_WIDEST_PADDED = 160
+# A piece that varies is padded only up to this width. A slice of its own costs 200 ns a row, a padded
+# byte about 0.1 ns in each of four copies (measured on one 2.1 GHz core), and all of them must stay in
+# the cache.
+WIDEST_PADDED = 256
 
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """Bytes at one place in `rows` records.
+    """Bytes that vary, at one place in many records.
 
-    `data` is uint8 `[width]` (the same in each), `[rows, width]` (padded at the right), or
-    `[bytes]` with `flat` (end to end). `sizes` says how many bytes each record has of it.
+    `data` is uint8 `[rows, width]`, padded at the right, or Strings, none longer than `width`. `sizes`
+    says how many bytes each record has of it.
     """
 
-    data: Bytes
+    data: Bytes | Strings
     sizes: Sizes
     width: int
-    flat: bool = False
-    present: Mask | None = None
 
     @property
-    def padded(self) -> bool:
-        """Whether it may be laid down in a matrix at all."""
-        return self.fixed or self.width <= _WIDEST_PADDED or _constant(self)
+    def long(self) -> bool:
+        return isinstance(self.data, Strings) and self.width > WIDEST_PADDED
 
-    @property
-    def fixed(self) -> bool:
-        return isinstance(self.sizes, int) and self.present is None
-
-    def each(self) -> Sizes:
-        """Bytes in each record, 0 where absent."""
-        if self.present is None:
-            return self.sizes
-        return np.where(self.present, self.sizes, 0)
+    def lay(self, block: Bytes) -> None:
+        """Writes it to uint8 `[rows, width]`."""
+        data = self.data.padded(self.width) if isinstance(self.data, Strings) else self.data
+        items(block)[:] = items(data)
 
 
-def const(data: bytes) -> Piece:
-    """The same bytes in every record."""
-    return Piece(data=np.frombuffer(data, np.uint8), sizes=len(data), width=len(data))
+Part = bytes | Piece
 
 
-def varint(values: Sizes) -> Piece:
-    """One varint a record."""
-    if isinstance(values, int):
-        return const(varint_bytes(values))
-    matrix, sizes = varints(values.view(np.uint64))
-    return Piece(data=matrix, sizes=sizes, width=matrix.shape[1])
-
-
-def payload(data: Any, sizes: Sizes) -> Piece:
-    """Bytes of any length, given end to end."""
+def payload(strings: Strings) -> Part:
+    """A string a record."""
+    sizes = strings.each
     width = sizes if isinstance(sizes, int) else int(sizes.max(initial=0))
-    return Piece(data=np.frombuffer(data, np.uint8), sizes=sizes, width=width, flat=True)
+    if not width:
+        return b""
+    if isinstance(sizes, int) and not (strings.apart and width > WIDEST_PADDED):
+        return Piece(data=strings.buffer.reshape(-1, width), sizes=width, width=width)
+    return Piece(data=strings, sizes=sizes, width=width)
 
 
-def field(tag: int, pieces: list[Piece]) -> list[Piece]:
-    """The pieces as one length-delimited field (its tag below 16)."""
-    size = total(pieces)
+def numbers(data: Bytes, sizes: Sizes) -> Part:
+    """Bytes given end to end, of which each record has `sizes`."""
+    if not isinstance(sizes, int):
+        return payload(Strings(data, offsets(sizes)))
+    return Piece(data=data.reshape(-1, sizes), sizes=sizes, width=sizes) if sizes else b""
+
+
+def field(tag: int, parts: list[Part]) -> list[Part]:
+    """The parts as one length-delimited field (its tag below 16)."""
+    *first, last = header(tag, total(parts))
+    return [*first, *after(last, parts)]
+
+
+def header(tag: int, sizes: Sizes) -> list[Part]:
+    """What stands before a length-delimited field of these sizes."""
     key = bytes([tag << 3 | 2])
-    if isinstance(size, int):
-        return [const(key + varint_bytes(size)), *pieces]
-    return [const(key), varint(size), *pieces]
+    if isinstance(sizes, int):
+        return [key + varint_bytes(sizes)]
+    matrix, widths = varints(sizes.view(np.uint64))
+    return [key, Piece(data=matrix, sizes=widths, width=matrix.shape[1])]
 
 
-def where(present: Mask, pieces: Iterable[Piece]) -> list[Piece]:
-    """The pieces, absent from the records where `present` is false."""
-    return [
-        replace(piece, present=present if piece.present is None else np.logical_and(piece.present, present))
-        for piece in pieces
-    ]
+def after(first: Part, parts: list[Part]) -> list[Part]:
+    """The parts behind another one. Bytes next to bytes become one part: each costs a little."""
+    if parts and isinstance(first, bytes) and isinstance(parts[0], bytes):
+        return [first + parts[0], *parts[1:]]
+    return [first, *parts]
 
 
-def total(pieces: Iterable[Piece]) -> Sizes:
-    """Bytes of all the pieces in each record."""
+def where(present: Mask, parts: list[Part]) -> Part:
+    """The messages of the rows that are `present`, as a part of all rows: absent from the others."""
+    messages = join(parts, int(np.count_nonzero(present)))
+    sizes = np.zeros(len(present), np.int64)
+    sizes[present] = messages.sizes
+    return payload(Strings(messages.buffer, offsets(sizes)))
+
+
+def total(parts: Iterable[Part]) -> Sizes:
+    """Bytes of all the parts in each record."""
     constant, varying = 0, None
-    for piece in pieces:
-        size = piece.each()
+    for part in parts:
+        size = len(part) if isinstance(part, bytes) else part.sizes
         if isinstance(size, int):
             constant += size
         else:
@@ -104,152 +110,70 @@ def total(pieces: Iterable[Piece]) -> Sizes:
     return constant if varying is None else varying + constant
 
 
-def join(pieces: list[Piece], rows: int) -> Strings:
+def join(parts: list[Part], rows: int) -> Strings:
     """The records, in a buffer that may be written to."""
-    pieces = _merge(pieces)
-    if all(piece.fixed for piece in pieces):
-        return Strings.rows(_padded(pieces, rows)[0])
-    runs: list[list[Piece]] = [[]]
-    for piece in pieces:
-        if piece.padded:
-            runs[-1].append(piece)
-        else:
-            runs += [[piece], []]
-    segments = [_segment(run, rows) for run in runs if run]
+    segments: list[Strings] = []
+    for long, run in groupby(parts, _long):
+        segments += [piece.data for piece in run] if long else [_side_by_side(list(run), rows)]
     return segments[0] if len(segments) == 1 else _interleave(segments)
 
 
-def varint_bytes(value: int) -> bytes:
-    """One varint."""
-    data = bytearray()
-    while value > 0x7F:
-        data.append(value & 0x7F | 0x80)
-        value >>= 7
-    data.append(value)
-    return bytes(data)
+def _long(part: Part) -> bool:
+    return isinstance(part, Piece) and part.long
 
 
-def varints(values: npt.NDArray[np.uint64]) -> tuple[Bytes, Sizes]:
-    """The varints of uint64 `[n]`: uint8 `[n, widest]`, padded at the right, and their sizes."""
-    width = max(1, (int(values.max(initial=0)).bit_length() + 6) // 7)
-    if width == 1:
-        return values.astype(np.uint8)[:, None], 1
-    if width <= 4:
-        values = values.astype(np.uint32)  # half the memory traffic
-    matrix = np.empty((len(values), width), np.uint8)
-    sizes = np.ones(len(values), np.int64)
-    rest = values
-    for place in range(width):
-        matrix[:, place] = rest.astype(np.uint8)
-        rest = rest >> np.uint8(7)
-        more = rest != 0
-        matrix[:, place] &= 0x7F
-        matrix[:, place] |= more.view(np.uint8) << 7
-        sizes += more
-    return matrix, width if bool((sizes == width).all()) else sizes
-
-
-def squeeze(matrix: Bytes, sizes: Sizes) -> Bytes:
-    """The first `sizes` bytes of every row, end to end."""
-    if isinstance(sizes, int) and sizes == matrix.shape[1]:
-        return matrix.reshape(-1)
-    return matrix[_within(sizes, matrix.shape[1], len(matrix))]
-
-
-def _within(sizes: Sizes, width: int, rows: int) -> Mask:
-    column = np.broadcast_to(np.asarray(sizes), (rows,))[:, None]
-    return np.arange(width) < column
-
-
-def _merge(pieces: list[Piece]) -> list[Piece]:
-    """Constants side by side become one: a NumPy call for each costs more than their bytes."""
-    merged: list[Piece] = []
-    for piece in pieces:
-        last = merged[-1] if merged else None
-        if last is not None and _constant(last) and _constant(piece) and last.present is piece.present:
-            data = np.concatenate([last.data, piece.data])
-            merged[-1] = replace(last, data=data, sizes=len(data), width=len(data))
-        elif piece.width:
-            merged.append(piece)
-    return merged
-
-
-def _constant(piece: Piece) -> bool:
-    return piece.data.ndim == 1 and not piece.flat
-
-
-def _segment(pieces: list[Piece], rows: int) -> Strings:
-    """Pieces that may be padded, or one that may not, as a string for each record."""
-    if not pieces[0].padded:
-        return Strings(pieces[0].data, offsets(_for_each(pieces[0].each(), rows)))
-    matrix, masks = _padded(pieces, rows)
-    if not masks:
-        return Strings.rows(matrix)
-    mask = np.ones(matrix.shape, np.bool_)
-    for place, kept in masks:
-        mask[:, place] &= kept
-    return Strings(matrix[mask], offsets(_for_each(total(pieces), rows)))
-
-
-def _padded(pieces: list[Piece], rows: int) -> tuple[Bytes, list[tuple[slice, Mask]]]:
-    """All pieces side by side, padded to their widths; and what of which columns is no padding."""
-    places = _places(pieces)
-    template = np.zeros(places[-1].stop, np.uint8)
-    for piece, place in zip(pieces, places, strict=True):
-        if _constant(piece):
-            template[place] = piece.data
+def _side_by_side(parts: list[Part], rows: int) -> Strings:
+    """Parts that may be padded as one string for each record."""
+    template = b"".join(part if isinstance(part, bytes) else bytes(part.width) for part in parts)
     matrix = np.empty((rows, len(template)), np.uint8)
-    matrix[:] = template
-    masks = _absences(pieces, places)
-    for piece, place in zip(pieces, places, strict=True):
-        if not _constant(piece):
-            kept = _fill(piece, matrix[:, place])
-            if kept is not None:
-                masks.append((place, kept))
-    return matrix, masks
+    matrix[:] = np.frombuffer(template, np.uint8)
+    stop = 0
+    for part in parts:
+        start, stop = stop, stop + _width(part)
+        if isinstance(part, Piece):
+            part.lay(matrix[:, start:stop])
+    if all(isinstance(_size(part), int) for part in parts):
+        return Strings.rows(matrix)
+    return squeeze(matrix, _close_up(matrix, parts))
 
 
-def _places(pieces: list[Piece]) -> list[slice]:
-    ends = np.cumsum([piece.width for piece in pieces]).tolist()
-    return [slice(end - piece.width, end) for piece, end in zip(pieces, ends, strict=True)]
+def _close_up(matrix: Bytes, parts: list[Part]) -> Ints:
+    """Moves what follows padding up against it, in every row; the sizes of the rows then."""
+    rows, width = matrix.shape
+    begins = np.arange(rows, dtype=np.int64) * width
+    ends = begins.copy()
+    for run, sizes in _runs(parts):
+        if run.start:
+            windows(matrix.reshape(-1), run.stop - run.start)[ends] = items(matrix[:, run]).copy()
+        ends += sizes
+    return ends - begins
 
 
-def _absences(pieces: list[Piece], places: list[slice]) -> list[tuple[slice, Mask]]:
-    """The masks of pieces that some records lack; of neighbours with the same one, one for all."""
-    spans: list[tuple[slice, Mask]] = []
-    for piece, place in zip(pieces, places, strict=True):
-        if piece.present is None:
-            continue
-        column = piece.present[:, None]
-        if spans and spans[-1][0].stop == place.start and spans[-1][1].base is piece.present:
-            spans[-1] = (slice(spans[-1][0].start, place.stop), column)
-        else:
-            spans.append((place, column))
-    return spans
+def _runs(parts: list[Part]) -> Iterator[tuple[slice, Sizes]]:
+    """The columns of parts that have padding at their end only, and the bytes of each row that is none."""
+    start = stop = 0
+    for part in parts:
+        stop += _width(part)
+        size = _size(part)
+        if not isinstance(size, int):
+            yield slice(start, stop), size + (stop - start - _width(part))
+            start = stop
+    if start < stop:
+        yield slice(start, stop), stop - start
 
 
-def _fill(piece: Piece, block: Bytes) -> Mask | None:
-    """Lays down a piece; what of it is no padding, unless all of it is."""
-    if isinstance(piece.sizes, int):
-        block[:] = piece.data.reshape(block.shape) if piece.flat else piece.data
-        return None
-    kept = _within(piece.sizes, piece.width, len(block))
-    if piece.flat:
-        block[kept] = piece.data  # both run row by row, so the bytes fall where they belong
-    else:
-        block[:] = piece.data
-    return kept
+def _size(part: Part) -> Sizes:
+    return len(part) if isinstance(part, bytes) else part.sizes
 
 
-def _for_each(sizes: Sizes, rows: int) -> Ints:
-    return np.broadcast_to(np.asarray(sizes, np.int64), (rows,))
+def _width(part: Part) -> int:
+    return len(part) if isinstance(part, bytes) else part.width
 
 
 def _interleave(segments: list[Strings]) -> Strings:
     """String `i` of every segment, for every i, end to end."""
-    views = [segment.views() for segment in segments]
     sizes = segments[0].sizes.copy()
     for segment in segments[1:]:
         sizes += segment.sizes
-    data = bytearray().join(chain.from_iterable(zip(*views, strict=True)))
-    return Strings(data, offsets(sizes))
+    views = [segment.views() for segment in segments]
+    return Strings(bytearray().join(chain.from_iterable(zip(*views, strict=True))), offsets(sizes))
