@@ -18,6 +18,7 @@ from recordspec.testing import LAWS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+BUILDING = (ROOT / "docs/building.md").read_text()
 KINDS_OF_YOUR_OWN = (ROOT / "docs/kinds-of-your-own.md").read_text()
 
 
@@ -64,6 +65,11 @@ def test_the_readme_runs(tmp_path, monkeypatch):
     assert history["loss"][-1] < history["loss"][0]
 
 
+def test_the_page_on_building_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(BUILDING, tmp_path)
+
+
 def test_a_kind_of_your_own_runs_and_keeps_every_law(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -73,7 +79,7 @@ def test_a_kind_of_your_own_runs_and_keeps_every_law(tmp_path, monkeypatch):
     assert f"{2 * len(LAWS)} passed" in tested.stdout, tested.stdout
 
 
-@pytest.mark.parametrize(("text", "pythons", "yamls"), [(README, 6, 3), (KINDS_OF_YOUR_OWN, 3, 1)])
+@pytest.mark.parametrize(("text", "pythons", "yamls"), [(README, 6, 3), (BUILDING, 2, 2), (KINDS_OF_YOUR_OWN, 3, 1)])
 def test_the_blocks_are_all_seen(text, pythons, yamls):
     languages = [language for language, _ in blocks(text)]
     assert (languages.count("python"), languages.count("yaml")) == (pythons, yamls)

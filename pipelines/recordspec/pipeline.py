@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.options import from_python
 from recordspec.spec.plain import shallow
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import Manifest
+from recordspec.store.manifest import Manifest, Shard
 from recordspec.writing.builder import write
 from recordspec.writing.estimate import Estimate, estimate
 from recordspec.writing.sources import source_of
@@ -103,7 +103,7 @@ class Pipeline:
 
     def dataset(
         self,
-        split: str,
+        split: str | Sequence[str],
         *,
         map: Callable[..., Any] | None = None,  # noqa: A002  tf.data's name
         **options: Any,
@@ -111,7 +111,7 @@ class Pipeline:
         """A tf.data.Dataset of a split, for `model.fit`: what the config's `fit` says, else all features.
 
         Args:
-            split: its name.
+            split: its name, or those of several, folds say.
             map: a function on each decoded batch, a dict, before `fit` picks from it.
             options: of `read`, in place of the config's: batch, shuffle, interleave, cache, repeat,
                 prefetch, deterministic.
@@ -124,7 +124,7 @@ class Pipeline:
 
     def input_fn(
         self,
-        split: str,
+        split: str | Sequence[str],
         *,
         map: Callable[..., Any] | None = None,  # noqa: A002
         **options: Any,
@@ -145,9 +145,9 @@ class Pipeline:
 
         return make
 
-    def steps(self, split: str, **options: Any) -> int:
+    def steps(self, split: str | Sequence[str], **options: Any) -> int:
         """Batches in an epoch of the split, exactly; with options as `dataset` takes them."""
-        steps = self._read(options).batches(self.manifest.rows(split))
+        steps = self._read(options).batches(sum(shard.rows for shard in self._shards(split)))
         if steps is None:
             raise SpecError(Problem(path=("read", "repeat"), expected="an end", got="`forever`"))
         return steps
@@ -155,8 +155,12 @@ class Pipeline:
     def _read(self, options: Mapping[str, Any]) -> Read:
         return from_python(Read, {**shallow(self.config.read), **options})  # type: ignore[no-any-return]
 
-    def _dataset(self, split: str, how: Read, mapped: Any, share: Share | None) -> Any:
-        paths = tuple(self.data / shard.file for shard in self.manifest.shards(split))
+    def _shards(self, split: str | Sequence[str]) -> list[Shard]:
+        splits = (split,) if isinstance(split, str) else split
+        return [shard for one in splits for shard in self.manifest.shards(one)]
+
+    def _dataset(self, split: str | Sequence[str], how: Read, mapped: Any, share: Share | None) -> Any:
+        paths = tuple(self.data / shard.file for shard in self._shards(split))
         fit = self.config.fit
         function = mapped if fit is None else _then(mapped, fit.pick)
         return reading.build(how, self.schema, paths, map=function, share=share)

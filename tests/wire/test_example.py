@@ -12,7 +12,7 @@ from recordspec.wire.columns import Cells, Column, Fixed
 from recordspec.wire.example import Entry, encode
 from recordspec.wire.proto import parse_example, parse_sequence_example
 from recordspec.wire.strings import Strings, offsets
-from recordspec.wire.varints import varint_bytes, varints
+from recordspec.wire.varints import packed, varint_bytes, varints
 
 VALUES = {
     "int64": st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 300),
@@ -129,6 +129,16 @@ def test_varints_are_those_of_the_definition(values):
     assert found == [varint_bytes(value) for value in values]
 
 
+@given(st.sampled_from([7, 14, 28, 56, 63, 64]), st.integers(0, 40_000), st.integers(0, 2**32 - 1))
+@settings(max_examples=40, deadline=None)
+def test_packed_varints_are_those_of_the_definition_end_to_end(bits, count, seed):
+    values = np.random.default_rng(seed).integers(0, 2**bits - 1, count, np.uint64, endpoint=True)
+    data, sizes = packed(values)
+    expected = [varint_bytes(value) for value in values.tolist()]
+    assert data.tobytes() == b"".join(expected)
+    assert np.broadcast_to(sizes, (count,)).tolist() == [len(one) for one in expected]
+
+
 @pytest.mark.parametrize(("value", "expected"), [(0, b"\x00"), (127, b"\x7f"), (300, b"\xac\x02")])
 def test_a_varint_is_that_of_the_protobuf_manual(value, expected):
     assert varint_bytes(value) == expected
@@ -166,3 +176,25 @@ def test_strings_hold_what_they_were_made_of(values, data):
     taken = strings.take(np.array(indices, np.int64))
     assert list(taken) == [values[index] for index in indices]
     assert offsets(strings.sizes).tolist() == strings.offsets.tolist()
+    start, stop = sorted(data.draw(st.tuples(*[st.integers(0, len(values))] * 2)))
+    assert list(strings.part(start, stop)) == values[start:stop]
+    assert list(Strings.joined([strings, taken])) == [*values, *taken]
+
+
+@given(st.integers(1, 9), st.integers(0, 9), st.data())
+def test_strings_of_one_size_hold_what_they_were_made_of(width, count, data):
+    matrix = np.arange(count * width, dtype=np.uint8).reshape(count, width)
+    strings = Strings.rows(matrix)
+    values = [row.tobytes() for row in matrix]
+    assert list(strings) == values
+    indices = data.draw(st.lists(st.integers(0, count - 1))) if count else []
+    assert list(strings.take(np.array(indices, np.int64))) == [values[index] for index in indices]
+    assert strings.part(count // 2, count).each == width
+
+
+def test_long_strings_are_not_put_together_before_their_records():
+    strings = Strings.of([bytes(1000), bytes(900)])
+    column = Column(key="k", storage="bytes", layout=Fixed())
+    records = encode([Entry(column=column, cells=Cells(flat=strings, lengths=1, rows=2))], None, 2)
+    assert strings.apart
+    assert parse_example(records[1], "") == {"k": [bytes(900)]}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -88,9 +89,9 @@ def of_shape(dtype: str, shape: Sequence[int | None]) -> str:
 def numbers(values: Any, dtype: str, shape: Shape = ()) -> Array:
     """The values as `[n, *shape]` of `dtype`. Raises BadValue for the first that does not fit."""
     types = set() if isinstance(values, np.ndarray) else set(map(type, values))
-    array = None if types & _MASKED else _as_array(values)
+    array = None if types & _MASKED else _as_array(values, types)
     if array is not None and array.shape[1:] == shape:
-        fast = _cast(array, dtype, trusted=isinstance(values, np.ndarray))
+        fast = _cast(array, dtype, trusted=isinstance(values, np.ndarray) or types == {float})
         if fast is not None:
             return fast
         if type(None) in types:  # what the others are is seen once this one is out
@@ -105,7 +106,12 @@ def numbers(values: Any, dtype: str, shape: Shape = ()) -> Array:
     return singles
 
 
-def _as_array(values: Any) -> Array | None:
+def _as_array(values: Any, types: set[type]) -> Array | None:
+    if types == {float}:
+        return np.fromiter(values, np.float64, len(values))  # half the time of np.array
+    if types == {int}:
+        with suppress(OverflowError):
+            return np.fromiter(values, np.int64, len(values))
     if isinstance(values, np.ma.MaskedArray):
         return None if np.ma.is_masked(values) else values.data
     if isinstance(values, np.ndarray):
@@ -271,7 +277,7 @@ def _numpy_strings(values: Array) -> Strings:
         return Strings(b"", np.zeros(len(values) + 1, np.int64))
     unit = np.uint32 if values.dtype.kind == "U" else np.uint8
     values = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("="), copy=False)
-    codes = values.view(unit).reshape(len(values), -1)
+    codes: Array = values.view(unit).reshape(len(values), -1)
     if values.dtype.kind == "U":
         if int(codes.max()) > 0x7F:
             return strings(values.tolist())

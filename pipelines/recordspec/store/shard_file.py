@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from recordspec.errors import Problem, StoreError
 from recordspec.store.manifest import Shard
 from recordspec.wire.tfrecord import Compression, compressor
 
-# Writes that may wait for the thread that does them: enough that it never idles.
-_AHEAD = 2
+# Bytes that may wait for the thread that writes them: it comes by its turn late where NumPy is busy.
+_AHEAD = 16 << 20
 # Sent to the disk as it grows, so that it is not all left for the end.
 _FLUSHED = 32 << 20
 
@@ -34,13 +36,14 @@ class ShardFile:
         self._bytes = self._flushed = 0
         self._records = self._rows = 0
         self._thread = ThreadPoolExecutor(1, "recordspec-shard")
-        self._waiting: deque[Future[None]] = deque()
+        self._waiting: deque[tuple[int, Future[None]]] = deque()
+        self._ahead = 0
 
     def write(self, frames: memoryview | bytes, records: int, rows: int) -> None:
         """Appends framed records, which must not change afterwards, and hold so many rows."""
-        while len(self._waiting) >= _AHEAD:
-            self._waiting.popleft().result()
-        self._waiting.append(self._thread.submit(self._compress, frames))
+        while self._waiting and (self._ahead > _AHEAD or self._waiting[0][1].done()):
+            self._wait()
+        self._put_off(len(frames), self._compress, frames)
         self._records += records
         self._rows += rows
 
@@ -49,10 +52,10 @@ class ShardFile:
 
         Raises StoreError if the disk lost some, OSError if it is full.
         """
-        self._waiting.append(self._thread.submit(self._finish))
+        self._put_off(0, self._finish)
         try:
             while self._waiting:
-                self._waiting.popleft().result()
+                self._wait()
         finally:
             self.abandon()
         size = self._path.stat().st_size
@@ -68,6 +71,17 @@ class ShardFile:
         """Stops writing, whatever is left to write."""
         self._thread.shutdown(cancel_futures=True)
         self._file.close()
+
+    def _put_off(self, size: int, function: Callable[..., None], *arguments: Any) -> None:
+        """Has the thread do something with so many bytes."""
+        self._waiting.append((size, self._thread.submit(function, *arguments)))
+        self._ahead += size
+
+    def _wait(self) -> None:
+        """Until the first of what was put off is done."""
+        size, done = self._waiting.popleft()
+        self._ahead -= size
+        done.result()
 
     def _compress(self, frames: memoryview | bytes) -> None:
         self._put(self._compressor.compress(frames))

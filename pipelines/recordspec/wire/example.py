@@ -22,7 +22,20 @@ from functools import lru_cache
 import numpy as np
 
 from recordspec.wire.columns import Cells, Column, Storage
-from recordspec.wire.pieces import WIDEST_PADDED, Mask, Part, Piece, after, field, header, join, numbers, payload, total, where
+from recordspec.wire.pieces import (
+    WIDEST_PADDED,
+    Mask,
+    Part,
+    Piece,
+    after,
+    field,
+    header,
+    join,
+    numbers,
+    payload,
+    total,
+    where,
+)
 from recordspec.wire.strings import Bytes, Ints, Sizes, Strings, items, offsets, one_size
 from recordspec.wire.varints import packed, varint_bytes, varints
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -36,10 +36,6 @@ class Piece:
     data: Bytes | Strings
     sizes: Sizes
     width: int
-
-    @property
-    def long(self) -> bool:
-        return isinstance(self.data, Strings) and self.width > WIDEST_PADDED
 
     def lay(self, block: Bytes) -> None:
         """Writes it to uint8 `[rows, width]`."""
@@ -112,18 +108,40 @@ def total(parts: Iterable[Part]) -> Sizes:
 
 def join(parts: list[Part], rows: int) -> Strings:
     """The records, in a buffer that may be written to."""
-    segments: list[Strings] = []
-    for long, run in groupby(parts, _long):
-        segments += [piece.data for piece in run] if long else [_side_by_side(list(run), rows)]
+    if all(isinstance(part, bytes) or _fills_its_place(part) for part in parts):
+        return Strings.rows(_side_by_side(parts, rows))
+    runs: list[list[Part]] = [[]]
+    for part in parts:
+        if isinstance(part, Piece) and _long(part):
+            runs += [[part], []]
+        else:
+            runs[-1].append(part)
+    segments = [_segment(run, rows) for run in runs if run]
     return segments[0] if len(segments) == 1 else _interleave(segments)
 
 
-def _long(part: Part) -> bool:
-    return isinstance(part, Piece) and part.long
+def _fills_its_place(piece: Piece) -> bool:
+    return isinstance(piece.sizes, int) and not isinstance(piece.data, Strings)
 
 
-def _side_by_side(parts: list[Part], rows: int) -> Strings:
-    """Parts that may be padded as one string for each record."""
+def _long(piece: Piece) -> bool:
+    """Whether it is better not padded, nor moved."""
+    return piece.width > WIDEST_PADDED and (isinstance(piece.data, Strings) or _fills_its_place(piece))
+
+
+def _segment(parts: list[Part], rows: int) -> Strings:
+    """One long piece, or parts that are not, as a string for each record."""
+    first = parts[0]
+    if isinstance(first, Piece) and _long(first):
+        return first.data if isinstance(first.data, Strings) else Strings.rows(first.data)
+    matrix = _side_by_side(parts, rows)
+    if all(isinstance(_size(part), int) for part in parts):
+        return Strings.rows(matrix)
+    return squeeze(matrix, _close_up(matrix, parts))
+
+
+def _side_by_side(parts: list[Part], rows: int) -> Bytes:
+    """All parts, each as wide as its widest, uint8 `[rows, width]`."""
     template = b"".join(part if isinstance(part, bytes) else bytes(part.width) for part in parts)
     matrix = np.empty((rows, len(template)), np.uint8)
     matrix[:] = np.frombuffer(template, np.uint8)
@@ -132,9 +150,7 @@ def _side_by_side(parts: list[Part], rows: int) -> Strings:
         start, stop = stop, stop + _width(part)
         if isinstance(part, Piece):
             part.lay(matrix[:, start:stop])
-    if all(isinstance(_size(part), int) for part in parts):
-        return Strings.rows(matrix)
-    return squeeze(matrix, _close_up(matrix, parts))
+    return matrix
 
 
 def _close_up(matrix: Bytes, parts: list[Part]) -> Ints:
@@ -146,7 +162,8 @@ def _close_up(matrix: Bytes, parts: list[Part]) -> Ints:
         if run.start:
             windows(matrix.reshape(-1), run.stop - run.start)[ends] = items(matrix[:, run]).copy()
         ends += sizes
-    return ends - begins
+    sizes_of_rows: Ints = ends - begins
+    return sizes_of_rows
 
 
 def _runs(parts: list[Part]) -> Iterator[tuple[slice, Sizes]]:

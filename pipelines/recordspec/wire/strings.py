@@ -118,7 +118,7 @@ class Strings:
         return windows(buffer, width)[self.offsets[:-1]].view(np.uint8).reshape(-1, width)
 
 
-def squeeze(matrix: Bytes, sizes: Ints) -> Strings:
+def squeeze(matrix: Bytes, sizes: npt.NDArray[np.integer[Any]]) -> Strings:
     """The first `sizes` bytes of every row of uint8 `[n, width]`, end to end.
 
     Whole rows are laid down in order, so that each covers the padding of the one before it. That is
@@ -133,7 +133,8 @@ def squeeze(matrix: Bytes, sizes: Ints) -> Strings:
 
 def items(matrix: Bytes) -> npt.NDArray[np.void]:
     """The rows of uint8 `[n, width]` as items, `[n]`: NumPy copies each at once, not byte by byte."""
-    return matrix.view(f"V{matrix.shape[1]}")[:, 0]
+    rows: npt.NDArray[np.void] = matrix.view(f"V{matrix.shape[1]}")[:, 0]
+    return rows
 
 
 def windows(buffer: Bytes, width: int) -> npt.NDArray[np.void]:
@@ -142,7 +143,9 @@ def windows(buffer: Bytes, width: int) -> npt.NDArray[np.void]:
     To index it with many places reads or writes 4 ns an item, of up to 32 bytes; a slice of its own is
     70 ns.
     """
-    return np.ndarray((max(0, len(buffer) - width + 1),), f"V{width}", buffer, strides=(1,))
+    count = max(0, len(buffer) - width + 1)
+    overlapping: npt.NDArray[np.void] = np.ndarray((count,), f"V{width}", buffer, strides=(1,))
+    return overlapping
 
 
 def offsets(sizes: npt.NDArray[np.integer[Any]]) -> Ints:

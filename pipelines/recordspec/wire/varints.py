@@ -1,4 +1,4 @@
-"""Varints: whole numbers in groups of 7 bits, least first, each in a byte whose top bit says that more follow.
+"""Varints: whole numbers in groups of 7 bits, least first, each in a byte; its top bit says: more follow.
 
 The varint of a number of up to 56 bits is computed within one word, with whole arrays: the groups are
 spread to bytes, and the top bits set.
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from recordspec.wire.strings import Bytes, Sizes, one_size, squeeze
 
-Words = npt.NDArray[np.unsignedinteger[Any]]
+Words = npt.NDArray[Any]  # uint32 or uint64
 
 # So many words, and what comes of them, stay in the cache: 3 times as fast as 250k at once.
 _AT_ONCE = 1 << 14

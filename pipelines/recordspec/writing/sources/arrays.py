@@ -16,7 +16,7 @@ from recordspec.spec.encoder import Gapped, part_of, refusal
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources.arrow import from_arrow, is_array
-from recordspec.writing.sources.base import Batch, runs
+from recordspec.writing.sources.base import Batch, even_runs
 from recordspec.writing.sources.naming import check_names
 
 # Below it float64 has every whole number; above, an integer may have been rounded already.
@@ -51,7 +51,7 @@ class Arrays:
         check_names(schema, extra, self._columns)
         columns = {name: _values(values, schema.names.get(name)) for name, values in self._columns.items()}
         size = sum(map(_bytes_of_row, columns.values()))
-        for start, stop in runs([size] * self.rows):
+        for start, stop in even_runs(self.rows, size):
             yield ArrayPart(first=start, rows=stop - start, columns=parts_of(columns, start, stop))
 
 

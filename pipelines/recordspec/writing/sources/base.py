@@ -87,6 +87,13 @@ def runs(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
         yield start, len(sizes)
 
 
+def even_runs(rows: int, size: int) -> Iterator[tuple[int, int]]:
+    """The same for so many rows that are all of one size."""
+    step = max(1, PART_BYTES // max(1, size))
+    for start in range(0, rows, step):
+        yield start, min(start + step, rows)
+
+
 def _length(rows: Iterable[Any]) -> int | None:
     try:
         return len(rows) if isinstance(rows, Sized) else None

@@ -10,7 +10,7 @@ from recordspec.errors import Problem, SpecError
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources import base
 from recordspec.writing.sources.arrow import TableColumns, arrow, check_types
-from recordspec.writing.sources.base import Batch, runs
+from recordspec.writing.sources.base import Batch, even_runs
 from recordspec.writing.sources.naming import check_names
 
 
@@ -29,7 +29,7 @@ class TableRows:
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TablePart]:
         check_table(schema, extra, self._table.schema)
         size = self._table.nbytes // max(1, self.rows)
-        for start, stop in runs([size] * self.rows):
+        for start, stop in even_runs(self.rows, size):
             yield TablePart(first=start, table=self._table.slice(start, stop - start))
 
 
