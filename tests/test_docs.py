@@ -79,7 +79,9 @@ def test_a_kind_of_your_own_runs_and_keeps_every_law(tmp_path, monkeypatch):
     assert f"{2 * len(LAWS)} passed" in tested.stdout, tested.stdout
 
 
-@pytest.mark.parametrize(("text", "pythons", "yamls"), [(README, 6, 3), (BUILDING, 2, 2), (KINDS_OF_YOUR_OWN, 3, 1)])
+@pytest.mark.parametrize(
+    ("text", "pythons", "yamls"), [(README, 6, 3), (BUILDING, 2, 2), (KINDS_OF_YOUR_OWN, 3, 1)]
+)
 def test_the_blocks_are_all_seen(text, pythons, yamls):
     languages = [language for language, _ in blocks(text)]
     assert (languages.count("python"), languages.count("yaml")) == (pythons, yamls)

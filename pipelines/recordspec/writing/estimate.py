@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from recordspec.errors import RecordspecError
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.build import Work
@@ -19,7 +20,7 @@ from recordspec.writing.sources import Rows, Source, source_of
 from recordspec.writing.writer import options_of
 
 # So many rows tell the size of a row well enough, and take a second even where they are images.
-_SAMPLE = 2000
+_SAMPLED_ROWS = 2000
 # Parts of a source whose rows are counted; the others are taken to be like them.
 _PARTS = 4
 
@@ -55,9 +56,8 @@ def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **opt
     how = {name: options.pop(name) for name in Work.__dataclass_fields__ if name in options}
     work = Work(**how)
     source = source_of(rows)
-    limit = min(_SAMPLE, work.limit or _SAMPLE)
-    with tempfile.TemporaryDirectory() as folder:
-        sample = write(schema, source, Path(folder, "sample"), limit=limit, progress=False, **options)
+    limit = min(_SAMPLED_ROWS, work.limit or _SAMPLED_ROWS)
+    sample = _sample(schema, source, limit, options)
     sampled = sum(sample.rows(split) for split in sample.splits) + sample.rejected
     how_written = options_of(schema, options.get("split", "train"), _rest(options))
     total, about = (sampled, False) if sampled < limit else _rows(source, schema, how_written)
@@ -75,6 +75,15 @@ def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **opt
     )
 
 
+def _sample(schema: Schema, source: Source | Rows, limit: int, options: dict[str, Any]) -> Manifest:
+    """The dataset of the first rows, which is gone already."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return write(schema, source, Path(folder, "sample"), limit=limit, progress=False, **options)
+        except RecordspecError as error:  # without the note that the sample was not published
+            raise type(error)(error.problems) from None
+
+
 def _rest(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name != "split"}
 
@@ -84,7 +93,7 @@ def _rows(source: Source | Rows, schema: Schema, how: Write) -> tuple[int, bool]
     if source.rows is not None:
         return source.rows, False
     if isinstance(source, Rows):
-        return _SAMPLE, True
+        return _SAMPLED_ROWS, True
     parts = list(source.parts(schema, how.columns))
     counted = parts[:_PARTS]
     rows = sum(batch.rows for part in counted for batch in part.batches(schema, how.columns))

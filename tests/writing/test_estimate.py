@@ -1,0 +1,69 @@
+"""`Pipeline.plan`, what `recordspec build --dry-run` prints: told from a sample, and close to what is built."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import recordspec as rs
+from recordspec.writing import estimate as estimates
+from recordspec.writing.sources import base
+
+CONFIG = """\
+schema: ../schemas/s.yaml
+data: ../data/s
+write:
+  source: {csv: ../raw/rows.csv}
+  splits: {train: 3, test: 1}
+  shards: {size: 100KiB}
+  key: id
+"""
+
+
+@pytest.fixture
+def pipeline(tmp_path) -> rs.Pipeline:
+    for folder in ("schemas", "configs", "raw"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "schemas/s.yaml").write_text("schema: s\nfeatures: {id: int64, text: string}")
+    (tmp_path / "configs/s.yaml").write_text(CONFIG)
+    rows = "".join(f"{number},{'x' * (1 + number % 50)}\n" for number in range(20_000))
+    (tmp_path / "raw/rows.csv").write_text("id,text\n" + rows)
+    return rs.Pipeline.load(tmp_path / "configs/s.yaml")
+
+
+def test_a_plan_is_close_to_what_is_built(pipeline):
+    plan = pipeline.plan()
+    assert not Path(pipeline.data).exists()
+    manifest = pipeline.build()
+    assert (plan.rows, plan.about, plan.sampled) == (20_000, False, 2000)
+    for split, (shards, rows, size) in plan.splits.items():
+        assert rows == pytest.approx(manifest.rows(split), rel=0.05)
+        assert size == pytest.approx(manifest.bytes(split), rel=0.05)
+        assert abs(shards - len(manifest.shards(split))) <= 1
+    assert plan.disk == 2 * sum(size for _, _, size in plan.splits.values())
+    assert plan.memory == 1 << 30
+
+
+def test_of_a_large_source_the_first_parts_tell_how_many_rows_there_are(pipeline, monkeypatch):
+    monkeypatch.setattr(base, "PART_BYTES", 20_000)
+    monkeypatch.setattr(estimates, "_PARTS", 3)
+    plan = pipeline.plan(memory="2GiB")
+    assert plan.about
+    assert plan.rows == pytest.approx(20_000, rel=0.1)
+    assert plan.memory == 2 << 30
+
+
+@pytest.mark.parametrize(("limit", "rows"), [(100, 100), (5000, 5000)])
+def test_a_limit_limits_the_plan(pipeline, limit, rows):
+    plan = pipeline.plan(limit=limit)
+    assert plan.rows == rows
+    assert sum(count for _, count, _ in plan.splits.values()) == rows
+
+
+def test_a_row_that_does_not_fit_is_told_before_anything_is_built(pipeline, tmp_path):
+    (tmp_path / "raw/rows.csv").write_text("id,text\n1,a\nx,b\n")
+    with pytest.raises(rs.RecordError, match=r"rows.csv:3: features.id: expected int64, got `x`"):
+        pipeline.plan()
+    assert sorted(os.listdir(tmp_path)) == ["configs", "raw", "schemas"]
