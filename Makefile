@@ -9,7 +9,7 @@ HAS_IO := $(shell $(PYTHON) -c 'import sys; print("yes" if sys.version_info < (3
 PIP := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n 2
 
-.PHONY: demo test test-latest test-io lint types bench bench-write bench-jobs clean
+.PHONY: demo test test-latest test-io lint types bench bench-write bench-jobs bench-readers clean
 
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
@@ -44,6 +44,9 @@ bench-write: $(BENCH)/ready $(BENCH)-tfx-bsl/ready $(BENCH)-tfrecord/ready
 bench-jobs: $(BENCH)/ready
 	$(BENCH)/bin/python benchmarks/jobs.py
 	$(BENCH)/bin/python benchmarks/jobs.py --memory 256MiB
+
+bench-readers: $(BENCH)/ready $(BENCH)-tfrecord/ready $(BENCH)-dali/ready
+	$(BENCH)/bin/python benchmarks/readers.py
 
 .venv/ready: setup.cfg pyproject.toml
 	$(PYTHON) -m venv .venv

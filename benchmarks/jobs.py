@@ -33,6 +33,7 @@ from pathlib import Path
 import psutil
 import pyarrow
 from pyarrow import parquet
+
 from writing.data import DATASETS, STRINGS
 from writing.worker import touch_memory
 

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from PIL import Image
-from side_by_side import Run, compare, drain, header, medians
 from sklearn.datasets import load_sample_images
 
 import recordspec as rs
+from side_by_side import Run, compare, drain, header, medians
 
 AUTOTUNE = tf.data.AUTOTUNE
 TOKENS = 512

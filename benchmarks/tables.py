@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from PIL import Image
-from side_by_side import Run, compare, drain, header
 from sklearn.datasets import load_digits
 
 import recordspec as rs
 from recordspec.writing.sources.csv import Csv
+from side_by_side import Run, compare, drain, header
 
 ROOT = Path(__file__).parents[1]
 BATCH = 128

@@ -23,13 +23,11 @@ from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+from processes import HERE, command
 from writing.check import Rows
 from writing.data import DATASETS, Dataset
 from writing.results import Measured, Results, table
 from writing.ways import WAYS
-
-HERE = Path(__file__).parent
-ENVIRONMENTS = HERE.parent / ".venvs"
 
 
 class Worker:
@@ -43,10 +41,10 @@ class Worker:
         self.way = way
         self.folder = folder / way / "run"
         self._errors = folder / f"{way}.stderr"
-        python = ENVIRONMENTS / WAYS[way].environment / "bin/python"
+        environment = WAYS[way].environment
         with open(self._errors, "w") as errors:
             self._process = subprocess.Popen(
-                [python, "-m", "writing.worker", way, dataset.name, str(rows), self.folder],
+                command(environment, "writing.worker", way, dataset.name, rows, self.folder),
                 cwd=HERE,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

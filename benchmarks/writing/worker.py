@@ -9,34 +9,30 @@ that ended. A run starts with an empty folder and leaves it as it is; a line `cl
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import resource
 import shutil
 import sys
 import time
-from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+from processes import answers, versions
 from writing.data import DATASETS
 from writing.ways import WAYS, Run, UnsupportedError
 
 
 def main() -> None:
     way, dataset, rows, folder = sys.argv[1:]
-    answer = _answers()
+    answer = answers()
     try:
         run = WAYS[way].load()(DATASETS[dataset], int(rows))
     except UnsupportedError as reason:
         answer({"skipped": str(reason)})
         return
-    packages = WAYS[way].packages
-    answer({"versions": {"python": platform.python_version(), **{name: version(name) for name in packages}}})
+    answer({"versions": versions(WAYS[way].packages)})
     written = 0
     for line in sys.stdin:
         if line.strip() == "run":
@@ -76,17 +72,6 @@ def cpu_seconds() -> float:
     """From getrusage, as os.times counts in hundredths of a second."""
     times = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in times)
-
-
-def _answers() -> Callable[[dict[str, Any]], None]:
-    """A line each on what was stdout; what libraries print there goes to stderr from now on."""
-    lines = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-
-    def answer(message: dict[str, Any]) -> None:
-        print(json.dumps(message), file=lines, flush=True)
-
-    return answer
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import recordspec as rs
 from recordspec.wire.tfrecord import scan
-from recordspec.writing import runs, tasks
+from recordspec.writing import order, runs, tasks
 from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
 
@@ -82,6 +82,24 @@ def test_jobs_and_memory_make_no_difference(tmp_path, options, monkeypatch):
     monkeypatch.setattr(runs, "_GATHERED", 1000)
     rs.write(SCHEMA, given, tmp_path / "small", memory="1B", **options)
     assert files(tmp_path / "small") == expected
+
+
+@pytest.mark.parametrize("options", [{}, {"split": {"a": 1, "b": 1}, "shards": 3}], ids=str)
+def test_many_equal_rows_are_cut_like_any_others(tmp_path, options, monkeypatch):
+    given = [*([{"id": 1, "tags": [], "steps": []}] * 3000), *plain(rows(500))]
+    rs.write(SCHEMA, given, tmp_path / "expected", shuffle=3, **options)
+    monkeypatch.setattr(tasks, "_SMALLEST_BUDGET", 64 << 10)
+    largest, merged = [], order._merged
+
+    def watched(*arguments):
+        records, index = merged(*arguments)
+        largest.append(len(records))
+        return records, index
+
+    monkeypatch.setattr(order, "_merged", watched)
+    rs.write(SCHEMA, given, tmp_path / "data", shuffle=3, memory="1B", **options)
+    assert files(tmp_path / "data") == files(tmp_path / "expected")
+    assert 10 < max(largest) < 1000
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 5])

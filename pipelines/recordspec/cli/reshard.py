@@ -57,6 +57,6 @@ def reshard(
 
 
 def _shards(text: str) -> Any:
-    if text.isdigit():
+    if text.isdecimal():
         return int(text)
     return text if text == "auto" else {"size": text}

@@ -50,7 +50,10 @@ def block_of(schema: Schema, sections: dict[Section, list[Entry]], rows: int) ->
 
 
 def block_of_records(schema: Schema, records: Iterable[Any]) -> bytes:
-    """Records, each of one row, as one block. Their values are taken as they are stored."""
+    """Records, each of one row, as one block. Their values are taken as they are stored.
+
+    Raises RecordError for a record that is not one of the schema.
+    """
     parsed: dict[Section, list[Mapping[str, Any]]] = {section: [] for section in schema.sections}
     for record in records:
         if schema.record == "example":
@@ -59,6 +62,8 @@ def block_of_records(schema: Schema, records: Iterable[Any]) -> bytes:
             context, sequence = proto.parse_sequence_example(record, "")
             parsed["context"].append(context)
             parsed["sequence"].append(sequence)
+    for section, rows in parsed.items():
+        blocks.check_keys(placed_columns(schema, section), section, rows)
     sections = {
         section: [_stored(column, section, rows) for column in placed_columns(schema, section)]
         for section, rows in parsed.items()
@@ -81,8 +86,10 @@ def _stored(column: Column, section: Section, rows: list[Mapping[str, Any]]) -> 
     """What is stored under a key in some rows."""
     lists = [row.get(column.key) or [] for row in rows]
     if section != "sequence":
+        blocks.check(column, section, lists)
         return Entry(column=column, cells=_cells(column, lists))
     steps = [values or [] for row in lists for values in row]
+    blocks.check(column, section, steps)
     return Entry(column=column, cells=_cells(column, steps), steps=lengths_of(lists))
 
 

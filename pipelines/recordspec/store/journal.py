@@ -23,12 +23,13 @@ class Journal:
     """
 
     def __init__(self, folder: Path, plan: Entry, name: str) -> None:
-        """Goes on with the journal of a folder, or begins one.
+        """Reads the journal of a folder, if there is one; `keep` then goes on with it, or begins one.
 
         Raises StoreError where the journal there is that of another plan; `name` is the dataset's, in
         the message.
         """
         self._path = folder / FILE
+        self._plan = plan
         lines = list(_lines(self._path))
         if lines and lines[0] != plan:
             differing = sorted(key for key in plan | lines[0] if plan.get(key) != lines[0].get(key))
@@ -37,19 +38,29 @@ class Journal:
             got = f"another {', '.join(differing)}"
             raise StoreError(Problem(where=name, expected=expected, got=got, hint=hint))
         self.entries = lines[1:]
-        self._rewrite([plan, *self.entries])
+
+    def keep(self, count: int) -> None:
+        """Goes on behind the first `count` entries, which are true still; the rest is forgotten."""
+        self.entries = self.entries[:count]
+        fresh = self._path.with_suffix(".new")
+        with fresh.open("wb") as file:
+            _write(file, [self._plan, *self.entries])
+        fresh.replace(self._path)
+        sync_folder(self._path.parent)
 
     def add(self, entry: Entry) -> None:
         """Appends a line."""
         with self._path.open("ab") as file:
             _write(file, [entry])
 
-    def _rewrite(self, entries: list[Entry]) -> None:
-        """Without a last line that a crash cut."""
-        fresh = self._path.with_suffix(".new")
-        with fresh.open("wb") as file:
-            _write(file, entries)
-        fresh.replace(self._path)
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in a folder last through a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _write(file: Any, entries: list[Entry]) -> None:

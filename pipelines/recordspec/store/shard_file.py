@@ -25,8 +25,8 @@ _flush = getattr(os, "fdatasync", os.fsync)
 
 
 class ShardFile:
-    """Takes framed records. Compressing, hashing and writing are done in a thread, since all three let
-    Python go on meanwhile."""
+    """Takes framed records. They are compressed and written in one thread and hashed in another, since all
+    three let Python go on meanwhile."""
 
     def __init__(self, path: Path, compression: Compression) -> None:
         self._path = path
@@ -35,7 +35,9 @@ class ShardFile:
         self._hash = hashlib.sha256()
         self._bytes = self._flushed = 0
         self._records = self._rows = 0
-        self._thread = ThreadPoolExecutor(1, "recordspec-shard")
+        self._writing = ThreadPoolExecutor(1, "recordspec-write")
+        self._hashing = ThreadPoolExecutor(1, "recordspec-hash")
+        self._hashed: Future[None] | None = None
         self._waiting: deque[tuple[int, Future[None]]] = deque()
         self._ahead = 0
 
@@ -69,12 +71,13 @@ class ShardFile:
 
     def abandon(self) -> None:
         """Stops writing, whatever is left to write."""
-        self._thread.shutdown(cancel_futures=True)
+        self._writing.shutdown(cancel_futures=True)
+        self._hashing.shutdown()
         self._file.close()
 
     def _put_off(self, size: int, function: Callable[..., None], *arguments: Any) -> None:
         """Has the thread do something with so many bytes."""
-        self._waiting.append((size, self._thread.submit(function, *arguments)))
+        self._waiting.append((size, self._writing.submit(function, *arguments)))
         self._ahead += size
 
     def _wait(self) -> None:
@@ -92,10 +95,12 @@ class ShardFile:
 
     def _put(self, data: memoryview | bytes) -> None:
         view = memoryview(data).cast("B")
-        self._hash.update(view)
+        before, self._hashed = self._hashed, self._hashing.submit(self._hash.update, view)
         self._bytes += len(view)
         while view:  # a write without a buffer may take less than it is given
             view = view[self._file.write(view) :]
+        if before is not None:
+            before.result()  # so that no more than this waits to be hashed
         if self._bytes - self._flushed >= _FLUSHED:
             _flush(self._file.fileno())
             self._flushed = self._bytes

@@ -53,13 +53,17 @@ def auto_count(size: int, rows: int) -> int:
 def expand(files: Files) -> tuple[Path, ...]:
     """The files that a path, a pattern, a folder, or several of them mean, in order of name.
 
-    A folder means its shards. Raises StoreError where one means nothing.
+    A folder means its shards; a file that is meant twice is there once. Raises StoreError where one means
+    nothing.
     """
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     if not given:
         raise StoreError(Problem(expected="at least one file", got="none"))
     found = [path for one in given for path in _expand_one(os.fspath(one))]
-    return tuple(dict.fromkeys(found))
+    once: dict[str, Path] = {}
+    for path in found:
+        once.setdefault(os.path.realpath(path), path)  # it may go by several names
+    return tuple(once.values())
 
 
 def local(path: str | os.PathLike[str]) -> Path:

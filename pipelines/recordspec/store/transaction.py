@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import fcntl
 import json
@@ -15,12 +16,15 @@ from types import TracebackType
 
 from recordspec.errors import Problem, StoreError
 from recordspec.store.journal import FILE as JOURNAL
+from recordspec.store.journal import sync_folder
 from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, SCHEMA_FILE, Manifest
 from recordspec.store.shards import local
 
 _OWNER = "owner.json"
 # What is needed on the way, and gone in the end.
 _WORK = "work"
+# linux/fcntl.h and linux/fs.h: relative to the current folder; swap the two.
+_HERE, _RENAME_EXCHANGE = -100, 2
 # Some file systems of clusters know no locks; there the owner's name must do.
 _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
@@ -35,7 +39,6 @@ class Transaction:
         staging: what becomes the dataset.
         work: a folder in it, for what does not.
         keep: whether the folder stays if no commit is reached, for `resume` to go on with.
-        discarded: whether an unfinished build was in the way, and is gone.
     """
 
     def __init__(
@@ -51,20 +54,22 @@ class Transaction:
         self.staging = self.target.parent / f".{self.target.name}.partial"
         self._old = self.target.parent / f".{self.target.name}.replaced"
         self.work = self.staging / _WORK
-        self.keep = self.discarded = False
+        self.keep = False
         self._force, self._resume, self._append = force or append, resume, append
+        self._claimed = False
         self._lock: int | None = None
 
     def __enter__(self) -> Transaction:
         try:
             self.target.parent.mkdir(parents=True, exist_ok=True)
-            self._check_target()
+            if not self._old.exists():
+                self._check_target()  # at once, where nothing has to be recovered first
             self._claim()
-        except OSError as error:
-            raise _failed(self.name, error) from error
-        try:
             self._recover()
             self._check_target()  # once more: what a recovery brought back counts too
+        except OSError as error:
+            self.__exit__(None, None, None)
+            raise _failed(self.name, error) from error
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -76,8 +81,10 @@ class Transaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if not self.keep:
+        # what stands there under this name may be another writer's by now
+        if self._claimed and not self.keep:
             shutil.rmtree(self.staging, ignore_errors=True)
+        self._claimed = False
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -92,33 +99,53 @@ class Transaction:
                 file.flush()
                 os.fsync(file.fileno())
         shutil.rmtree(self.work)
-        (self.staging / _OWNER).unlink()
-        _sync_folder(self.staging)
+        sync_folder(self.staging)
         self._check_target()  # again: the build took its time
         if self.target.exists():
             self._swap()
         else:
-            self.staging.rename(self.target)
-        _sync_folder(self.target.parent)
-        self.keep = False
+            self._publish()
+        sync_folder(self.target.parent)
+
+    def _publish(self) -> None:
+        self.staging.rename(self.target)
+        self._claimed = False
+        self._disown()
+
+    def _disown(self) -> None:
+        """Not before it is published: a folder that a crash leaves behind must say whose it is."""
+        with contextlib.suppress(OSError):
+            (self.target / _OWNER).unlink()
 
     def _swap(self) -> None:
         if not any(self.target.iterdir()):
             self.target.rmdir()
-            self.staging.rename(self.target)
+            self._publish()
             return
+        if _exchange(self.staging, self.target):
+            self._claimed = False
+            self.staging.rename(self._old)
+            self._disown()
+        else:
+            self._replace()
+        with contextlib.suppress(OSError):  # published by now: what stays, the next writer clears
+            _remove(self._old)
+
+    def _replace(self) -> None:
+        """Without an exchange, there is a moment in which no dataset stands there."""
         self.target.rename(self._old)
         try:
-            self.staging.rename(self.target)
+            self._publish()
         except OSError:
             self._old.rename(self.target)
             raise
-        with contextlib.suppress(OSError):  # published by now: what stays, the next writer clears
-            _remove(self._old)
 
     def _recover(self) -> None:
         """A swap that died between its two renames left the old dataset aside: it comes back."""
         if not self._old.exists():
+            return
+        if not any(self._old.iterdir()):  # its removal was broken off just before the end
+            self._old.rmdir()
             return
         _check_is_dataset(self._old, str(self._old))
         if self.target.exists():
@@ -140,16 +167,16 @@ class Transaction:
 
     def _claim(self) -> None:
         """Makes the staging folder with its owner in it, at once: a rename cannot succeed twice."""
+        self._set_aside_exchanged()
         if self.staging.exists():
             self._lock = self._take_over()
-            if self._resume:
-                self.keep = True
-                self.work.mkdir(exist_ok=True)
+            if self._resume and (self.work / JOURNAL).exists():
+                self.keep = self._claimed = True
                 _write_owner(self.staging)
                 return
-            self.discarded = (self.work / JOURNAL).exists()
             shutil.rmtree(self.staging)
             os.close(self._lock)
+            self._lock = None
         fresh = Path(tempfile.mkdtemp(prefix=f"{self.staging.name}.", dir=self.target.parent))
         try:
             fresh.chmod(0o777 & ~_umask())
@@ -157,19 +184,37 @@ class Transaction:
             self._lock = _locked(fresh)
             _write_owner(fresh)
             fresh.rename(self.staging)
+            self._claimed = True
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
             raise
 
+    def _set_aside_exchanged(self) -> None:
+        """A writer that died just after the exchange left the old dataset in the place of its own."""
+        if (self.staging / FILE).exists() and not (self.staging / _OWNER).exists():
+            _check_is_dataset(self.staging, str(self.staging))
+            _check_is_dataset(self.target, self.name)
+            self.staging.rename(self._old)
+
     def _take_over(self) -> int:
         """A lock on what another writer has left. Raises StoreError if it is still at it."""
         pid, host = _owner(self.staging)
-        lock = _locked(self.staging) if host == socket.gethostname() else None
+        lock = _locked(self.staging, pid) if host == socket.gethostname() else None
         if lock is None:
             hint = f"if it is gone, remove {self.staging}"
             got = f"process {pid} on {host}, which writes it"
             raise StoreError(Problem(where=self.name, expected="no other writer", got=got, hint=hint))
         return lock
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Gives each the name of the other, at once (renameat2(2)); False where the system cannot."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):  # no Linux, or an old one
+        return False
+    paths = os.fsencode(one), os.fsencode(other)
+    return bool(rename(_HERE, paths[0], _HERE, paths[1], _RENAME_EXCHANGE) == 0)
 
 
 def _check_is_dataset(folder: Path, name: str) -> None:
@@ -187,6 +232,7 @@ def _check_is_dataset(folder: Path, name: str) -> None:
         SCHEMA_FILE,
         REJECTS_FILE,
         KEYS_FILE,
+        _OWNER,  # of a writer that died just after it had published
         *(one.file for shards in manifest.splits.values() for one in shards),
     }
     others = sorted({child.name for child in folder.iterdir()} - known)
@@ -214,32 +260,45 @@ def _owner(staging: Path) -> tuple[int, str]:
 
 def _write_owner(staging: Path) -> None:
     owner = {"pid": os.getpid(), "host": socket.gethostname()}
-    fresh = staging / f"{_OWNER}.{os.getpid()}"
+    fresh = staging / _WORK / _OWNER
     fresh.write_text(json.dumps(owner))
     fresh.replace(staging / _OWNER)
 
 
-def _locked(folder: Path) -> int | None:
-    """A lock that ends with this process, whatever ends it; None where another process has it."""
+def _locked(folder: Path, owner: int | None = None) -> int | None:
+    """A lock that ends with this process, whatever ends it; None where another process has it.
+
+    Where there are no locks, that is process `owner`, as long as it lives.
+    """
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        return None
+        # another may have replaced the folder after it was opened
+        free = os.path.samestat(os.fstat(handle), folder.stat())
+    except (BlockingIOError, FileNotFoundError):
+        free = False
     except OSError as error:
         if error.errno not in _NO_LOCKS:
+            os.close(handle)
             raise
+        free = not _lives(owner)
+    if not free:
+        os.close(handle)
+        return None
     return handle
 
 
-def _sync_folder(folder: Path) -> None:
-    """Makes the names in a folder last through a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
+def _lives(process: int | None) -> bool:
+    """Whether it is another process of this machine, and has not ended."""
+    if process is None or process == os.getpid():
+        return False
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it is somebody else's
+        pass
+    return True
 
 
 def _umask() -> int:

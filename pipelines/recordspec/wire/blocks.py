@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError
+from recordspec.errors import Problem, RecordError, nearest
 from recordspec.wire.columns import (
     TF_DTYPES,
     Call,
@@ -37,6 +37,8 @@ Parsed = Mapping[str, Any]
 
 # How many rows a block has.
 ROWS = "/rows"
+
+_TYPES = {"int64": int, "float32": float, "bytes": bytes}
 
 
 def block_key(key: str, section: Section) -> str:
@@ -64,6 +66,34 @@ def entries(section: Section, given: list[Entry]) -> Iterator[Entry]:
             size = _cell_size(entry.column)
             lengths = np.broadcast_to(np.asarray(cells.lengths) // size, (cells.rows,))
             yield _entry(lengths_key(key), "int64", lengths)
+
+
+def check(column: Column, section: Section, lists: Iterable[list[Any]]) -> None:
+    """Raises RecordError where a list of stored values is not what the column has for a row, or a step.
+
+    In a block the values of all rows are end to end: one too many would be the next row's.
+    """
+    size = math.prod(getattr(column.layout, "shape", ()))
+    whole, default = _is_whole(column, section), _has_default(column)
+    for values in lists:
+        count = len(values)
+        fits = count == size if whole or (default and count) else count % max(1, size) == 0
+        if not fits or (values and type(values[0]) is not _TYPES[column.storage]):
+            number = size if whole or default else "any number of" if size == 1 else f"a multiple of {size}"
+            expected = f"{number} {column.storage}"
+            got = f"{count} {type(values[0]).__name__}" if values else "none"
+            raise RecordError(Problem(path=(section, column.key), expected=expected, got=got))
+
+
+def check_keys(columns: Iterable[Column], section: Section, rows: Iterable[Parsed]) -> None:
+    """Raises RecordError where a row has something under a key that no column has: it would be lost."""
+    known = {column.key for column in columns}
+    for row in rows:
+        if not row.keys() <= known:
+            other = min(row.keys() - known)
+            hint = nearest(other, known)
+            expected = f"keys of the schema in {section}"
+            raise RecordError(Problem(expected=expected, got=f"`{other}`", hint=hint))
 
 
 def rows_entry(rows: int) -> Entry:

@@ -13,7 +13,9 @@ from recordspec.errors import Problem, StoreError
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
 from recordspec.store.shards import parse_name
+from recordspec.writing import known_keys
 from recordspec.writing.options import Write
+from recordspec.writing.rejects import flush
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,14 +46,19 @@ class Base:
             "key": (list(manifest.key), list(options.keys)),
             "compression": (manifest.compression, options.compression),
             "layout": (manifest.block, options.block),
+            "shuffle": (manifest.shuffle_seed, options.shuffle and options.shuffle.seed),
             "splits": (dict(manifest.division), options.division),
         }
         for name, (old, new) in pairs.items():
             if old != new:
                 expected = f"{json.dumps(old)}, as the dataset has it"
                 yield Problem(path=(name,), expected=expected, got=json.dumps(new))
+        rows, found = sum(map(manifest.rows, manifest.splits)), known_keys.rows(self.keys)
         if options.unique and not self.keys.exists():
             yield Problem(path=("key",), expected=f"`{KEYS_FILE}` in the dataset", got="none")
+        elif options.unique and found != rows:
+            expected = f"the keys of {rows:,} rows in `{KEYS_FILE}`"
+            yield Problem(path=("key",), expected=expected, got=f"{found:,}")
 
     @property
     def keys(self) -> Path:
@@ -76,10 +83,13 @@ class Base:
 
     def put_into(self, staging: Path) -> None:
         """The files that stay, as links where the file system has them, else as copies."""
-        files = [shard.file for shards in self.manifest.splits.values() for shard in shards]
-        for name in files:
-            if not (staging / name).exists():
-                _linked(self.folder / name, staging / name)
+        for shards in self.manifest.splits.values():
+            for shard in shards:
+                _link(self.folder / shard.file, staging / shard.file)
+        self.put_rejects_into(staging)
+
+    def put_rejects_into(self, staging: Path) -> None:
+        """The list of rows that were rejected before, for others to be added."""
         if self.manifest.rejected:
             shutil.copyfile(self.folder / REJECTS_FILE, staging / REJECTS_FILE)
 
@@ -90,8 +100,10 @@ class Base:
         return replace(manifest, splits=splits, rejected=self.manifest.rejected + manifest.rejected)
 
 
-def _linked(old: Path, new: Path) -> None:
+def _link(old: Path, new: Path) -> None:
+    new.unlink(missing_ok=True)  # of a build that is resumed: a copy may be cut
     try:
         os.link(old, new)
     except OSError:
         shutil.copyfile(old, new)
+        flush(new)

@@ -61,7 +61,8 @@ def check_unique(plan: Plan, runs: tuple[Run, ...], place: Place) -> None:
     if not plan.options.unique:
         return
     base = plan.base
-    found = twins(plan.folder, runs, plan.budget, None if base is None else base.keys)
+    with on_disk(plan.name):
+        found = twins(plan.folder, runs, plan.budget, None if base is None else base.keys)
     if found is None:
         return
 

@@ -8,16 +8,20 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, Protocol
 
-from recordspec.errors import Problem, RecordError, SpecError
+import numpy as np
+
+from recordspec import __version__
+from recordspec.errors import Problem, RecordError, SpecError, describe
 from recordspec.spec.plain import plain
 from recordspec.spec.schema import Schema
+from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.journal import Journal
 from recordspec.store.manifest import REJECTS_FILE, Manifest, Shard
 from recordspec.store.transaction import Transaction
-from recordspec.writing import rejects
+from recordspec.writing import known_keys, rejects
 from recordspec.writing.assembly import (
     Encoded,
     Shards,
@@ -27,14 +31,16 @@ from recordspec.writing.assembly import (
     publish,
     write_shards,
 )
-from recordspec.writing.ending import Account, guarded, on_disk, told
+from recordspec.writing.ending import Account, SourceError, guarded, on_disk, told
 from recordspec.writing.options import MEMORY, Write
 from recordspec.writing.progress import Progress
 from recordspec.writing.runs import Run
-from recordspec.writing.sources import Rows, Source
+from recordspec.writing.sources import Rows, Source, base
 from recordspec.writing.sources.rows import packed
 from recordspec.writing.tasks import PartDone, Plan, budget, encode_part
 from recordspec.writing.workers import Here, Workers, workers
+
+_WHOLE = (int, np.integer)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,14 +71,18 @@ class Work:
             raise SpecError(problems)
 
     def _check(self) -> Iterator[Problem]:
-        if not 1 <= self.jobs <= 1024:
-            yield Problem(path=("jobs",), expected="1 to 1024", got=str(self.jobs))
-        if self.limit is not None and self.limit < 1:
-            yield Problem(path=("limit",), expected="a number of rows", got=str(self.limit))
+        if not isinstance(self.jobs, _WHOLE) or not 1 <= self.jobs <= 1024:
+            yield Problem(path=("jobs",), expected="1 to 1024", got=_shown(self.jobs))
+        if self.limit is not None and (not isinstance(self.limit, _WHOLE) or self.limit < 1):
+            yield Problem(path=("limit",), expected="a number of rows", got=_shown(self.limit))
         if self.limit is not None and self.resume:
             yield Problem(path=("resume",), expected="a build of all rows", got=f"limit {self.limit}")
         if self.force and self.append:
             yield Problem(path=("append",), expected="either `append` or `force`", got="both")
+
+
+def _shown(value: Any) -> str:
+    return str(value) if isinstance(value, _WHOLE) else describe(value)
 
 
 class Placed(Protocol):
@@ -105,15 +115,15 @@ class Input:
 
     Attributes:
         rows: how many, None where nobody knows.
-        parts: gives the parts, each time anew if `identity` is not None.
-        identity: plain JSON values that change when the rows do; None where they cannot be had again.
+        parts: gives the parts, each time anew if `identity` does not give None.
+        identity: gives plain JSON values that change when the rows do; None where they cannot be had again.
         encode: the task that encodes a part.
         place: how messages name a row, counted through all parts, where the parts cannot be had again.
     """
 
     rows: int | None
     parts: Callable[[], Iterator[Placed]]
-    identity: Any
+    identity: Callable[[], Any]
     encode: Callable[..., PartDone]
     place: Callable[[int], str] | None = None
 
@@ -122,11 +132,13 @@ class Input:
         """The rows of a source, to be encoded with a schema."""
         if isinstance(source, Rows):
             parts: Callable[[], Iterator[Placed]] = partial(packed, source)
-            return cls(rows=source.rows, parts=parts, identity=None, encode=encode_part, place=source.place)
+            return cls(
+                rows=source.rows, parts=parts, identity=lambda: None, encode=encode_part, place=source.place
+            )
         return cls(
             rows=source.rows,
             parts=partial(source.parts, schema, options.columns),
-            identity=source.identity(),
+            identity=source.identity,
             encode=encode_part,
         )
 
@@ -143,6 +155,7 @@ class Build:
         work: Work,
     ) -> None:
         self._given, self._work = given, work
+        self._identity = given.identity()
         self._transaction = Transaction(directory, force=work.force, resume=work.resume, append=work.append)
         self._account = Account(name=str(directory))
         self._done = _Progress()
@@ -153,7 +166,7 @@ class Build:
             name=str(directory),
             folder=self._transaction.work,
             budget=budget(work.memory, work.jobs),
-            durable=given.identity is not None,
+            durable=self._identity is not None,
         )
 
     def run(self) -> Manifest:
@@ -177,6 +190,7 @@ class Build:
         with workers(jobs, self._plan.name) as pool:
             bar.begin("encoding", self._given.rows)
             self._encode(pool, journal, bar)
+            self._check_unchanged()
             encoded = self._encoded()
             bar.begin("writing shards", encoded.rows)
             with on_disk(self._plan.name):
@@ -205,6 +219,14 @@ class Build:
             if not isinstance(pool, Here):
                 bar.advance(part.rows + part.rejected, sum(run.bytes for run in part.runs))
 
+    def _check_unchanged(self) -> None:
+        """Raises SourceError where the source changed while it was read: parts of it may be of before."""
+        if self._given.identity() != self._identity:
+            self._account.safe = None
+            expected = "a source that stays as it is"
+            problem = Problem(expected=expected, got="one that changed meanwhile")
+            raise SourceError(problem.at(self._plan.name))
+
     def _parts(self) -> Iterator[Placed]:
         return guarded(self._given.parts(), self._plan.name)
 
@@ -226,7 +248,7 @@ class Build:
         with on_disk(self._plan.name):
             path.unlink(missing_ok=True)  # of a build that is resumed
             if self._plan.base is not None:
-                self._plan.base.put_into(self._transaction.staging)
+                self._plan.base.put_rejects_into(self._transaction.staging)
             files = [self._plan.folder / part.rejects for part in parts]
             rejects.join(
                 zip(files, self._done.before, strict=False), path, None if how is None else how.max_invalid
@@ -254,32 +276,41 @@ class Build:
 
     def _journal(self) -> Journal | None:
         """The journal, and what it says is done already; None where rows cannot be had again."""
-        if self._given.identity is None:
+        if self._identity is None:
             return None
         plan = {
+            "version": [__version__, base.PART_BYTES],
             "schema": None if self._plan.schema is None else self._plan.schema.dump(),
             "options": plain(self._plan.options),
-            "source": self._given.identity,
+            "source": self._identity,
             "append": None if self._plan.base is None else self._plan.base.manifest.dump(),
         }
         journal = Journal(self._plan.folder, json.loads(json.dumps(plan)), self._plan.name)
-        for entry in journal.entries:
-            if not self._goes_on(entry):
-                break
+        journal.keep(sum(1 for _ in takewhile(self._goes_on, journal.entries)))
+        self._clear()
         self._account.rows = self._account.safe = self._done.rows
         return journal
+
+    def _clear(self) -> None:
+        """Removes what tasks left that did not come to their end."""
+        known = {name for part in self._done.parts for name in part.files}
+        known |= {JOURNAL, *(f"{file}.keys" for file in self._shards)}
+        for path in self._plan.folder.iterdir():
+            if path.name not in known:
+                path.unlink()
 
     def _goes_on(self, entry: Mapping[str, Any]) -> bool:
         """Takes over what the journal says is done, if its files are whole."""
         if "part" in entry:
             runs = tuple(Run(**run) for run in entry["part"]["runs"])
             part = PartDone(**{**entry["part"], "runs": runs})
-            whole = all(run.is_whole(self._plan.folder) for run in runs)
+            whole = part.is_whole(self._plan.folder)
             if whole:
                 self._done.add(part)
             return whole
         shard = Shard(**entry["shard"])
-        path = self._transaction.staging / shard.file
-        if path.exists() and path.stat().st_size == shard.bytes:
+        path, keys = self._transaction.staging / shard.file, self._plan.folder / f"{shard.file}.keys"
+        keyed = not self._plan.options.unique or known_keys.rows(keys) == shard.rows
+        if keyed and path.exists() and path.stat().st_size == shard.bytes:
             self._shards[shard.file] = shard
         return True

@@ -20,14 +20,18 @@ from recordspec.writing.options import SPLIT_NAME, ByColumn, Write, is_split_nam
 from recordspec.writing.rejects import Rejects
 from recordspec.writing.sources.base import Batch
 
-# Rows are encoded at most this many at once, and fewer where they are large.
-_MOST_ROWS = 2048
+# Rows are encoded at most this many at once, and fewer where they are large. Forty narrow columns were
+# encoded at 0.5, 1.1 and 1.7 million rows/s with 512, 2048 and 8192 rows at once.
+_MOST_ROWS = 8192
 _BYTES_AT_ONCE = 16 << 20
 _FIRST_ROWS = 64  # until the size of a row is known
 _FEWEST_ROWS = 16  # after a row that does not fit
 
 # A row's number: its part above these bits, its place in the part below.
 PART_BITS = 40
+# The most that glibc's allocator keeps for the next use once a block of this size was freed (mallopt(3),
+# M_MMAP_THRESHOLD). Without it each large array costs its page faults anew.
+_KEPT_BLOCK = (32 << 20) - 8192
 
 Place = Callable[[int], str]
 # Is told of rows that are done, and the bytes of their records.
@@ -66,6 +70,7 @@ class Encoder:
         self._sink, self._name = sink, name
         self._part = 0
         self._before = 0  # rows of the parts before
+        np.empty(_KEPT_BLOCK, np.uint8)
 
     def begin(self, part: int, place: Place) -> None:
         """What comes now is another part; `place` names its rows in messages."""

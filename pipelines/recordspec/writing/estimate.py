@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -49,27 +50,38 @@ class Estimate:
 
 
 def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **options: Any) -> Estimate:
-    """Takes what `recordspec.write` takes, and builds a sample in a folder that is gone afterwards.
+    """Takes what `recordspec.write` takes, and builds samples in a folder that is gone afterwards.
 
     Raises what `recordspec.write` raises, but for a dataset that stands there already.
     """
     how = {name: options.pop(name) for name in Work.__dataclass_fields__ if name in options}
     work = Work(**how)
     source = source_of(rows)
+    if isinstance(source, Rows):  # two samples are taken
+        source = Rows(list(islice(source, work.limit or _SAMPLED_ROWS)))
     limit = min(_SAMPLED_ROWS, work.limit or _SAMPLED_ROWS)
-    sample = _sample(schema, source, limit, options)
-    sampled = sum(sample.rows(split) for split in sample.splits) + sample.rejected
+    # how many shards there are, and what is set aside on the way, depends on rows as they are encoded
+    plain = _sample(schema, source, limit, {**options, "compression": "none", "layout": "rows"})
+    final = _sample(schema, source, limit, options)
+    sampled = sum(plain.rows(split) for split in plain.splits) + plain.rejected
     how_written = options_of(schema, options.get("split", "train"), _rest(options))
     total, about = (sampled, False) if sampled < limit else _rows(source, schema, how_written)
     total = min(total, work.limit or total)
-    splits = _splits(how_written, sample, total / max(1, sampled))
-    size = sum(bytes_ for _, _, bytes_ in splits.values())
+    times = total / max(1, sampled)
+    splits = {
+        split: (
+            shard_count(how_written, round(plain.bytes(split) * times), round(plain.rows(split) * times)),
+            round(plain.rows(split) * times),
+            round(final.bytes(split) * times),
+        )
+        for split in plain.splits
+    }
     return Estimate(
         splits=splits,
         rows=total,
         about=about,
         sampled=sampled,
-        disk=2 * size,
+        disk=round(sum(plain.bytes(split) + final.bytes(split) for split in plain.splits) * times),
         disk_free=shutil.disk_usage(_existing(Path(directory))).free,
         memory=bytes_of(work.memory),
     )
@@ -98,14 +110,6 @@ def _rows(source: Source | Rows, schema: Schema, how: Write) -> tuple[int, bool]
     counted = parts[:_PARTS]
     rows = sum(batch.rows for part in counted for batch in part.batches(schema, how.columns))
     return rows * len(parts) // max(1, len(counted)), len(counted) < len(parts)
-
-
-def _splits(how: Write, sample: Manifest, times: float) -> dict[str, tuple[int, int, int]]:
-    splits = {}
-    for split in sample.splits:
-        rows, size = round(sample.rows(split) * times), round(sample.bytes(split) * times)
-        splits[split] = (shard_count(how, size, rows), rows, size)
-    return splits
 
 
 def _existing(folder: Path) -> Path:

@@ -13,6 +13,8 @@ from recordspec.writing.encoding import Words
 
 _WORD = np.dtype("<u8")
 _ROW = 2 * _WORD.itemsize
+# Rows that are looked at together.
+_AT_ONCE = 1 << 20
 
 
 def add(path: Path, hashed: Words) -> None:
@@ -21,18 +23,27 @@ def add(path: Path, hashed: Words) -> None:
         file.write(np.ascontiguousarray(hashed.T, _WORD).data)
 
 
-def read(path: Path, start: int, rows: int) -> Words:
-    """The hashes of some rows, uint64 `[rows, 2]`. None of them are there where the file is not."""
-    if not rows:
+def rows(path: Path) -> int:
+    """How many rows' hashes a file has."""
+    return path.stat().st_size // _ROW if path.exists() else 0
+
+
+def read(path: Path, start: int, count: int) -> Words:
+    """The hashes of some rows, uint64 `[count, 2]`. Of no rows, there need not be a file."""
+    if not count:
         return np.zeros((0, 2), np.uint64)
-    return np.fromfile(path, _WORD, rows * 2, offset=start * _ROW).reshape(rows, 2)
+    return np.fromfile(path, _WORD, count * 2, offset=start * _ROW).reshape(count, 2)
 
 
 def in_range(path: Path, low: np.uint64, high: np.uint64) -> tuple[Words, Words]:
     """Of the rows whose hash begins in a range the hashes, uint64 `[n, 2]`, and where they stand there."""
-    known = np.memmap(path, _WORD, "r").reshape(-1, 2)
-    rows = np.flatnonzero((known[:, 0] >= low) & (known[:, 0] <= high))
-    return np.array(known[rows]), rows.astype(np.uint64)
+    hashed, places = [np.zeros((0, 2), np.uint64)], [np.zeros(0, np.uint64)]
+    for start in range(0, rows(path), _AT_ONCE):
+        known = read(path, start, min(_AT_ONCE, rows(path) - start))
+        found = np.flatnonzero((known[:, 0] >= low) & (known[:, 0] <= high))
+        hashed.append(known[found])
+        places.append((found + start).astype(np.uint64))
+    return np.concatenate(hashed), np.concatenate(places)
 
 
 def write(path: Path, parts: Iterable[Words]) -> str:

@@ -27,7 +27,7 @@ def is_split_name(name: str) -> bool:
 
 def bytes_of(size: str, *path: str) -> int:
     """`128MiB` as a number. Raises SpecError, with `path`, for what is no size."""
-    match = _SIZE.fullmatch(size)
+    match = _SIZE.fullmatch(size) if isinstance(size, str) else None
     count = 0 if match is None else int(float(match[1]) * _UNITS[match[2]])
     if not count:
         expected = "a size such as 128MiB (B, KiB, MiB, GiB)"

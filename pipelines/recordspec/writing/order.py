@@ -18,6 +18,9 @@ from recordspec.writing.runs import END, KEY, NUMBER, ORDER, Run, RunReader
 # Numbers of rows that are no part's.
 KNOWN = 1 << 63
 
+# Rows of a run that are looked at to cut a piece that is too large.
+_SAMPLED = 64
+
 # What the search for twins needs of memory for a row: hash and number, the order, and a sorted copy.
 _TWINS_BYTES = 48
 
@@ -58,15 +61,17 @@ class Order:
         readers = [RunReader(folder, run, split) for run in runs]
         self.rows = sum(reader.rows for reader in readers)
         self.bytes = sum(reader.bytes for reader in readers)
-        orders = [reader.index[ORDER] for reader in readers]
         if rules.shuffled:
             bounds = _even_bounds(max(1, -(-self.bytes // piece)))
         else:
             bounds = _bounds_by_size(readers, piece)
-        inner = [np.searchsorted(order, bounds) for order in orders]
-        self._places = np.array(
-            [[0, *places, len(order)] for places, order in zip(inner, orders, strict=True)], np.int64
-        ).reshape(len(readers), len(bounds) + 2)
+        self._places = np.zeros((len(readers), len(bounds) + 2), np.int64)
+        for places, reader in zip(self._places, readers, strict=True):
+            # one run at a time: its index is an open file, of which there may not be thousands
+            places[1:-1] = np.searchsorted(reader.index[ORDER], bounds)
+            places[-1] = reader.rows
+        if rules.shuffled and not rules.ties:
+            self._places = _refined(self._places, readers, max(1, 4 * piece * self.rows // (self.bytes + 1)))
         self._ends = self._places.sum(axis=0)  # rows of all runs before each bound
 
     def cut(self, start: int, stop: int) -> Cut:
@@ -85,6 +90,32 @@ class Order:
 def _even_bounds(pieces: int) -> Words:
     """Bounds between pieces: hashes are spread evenly."""
     return np.array([(piece << 64) // pieces for piece in range(1, pieces)], np.uint64)
+
+
+def _refined(places: Ints, readers: list[RunReader], most: int) -> Ints:
+    """The same places, with more of them where a piece has over `most` rows: many of them are equal."""
+    columns = [places[:, 0]]
+    for piece, count in enumerate(np.diff(places.sum(axis=0)).tolist()):
+        if count > most:
+            columns += _places_within(places[:, piece : piece + 2], readers, most)
+        columns.append(places[:, piece + 1])
+    return np.stack(columns, axis=1)
+
+
+def _places_within(span: Ints, readers: list[RunReader], most: int) -> Iterator[Ints]:
+    """Places that cut a piece: around rows of one hash, which are the same, and among these."""
+    orders = [reader.index[ORDER][start:stop] for reader, (start, stop) in zip(readers, span, strict=True)]
+    some = [order[np.arange(_SAMPLED) * len(order) // _SAMPLED] for order in orders if len(order)]
+    values = np.unique(np.concatenate(some))
+    low = np.stack([np.searchsorted(order, values) for order in orders]) + span[:, :1]
+    high = np.stack([np.searchsorted(order, values, side="right") for order in orders]) + span[:, :1]
+    for value in range(len(values)):
+        place = low[:, value].copy()
+        yield place.copy()
+        for run, stop in enumerate(high[:, value].tolist()):
+            while place[run] < stop:
+                place[run] = min(int(place[run]) + most, stop)
+                yield place.copy()
 
 
 def _bounds_by_size(readers: list[RunReader], piece: int) -> Words:
@@ -119,8 +150,10 @@ def _merged(readers: list[RunReader], places: Ints, rules: Rules) -> tuple[Strin
     parts = [reader.read(start, stop) for reader, (start, stop) in spans if start < stop]
     if not parts:
         return Strings.of([]), np.zeros((END + 1, 0), np.uint64)
+    if len(parts) == 1 and not rules.ties:
+        return parts[0]  # a run is sorted
     index = np.concatenate([index for _, index in parts], axis=1)
-    records = parts[0][0] if len(parts) == 1 else Strings.joined([records for records, _ in parts])
+    records = Strings.joined([records for records, _ in parts])
     if not rules.shuffled:
         return records, index
     order = np.lexsort((index[KEY][1], index[KEY][0], index[ORDER]))
@@ -147,7 +180,8 @@ def twins(
     Where `known` has the keys of other rows, the second number may be `KNOWN` and more: one of these.
     Goes over the hashes as many times as they are larger than `budget` bytes, each time for one range.
     """
-    passes = max(1, -(-sum(run.rows for run in runs) * _TWINS_BYTES // budget))
+    total = sum(run.rows for run in runs) + (0 if known is None else known_keys.rows(known))
+    passes = max(1, -(-total * _TWINS_BYTES // budget))
     bounds = [0, *_even_bounds(passes).tolist(), 1 << 64]
     for low, high in pairwise(bounds):
         ends = np.uint64(low), np.uint64(high - 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ def too_many(most: int, last: str, row: int | None = None) -> RecordError:
 def check_some(rows: int, rejected: int, path: Path) -> None:
     """Raises RecordError where rows were rejected, into the file `path`, and none fitted."""
     if rejected and not rows:
-        last = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
+        (last,) = deque(lines(path), maxlen=1)
         hint = f"the last is {_told(last['place'], last['problems'])}"
         raise RecordError(Problem(expected="at least one row that fits", got="none", hint=hint))
 
@@ -56,15 +57,23 @@ def join(parts: Iterable[tuple[Path, int]], path: Path, most: int | None) -> Non
 
     Raises RecordError where they are more than `most`.
     """
-    count = 0
+    joined = 0
     for part, before in parts:
         for line in lines(part):
             row = before + line["row"]
-            if count == most:
+            if joined == most:
                 raise too_many(most, _told(line["place"], line["problems"]), row)
             with path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({**line, "row": row}) + "\n")
-            count += 1
+            joined += 1
+
+
+def count(path: Path) -> int:
+    """How many lines a file of rejects has; none where there is no file."""
+    if not path.exists():
+        return 0
+    with path.open("rb") as file:
+        return sum(1 for _ in file)
 
 
 def flush(path: Path) -> None:

@@ -6,15 +6,16 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from recordspec.errors import Problem, SpecError
+from recordspec.errors import Problem, SpecError, StoreError
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, SCHEMA_FILE, Manifest, find
+from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, SCHEMA_FILE, Manifest, find
 from recordspec.store.shards import Files, expand, parse_name
 from recordspec.wire import tfrecord
 from recordspec.wire.strings import Strings
@@ -62,16 +63,38 @@ def reshard(
     Raises what `recordspec.write` raises.
     """
     paths = expand(files)
+    identity_of(paths)  # before any is opened: a pipe would be waited for
+    _check_one_dataset(paths)
     old = find(paths)
-    schema = schema or _schema_beside(paths[0].parent, old)
+    schema = _checked_schema(schema, _schema_beside(paths[0].parent, old))
     source = Stored(paths, old)
     work = Work(jobs=jobs, memory=memory, force=force, resume=resume, progress=progress)
     return _Reshard(schema, source, directory, _options(source, schema, options), work).run()
 
 
+def _check_one_dataset(paths: tuple[Path, ...]) -> None:
+    """Raises SpecError for files of a dataset together with others: these may hold something else."""
+    folders = tuple(dict.fromkeys(path.parent for path in paths))
+    known = [folder for folder in folders if (folder / FILE).exists()]
+    if known and len(folders) > 1:
+        other = next(folder for folder in folders if folder != known[0])
+        got = f"those of {known[0]} and of {other}"
+        hint = "`append` adds the rows of one to another"
+        raise SpecError(Problem(path=("files",), expected="files of one dataset", got=got, hint=hint))
+
+
 def _schema_beside(folder: Path, old: Manifest | None) -> Schema | None:
     path = folder / SCHEMA_FILE
     return Schema.load(path) if old is not None and path.exists() else None
+
+
+def _checked_schema(given: Schema | None, beside: Schema | None) -> Schema | None:
+    """Raises SpecError where the schema that is given is not that of the dataset."""
+    if given is not None and beside is not None and given.fingerprint != beside.fingerprint:
+        expected = f"`{beside.name}`, which lies beside the files"
+        got = f"`{given.name}`, which stores something else"
+        raise SpecError(Problem(path=("schema",), expected=expected, got=got))
+    return given or beside
 
 
 def _options(source: Stored, schema: Schema | None, given: dict[str, Any]) -> Write:
@@ -106,10 +129,13 @@ class Stored:
     def __init__(self, paths: tuple[Path, ...], manifest: Manifest | None) -> None:
         self.manifest = manifest
         self.paths = paths
-        splits = {} if manifest is None else manifest.splits
-        known = {shard.file: (split, shard.rows) for split, shards in splits.items() for shard in shards}
-        self._splits = [known.get(path.name, (_split_of(path), 0))[0] for path in paths]
-        self.rows = sum(known[path.name][1] for path in paths) if known else None
+        self.rows: int | None = None
+        if manifest is None:
+            self._splits = [_split_of(path) for path in paths]
+            return
+        known = _known(paths, manifest)
+        self._splits = [split for split, _ in known]
+        self.rows = sum(rows for _, rows in known)
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -134,9 +160,12 @@ class Stored:
 
     @property
     def keys(self) -> Path | None:
-        """The file with the hashes of their keys, where there is one and all its files are taken."""
+        """The file with the hashes of the keys of the dataset's rows, where there is one, and it is whole."""
         path = self.folder / KEYS_FILE
-        return path if self.manifest is not None and self.manifest.keys_sha256 and path.exists() else None
+        if self.manifest is None or self.manifest.keys_sha256 is None:
+            return None
+        rows = sum(map(self.manifest.rows, self.manifest.splits))
+        return path if path.exists() and known_keys.rows(path) == rows else None
 
     def parts(self) -> Iterator[StoredPart]:
         """Stretches of the files, in order."""
@@ -146,6 +175,29 @@ class Stored:
             stretches = [None] if whole else tfrecord.stretches(path, base.PART_BYTES)
             for stretch in stretches:
                 yield StoredPart(path, stretch, split, self.keys, starts.get(path.name, 0), self.in_blocks)
+
+
+def _known(paths: tuple[Path, ...], manifest: Manifest) -> list[tuple[str, int]]:
+    """The split of each file, and its rows. Raises StoreError for files that are not those of the manifest."""
+    known = {shard.file: (split, shard) for split, shards in manifest.splits.items() for shard in shards}
+    problems = [
+        Problem(where=str(path), expected="shards that the manifest names", got="another one")
+        for path in paths
+        if path.name not in known
+    ]
+    # one that is cut between two records looks whole
+    problems += [
+        Problem(where=str(path), expected=f"{size:,} bytes, as the manifest says", got=f"{found:,}")
+        for path in paths
+        if path.name in known and (size := known[path.name][1].bytes) != (found := path.stat().st_size)
+    ]
+    rejects = paths[0].parent / REJECTS_FILE
+    if manifest.rejected and not rejects.exists():
+        expected = f"{manifest.rejected:,} rejected rows, as the manifest says"
+        problems.append(Problem(where=str(rejects), expected=expected, got="no file"))
+    if problems:
+        raise StoreError(problems)
+    return [(split, shard.rows) for split, shard in (known[path.name] for path in paths)]
 
 
 def _split_of(path: Path) -> str:
@@ -236,7 +288,10 @@ class _Reshard(Build):
         work: Work,
     ) -> None:
         given = Input(
-            rows=source.rows, parts=source.parts, identity=identity_of(source.paths), encode=copy_part
+            rows=source.rows,
+            parts=source.parts,
+            identity=partial(identity_of, source.paths),
+            encode=copy_part,
         )
         super().__init__(schema, given, directory, options, work)
         self._source = source
@@ -254,5 +309,6 @@ class _Reshard(Build):
             splits=made.splits,
             compression=made.compression,
             block=made.block,
+            keys_sha256=None,  # if there are keys, those of the new order
             shuffle_seed=made.shuffle_seed if self._plan.options.shuffle else old.shuffle_seed,
         )

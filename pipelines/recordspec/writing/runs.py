@@ -22,6 +22,8 @@ from recordspec.writing.encoding import Words
 ORDER, KEY, NUMBER, END = 0, slice(1, 3), 3, 4
 _LINES = 5
 _WORD = np.dtype("<u8")
+# Memory for the index of a row while a run is sorted: as it came, in one array, and in order.
+_INDEX_BYTES = 3 * _LINES * 8
 
 # Records gathered at once: enough to make a copy cheap, few enough to need little memory.
 _GATHERED = 8 << 20
@@ -75,15 +77,14 @@ class RunWriter:
         self._buffer = np.empty(capacity, np.uint8)  # costs nothing until it is touched
         self._index: list[Words] = []
         self._splits: list[Ints] = []
-        self._bytes = 0
+        self._bytes = self._rows = 0
         self._runs: list[tuple[Path, Ints, int]] = []
 
     def add(
         self, records: Strings, numbers: Words, hashed: shuffle.Hashes | None, splits: Ints | None
     ) -> None:
         size = len(records.buffer)
-        held = sum(map(len, self._splits))
-        if self._bytes + size > len(self._buffer) or held * _LINES * 8 > len(self._buffer):
+        if self._bytes + size + self._rows * _INDEX_BYTES > len(self._buffer):
             self._spill()
         if size > len(self._buffer):
             self._buffer = np.empty(size, np.uint8)
@@ -91,6 +92,7 @@ class RunWriter:
         self._index.append(self._indexed(records, numbers, hashed))
         self._splits.append(np.zeros(len(records), np.int64) if splits is None else splits)
         self._bytes += size
+        self._rows += len(records)
 
     def finish(self, splits: list[str]) -> tuple[Run, ...]:
         """Writes what is left. Returns the runs, whose splits have these names."""
@@ -130,7 +132,7 @@ class RunWriter:
             file.write(np.ascontiguousarray(index).data)
             self._flush(file)
         self._runs.append((path, np.bincount(splits), self._bytes))
-        self._index, self._splits, self._bytes = [], [], 0
+        self._index, self._splits, self._bytes, self._rows = [], [], 0, 0
 
     def _order(self, index: Words, splits: Ints) -> Ints | None:
         """How the rows are to be sorted; None where they are."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -88,7 +88,8 @@ class DirectSink:
 
     def __init__(self, folder: Path, schema: Schema, options: Write, planned: list[Span]) -> None:
         self._folder, self._schema, self._options = folder, schema, options
-        self._planned = planned
+        # rows too many go to the last: in the end their number is seen to be wrong
+        self._planned = [*planned[:-1], replace(planned[-1], stop=None)]
         self._done: list[Shard] = []
         self._row = 0
         self._writer = self._opened()
@@ -103,7 +104,7 @@ class DirectSink:
             self._writer.add(records.part(start, stop) if (start, stop) != (0, len(records)) else records)
             self._row += stop - start
             start = stop
-            if self._row == last and len(self._done) < len(self._planned) - 1:
+            if self._row == last:
                 self._next()
 
     def finish(self) -> tuple[Shard, ...]:

@@ -18,13 +18,14 @@ from recordspec.writing.encoding import Advance, Encoder
 from recordspec.writing.ending import guarded, on_disk
 from recordspec.writing.options import Write, bytes_of
 from recordspec.writing.order import Cut, Rules
+from recordspec.writing.rejects import count, flush
 from recordspec.writing.runs import KEY, Run, RunWriter
 from recordspec.writing.shards import ShardWriter, Span
 from recordspec.writing.sources.base import Part
 
-# Larger ones sort no faster: the caches are smaller than either.
+# Larger ones sort no faster: the caches are smaller than either. A piece is a block that the allocator keeps.
 _LARGEST_RUN = 256 << 20
-_LARGEST_PIECE = 32 << 20
+_LARGEST_PIECE = 16 << 20
 # What a process has before it has any rows, and for those it is just encoding: Python, NumPy and Arrow.
 _PROCESS = 200 << 20
 _SMALLEST_BUDGET = 16 << 20
@@ -107,6 +108,16 @@ class PartDone:
     runs: tuple[Run, ...]
     rejects: str
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of all its files."""
+        return (self.rejects, *(name for run in self.runs for name in (run.name, run.index_name)))
+
+    def is_whole(self, folder: Path) -> bool:
+        """Whether all its files are there."""
+        listed = count(folder / self.rejects)
+        return listed == self.rejected and all(run.is_whole(folder) for run in self.runs)
+
 
 def encode_part(
     plan: Plan, number: int, part: Part, attempt: str, advance: Advance | None = None
@@ -122,6 +133,8 @@ def encode_part(
         encoder.take(batch, advance)
     with on_disk(plan.name):
         runs = sink.finish(encoder.splits)
+        if plan.durable:
+            flush(plan.folder / rejects)
     return PartDone(rows=encoder.rows, rejected=encoder.rejected, runs=runs, rejects=rejects)
 
 
@@ -139,13 +152,16 @@ def write_shard(
 ) -> tuple[ShardTask, str, Shard]:
     """Writes a shard; the name of its file in the plan's folder, and what is in it. Raises StoreError."""
     file = f"{task.span.file}.{attempt}"
+    keys = plan.folder / f"{file}.keys"
     with on_disk(plan.name):
         writer = ShardWriter(plan.folder / file, plan.schema, plan.options)
         try:
             for records, index in order.read(plan.folder, runs, task.cut, plan.rules):
                 writer.add(records)
                 if plan.options.unique:
-                    known_keys.add(plan.folder / f"{file}.keys", index[KEY])
+                    known_keys.add(keys, index[KEY])
+            if plan.durable:
+                flush(keys)
             return task, file, writer.close(task.span.file)
         except BaseException:
             writer.abandon()

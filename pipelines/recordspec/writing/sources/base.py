@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,11 +69,20 @@ class Source(Protocol):
 
 def identity_of(paths: Iterable[Path]) -> list[list[Any]]:
     """What tells that files are as they were: their paths, sizes and times. Raises StoreError."""
+    return [[os.path.abspath(path), (found := _stat(path)).st_size, found.st_mtime_ns] for path in paths]
+
+
+def _stat(path: Path) -> os.stat_result:
     try:
-        return [[os.path.abspath(path), (stat := path.stat()).st_size, stat.st_mtime_ns] for path in paths]
+        found = path.stat()
     except OSError as error:
         got = error.strerror or str(error)
         raise StoreError(Problem(where=str(error.filename), expected="a readable file", got=got)) from None
+    if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        # it would be read more than once, and a pipe waited for
+        hint = "copy it to a file first"
+        raise StoreError(Problem(where=str(path), expected="a file", got="a pipe or a device", hint=hint))
+    return found
 
 
 def runs(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -155,7 +155,7 @@ def _inside(row: int, value: Any, folder: Path, home: Path) -> Any:
         return [_inside(row, one, folder, home) for one in value]
     if not isinstance(value, str):
         return value
-    path = (home / value).resolve()
-    if not path.is_relative_to(home):
+    path = home if "\0" in value else (home / value).resolve()
+    if "\0" in value or not path.is_relative_to(home):
         raise BadValue(row, f"a path in {folder}", f"`{value}`")
     return path

@@ -51,6 +51,7 @@ class Csv:
 
 # A cell must fit in a block.
 _BLOCK = 16 << 20
+_LONGEST_HEADER = 1 << 20
 
 
 class CsvRows:
@@ -63,7 +64,7 @@ class CsvRows:
         self._path, self._delimiter, self._names = path, delimiter, dict(columns)
 
     def identity(self) -> Any:
-        return identity_of([self._path])
+        return [identity_of([self._path]), self._delimiter, self._names]
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[CsvPart]:
         header = self._header()
@@ -78,12 +79,12 @@ class CsvRows:
             )
 
     def _header(self) -> list[str]:
-        with io.TextIOWrapper(opened(self._path), "utf-8-sig", newline="") as file:
-            try:
-                return next(csv.reader(file, delimiter=self._delimiter), [])
-            except UnicodeDecodeError as error:
-                got = f"the byte 0x{error.object[error.start]:02x}"
-                raise RecordError(Problem(where=str(self._path), expected="UTF-8 text", got=got)) from None
+        # what is no UTF-8 in the rows behind it, which are read along, is for them to say
+        with io.TextIOWrapper(opened(self._path), "utf-8-sig", "surrogateescape", newline="") as file:
+            header = next(csv.reader(file, delimiter=self._delimiter), [])
+        if got := _no_utf8("".join(header)):
+            raise RecordError(Problem(where=f"{self._path}:1", expected="UTF-8 text", got=got))
+        return header
 
     def _check_quotes(self) -> None:
         """Raises RecordError for a quote that is never closed: the rest of the file would be one cell."""
@@ -126,9 +127,7 @@ class CsvPart:
                 if block.num_rows:
                     yield Batch(block.num_rows, partial(self._columns, block, schema, extra))
         except arrow.ArrowInvalid as error:
-            # Arrow counts the rows of the part
-            got = re.sub(r"^CSV parse error: (Row #\d+: )?", "", str(error))
-            raise RecordError(Problem(where=self._uneven(), expected="CSV", got=got)) from None
+            raise RecordError(self._no_text() or self._uneven(str(error))) from None
 
     def place(self, row: int) -> str:
         """File and line. Found by reading again, since a quoted cell may hold line breaks."""
@@ -173,9 +172,11 @@ class CsvPart:
         # go on as Python shuts down, and end the process.
         file = arrow.OSFile(str(self.path))
         size = self.span.stop - self.span.start
-        # Where the last cell is empty and no line break follows, Arrow takes it for a quoted one if
-        # another of its row is.
-        if size and file.read_at(1, self.span.stop - 1) == self.delimiter.encode():
+        # Where no line break follows, Arrow takes a last cell that is empty for a quoted one if another of
+        # its row is; and a header alone for none.
+        last = file.read_at(1, self.span.stop - 1) if size else b"\n"
+        alone = self._has_header and size <= _LONGEST_HEADER and last not in (b"\n", b"\r")
+        if alone or last == self.delimiter.encode():
             return arrow.BufferReader(file.read_at(size, self.span.start) + b"\n")
         return file.get_stream(self.span.start, size)
 
@@ -208,7 +209,7 @@ class CsvPart:
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
         """The line on which each row begins, and its cells; the header is the first."""
         encoding = "utf-8-sig" if self._has_header else "utf-8"
-        with io.TextIOWrapper(self.span.open(self.path), encoding, "replace", newline="") as file:
+        with io.TextIOWrapper(self.span.open(self.path), encoding, "surrogateescape", newline="") as file:
             csv.field_size_limit(sys.maxsize)
             reader = csv.reader(file, delimiter=self.delimiter)
             line = self.span.line
@@ -217,12 +218,27 @@ class CsvPart:
                     yield line, cells
                 line = self.span.line + reader.line_num
 
-    def _uneven(self) -> str:
-        """The place of the first row with too many or too few cells; else the file."""
+    def _no_text(self) -> Problem | None:
+        """The first cell that is wanted and no UTF-8."""
         for line, cells in self._lines():
-            if len(cells) != len(self.header):
-                return f"{self.path}:{line}"
-        return str(self.path)
+            named = zip(self.header, cells, strict=False)
+            text = "".join(cell for name, cell in named if name in self.wanted.values())
+            if got := _no_utf8(text):
+                return Problem(where=f"{self.path}:{line}", expected="UTF-8 text", got=got)
+        return None
+
+    def _uneven(self, message: str) -> Problem:
+        """What Arrow says, with the place of the first row with too many or too few cells; else the file."""
+        uneven = (line for line, cells in self._lines() if len(cells) != len(self.header))
+        line = next(uneven, None)
+        got = re.sub(r"^CSV parse error: (Row #\d+: )?", "", message)  # Arrow counts the rows of the part
+        return Problem(where=str(self.path) + (f":{line}" if line else ""), expected="CSV", got=got)
+
+
+def _no_utf8(text: str) -> str:
+    """The first byte that is no UTF-8, of what was decoded with "surrogateescape"; nothing where all is."""
+    bad = re.search("[\udc80-\udcff]", text)
+    return f"the byte 0x{ord(bad[0]) - 0xDC00:02x}" if bad else ""
 
 
 def _arrow() -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -52,22 +51,21 @@ class FolderRows:
         files = sorted(file for file in _walk(path) if not _hidden(file, path))
         self._files = [file for file in files if file.suffix.lower() in suffixes]
         self.rows = len(self._files)
-        others = len(files) - self.rows
-        if others:
-            self.notes.append(f"{others} files with no {takers.what}'s suffix were left out")
+        others = [file for file in files if file.suffix.lower() not in suffixes]
+        links = sum(map(Path.is_dir, others))
+        if len(others) > links:
+            self.notes.append(f"{len(others) - links} files with no {takers.what}'s suffix were left out")
+        if links:
+            self.notes.append(f"{links} links to folders were not followed")
         if not self._files:
             raise StoreError(Problem(where=str(path), expected=f"{takers.what}s", got="none"))
 
     def identity(self) -> Any:
-        return self._identity
-
-    @cached_property
-    def _identity(self) -> list[list[Any]]:
-        return identity_of(self._files)
+        return [identity_of(self._files), vars(self._takers)]
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[FolderPart]:
         self._takers.check(schema)
-        for start, stop in runs([size for _, size, _ in self._identity]):
+        for start, stop in runs([size for _, size, _ in identity_of(self._files)]):
             yield FolderPart(folder=self._path, takers=self._takers, files=tuple(self._files[start:stop]))
 
 
@@ -99,15 +97,17 @@ class FolderPart:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """All files below a folder. Raises StoreError where one cannot be listed: a class would be missing."""
+    """All files below a folder, and links to folders. Raises StoreError where one cannot be listed: a class would be missing."""
 
     def refuse(error: OSError) -> None:
         raise StoreError(
             Problem(where=str(error.filename), expected="a folder to list", got=error.strerror or "none")
         )
 
-    for parent, _, names in os.walk(folder, onerror=refuse):
+    for parent, folders, names in os.walk(folder, onerror=refuse):
         yield from (Path(parent, name) for name in names)
+        # one to a folder is not followed, since it may lead back
+        yield from (path for name in folders if (path := Path(parent, name)).is_symlink())
 
 
 def _hidden(file: Path, folder: Path) -> bool:

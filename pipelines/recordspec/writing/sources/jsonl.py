@@ -61,7 +61,7 @@ class JsonRows:
         self._path, self._names, self._ignore = path, dict(columns), ignore
 
     def identity(self) -> Any:
-        return identity_of([self._path])
+        return [identity_of([self._path]), self._names, list(self._ignore)]
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[JsonPart]:
         wanted = wanted_columns(schema, extra, self._names, str(self._path))

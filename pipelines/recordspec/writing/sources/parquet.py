@@ -80,7 +80,7 @@ class ParquetRows:
         return sum(int(metadata.num_rows) for metadata, _ in self._opened)
 
     def identity(self) -> Any:
-        return identity_of(self._files)
+        return [identity_of(self._files), self._names]
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[ParquetPart]:
         wanted = self._wanted(schema, extra)

@@ -1,0 +1,152 @@
+"""A dataset appears whole or not at all, whoever else is at it, and whenever a writer dies."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+import recordspec as rs
+from recordspec.store.journal import FILE as JOURNAL
+from recordspec.store import transaction as transactions
+from recordspec.store.manifest import Manifest
+from recordspec.store.transaction import Transaction
+
+NONE = Manifest(schema=None, fingerprint=None, record="example", compression="none", splits={})
+
+
+class Died(BaseException):
+    """A kill -9: nothing is cleaned up, but the lock is gone."""
+
+
+def publish(target: Path, **how: bool) -> None:
+    with Transaction(target, **how) as transaction:
+        transaction.commit(NONE, None)
+
+
+def die(target: Path, monkeypatch, owner: type, name: str, ends: str) -> None:
+    """A writer that replaces a dataset, and dies when it is about to do `name` to a path that ends so."""
+    real = getattr(owner, name)
+
+    def dying(path, *more, **how):
+        if str(path).endswith(ends):
+            raise Died
+        return real(path, *more, **how)
+
+    transaction = Transaction(target, force=True).__enter__()
+    (transaction.work / JOURNAL).touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, dying)
+        with pytest.raises(Died):
+            transaction.commit(NONE, None)
+    os.close(transaction._lock)
+
+
+def test_one_that_has_published_leaves_the_next_alone(tmp_path):
+    first = Transaction(tmp_path / "data").__enter__()
+    first.commit(NONE, None)
+    second = Transaction(tmp_path / "data", force=True).__enter__()
+    first.__exit__(None, None, None)
+    assert second.staging.is_dir()
+    second.__exit__(None, None, None)
+    assert os.listdir(tmp_path) == ["data"]
+
+
+@pytest.mark.parametrize("how", ["append", "force", "resume"])
+@pytest.mark.parametrize(
+    ("exchange", "name", "ends"),
+    [
+        (True, "rename", ".partial"),
+        (True, "unlink", "owner.json"),
+        (False, "rename", ".partial"),
+        (False, "rename", "/data"),
+        (False, "unlink", "owner.json"),
+    ],
+)
+def test_after_a_death_while_it_publishes_the_next_goes_on(tmp_path, monkeypatch, exchange, name, ends, how):
+    publish(tmp_path / "data")
+    if not exchange:
+        monkeypatch.setattr(transactions, "_exchange", lambda one, other: False)
+    die(tmp_path / "data", monkeypatch, Path, name, ends)
+    publish(tmp_path / "data", **{how: True}, **({"force": True} if how == "resume" else {}))
+    assert os.listdir(tmp_path) == ["data"]
+    assert os.listdir(tmp_path / "data") == ["manifest.json"]
+
+
+def test_a_dataset_stands_there_at_every_moment_of_a_swap(tmp_path, monkeypatch):
+    publish(tmp_path / "data")
+    seen = []
+
+    def watched(real):
+        def call(*arguments):
+            done = real(*arguments)
+            seen.append((real.__name__, (tmp_path / "data/manifest.json").exists()))
+            return done
+
+        return call
+
+    for owner, name in ((Path, "rename"), (Path, "unlink"), (transactions, "_exchange")):
+        monkeypatch.setattr(owner, name, watched(getattr(owner, name)))
+    publish(tmp_path / "data", force=True)
+    names = [name for name, _ in seen]
+    assert names[:3] == ["rename", "_exchange", "rename"]  # staged, swapped, the old one set aside
+    assert all(there for _, there in seen)
+
+
+def test_the_remains_of_an_old_dataset_without_its_manifest_are_cleared(tmp_path):
+    publish(tmp_path / "data")
+    (tmp_path / ".data.replaced").mkdir()
+    publish(tmp_path / "data", force=True)
+    assert os.listdir(tmp_path) == ["data"]
+
+
+def test_what_has_no_journal_cannot_be_gone_on_with(tmp_path):
+    left = Transaction(tmp_path / "data").__enter__()
+    (left.staging / "train-00000-of-00001.tfrecord").touch()
+    os.close(left._lock)
+    publish(tmp_path / "data", resume=True)
+    assert os.listdir(tmp_path / "data") == ["manifest.json"]
+
+
+def no_locks(handle: int, how: int) -> None:
+    raise OSError(errno.ENOTSUP, "no locks here")
+
+
+def test_where_there_are_no_locks_a_writer_that_lives_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    other = Transaction(tmp_path / "data").__enter__()
+    owner = {"pid": os.getppid(), "host": socket.gethostname()}
+    (other.staging / "owner.json").write_text(json.dumps(owner))
+    with pytest.raises(rs.StoreError) as caught:
+        publish(tmp_path / "data")
+    assert str(caught.value) == (
+        f"{tmp_path}/data: expected no other writer, got process {os.getppid()} on {socket.gethostname()}, "
+        f"which writes it (if it is gone, remove {tmp_path}/.data.partial)"
+    )
+    (other.staging / "owner.json").write_text(json.dumps({**owner, "pid": 1 << 30}))
+    publish(tmp_path / "data")
+    assert os.listdir(tmp_path) == ["data"]
+
+
+def test_a_lock_on_a_folder_that_was_replaced_meanwhile_is_none(tmp_path, monkeypatch):
+    left = Transaction(tmp_path / "data").__enter__()
+    os.close(left._lock)
+    real = fcntl.flock
+
+    def late(handle: int, how: int) -> None:
+        """Another writer has been quicker between opening and locking."""
+        monkeypatch.setattr(fcntl, "flock", real)
+        shutil.move(left.staging, tmp_path / "aside")
+        shutil.copytree(tmp_path / "aside", left.staging)
+        real(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with pytest.raises(rs.StoreError, match=f"expected no other writer, got process {os.getpid()} on "):
+        publish(tmp_path / "data")
+    assert left.staging.is_dir()
