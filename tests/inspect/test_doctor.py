@@ -31,7 +31,7 @@ CAPABILITIES = [
     *IMAGES_WRITTEN,
     *SOUNDS_READ,
     *SOUNDS_WRITTEN,
-    *("tensorflow-io", "csv files", "pandas frames"),
+    *("tensorflow-io", "csv files", "parquet files", "pandas frames", "polars frames"),
     *("files: local", "files: ram://", *REMOTE),
 ]
 BY_TENSORFLOW_IO = SOUNDS_READ[1:]
@@ -135,18 +135,24 @@ def test_tensorflow_io_that_only_imports_does_not_count(monkeypatch):
 @pytest.mark.parametrize(
     ("package", "names", "advice"),
     [
-        ("PIL", IMAGES_WRITTEN, "pip install 'recordspec[image]'"),
-        ("soundfile", SOUNDS_WRITTEN, "pip install 'recordspec[audio]'"),
-        ("pyarrow", ["csv files"], "pip install 'recordspec[csv]'"),
-        ("pandas", ["pandas frames"], "pip install 'recordspec[frames]'"),
-        ("crc32c", ["checksums"], "pip install crc32c"),
+        ("PIL", IMAGES_WRITTEN, ["pip install 'recordspec[image]'"] * 5),
+        ("soundfile", SOUNDS_WRITTEN, ["pip install 'recordspec[audio]'"] * 4),
+        (
+            "pyarrow",
+            ["csv files", "parquet files", "polars frames"],
+            [f"pip install 'recordspec[{extra}]'" for extra in ("csv", "parquet", "frames")],
+        ),
+        ("pandas", ["pandas frames"], ["pip install 'recordspec[frames]'"]),
+        ("polars", ["polars frames"], ["pip install 'recordspec[frames]'"]),
+        ("crc32c", ["checksums"], ["pip install crc32c"]),
     ],
 )
 def test_a_missing_package_is_told_in_its_rows_and_no_others(hide, package, names, advice):
     told = hide(package)
     found = findings()
-    for name in names:
-        assert found[name] == Finding(name, False, told, advice)
+    for name, how in zip(names, advice, strict=True):
+        assert (found[name].works, found[name].advice) == (False, how)
+        assert name == "polars frames" or found[name] == Finding(name, False, told, how)
     assert [name for name in ALWAYS if not found[name].works] == [
         name for name in CAPABILITIES if name in names
     ]

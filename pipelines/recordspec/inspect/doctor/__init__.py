@@ -44,7 +44,9 @@ _PROBES: tuple[tuple[str, Callable[[], str], str], ...] = (
     ("audio when writing: ogg", partial(sounds.write, "ogg"), _AUDIO),
     ("tensorflow-io", tensorflow_io, _TENSORFLOW),
     ("csv files", packages.csv, "pip install 'recordspec[csv]'"),
+    ("parquet files", packages.parquet, "pip install 'recordspec[parquet]'"),
     ("pandas frames", packages.frames, "pip install 'recordspec[frames]'"),
+    ("polars frames", packages.polars, "pip install 'recordspec[frames]'"),
     # after tensorflow-io, which registers file systems when it is imported
     ("files: local", files.local, _TENSORFLOW),
     ("files: ram://", files.ram, _TENSORFLOW),

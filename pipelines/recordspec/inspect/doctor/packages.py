@@ -38,6 +38,25 @@ def csv() -> str:
     return f"pyarrow {pyarrow.__version__}"
 
 
+def parquet() -> str:
+    import pyarrow
+    from pyarrow import parquet
+
+    file = pyarrow.BufferOutputStream()
+    parquet.write_table(pyarrow.table({"a": [1]}), file)
+    table = parquet.read_table(pyarrow.BufferReader(file.getvalue()))
+    check(table.to_pydict() == {"a": [1]}, "value")
+    return f"pyarrow {pyarrow.__version__}"
+
+
+def polars() -> str:
+    import polars
+
+    table = polars.DataFrame({"a": [1, None]}).to_arrow()
+    check(table.to_pydict() == {"a": [1, None]}, "value")
+    return f"polars {polars.__version__}"
+
+
 def frames() -> str:
     import pandas
 
