@@ -178,7 +178,7 @@ class Stored:
 
 
 def _known(paths: tuple[Path, ...], manifest: Manifest) -> list[tuple[str, int]]:
-    """The split of each file, and its rows. Raises StoreError for files that are not those of the manifest."""
+    """The split of each file, and its rows. Raises StoreError where they are not those of the manifest."""
     known = {shard.file: (split, shard) for split, shards in manifest.splits.items() for shard in shards}
     problems = [
         Problem(where=str(path), expected="shards that the manifest names", got="another one")

@@ -97,7 +97,10 @@ class FolderPart:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """All files below a folder, and links to folders. Raises StoreError where one cannot be listed: a class would be missing."""
+    """All files below a folder, and links to folders.
+
+    Raises StoreError where one cannot be listed: a class would be missing.
+    """
 
     def refuse(error: OSError) -> None:
         raise StoreError(

@@ -70,6 +70,7 @@ class ParquetRows:
     def _opened(self) -> list[tuple[Any, Any]]:
         """The metadata of each file, and its Arrow schema."""
         found = []
+        self.identity()  # before any is opened: a pipe would be waited for
         for path in self._files:
             with opened(path) as file:
                 found.append((file.metadata, file.schema_arrow))
