@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import recordspec as rs
-from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store import transaction as transactions
+from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.manifest import Manifest
 from recordspec.store.transaction import Transaction
 
