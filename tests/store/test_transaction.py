@@ -72,7 +72,7 @@ def test_one_that_has_published_leaves_the_next_alone(tmp_path):
 def test_after_a_death_while_it_publishes_the_next_goes_on(tmp_path, monkeypatch, exchange, name, ends, how):
     publish(tmp_path / "data")
     if not exchange:
-        monkeypatch.setattr(transactions, "_exchange", lambda one, other: False)
+        monkeypatch.setattr(transactions, "exchange", lambda one, other: False)
     die(tmp_path / "data", monkeypatch, Path, name, ends)
     publish(tmp_path / "data", **{how: True}, **({"force": True} if how == "resume" else {}))
     assert os.listdir(tmp_path) == ["data"]
@@ -91,11 +91,11 @@ def test_a_dataset_stands_there_at_every_moment_of_a_swap(tmp_path, monkeypatch)
 
         return call
 
-    for owner, name in ((Path, "rename"), (Path, "unlink"), (transactions, "_exchange")):
+    for owner, name in ((Path, "rename"), (Path, "unlink"), (transactions, "exchange")):
         monkeypatch.setattr(owner, name, watched(getattr(owner, name)))
     publish(tmp_path / "data", force=True)
     names = [name for name, _ in seen]
-    assert names[:3] == ["rename", "_exchange", "rename"]  # staged, swapped, the old one set aside
+    assert names[:3] == ["rename", "exchange", "rename"]  # staged, swapped, the old one set aside
     assert all(there for _, there in seen)
 
 

@@ -16,8 +16,9 @@ from recordspec.wire.tfrecord import Compression, compressor
 
 # Bytes that may wait for the thread that writes them: it comes by its turn late where NumPy is busy.
 _AHEAD = 16 << 20
-# Sent to the disk as it grows, so that it is not all left for the end.
-_FLUSHED = 32 << 20
+# Sent to the disk as it grows, so that it is not all left for the end: 200 MB took 0.26 s so, 0.29 s with
+# 16 MiB, 0.34 s with 32 MiB, and 0.46 s without.
+_FLUSHED = 8 << 20
 
 
 # macOS has none

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import errno
-import fcntl
-import json
 import os
 import shutil
 import socket
@@ -17,16 +13,12 @@ from types import TracebackType
 from recordspec.errors import Problem, StoreError
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.journal import sync_folder
+from recordspec.store.locks import OWNER, exchange, locked, owner, write_owner
 from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, SCHEMA_FILE, Manifest
 from recordspec.store.shards import local
 
-_OWNER = "owner.json"
 # What is needed on the way, and gone in the end.
 _WORK = "work"
-# linux/fcntl.h and linux/fs.h: relative to the current folder; swap the two.
-_HERE, _RENAME_EXCHANGE = -100, 2
-# Some file systems of clusters know no locks; there the owner's name must do.
-_NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
 
 class Transaction:
@@ -115,14 +107,14 @@ class Transaction:
     def _disown(self) -> None:
         """Not before it is published: a folder that a crash leaves behind must say whose it is."""
         with contextlib.suppress(OSError):
-            (self.target / _OWNER).unlink()
+            (self.target / OWNER).unlink()
 
     def _swap(self) -> None:
         if not any(self.target.iterdir()):
             self.target.rmdir()
             self._publish()
             return
-        if _exchange(self.staging, self.target):
+        if exchange(self.staging, self.target):
             self._claimed = False
             self.staging.rename(self._old)
             self._disown()
@@ -172,7 +164,7 @@ class Transaction:
             self._lock = self._take_over()
             if self._resume and (self.work / JOURNAL).exists():
                 self.keep = self._claimed = True
-                _write_owner(self.staging)
+                write_owner(self.staging, self.work)
                 return
             shutil.rmtree(self.staging)
             os.close(self._lock)
@@ -181,8 +173,8 @@ class Transaction:
         try:
             fresh.chmod(0o777 & ~_umask())
             (fresh / _WORK).mkdir()
-            self._lock = _locked(fresh)
-            _write_owner(fresh)
+            self._lock = locked(fresh)
+            write_owner(fresh, fresh / _WORK)
             fresh.rename(self.staging)
             self._claimed = True
         except BaseException:
@@ -191,30 +183,20 @@ class Transaction:
 
     def _set_aside_exchanged(self) -> None:
         """A writer that died just after the exchange left the old dataset in the place of its own."""
-        if (self.staging / FILE).exists() and not (self.staging / _OWNER).exists():
+        if (self.staging / FILE).exists() and not (self.staging / OWNER).exists():
             _check_is_dataset(self.staging, str(self.staging))
             _check_is_dataset(self.target, self.name)
             self.staging.rename(self._old)
 
     def _take_over(self) -> int:
         """A lock on what another writer has left. Raises StoreError if it is still at it."""
-        pid, host = _owner(self.staging)
-        lock = _locked(self.staging, pid) if host == socket.gethostname() else None
+        pid, host = owner(self.staging)
+        lock = locked(self.staging, pid) if host == socket.gethostname() else None
         if lock is None:
             hint = f"if it is gone, remove {self.staging}"
             got = f"process {pid} on {host}, which writes it"
             raise StoreError(Problem(where=self.name, expected="no other writer", got=got, hint=hint))
         return lock
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Gives each the name of the other, at once (renameat2(2)); False where the system cannot."""
-    try:
-        rename = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError):  # no Linux, or an old one
-        return False
-    paths = os.fsencode(one), os.fsencode(other)
-    return bool(rename(_HERE, paths[0], _HERE, paths[1], _RENAME_EXCHANGE) == 0)
 
 
 def _check_is_dataset(folder: Path, name: str) -> None:
@@ -232,7 +214,7 @@ def _check_is_dataset(folder: Path, name: str) -> None:
         SCHEMA_FILE,
         REJECTS_FILE,
         KEYS_FILE,
-        _OWNER,  # of a writer that died just after it had published
+        OWNER,  # of a writer that died just after it had published
         *(one.file for shards in manifest.splits.values() for one in shards),
     }
     others = sorted({child.name for child in folder.iterdir()} - known)
@@ -246,59 +228,6 @@ def _remove(dataset: Path) -> None:
     for child in sorted(dataset.iterdir(), key=lambda child: child.name == FILE):
         child.unlink()
     dataset.rmdir()
-
-
-def _owner(staging: Path) -> tuple[int, str]:
-    """Who writes there: process and host. A folder that does not say is not taken for a writer's."""
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        owner = json.loads((staging / _OWNER).read_text())
-        return int(owner["pid"]), str(owner["host"])
-    hint = f"if nobody writes there, remove {staging}"
-    expected = "a folder with its writer's name in it"
-    raise StoreError(Problem(where=str(staging), expected=expected, got="none", hint=hint))
-
-
-def _write_owner(staging: Path) -> None:
-    owner = {"pid": os.getpid(), "host": socket.gethostname()}
-    fresh = staging / _WORK / _OWNER
-    fresh.write_text(json.dumps(owner))
-    fresh.replace(staging / _OWNER)
-
-
-def _locked(folder: Path, owner: int | None = None) -> int | None:
-    """A lock that ends with this process, whatever ends it; None where another process has it.
-
-    Where there are no locks, that is process `owner`, as long as it lives.
-    """
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # another may have replaced the folder after it was opened
-        free = os.path.samestat(os.fstat(handle), folder.stat())
-    except (BlockingIOError, FileNotFoundError):
-        free = False
-    except OSError as error:
-        if error.errno not in _NO_LOCKS:
-            os.close(handle)
-            raise
-        free = not _lives(owner)
-    if not free:
-        os.close(handle)
-        return None
-    return handle
-
-
-def _lives(process: int | None) -> bool:
-    """Whether it is another process of this machine, and has not ended."""
-    if process is None or process == os.getpid():
-        return False
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # it is somebody else's
-        pass
-    return True
 
 
 def _umask() -> int:

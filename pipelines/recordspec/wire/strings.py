@@ -91,6 +91,12 @@ class Strings:
         places = self.offsets.tolist()
         return [view[start:stop] for start, stop in pairwise(places)]
 
+    def inner(self, head: int, tail: int) -> list[memoryview]:
+        """Each string without so many bytes at its ends, and without a copy."""
+        view = self.buffer.data
+        starts, stops = (self.offsets[:-1] + head).tolist(), (self.offsets[1:] - tail).tolist()
+        return [view[start:stop] for start, stop in zip(starts, stops, strict=True)]
+
     def part(self, start: int, stop: int) -> Strings:
         """Strings `start` to `stop`, without a copy."""
         if self._buffer is None:

@@ -165,7 +165,7 @@ class Encoder:
             return shuffle.hashes(key_bytes(columns, self.options.keys))
         by_content = self.options.group_by is None and len(self.splits) > 1
         if self.options.shuffle or (by_content and self.options.weights):
-            return shuffle.hashes([view[tfrecord.HEAD : -tfrecord.TAIL] for view in records.views()])
+            return shuffle.hashes(records.inner(tfrecord.HEAD, tfrecord.TAIL))
         return None
 
     def _splits(self, columns: Mapping[str, Any], hashed: shuffle.Hashes | None, rows: int) -> Ints | None:

@@ -16,7 +16,8 @@ _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # What a build may use where nobody says so.
 MEMORY = "1GiB"
 
-_SPLIT_NAME = re.compile(r"[\w.+]([\w.+-]*[\w.+])?")
+# No hidden files, and room for the rest of a shard's name.
+_SPLIT_NAME = re.compile(r"[\w+]([\w.+-]{0,98}[\w.+])?")
 SPLIT_NAME = "a split's name of letters, digits, _, . and -"
 
 

@@ -156,10 +156,19 @@ def _merged(readers: list[RunReader], places: Ints, rules: Rules) -> tuple[Strin
     records = Strings.joined([records for records, _ in parts])
     if not rules.shuffled:
         return records, index
-    order = np.lexsort((index[KEY][1], index[KEY][0], index[ORDER]))
+    order = _sorted(index)
     if rules.ties:
         order = _settled(order, index[KEY], records)
     return records.take(order), index[:, order]
+
+
+def _sorted(index: Words) -> Ints:
+    """The order of the rows. Other keys than the first are sorted by only where that is not enough."""
+    order = np.argsort(index[ORDER])
+    ranked = index[ORDER][order]
+    if bool((ranked[1:] == ranked[:-1]).any()):
+        return np.lexsort((index[KEY][1], index[KEY][0], index[ORDER]))
+    return order
 
 
 def _settled(order: Ints, keys: Words, records: Strings) -> Ints:

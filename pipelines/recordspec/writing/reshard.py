@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.errors import Problem, SpecError
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, SCHEMA_FILE, Manifest, find
-from recordspec.store.shards import Files, expand, parse_name
-from recordspec.wire import tfrecord
-from recordspec.wire.strings import Strings
-from recordspec.wire.tfrecord import HEAD, TAIL, Stretch
-from recordspec.writing import known_keys, shuffle
+from recordspec.store.manifest import FILE, REJECTS_FILE, SCHEMA_FILE, Manifest, find
+from recordspec.store.shards import Files, expand
 from recordspec.writing.assembly import Shards
 from recordspec.writing.build import Build, Input, Work
 from recordspec.writing.encoding import PART_BITS, Advance
 from recordspec.writing.ending import guarded, on_disk
 from recordspec.writing.options import MEMORY, Blocks, Key, Write
-from recordspec.writing.sources import base
 from recordspec.writing.sources.base import identity_of
+from recordspec.writing.stored import Stored, StoredPart
 from recordspec.writing.tasks import PartDone, Plan
 
 # Records taken over at once.
@@ -115,145 +110,6 @@ def _options(source: Stored, schema: Schema | None, given: dict[str, Any]) -> Wr
             Problem(path=("schema",), expected="a schema to make blocks by", got="none", hint=hint)
         )
     return options
-
-
-class Stored:
-    """The records of files.
-
-    Attributes:
-        paths: of the files.
-        manifest: what the dataset says that they belong to, if any.
-        rows: in them, None where nobody knows.
-    """
-
-    def __init__(self, paths: tuple[Path, ...], manifest: Manifest | None) -> None:
-        self.manifest = manifest
-        self.paths = paths
-        self.rows: int | None = None
-        if manifest is None:
-            self._splits = [_split_of(path) for path in paths]
-            return
-        known = _known(paths, manifest)
-        self._splits = [split for split, _ in known]
-        self.rows = sum(rows for _, rows in known)
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """Their splits, in the order of the dataset."""
-        known = () if self.manifest is None else self.manifest.splits
-        return tuple(sorted(dict.fromkeys(self._splits), key=[*known, *self._splits].index))
-
-    @property
-    def folder(self) -> Path:
-        """Where they lie."""
-        return self.paths[0].parent
-
-    @property
-    def compression(self) -> str:
-        """That of the first file."""
-        return tfrecord.compression_of(self.paths[0])
-
-    @property
-    def in_blocks(self) -> bool:
-        """Whether a record holds many rows."""
-        return self.manifest is not None and self.manifest.block is not None
-
-    @property
-    def keys(self) -> Path | None:
-        """The file with the hashes of the keys of the dataset's rows, where there is one, and it is whole."""
-        path = self.folder / KEYS_FILE
-        if self.manifest is None or self.manifest.keys_sha256 is None:
-            return None
-        rows = sum(map(self.manifest.rows, self.manifest.splits))
-        return path if path.exists() and known_keys.rows(path) == rows else None
-
-    def parts(self) -> Iterator[StoredPart]:
-        """Stretches of the files, in order."""
-        starts = {} if self.manifest is None else self.manifest.starts()
-        for path, split in zip(self.paths, self._splits, strict=True):
-            whole = self.in_blocks or tfrecord.compression_of(path) != "none"
-            stretches = [None] if whole else tfrecord.stretches(path, base.PART_BYTES)
-            for stretch in stretches:
-                yield StoredPart(path, stretch, split, self.keys, starts.get(path.name, 0), self.in_blocks)
-
-
-def _known(paths: tuple[Path, ...], manifest: Manifest) -> list[tuple[str, int]]:
-    """The split of each file, and its rows. Raises StoreError where they are not those of the manifest."""
-    known = {shard.file: (split, shard) for split, shards in manifest.splits.items() for shard in shards}
-    problems = [
-        Problem(where=str(path), expected="shards that the manifest names", got="another one")
-        for path in paths
-        if path.name not in known
-    ]
-    # one that is cut between two records looks whole
-    problems += [
-        Problem(where=str(path), expected=f"{size:,} bytes, as the manifest says", got=f"{found:,}")
-        for path in paths
-        if path.name in known and (size := known[path.name][1].bytes) != (found := path.stat().st_size)
-    ]
-    rejects = paths[0].parent / REJECTS_FILE
-    if manifest.rejected and not rejects.exists():
-        expected = f"{manifest.rejected:,} rejected rows, as the manifest says"
-        problems.append(Problem(where=str(rejects), expected=expected, got="no file"))
-    if problems:
-        raise StoreError(problems)
-    return [(split, shard.rows) for split, shard in (known[path.name] for path in paths)]
-
-
-def _split_of(path: Path) -> str:
-    name = parse_name(path.name)
-    return "train" if name is None else name.split
-
-
-@dataclass(frozen=True)
-class StoredPart:
-    """Records of one file that follow each other.
-
-    Attributes:
-        path: of the file.
-        stretch: which records; None means all.
-        split: theirs.
-        keys: the file with the hashes of the keys of all rows, if any.
-        first: where those of this file's rows begin in it.
-        in_blocks: whether a record holds many rows.
-    """
-
-    path: Path
-    stretch: Stretch | None
-    split: str
-    keys: Path | None
-    first: int
-    in_blocks: bool
-
-    def records(self, schema: Schema | None) -> Iterator[Strings]:
-        """Framed records of one row each, some at a time. Raises RecordError."""
-        waiting: list[bytes] = []
-        size = 0
-        for record in tfrecord.scan(self.path, self.stretch):
-            if self.in_blocks:
-                assert schema is not None
-                rows = schema.records_of(record.data, head=HEAD, tail=TAIL)
-                tfrecord.seal(rows)
-                yield rows
-                continue
-            waiting.append(record.data)
-            size += len(record.data)
-            if size >= _BYTES_AT_ONCE:
-                yield tfrecord.frames(waiting)
-                waiting, size = [], 0
-        if waiting:
-            yield tfrecord.frames(waiting)
-
-    def hashes(self, records: Strings, row: int) -> shuffle.Hashes:
-        """Of the keys of records, of which the first is row `row` of the part."""
-        if self.keys is None:
-            return shuffle.hashes([view[HEAD:-TAIL] for view in records.views()])
-        before = 0 if self.stretch is None else self.stretch.number
-        return known_keys.read(self.keys, self.first + before + row, len(records))
-
-    def place(self, row: int) -> str:
-        number = row if self.stretch is None else self.stretch.number + row
-        return f"{self.path}: row {number}"
 
 
 def copy_part(

@@ -79,7 +79,7 @@ class ShardWriter:
         for start in range(0, len(records), self._block or 1):
             rows = records.part(start, min(start + (self._block or 1), len(records)))
             assert self._schema is not None  # blocks cannot be made without
-            block = self._schema.block_of([view[tfrecord.HEAD : -tfrecord.TAIL] for view in rows.views()])
+            block = self._schema.block_of(rows.inner(tfrecord.HEAD, tfrecord.TAIL))
             self._file.write(tfrecord.framed(block), 1, len(rows))
 
 
