@@ -43,7 +43,7 @@ def test_a_plan_is_close_to_what_is_built(pipeline):
         assert size == pytest.approx(manifest.bytes(split), rel=0.05)
         assert abs(shards - len(manifest.shards(split))) <= 1
     assert plan.disk == 2 * sum(size for _, _, size in plan.splits.values())
-    assert plan.memory == 1 << 30
+    assert plan.memory == 512 << 20
 
 
 def test_of_a_large_source_the_first_parts_tell_how_many_rows_there_are(pipeline, monkeypatch):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Print what would be written, from a sample; build nothing.")
 @click.option("--limit", type=int, help="Take so many rows and no more.")
 @click.option("--jobs", type=int, default=1, show_default=True, help="Processes that share the work.")
-@click.option("--memory", default="1GiB", show_default=True, help="What they may use together.")
+@click.option("--memory", help="What they may use together, such as 2GiB; by default 512MiB each.")
 @click.option("--source", type=click.Path(path_type=Path), help="Read rows here, not where CONFIG says.")
 @json_option
 def build(config: Path, dry_run: bool, source: Path | None, as_json: bool, **how: Any) -> None:

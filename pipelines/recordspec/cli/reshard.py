@@ -24,7 +24,7 @@ from recordspec.cli.output import json_option
 @click.option("--force", is_flag=True, help="Replace the dataset if it exists.")
 @click.option("--resume", is_flag=True, help="Go on where this was broken off.")
 @click.option("--jobs", type=int, default=1, show_default=True, help="Processes that share the work.")
-@click.option("--memory", default="1GiB", show_default=True, help="What they may use together.")
+@click.option("--memory", help="What they may use together, such as 2GiB; by default 512MiB each.")
 @json_option
 def reshard(
     files: tuple[str, ...],

@@ -32,7 +32,7 @@ from recordspec.writing.assembly import (
     write_shards,
 )
 from recordspec.writing.ending import Account, SourceError, guarded, on_disk, told
-from recordspec.writing.options import MEMORY, Write
+from recordspec.writing.options import Write
 from recordspec.writing.progress import Progress
 from recordspec.writing.runs import Run
 from recordspec.writing.sources import Rows, Source, base
@@ -49,7 +49,7 @@ class Work:
 
     Attributes:
         jobs: the processes that share the work.
-        memory: what they may use together, such as `512MiB`.
+        memory: what they may use together, such as `2GiB`; by default 512 MiB each.
         limit: so many rows of the source are taken, and no more.
         force: whether a dataset that stands there is replaced.
         append: whether the rows are added to the dataset that stands there.
@@ -58,7 +58,7 @@ class Work:
     """
 
     jobs: int = 1
-    memory: str = MEMORY
+    memory: str | None = None
     limit: int | None = None
     force: bool = False
     append: bool = False

@@ -12,7 +12,6 @@ from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.build import Build, Input, Work
 from recordspec.writing.ending import guarded
-from recordspec.writing.options import MEMORY
 from recordspec.writing.progress import Progress
 from recordspec.writing.sources import Rows, Source, source_of
 from recordspec.writing.sources.base import Batch
@@ -26,7 +25,7 @@ def write(
     *,
     split: Any = "train",
     jobs: int = 1,
-    memory: str = MEMORY,
+    memory: str | None = None,
     limit: int | None = None,
     force: bool = False,
     append: bool = False,
@@ -47,7 +46,8 @@ def write(
             function of its key; or `{"folds": k}`; or `{"column": name}`, which names each row's.
         jobs: processes that encode and write. A script that asks for several must be importable: it
             begins them under `if __name__ == "__main__":`.
-        memory: what all of them may use, such as `"512MiB"`; more rows are sorted on the disk.
+        memory: what all of them may use together, such as `"2GiB"`, by default 512 MiB each: about 200 MiB
+            of it is Python, NumPy and Arrow. More rows are sorted on the disk.
         limit: so many rows, the first ones, and no more.
         force: whether a dataset at `directory` is replaced.
         append: whether the rows are added to the dataset at `directory`, in shards of their own; its

@@ -15,9 +15,10 @@ from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.build import Work
 from recordspec.writing.builder import write
-from recordspec.writing.options import Write, bytes_of
+from recordspec.writing.options import Write
 from recordspec.writing.shards import shard_count
 from recordspec.writing.sources import Rows, Source, source_of
+from recordspec.writing.tasks import allowance
 from recordspec.writing.writer import options_of
 
 # So many rows tell the size of a row well enough, and take a second even where they are images.
@@ -83,7 +84,7 @@ def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **opt
         sampled=sampled,
         disk=round(sum(plain.bytes(split) + final.bytes(split) for split in plain.splits) * times),
         disk_free=shutil.disk_usage(_existing(Path(directory))).free,
-        memory=bytes_of(work.memory),
+        memory=allowance(work.memory, work.jobs),
     )
 
 

@@ -13,9 +13,6 @@ from recordspec.wire.tfrecord import Compression
 
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(B|KiB|MiB|GiB)")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-# What a build may use where nobody says so.
-MEMORY = "1GiB"
-
 # No hidden files, and room for the rest of a shard's name.
 _SPLIT_NAME = re.compile(r"[\w+]([\w.+-]{0,98}[\w.+])?")
 SPLIT_NAME = "a split's name of letters, digits, _, . and -"

@@ -20,7 +20,7 @@ from recordspec.writing.assembly import Shards
 from recordspec.writing.build import Build, Input, Work
 from recordspec.writing.encoding import PART_BITS, Advance
 from recordspec.writing.ending import guarded, on_disk
-from recordspec.writing.options import MEMORY, Blocks, Key, Write
+from recordspec.writing.options import Blocks, Key, Write
 from recordspec.writing.sources.base import identity_of
 from recordspec.writing.stored import Stored, StoredPart
 from recordspec.writing.tasks import PartDone, Plan
@@ -35,7 +35,7 @@ def reshard(
     *,
     schema: Schema | None = None,
     jobs: int = 1,
-    memory: str = MEMORY,
+    memory: str | None = None,
     force: bool = False,
     resume: bool = False,
     progress: bool | None = None,

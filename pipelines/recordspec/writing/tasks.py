@@ -28,16 +28,26 @@ _LARGEST_RUN = 256 << 20
 _LARGEST_PIECE = 16 << 20
 # What a process has before it has any rows, and for those it is just encoding: Python, NumPy and Arrow.
 _PROCESS = 200 << 20
-_SMALLEST_BUDGET = 16 << 20
+_SMALLEST_BUDGET = 32 << 20
+# What each process may use where nobody says so.
+_MEMORY = 512 << 20
 
 
-def budget(memory: str, jobs: int) -> int:
+def allowance(memory: str | None, jobs: int) -> int:
+    """The bytes that a build may use; by default 512 MiB for each process. Raises SpecError."""
+    return _processes(jobs) * _MEMORY if memory is None else bytes_of(memory, "memory")
+
+
+def budget(memory: str | None, jobs: int) -> int:
     """The bytes of rows that each of so many processes may hold, where all may use `memory` together.
 
     Raises SpecError.
     """
-    processes = jobs + (jobs > 1)  # and the one that gives them work
-    return max(_SMALLEST_BUDGET, (bytes_of(memory, "memory") - processes * _PROCESS) // jobs)
+    return max(_SMALLEST_BUDGET, (allowance(memory, jobs) - _processes(jobs) * _PROCESS) // jobs)
+
+
+def _processes(jobs: int) -> int:
+    return jobs + (jobs > 1)  # and the one that gives them work
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +93,7 @@ class Plan:
     @property
     def piece(self) -> int:
         """Bytes that are put in order at once."""
-        return min(_LARGEST_PIECE, self.budget // 8)
+        return min(_LARGEST_PIECE, self.budget // 4)
 
     def run_writer(self, stem: str) -> RunWriter:
         """A sink that sorts rows as the options say."""

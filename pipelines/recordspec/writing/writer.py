@@ -22,7 +22,7 @@ from recordspec.store.transaction import Transaction
 from recordspec.writing.assembly import Encoded, check_unique, heading, place_shards, publish, write_shards
 from recordspec.writing.encoding import Advance, Encoder, Place
 from recordspec.writing.ending import Account, on_disk, told
-from recordspec.writing.options import MEMORY, Write
+from recordspec.writing.options import Write
 from recordspec.writing.rejects import check_some
 from recordspec.writing.runs import RunWriter
 from recordspec.writing.shards import DirectSink, spans
@@ -58,7 +58,7 @@ class ShardedWriter:
         *,
         split: Any = "train",
         force: bool = False,
-        memory: str = MEMORY,
+        memory: str | None = None,
         append: bool = False,
         expected: int | None = None,
         **options: Any,
