@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, StoreError
+from recordspec.store.durable import sync, sync_folder
 
 FILE = "journal.jsonl"
 
@@ -54,19 +54,9 @@ class Journal:
             _write(file, [entry])
 
 
-def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder last through a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _write(file: Any, entries: list[Entry]) -> None:
     file.write(b"".join(json.dumps(entry).encode() + b"\n" for entry in entries))
-    file.flush()
-    os.fsync(file.fileno())
+    sync(file)
 
 
 def _lines(path: Path) -> Iterator[Entry]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 
 from recordspec.errors import Problem, StoreError
+from recordspec.store.durable import sync, sync_folder
 from recordspec.store.journal import FILE as JOURNAL
-from recordspec.store.journal import sync_folder
 from recordspec.store.locks import OWNER, exchange, locked, owner, write_owner
 from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, SCHEMA_FILE, Manifest
 from recordspec.store.shards import local
@@ -88,8 +88,7 @@ class Transaction:
                 continue
             with (self.staging / name).open("w", encoding="utf-8") as file:
                 file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
+                sync(file)
         shutil.rmtree(self.work)
         sync_folder(self.staging)
         self._check_target()  # again: the build took its time

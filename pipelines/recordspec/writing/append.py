@@ -11,11 +11,11 @@ from pathlib import Path
 
 from recordspec.errors import Problem, StoreError
 from recordspec.spec.schema import Schema
+from recordspec.store.durable import sync_file
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
 from recordspec.store.shards import parse_name
 from recordspec.writing import known_keys
 from recordspec.writing.options import Write
-from recordspec.writing.rejects import flush
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,4 +106,4 @@ def _link(old: Path, new: Path) -> None:
         os.link(old, new)
     except OSError:
         shutil.copyfile(old, new)
-        flush(new)
+        sync_file(new)

@@ -11,6 +11,7 @@ from pathlib import Path
 from recordspec.errors import Problem, RecordError
 from recordspec.spec.features.label import Label
 from recordspec.spec.schema import Schema
+from recordspec.store.durable import sync_file
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest, Shard
 from recordspec.store.transaction import Transaction
 from recordspec.writing import known_keys
@@ -18,7 +19,6 @@ from recordspec.writing.append import Base
 from recordspec.writing.encoding import PART_BITS, Words
 from recordspec.writing.ending import on_disk
 from recordspec.writing.order import KNOWN, Order, twins
-from recordspec.writing.rejects import flush
 from recordspec.writing.runs import Run
 from recordspec.writing.shards import shard_count, spans
 from recordspec.writing.tasks import Plan, ShardTask, write_shard
@@ -149,7 +149,7 @@ def publish(transaction: Transaction, plan: Plan, manifest: Manifest) -> Manifes
             parts = _keys(manifest, transaction.work, plan.base)
             sha256 = known_keys.write(transaction.staging / KEYS_FILE, parts)
             manifest = replace(manifest, keys_sha256=sha256)
-        flush(transaction.staging / REJECTS_FILE)
+        sync_file(transaction.staging / REJECTS_FILE)
         transaction.commit(manifest, None if plan.schema is None else plan.schema.dump())
     if rejected:
         rows = rejected + sum(written.rows(split) for split in written.splits)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
+from recordspec.store.durable import sync
 from recordspec.writing.encoding import Words
 
 _WORD = np.dtype("<u8")
@@ -54,6 +54,5 @@ def write(path: Path, parts: Iterable[Words]) -> str:
             data = np.ascontiguousarray(part, _WORD).data
             file.write(data)
             digest.update(data)
-        file.flush()
-        os.fsync(file.fileno())
+        sync(file)
     return digest.hexdigest()

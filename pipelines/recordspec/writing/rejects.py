@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
@@ -74,13 +73,6 @@ def count(path: Path) -> int:
         return 0
     with path.open("rb") as file:
         return sum(1 for _ in file)
-
-
-def flush(path: Path) -> None:
-    """Makes the file, if there is one, last through a power cut."""
-    if path.exists():
-        with path.open("a") as file:
-            os.fsync(file.fileno())
 
 
 def _told(place: str, problems: list[str]) -> str:

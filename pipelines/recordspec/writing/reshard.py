@@ -25,9 +25,6 @@ from recordspec.writing.sources.base import identity_of
 from recordspec.writing.stored import Stored, StoredPart
 from recordspec.writing.tasks import PartDone, Plan
 
-# Records taken over at once.
-_BYTES_AT_ONCE = 4 << 20
-
 
 def reshard(
     files: Files,

@@ -7,14 +7,15 @@ them, and an index of the same rows: uint64 `[5, rows]`, whose lines are `ORDER`
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
+from recordspec.store.durable import sync
 from recordspec.wire.strings import Ints, Strings, offsets
 from recordspec.writing import shuffle
 from recordspec.writing.encoding import Words
@@ -125,12 +126,12 @@ class RunWriter:
         with path.open("xb") as file:
             for part in _gathered(records, order):
                 file.write(part.buffer.data)
-            self._flush(file)
+            self._last(file)
         index = index if order is None else index[:, order]
         index[END] = np.cumsum(index[END])
         with path.with_name(f"{path.name}.index").open("xb") as file:
             file.write(np.ascontiguousarray(index).data)
-            self._flush(file)
+            self._last(file)
         self._runs.append((path, np.bincount(splits), self._bytes))
         self._index, self._splits, self._bytes, self._rows = [], [], 0, 0
 
@@ -140,10 +141,10 @@ class RunWriter:
             return np.argsort(splits, kind="stable") if splits.any() else None
         return np.lexsort((index[KEY][1], index[KEY][0], index[ORDER], splits))
 
-    def _flush(self, file: object) -> None:
+    def _last(self, file: IO[bytes]) -> None:
+        """Makes a file last where it must."""
         if self._durable:
-            file.flush()  # type: ignore[attr-defined]
-            os.fsync(file.fileno())  # type: ignore[attr-defined]
+            sync(file)
 
 
 def _gathered(records: Strings, order: Ints | None) -> Iterator[Strings]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recordspec.spec.schema import Schema
+from recordspec.store.durable import sync_file
 from recordspec.store.manifest import Shard
 from recordspec.store.transaction import Transaction
 from recordspec.writing import known_keys, order
@@ -18,7 +19,7 @@ from recordspec.writing.encoding import Advance, Encoder
 from recordspec.writing.ending import guarded, on_disk
 from recordspec.writing.options import Write, bytes_of
 from recordspec.writing.order import Cut, Rules
-from recordspec.writing.rejects import count, flush
+from recordspec.writing.rejects import count
 from recordspec.writing.runs import KEY, Run, RunWriter
 from recordspec.writing.shards import ShardWriter, Span
 from recordspec.writing.sources.base import Part
@@ -144,7 +145,7 @@ def encode_part(
     with on_disk(plan.name):
         runs = sink.finish(encoder.splits)
         if plan.durable:
-            flush(plan.folder / rejects)
+            sync_file(plan.folder / rejects)
     return PartDone(rows=encoder.rows, rejected=encoder.rejected, runs=runs, rejects=rejects)
 
 
@@ -171,7 +172,7 @@ def write_shard(
                 if plan.options.unique:
                     known_keys.add(keys, index[KEY])
             if plan.durable:
-                flush(keys)
+                sync_file(keys)
             return task, file, writer.close(task.span.file)
         except BaseException:
             writer.abandon()
