@@ -128,7 +128,7 @@ def test_what_is_done_is_kept_for_resume(tmp_path, script, expected, how, jobs, 
     (line,) = broken.stderr.splitlines()
     assert line.startswith(f"{tmp_path}/data: {message}")
     if how != "worker":
-        assert line.endswith("rows are safe: `resume` goes on from there)")
+        assert line.endswith("rows are safe: resume=True, or --resume, goes on from there)")
     resumed = run(script, tmp_path, "SIGKILL", 0, "2", "resume")
     assert resumed.returncode == 0, resumed.stderr
     assert finished(tmp_path) == expected
@@ -155,7 +155,7 @@ def test_a_run_that_lost_its_file_is_made_again(tmp_path, script, expected):
     assert finished(tmp_path) == expected
 
 
-def test_another_build_cannot_go_on_with_it(tmp_path, script, monkeypatch):
+def test_another_build_cannot_go_on_with_it(tmp_path, script, caplog):
     make_rows(tmp_path)
     run(script, tmp_path, "SIGKILL", 5, "1")
     with (tmp_path / "rows.csv").open("a") as file:
@@ -164,10 +164,14 @@ def test_another_build_cannot_go_on_with_it(tmp_path, script, monkeypatch):
         rs.write(SCHEMA, source(tmp_path), tmp_path / "data", resume=True, **{**OPTIONS, "shards": 2})
     assert str(caught.value) == (
         f"{tmp_path}/data: expected the build that was begun, got another options, source, version "
-        "(without `resume` it starts anew)"
+        "(without resume=True, or --resume, it starts anew)"
     )
     assert (tmp_path / ".data.partial/work/journal.jsonl").exists()
+    caplog.clear()
     rs.write(SCHEMA, source(tmp_path), tmp_path / "data", **OPTIONS)
+    assert caplog.messages[0] == (
+        f"{tmp_path}/data: an unfinished build is discarded (--resume would go on with it)"
+    )
     assert sorted(os.listdir(tmp_path)) == ["data", "rows.csv"]
 
 

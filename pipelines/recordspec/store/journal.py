@@ -33,7 +33,7 @@ class Journal:
         lines = list(_lines(self._path))
         if lines and lines[0] != plan:
             differing = sorted(key for key in plan | lines[0] if plan.get(key) != lines[0].get(key))
-            hint = "without `resume` it starts anew"
+            hint = "without resume=True, or --resume, it starts anew"
             expected = "the build that was begun"
             got = f"another {', '.join(differing)}"
             raise StoreError(Problem(where=name, expected=expected, got=got, hint=hint))

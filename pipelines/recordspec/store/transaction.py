@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import socket
@@ -19,6 +20,9 @@ from recordspec.store.shards import local
 
 # What is needed on the way, and gone in the end.
 _WORK = "work"
+
+
+log = logging.getLogger("recordspec")
 
 
 class Transaction:
@@ -165,6 +169,8 @@ class Transaction:
                 self.keep = self._claimed = True
                 write_owner(self.staging, self.work)
                 return
+            if (self.work / JOURNAL).exists():
+                log.warning("%s: an unfinished build is discarded (--resume would go on with it)", self.name)
             shutil.rmtree(self.staging)
             os.close(self._lock)
             self._lock = None

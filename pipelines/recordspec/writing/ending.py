@@ -39,7 +39,8 @@ class Account:
     def hint(self) -> str:
         if not self.safe:
             return "nothing was published"
-        return f"nothing was published; {self.safe:,} rows are safe: `resume` goes on from there"
+        how = "resume=True, or --resume, goes on from there"
+        return f"nothing was published; {self.safe:,} rows are safe: {how}"
 
 
 @contextmanager
