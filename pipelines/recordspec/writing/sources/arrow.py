@@ -20,7 +20,7 @@ from recordspec.spec.features.text import Text
 from recordspec.spec.features.video import Video
 from recordspec.spec.schema import Schema
 from recordspec.spec.values import BadValue, Lists
-from recordspec.wire.strings import Strings
+from recordspec.writing.sources import buffers
 from recordspec.writing.sources.cells import inside
 
 _MEDIA = (Image, Audio, Video)
@@ -57,8 +57,7 @@ def from_arrow(column: Any, feature: Feature | None = None) -> Any:
     array = _plain(column)
     if not array.null_count:
         return _values(array, feature)
-    present = np.asarray(array.is_valid())
-    return Gapped(_values(array.filter(array.is_valid()), feature), present)
+    return Gapped(_values(array.filter(array.is_valid()), feature), buffers.present(array))
 
 
 def _plain(column: Any) -> Any:
@@ -81,17 +80,21 @@ def _plain(column: Any) -> Any:
 
 def _values(array: Any, feature: Feature | None) -> Any:
     """Of an array without nulls."""
-    types = arrow().types
     kind = array.type
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
-        return array.to_numpy(zero_copy_only=False)
+    if _is_number(kind):
+        return buffers.numbers(array)
     if _is_text(kind) and _takes_text(feature):
-        return _strings(array)
+        return buffers.strings(array)
     if _is_list(kind) and _takes_lists(feature):
         return _lists(array, feature)
     if _is_list(kind) and isinstance(feature, (Image, Audio)):
-        return _samples(array, feature)
+        return _samples(array)
     return array.to_pylist()
+
+
+def _is_number(kind: Any) -> bool:
+    types = arrow().types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
 
 def _is_text(kind: Any) -> bool:
@@ -115,17 +118,6 @@ def _takes_lists(feature: Feature | None) -> bool:
     return type(feature) in KINDS.values() and not apart
 
 
-def _strings(array: Any) -> Strings:
-    """Without a copy of the text."""
-    _, places, data = array.buffers()
-    if data is None or not len(array):
-        return Strings(b"", np.zeros(len(array) + 1, np.int64))
-    width = np.int64 if str(array.type).startswith("large_") else np.int32
-    ends = np.frombuffer(places, width)[array.offset : array.offset + len(array) + 1]
-    text = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
-    return Strings(text, (ends - ends[0]).astype(np.int64))
-
-
 def _lists(array: Any, feature: Feature | None) -> Any:
     """Lists of one length as an array with one more dimension."""
     inner = _plain(array.flatten())
@@ -134,18 +126,20 @@ def _lists(array: Any, feature: Feature | None) -> Any:
     flat = _values(inner, feature)
     if isinstance(flat, list):
         return array.to_pylist()
-    lengths = np.asarray(arrow().compute.list_value_length(array)).astype(np.int64)
+    lengths = buffers.numbers(arrow().compute.list_value_length(array)).astype(np.int64)
     if isinstance(flat, np.ndarray) and len(lengths) and bool((lengths == lengths[0]).all()):
         return flat.reshape(len(lengths), int(lengths[0]), *flat.shape[1:])
     return Lists(flat, lengths)
 
 
-def _samples(array: Any, feature: Feature) -> list[Any]:
+def _samples(array: Any) -> list[Any]:
     """Pixels or samples, an array for each; Arrow knows their dtype."""
     kind = array.type
     while _is_list(kind):
         kind = kind.value_type
-    dtype = kind.to_pandas_dtype()
+    if not _is_number(kind):
+        return list(array.to_pylist())
+    dtype = buffers.dtype_of(kind)
     return [np.array(value, dtype) for value in array.to_pylist()]
 
 

@@ -16,7 +16,7 @@ from recordspec.spec.features.image import Image
 from recordspec.spec.features.label import Label
 from recordspec.spec.features.text import Text
 from recordspec.spec.values import BadValue, is_integer
-from recordspec.wire.strings import Strings
+from recordspec.writing.sources import buffers
 
 # Below it float64 has every whole number.
 _EXACT = 2**53
@@ -35,12 +35,9 @@ def from_text(column: Any, feature: Feature, folder: Path) -> Any:
     Raises BadValue for the first cell that is no such value, SpecError for a feature that one cell
     cannot hold.
     """
-    import pyarrow
-
     present = _present(column, feature)
-    kept = column.filter(pyarrow.array(present))
     try:
-        values = _values(kept, feature, folder)
+        values = _values(buffers.kept(column, present), feature, folder)
     except BadValue as bad:
         raise bad.moved(int(np.flatnonzero(present)[bad.index])) from None
     return values if present.all() else Gapped(values, present)
@@ -54,10 +51,8 @@ def _present(column: Any, feature: Feature) -> Any:
     """Which cells have a value: a quoted one with nothing in it is a text, but no number, label or path."""
     from pyarrow import compute
 
-    present = np.asarray(column.is_valid())
-    if _takes_text(feature):
-        return present
-    return present & np.asarray(compute.fill_null(compute.not_equal(column, ""), False))
+    present = buffers.present(column)
+    return present if _takes_text(feature) else present & (buffers.numbers(compute.binary_length(column)) > 0)
 
 
 def _values(column: Any, feature: Feature, folder: Path) -> Any:
@@ -69,7 +64,7 @@ def _values(column: Any, feature: Feature, folder: Path) -> Any:
     if getattr(feature, "shape", None) == () and dtype not in (None, "string"):
         return _bools(column) if dtype == "bool" else _numbers(column, str(dtype))
     if _takes_text(feature) and getattr(feature, "shape", ()) == ():
-        return _strings(column)
+        return buffers.strings(column)
     if type(feature) not in KINDS.values():  # a kind of one's own: what it makes of a text is its affair
         return list(column.to_pylist())
     raise SpecError(
@@ -81,22 +76,12 @@ def _values(column: Any, feature: Feature, folder: Path) -> Any:
     )
 
 
-def _strings(column: Any) -> Strings:
-    """Without a copy of the text, and without a Python object for each."""
-    _, places, data = column.buffers()
-    if data is None or not len(column):
-        return Strings(b"", np.zeros(len(column) + 1, np.int64))
-    ends = np.frombuffer(places, np.int32)[column.offset : column.offset + len(column) + 1]
-    text = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
-    return Strings(text, (ends - ends[0]).astype(np.int64))
-
-
 def _numbers(column: Any, dtype: str) -> Any:
     from pyarrow import compute
 
     plain = _WHOLE if is_integer(dtype) else _DECIMAL
     if compute.all(compute.match_substring_regex(column, f"^{plain.pattern}$")).as_py() in (True, None):
-        values = compute.cast(column, "int64" if is_integer(dtype) else "float64").to_numpy(False)
+        values = buffers.numbers(compute.cast(column, "int64" if is_integer(dtype) else "float64"))
         if is_integer(dtype) or bool(np.isfinite(values).all()):
             return values
     return [_number(row, text, dtype) for row, text in enumerate(column.to_pylist())]
