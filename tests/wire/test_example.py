@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -129,14 +131,31 @@ def test_varints_are_those_of_the_definition(values):
     assert found == [varint_bytes(value) for value in values]
 
 
-@given(st.sampled_from([7, 14, 28, 56, 63, 64]), st.integers(0, 40_000), st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
-def test_packed_varints_are_those_of_the_definition_end_to_end(bits, count, seed):
-    values = np.random.default_rng(seed).integers(0, 2**bits - 1, count, np.uint64, endpoint=True)
-    data, sizes = packed(values)
+BITS = st.sampled_from([7, 14, 16, 18, 19, 28, 56, 63, 64])
+
+
+@given(BITS, st.integers(0, 40_000), st.integers(1, 9), st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None)
+def test_packed_varints_are_those_of_the_definition_end_to_end(bits, count, groups, seed):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, 2**bits - 1, count, np.uint64, endpoint=True)
+    values >>= rng.integers(0, bits, count, np.uint64)  # of all widths
+    bounds = [0, *np.sort(rng.integers(0, count, groups, endpoint=True)).tolist(), count]
+    data, sizes = packed(values, np.diff(bounds))
     expected = [varint_bytes(value) for value in values.tolist()]
     assert data.tobytes() == b"".join(expected)
-    assert np.broadcast_to(sizes, (count,)).tolist() == [len(one) for one in expected]
+    lengths = [sum(map(len, expected[start:stop])) for start, stop in pairwise(bounds)]
+    assert np.broadcast_to(sizes, (groups + 1,)).tolist() == lengths
+
+
+@given(BITS, st.integers(1, 5_000), st.integers(1, 9), st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None)
+def test_packed_varints_of_groups_of_one_length(bits, count, length, seed):
+    values = np.random.default_rng(seed).integers(0, 2**bits - 1, count * length, np.uint64, endpoint=True)
+    data, sizes = packed(values, length)
+    again, several = packed(values, np.full(count, length))
+    assert data.tobytes() == again.tobytes()
+    assert np.broadcast_to(sizes, (count,)).tolist() == np.broadcast_to(several, (count,)).tolist()
 
 
 @pytest.mark.parametrize(("value", "expected"), [(0, b"\x00"), (127, b"\x7f"), (300, b"\xac\x02")])

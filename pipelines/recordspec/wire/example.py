@@ -165,8 +165,7 @@ def _packed(flat: np.ndarray, lengths: Sizes) -> Part:
     if isinstance(lengths, int) and lengths == 1:
         matrix, sizes = varints(values)
         return Piece(data=matrix, sizes=sizes, width=matrix.shape[1])
-    data, sizes = packed(values)
-    return numbers(data, _sizes_of_groups(sizes, lengths))
+    return numbers(*packed(values, lengths))
 
 
 def _bytes_list(strings: Strings, lengths: Sizes) -> list[Part]:
