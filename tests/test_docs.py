@@ -19,6 +19,7 @@ from recordspec.testing import LAWS
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 BUILDING = (ROOT / "docs/building.md").read_text()
+READING = (ROOT / "docs/reading.md").read_text()
 KINDS_OF_YOUR_OWN = (ROOT / "docs/kinds-of-your-own.md").read_text()
 
 
@@ -68,6 +69,11 @@ def test_the_readme_runs(tmp_path, monkeypatch):
 def test_the_page_on_building_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run(BUILDING, tmp_path)
+
+
+def test_the_page_on_reading_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(READING, tmp_path)
 
 
 def test_a_kind_of_your_own_runs_and_keeps_every_law(tmp_path, monkeypatch):

@@ -28,6 +28,8 @@ _HOMES = {
     "write": "writing.builder",
     "reshard": "writing.reshard",
     "read": "reading.dataset",
+    "Backup": "reading.backup",
+    "Position": "reading.order",
     "Pipeline": "pipeline",
 }
 
@@ -45,7 +47,9 @@ if TYPE_CHECKING:
         WriteError,
     )
     from recordspec.pipeline import Pipeline
+    from recordspec.reading.backup import Backup
     from recordspec.reading.dataset import read
+    from recordspec.reading.order import Position
     from recordspec.spec.features import KINDS, Feature
     from recordspec.spec.schema import Schema
     from recordspec.store.manifest import Manifest

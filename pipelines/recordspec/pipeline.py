@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from recordspec.config import Config
 from recordspec.errors import Problem, SpecError
 from recordspec.reading import dataset as reading
 from recordspec.reading.options import Read
-from recordspec.reading.plan import Share, check_schema
+from recordspec.reading.order import Position
+from recordspec.reading.plan import Plan, Share, check_schema, plan
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.options import from_python
 from recordspec.spec.plain import shallow
@@ -106,6 +108,8 @@ class Pipeline:
         split: str | Sequence[str],
         *,
         map: Callable[..., Any] | None = None,  # noqa: A002  tf.data's name
+        filter: Callable[..., Any] | None = None,  # noqa: A002
+        start: Position | tuple[int, int] | None = None,
         **options: Any,
     ) -> Any:
         """A tf.data.Dataset of a split, for `model.fit`: what the config's `fit` says, else all features.
@@ -113,57 +117,85 @@ class Pipeline:
         Args:
             split: its name, or those of several, folds say.
             map: a function on each decoded batch, a dict, before `fit` picks from it.
-            options: of `read`, in place of the config's: batch, shuffle, interleave, cache, repeat,
-                prefetch, deterministic.
+            filter: a function of a decoded batch that gives a bool for each row: whether it is kept.
+            start: the epoch and the step, both from 0, to begin at, as if all before had been read.
+            options: of `read`, in place of the config's: batch, shuffle, interleave, bucket, features,
+                cache, repeat, prefetch, deterministic, corrupt, service.
 
         Raises:
             SpecError: an option is wrong.
             StoreError: the dataset is not built, has no such split, or was written with another spec.
         """
-        return self._dataset(split, self._read(options), map, None)
+        return self._dataset(split, self._read(options), map, filter, start=Position.of(start))
 
     def input_fn(
         self,
         split: str | Sequence[str],
         *,
         map: Callable[..., Any] | None = None,  # noqa: A002
+        filter: Callable[..., Any] | None = None,  # noqa: A002
+        start: Position | tuple[int, int] | None = None,
         **options: Any,
     ) -> Callable[..., Any]:
-        """A function that makes the dataset, as Estimators and tf.distribute take it.
+        """A function that makes the dataset, as tf.distribute takes it; arguments as of `dataset`.
 
         Called with a `tf.distribute.InputContext`, it gives one worker its share of the records, in
-        batches of the config's size divided by the number of replicas.
+        batches of the config's size divided by the number of replicas. Every worker has the same number
+        of batches.
         """
+        begin = Position.of(start)
         how = self._read(options)
 
         def make(context: Any = None) -> Any:
             if context is None:
-                return self._dataset(split, how, map, None)
+                return self._dataset(split, how, map, filter, start=begin)
             share = Share(context.num_input_pipelines, context.input_pipeline_id)
             divided = reading.per_replica(how, context.num_replicas_in_sync)
-            return self._dataset(split, divided, map, share)
+            return self._dataset(split, divided, map, filter, start=begin, share=share)
 
         return make
 
     def steps(self, split: str | Sequence[str], **options: Any) -> int:
-        """Batches in an epoch of the split, exactly; with options as `dataset` takes them."""
-        steps = self._read(options).batches(sum(shard.rows for shard in self._shards(split)))
-        if steps is None:
+        """Batches in an epoch of the split, exactly; with options as `dataset` takes them.
+
+        Raises SpecError where no end was asked for, or what is in a row decides how many there are.
+        """
+        how = self._read(options)
+        if how.bucket is not None:
+            expected = "batches whose number follows from that of the rows"
+            raise SpecError(Problem(path=("read", "bucket"), expected=expected, got="`bucket`"))
+        if how.passes is None:
             raise SpecError(Problem(path=("read", "repeat"), expected="an end", got="`forever`"))
-        return steps
+        return (self._plan(split, None).batches(how.batch) or 0) * how.passes
 
     def _read(self, options: Mapping[str, Any]) -> Read:
-        return from_python(Read, {**shallow(self.config.read), **options})  # type: ignore[no-any-return]
+        how: Read = from_python(Read, {**shallow(self.config.read), **options})
+        if how.cache in ("none", "memory"):
+            return how
+        return replace(how, cache=os.path.normpath(self.folder / how.cache))
 
     def _shards(self, split: str | Sequence[str]) -> list[Shard]:
         splits = (split,) if isinstance(split, str) else split
         return [shard for one in splits for shard in self.manifest.shards(one)]
 
-    def _dataset(self, split: str | Sequence[str], how: Read, mapped: Any, share: Share | None) -> Any:
+    def _plan(self, split: str | Sequence[str], share: Share | None) -> Plan:
         paths = tuple(self.data / shard.file for shard in self._shards(split))
+        return plan(paths, self.schema, share)
+
+    def _dataset(
+        self,
+        split: str | Sequence[str],
+        how: Read,
+        mapped: Callable[..., Any] | None,
+        keep: Callable[..., Any] | None,
+        *,
+        start: Position | None,
+        share: Share | None = None,
+    ) -> Any:
         fit = self.config.fit
         function = mapped if fit is None else _then(mapped, fit.pick)
-        return reading.build(how, self.schema, paths, map=function, share=share)
+        what = self._plan(split, share)
+        return reading.build(how, self.schema, what, map=function, keep=keep, start=start)
 
 
 def _then(first: Callable[..., Any] | None, second: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar, Literal
 
 from recordspec.errors import Problem, SpecError
+from recordspec.spec.sizes import bytes_of
 
 
 def _at_least(option: str, value: int, least: int) -> None:
@@ -16,7 +18,11 @@ def _at_least(option: str, value: int, least: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """Records in a batch; the last may be smaller unless it is dropped."""
+    """Rows in a batch. The last of a pass may be smaller, unless it is dropped.
+
+    Of several workers, each has the same number of batches: where they do not come out even, rows are left
+    out if the remainder is dropped, and read twice if it is not.
+    """
 
     SHORT_FORM: ClassVar[str] = "size"
 
@@ -29,18 +35,21 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class Shuffle:
-    """A shuffle of files and, within a buffer, of records; another in every epoch.
+    """A shuffle of files and, within a buffer, of rows. The order is a function of the seed and the epoch.
 
     Attributes:
-        buffer: in records.
+        buffer: in rows, or in bytes of serialized rows, such as `256MiB`.
         seed: what the order follows from.
     """
 
     seed: int
-    buffer: int = 10_000
+    buffer: int | str = 10_000
 
     def __post_init__(self) -> None:
-        _at_least("buffer", self.buffer, 1)
+        if isinstance(self.buffer, str):
+            bytes_of(self.buffer, "buffer")
+        else:
+            _at_least("buffer", self.buffer, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,21 +57,43 @@ class Interleave:
     """How files are mixed: `block` records from each of `cycle` files in turn.
 
     Attributes:
-        cycle: files open at a time.
-        block: records from one before the next.
+        cycle: files open at a time; by default all, up to 128, so that rows of all are mixed.
+        block: records from one before the next; in the layout `blocks` it is one.
         parallel: how many are read at once, by threads: worth it for remote files. A local disk is
             faster without, because each hand-over between threads costs more than the reading.
     """
 
-    cycle: int = 16
+    cycle: Literal["auto"] | int = "auto"
     block: int = 16
     parallel: Literal["auto"] | int | None = None
 
     def __post_init__(self) -> None:
-        _at_least("cycle", self.cycle, 1)
+        if isinstance(self.cycle, int):
+            _at_least("cycle", self.cycle, 1)
         _at_least("block", self.block, 1)
         if isinstance(self.parallel, int):
             _at_least("parallel", self.parallel, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bucket:
+    """Batches of rows whose lengths are alike, so that little is padded.
+
+    Attributes:
+        by: the feature whose lengths count.
+        boundaries: where one bucket ends and the next begins: `[64, 128]` makes three, of lengths below
+            64, from 64 to 127, and from 128 on.
+    """
+
+    by: str
+    boundaries: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        rising = all(one < other for one, other in pairwise(self.boundaries))
+        if not self.boundaries or self.boundaries[0] < 1 or not rising:
+            expected = "lengths, each more than the one before"
+            got = str(list(self.boundaries))
+            raise SpecError(Problem(path=("boundaries",), expected=expected, got=got))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,22 +101,30 @@ class Read:
     """How shards become batches. What is absent is not done.
 
     Attributes:
-        batch: records in a batch; without it single records.
-        shuffle: without it, records come in the order of the files.
+        batch: rows in a batch; without it single rows.
+        shuffle: without it, rows come in the order of the files.
         interleave: of files; by default only when shuffling.
-        cache: `memory`, of the serialized records.
-        repeat: how many times; `forever` has no end.
+        bucket: batches of rows of like lengths.
+        features: the only ones that are read; by default all.
+        cache: `memory`, or a folder, where serialized rows are kept after the first pass.
+        repeat: how many passes; `forever` has no end. A batch is of one pass.
         prefetch: batches made ahead.
         deterministic: whether the order is the same at any parallelism.
+        corrupt: `skip` leaves out records that cannot be read, and says which.
+        service: the address of a tf.data service that reads, such as `grpc://localhost:5050`.
     """
 
     batch: Batch | None = None
     shuffle: Shuffle | None = None
     interleave: Interleave | None = None
-    cache: Literal["none", "memory"] = "none"
+    bucket: Bucket | None = None
+    features: tuple[str, ...] | None = None
+    cache: str = "none"
     repeat: Literal["forever"] | int = 1
     prefetch: Literal["auto"] | int | None = "auto"
     deterministic: bool = True
+    corrupt: Literal["error", "skip"] = "error"
+    service: str | None = None
 
     def __post_init__(self) -> None:
         problems = list(self._check())
@@ -97,13 +136,12 @@ class Read:
             yield Problem(path=("repeat",), expected="at least 1, or forever", got=str(self.repeat))
         if isinstance(self.prefetch, int) and self.prefetch < 0:
             yield Problem(path=("prefetch",), expected="at least 0, or auto", got=str(self.prefetch))
+        if self.bucket is not None and self.batch is None:
+            yield Problem(path=("bucket",), expected="a batch to fill", got="none")
+        if self.features == ():
+            yield Problem(path=("features",), expected="at least one feature", got="none")
 
-    def batches(self, rows: int) -> int | None:
-        """How many batches `rows` rows are; None without end."""
-        if self.repeat == "forever":
-            return None
-        rows *= self.repeat
-        if self.batch is None:
-            return rows
-        size = self.batch.size
-        return rows // size if self.batch.drop_remainder else -(-rows // size)
+    @property
+    def passes(self) -> int | None:
+        """How many; None without end."""
+        return None if self.repeat == "forever" else self.repeat

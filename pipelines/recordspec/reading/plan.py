@@ -1,55 +1,186 @@
-"""Which files are read, how many rows they have, and which of them a worker gets."""
+"""Which files are read, what is known of them, and which of their records a worker gets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate, islice
 from pathlib import Path
 
 from recordspec.errors import Problem, StoreError
+from recordspec.reading.options import Batch, Shuffle
 from recordspec.spec.features import KINDS
 from recordspec.spec.schema import Schema, differences
+from recordspec.spec.sizes import bytes_of
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, Shard, find
 from recordspec.store.shards import parse_name
+from recordspec.wire import tfrecord
+from recordspec.wire.blocks import rows_in
+from recordspec.wire.proto import parse_example
+from recordspec.wire.tfrecord import Compression, compression_of
+
+# Records that tell how large a row is.
+_SAMPLED = 100
+# Files are divided among workers where the one with most rows has at most this much more than another.
+_EVEN = 1.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """Consecutive records of a file.
+
+    Attributes:
+        compression: of the file, by its first bytes.
+        rows: in these records; None where nobody counted.
+        first: records of the file that are passed over.
+        count: records; None for all that follow.
+        cut: whether records of the file follow that are not in it.
+    """
+
+    path: Path
+    compression: Compression
+    rows: int | None
+    first: int = 0
+    count: int | None = None
+    cut: bool = False
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one of several workers reads: of each file every `workers`-th record."""
+    """What one of several workers reads."""
 
     workers: int
     worker: int
 
-    def rows_of(self, rows: int, file: int) -> int:
-        """How many of the rows of file number `file` are the worker's."""
-        first = (self.worker + file) % self.workers
-        return max(0, -(-(rows - first) // self.workers))
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is read, by one worker or by all.
+
+    Attributes:
+        pieces: of files, in order; no record is in two of them.
+        block: rows of a record at most; None where each has one.
+        others: the rows of every worker, where there are several.
+    """
+
+    pieces: tuple[Piece, ...]
+    block: int | None
+    others: tuple[int, ...] = ()
+
+    @cached_property
+    def rows(self) -> int | None:
+        """Rows of all the pieces; None where nobody counted."""
+        rows = [piece.rows for piece in self.pieces]
+        return None if None in rows else sum(row for row in rows if row is not None)
+
+    def batches(self, batch: Batch | None) -> int | None:
+        """Batches of one pass, the same number for every worker; None where nobody counted the rows."""
+        if self.rows is None:
+            return None
+        if batch is None:
+            return max(self.others, default=self.rows)
+        if batch.drop_remainder:
+            return min(self.others, default=self.rows) // batch.size
+        return -(-max(self.others, default=self.rows) // batch.size)
+
+    @cached_property
+    def row_bytes(self) -> float:
+        """Bytes of a serialized row, in the mean of the first records of a file; 0 where there are none."""
+        for piece in self.pieces:
+            if found := list(islice(tfrecord.scan(piece.path), _SAMPLED)):
+                rows = sum(map(self._rows_in, found))
+                return sum(len(record.data) for record in found) / max(1, rows)
+        return 0.0
+
+    def _rows_in(self, record: tfrecord.Record) -> int:
+        return 1 if self.block is None else rows_in(parse_example(record.data, ""))
+
+    def buffer(self, shuffle: Shuffle) -> int:
+        """The shuffle's buffer in rows."""
+        if isinstance(shuffle.buffer, int):
+            return shuffle.buffer
+        return max(1, int(bytes_of(shuffle.buffer) / max(1.0, self.row_bytes)))
+
+    @property
+    def uneven(self) -> bool:
+        """Whether workers have to leave some rows out, or read some twice, to have equally many batches."""
+        return len(set(self.others)) > 1
 
 
-def rows_in(paths: tuple[Path, ...], schema: Schema, share: Share | None = None) -> int | None:
-    """The rows of these files, or of a share of them; None where no manifest tells.
+def plan(paths: tuple[Path, ...], schema: Schema, share: Share | None = None) -> Plan:
+    """What is read of these files, or of a share of them.
 
-    Raises StoreError where the files are not what their manifest says, or were written with another
-    spec.
+    Raises StoreError where the files are not what their manifest says, were written with another spec, or
+    are too few records for so many workers; RecordError where one is no TFRecord file.
     """
     manifest = find(paths)
     if manifest is None:
         _check_complete(paths)
-        return None
-    check_schema(manifest, schema, paths[0].parent)
-    known = {shard.file: shard for shards in manifest.splits.values() for shard in shards}
-    rows = [_checked(path, known.get(path.name)).rows for path in paths]
-    if share is None:
-        return sum(rows)
-    return sum(share.rows_of(count, file) for file, count in enumerate(rows))
+    else:
+        check_schema(manifest, schema, paths[0].parent)
+    shards = _shards(paths, manifest)
+    pieces = tuple(
+        Piece(path=path, compression=compression_of(path), rows=None if shard is None else shard.rows)
+        for path, shard in zip(paths, shards, strict=True)
+    )
+    block = None if manifest is None else manifest.block
+    whole = Plan(pieces=pieces, block=block)
+    return whole if share is None else _shared(whole, share)
+
+
+def _shared(whole: Plan, share: Share) -> Plan:
+    """What a worker reads: whole files where they divide, else a range of the records of all."""
+    counted = [_counted(piece, whole.block) for piece in whole.pieces]
+    shares = _by_files(counted, share.workers) or _by_ranges(counted, share.workers, whole.block)
+    rows = tuple(sum(piece.rows or 0 for piece in pieces) for pieces in shares)
+    if not all(rows):
+        kind = "records" if whole.block is None else f"blocks (of {whole.block} rows)"
+        got = str(sum(piece.count or 0 for piece in counted))
+        expected = f"{kind} for {share.workers} workers"
+        raise StoreError(Problem(where=str(whole.pieces[0].path.parent), expected=expected, got=got))
+    return replace(whole, pieces=tuple(shares[share.worker]), others=rows)
+
+
+def _counted(piece: Piece, block: int | None) -> Piece:
+    """The piece with the number of its records."""
+    if piece.rows is None:
+        records = tfrecord.count(piece.path)
+        return replace(piece, rows=records, count=records)
+    return replace(piece, count=piece.rows if block is None else -(-piece.rows // block))
+
+
+def _by_files(pieces: list[Piece], workers: int) -> list[list[Piece]]:
+    """Every worker's files; none where these do not divide evenly."""
+    shares = [[replace(piece, count=None) for piece in pieces[worker::workers]] for worker in range(workers)]
+    rows = [sum(piece.rows or 0 for piece in pieces) for pieces in shares]
+    even = len(pieces) % workers == 0 and max(rows) <= _EVEN * min(rows)
+    return shares if even else []
+
+
+def _by_ranges(pieces: list[Piece], workers: int, block: int | None) -> list[list[Piece]]:
+    """Every worker's part of the records of all files, as they follow each other."""
+    ends = list(accumulate((piece.count or 0 for piece in pieces), initial=0))
+    bounds = [ends[-1] * worker // workers for worker in range(workers + 1)]
+    shares: list[list[Piece]] = [[] for _ in range(workers)]
+    for piece, start in zip(pieces, ends, strict=False):
+        for worker, mine in enumerate(shares):
+            first = max(bounds[worker], start) - start
+            stop = min(bounds[worker + 1] - start, piece.count or 0)
+            if first < stop:
+                mine.append(_part(piece, first, stop, block))
+    return shares
+
+
+def _part(piece: Piece, first: int, stop: int, block: int | None) -> Piece:
+    """Records `first` to `stop` of a file that is read whole."""
+    size, rows = block or 1, piece.rows or 0
+    rows = min(rows, stop * size) - first * size
+    return replace(piece, first=first, count=stop - first, rows=rows, cut=stop < (piece.count or 0))
 
 
 def check_schema(manifest: Manifest, schema: Schema, data: Path) -> None:
     """Raises StoreError, with every difference, if the dataset cannot be read with this schema."""
-    if manifest.block is not None:
-        got = f"blocks of {manifest.block}"
-        hint = "Schema.decode_block reads them; reshard makes rows of them"
-        raise StoreError(Problem(where=str(data), path=("layout",), expected="rows", got=got, hint=hint))
     if manifest.fingerprint in (None, schema.fingerprint):
         return
     kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
@@ -61,6 +192,14 @@ def check_schema(manifest: Manifest, schema: Schema, data: Path) -> None:
     ]
     if problems:
         raise StoreError(problems)
+
+
+def _shards(paths: tuple[Path, ...], manifest: Manifest | None) -> list[Shard | None]:
+    """The shard that each file is. Raises StoreError where the manifest says something else."""
+    if manifest is None:
+        return [None] * len(paths)
+    known = {shard.file: shard for shards in manifest.splits.values() for shard in shards}
+    return [_checked(path, known.get(path.name)) for path in paths]
 
 
 def _checked(path: Path, shard: Shard | None) -> Shard:

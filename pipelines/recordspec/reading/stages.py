@@ -3,69 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from recordspec._tf import tf
-from recordspec.reading.options import Batch, Interleave, Shuffle
-from recordspec.reading.plan import Share
-from recordspec.wire.tfrecord import TF_COMPRESSION, compression_of
+from recordspec.reading.options import Interleave
+from recordspec.reading.order import Seeds, key_of, passes, plain, shuffled
+from recordspec.reading.plan import Piece, Plan
+from recordspec.wire.tfrecord import TF_COMPRESSION
 
 Dataset = Any
+Tensor = Any
 
 # TFRecordDataset reads 256 KiB at once by default; larger requests cost nothing locally and save
 # round trips elsewhere.
 _READ_BUFFER = 1 << 20
+# Files that are open at a time unless the options say otherwise.
+_MOST_OPEN = 128
 
 
-def records(
-    paths: tuple[Path, ...],
-    order: Shuffle | None,
-    how: Interleave | None,
-    share: Share | None,
-    *,
-    deterministic: bool,
+def records(plan: Plan, how: Interleave | None, seeds: Seeds | None, *, deterministic: bool) -> Dataset:
+    """The serialized records of the plan's pieces: one piece after another, or mixed as `how` says.
+
+    With seeds, the pieces come in another order.
+    """
+    pieces = plan.pieces
+    alike = len({piece.compression for piece in pieces}) == 1
+    if (how is None or len(pieces) == 1) and alike and _follow_each_other(pieces):
+        return _in_turn(pieces)
+    named = _named(pieces)
+    if seeds is not None:
+        named = shuffled(named, len(pieces), seeds.files)
+    whole = all(piece.count is None for piece in pieces)
+    return _mixed(named, how, len(pieces), whole=whole, deterministic=deterministic)
+
+
+def _follow_each_other(pieces: tuple[Piece, ...]) -> bool:
+    """Whether no record is left out between the first that is read and the last."""
+    return not any(piece.first for piece in pieces[1:]) and all(
+        piece.count is None or not piece.cut for piece in pieces[:-1]
+    )
+
+
+def _in_turn(pieces: tuple[Piece, ...]) -> Dataset:
+    """One dataset of all the files: a flat_map over them costs a fifth more a record."""
+    names = [str(piece.path) for piece in pieces]
+    found = tf.data.TFRecordDataset(names, TF_COMPRESSION[pieces[0].compression], _READ_BUFFER)
+    if all(piece.count is None for piece in pieces):
+        return found
+    return found.skip(pieces[0].first).take(sum(piece.count or 0 for piece in pieces))
+
+
+def _named(pieces: tuple[Piece, ...]) -> Dataset:
+    """The path of each piece, its compression, its first record, and how many it has (-1: all)."""
+    columns = (
+        [str(piece.path) for piece in pieces],
+        [TF_COMPRESSION[piece.compression] for piece in pieces],
+        tf.constant([piece.first for piece in pieces], tf.int64),
+        tf.constant([-1 if piece.count is None else piece.count for piece in pieces], tf.int64),
+    )
+    return tf.data.Dataset.from_tensor_slices(columns)
+
+
+def _mixed(
+    named: Dataset, how: Interleave | None, pieces: int, *, whole: bool, deterministic: bool
 ) -> Dataset:
-    """The serialized records of files; of a share, its own alone."""
-    compressions = {TF_COMPRESSION[compression_of(path)] for path in paths}
-    in_turn = how is None or len(paths) == 1
-    if in_turn and share is None and len(compressions) == 1:
-        # One dataset of all the files: a flat_map over them costs a fifth more a record.
-        return tf.data.TFRecordDataset(list(map(str, paths)), compressions.pop(), _READ_BUFFER)
-    return interleave(files(paths, order), how, share, deterministic=deterministic)
-
-
-def files(paths: tuple[Path, ...], shuffle: Shuffle | None) -> Dataset:
-    """Each file with its compression, recognised by the file's first bytes, and its number."""
-    compressions = [TF_COMPRESSION[compression_of(path)] for path in paths]
-    numbers = tf.range(len(paths), dtype=tf.int64)
-    named = tf.data.Dataset.from_tensor_slices((list(map(str, paths)), compressions, numbers))
-    if shuffle is None or len(paths) == 1:
-        return named
-    return named.shuffle(len(paths), seed=shuffle.seed, reshuffle_each_iteration=True)
-
-
-def interleave(
-    named: Dataset, how: Interleave | None, share: Share | None, *, deterministic: bool
-) -> Dataset:
-    """The serialized records of files: one file after another, or mixed; of a share, its own alone."""
-
-    def of_file(file: Any, compression: Any, number: Any) -> Dataset:
-        found = tf.data.TFRecordDataset(file, compression, _READ_BUFFER)
-        if share is None:
-            return found
-        # Within each file, so that no order of the files lets two workers have one record.
-        return found.shard(share.workers, (share.worker + number) % share.workers)
+    def of_piece(path: Tensor, compression: Tensor, first: Tensor, count: Tensor) -> Dataset:
+        found = tf.data.TFRecordDataset(path, compression, _READ_BUFFER)
+        return found if whole else found.skip(first).take(count)
 
     if how is None:
-        return named.flat_map(of_file)
+        return named.flat_map(plain(of_piece))
+    cycle = min(pieces, _MOST_OPEN) if how.cycle == "auto" else how.cycle
     if how.parallel is None:
-        return named.interleave(of_file, cycle_length=how.cycle, block_length=how.block)
-    calls = tf.data.AUTOTUNE if how.parallel == "auto" else how.parallel
+        return named.interleave(plain(of_piece), cycle_length=cycle, block_length=how.block)
+    calls = tf.data.AUTOTUNE if how.parallel == "auto" else min(how.parallel, cycle)
     # Batch inside the interleave: handing over single records between threads costs 4x.
     blocks = named.interleave(
-        lambda *file: of_file(*file).batch(how.block),
-        cycle_length=how.cycle,
+        plain(lambda *piece: of_piece(*piece).batch(how.block)),
+        cycle_length=cycle,
         num_parallel_calls=calls,
         deterministic=deterministic,
     )
@@ -77,14 +92,27 @@ def known_cardinality(elements: Dataset, count: int | None) -> Dataset:
     return elements if count is None else elements.apply(tf.data.experimental.assert_cardinality(count))
 
 
-def shuffle(records: Dataset, how: Shuffle) -> Dataset:
-    """Shuffled within a buffer. Before decoding: it holds bytes, not tensors."""
-    return records.shuffle(how.buffer, seed=how.seed, reshuffle_each_iteration=True)
+def cut_short(elements: Dataset, count: int, missing: int) -> Dataset:
+    """What has `count` elements, said to tf.data, but for the first iteration, in which so many are missing.
+
+    tf.data knows no other way to state a cardinality that an iteration falls short of: a part of what is said
+    to have no end, chosen by a dataset that ends.
+    """
+    first = key_of(0)
+
+    def choices(key: Tensor) -> Dataset:
+        left = tf.where(tf.reduce_all(key == first), tf.constant(count - missing, tf.int64), count)
+        return tf.data.Dataset.from_tensors(tf.zeros([], tf.int64)).repeat(left)
+
+    endless = known_cardinality(elements, tf.data.INFINITE_CARDINALITY)
+    chosen = passes(0, 1).flat_map(plain(choices))
+    return tf.data.Dataset.choose_from_datasets([endless], chosen, stop_on_empty_dataset=False).take(count)
 
 
-def batch(records: Dataset, how: Batch) -> Dataset:
-    """Batched before decoding: parsing a batch costs a fifth of parsing its records."""
-    return records.batch(how.size, drop_remainder=how.drop_remainder)
+def distributed(elements: Dataset, service: str) -> Dataset:
+    """Made by the workers of a tf.data service, each file by one of them, in the order of their arrival."""
+    policy = tf.data.experimental.service.ShardingPolicy.DYNAMIC
+    return elements.apply(tf.data.experimental.service.distribute(processing_mode=policy, service=service))
 
 
 def apply(elements: Dataset, function: Callable[..., Any], *, deterministic: bool) -> Dataset:

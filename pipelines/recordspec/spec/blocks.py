@@ -99,39 +99,84 @@ def _cells(column: Column, lists: list[list[Any]]) -> Cells:
     return Cells(flat=flat, lengths=lengths_of(lists), rows=len(lists))
 
 
-def parse(schema: Schema, serialized: Tensor) -> dict[Section, dict[str, Tensor]]:
-    """The columns of a block, string `[]`, by section and key."""
+def parse(schema: Schema, serialized: Tensor) -> dict[str, Tensor]:
+    """The columns, by block key, of one block (string `[]`) or of several (`[p]`), whose rows follow each
+    other.
+
+    Each is dense or ragged with its rows in front, and `blocks.ROWS` has a zero for every row: so rows can be
+    gathered and batched anew before `columns_of` makes of them what a batch of records is parsed to.
+    """
     columns = {section: placed_columns(schema, section) for section in schema.sections}
     calls = {section: blocks.parse_calls(columns[section], section) for section in schema.sections}
     features = {key: call.make() for by_key in calls.values() for key, call in by_key.items()}
-    features[blocks.ROWS] = tf.io.FixedLenFeature([], tf.int64)
-    parsed = tf.io.parse_single_example(serialized, features)
-    return {section: dict(_columns(columns[section], section, parsed)) for section in schema.sections}
+    parsed = tf.io.parse_example(tf.reshape(serialized, [-1]), features | _rows_feature())
+    rows = parsed.pop(blocks.ROWS)
+    with tf.control_dependencies([_whole(columns, parsed, rows)]):
+        held = {key: tf.identity(value.values) for key, value in parsed.items()}
+    for section, placed in columns.items():
+        for column in placed:
+            key, shape = blocks.block_key(column.key, section), getattr(column.layout, "shape", ())
+            if key in held and blocks.values_in_row(column, section) is not None:
+                held[key] = tf.reshape(held[key], [-1, *shape])
+    return held | {blocks.ROWS: tf.zeros(tf.reduce_sum(rows), tf.int64)}
+
+
+def rows_of(serialized: Tensor) -> Tensor:
+    """How many rows each block has, int64 `[p]`. Nothing else of them is decoded."""
+    return tf.io.parse_example(serialized, _rows_feature())[blocks.ROWS]
+
+
+def _rows_feature() -> dict[str, Any]:
+    return {blocks.ROWS: tf.io.FixedLenFeature([], tf.int64)}
+
+
+def _whole(columns: Mapping[Section, tuple[Column, ...]], parsed: dict[str, Tensor], rows: Tensor) -> Tensor:
+    """Fails where a block's columns have not as many rows as it says: those of the next would be taken."""
+    missing = []
+    for section, placed in columns.items():
+        for column in placed:
+            value = parsed.get(blocks.block_key(column.key, section))
+            if value is not None and not isinstance(column.layout, Part):
+                size = blocks.values_in_row(column, section)
+                missing.append(value.row_lengths() - (rows if size is None else rows * size))
+    message = "expected as many values as the rows of a block have"
+    return tf.debugging.assert_equal(missing, tf.zeros([], tf.int64), message) if missing else tf.no_op()
+
+
+def columns_of(schema: Schema, held: Mapping[str, Tensor]) -> dict[Section, dict[str, Tensor]]:
+    """What `parse` gives, or some rows of it, as the columns of a batch, by section and key."""
+    return {
+        section: dict(_columns(placed_columns(schema, section), section, held)) for section in schema.sections
+    }
 
 
 def _columns(
-    columns: tuple[Column, ...], section: Section, parsed: dict[str, Tensor]
+    columns: tuple[Column, ...], section: Section, held: Mapping[str, Tensor]
 ) -> Iterator[tuple[str, Tensor]]:
     for column in columns:
         if isinstance(column.layout, Part):
             continue
-        value = parsed.get(blocks.block_key(column.key, section))
-        yield column.key, value if section == "sequence" else _batch(column, value, parsed)
+        value = held.get(blocks.block_key(column.key, section))
+        yield column.key, value if section == "sequence" else _batch(column, value, held)
 
 
-def _batch(column: Column, value: Tensor, parsed: dict[str, Tensor]) -> Tensor:
+def _batch(column: Column, value: Tensor, held: Mapping[str, Tensor]) -> Tensor:
     """A column of a block as that of a batch: dense, ragged or sparse, as its layout says."""
-    layout, rows = column.layout, parsed[blocks.ROWS]
+    layout = column.layout
+    if isinstance(layout, Fixed) and layout.default is None:
+        if value is not None:
+            return value
+        rows = tf.shape(held[blocks.ROWS])[0]  # of which none has any values
+        return tf.ensure_shape(
+            tf.zeros(tf.stack([rows, *layout.shape]), TF_DTYPES[column.storage]), [None, *layout.shape]
+        )
     if isinstance(layout, Fixed):
-        if value is None:
-            dense = tf.zeros(tf.stack([rows, *layout.shape]), TF_DTYPES[column.storage])
-            return tf.ensure_shape(dense, [None, *layout.shape])
-        return value if layout.default is None else _with_default(value, layout)
+        return _with_default(value, layout)
     if isinstance(layout, VarLen):
         return value.to_sparse()
     if isinstance(layout, Sequence):
         return value.to_tensor(None if layout.pad is None else tf.constant(layout.pad, value.dtype))
-    return _sparse(value, layout, parsed) if isinstance(layout, Sparse) else value
+    return _sparse(value, layout, held) if isinstance(layout, Sparse) else value
 
 
 def _with_default(value: Tensor, layout: Fixed) -> Tensor:
@@ -143,7 +188,7 @@ def _with_default(value: Tensor, layout: Fixed) -> Tensor:
     return tf.ensure_shape(tf.gather(tf.concat([given, default], 0), place), [None, *layout.shape])
 
 
-def _sparse(value: Tensor, layout: Sparse, parsed: dict[str, Tensor]) -> Tensor:
-    places = [value.value_rowids(), *(parsed[key].values for key in layout.index_keys)]
+def _sparse(value: Tensor, layout: Sparse, held: Mapping[str, Tensor]) -> Tensor:
+    places = [value.value_rowids(), *(held[key].values for key in layout.index_keys)]
     shape = tf.concat([[value.nrows()], tf.constant(layout.size, tf.int64)], 0)
     return tf.SparseTensor(tf.stack(places, 1), value.values, shape)

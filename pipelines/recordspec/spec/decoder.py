@@ -31,8 +31,13 @@ def decode(schema: Schema, serialized: Any) -> dict[str, Tensor]:
 
 
 def decode_block(schema: Schema, serialized: Any) -> dict[str, Tensor]:
-    """The decoded features of a block's rows, as `decode` gives those of a batch."""
-    return _decoded(schema, blocks.parse(schema, tf.convert_to_tensor(serialized, tf.string)))
+    """The decoded features of the rows of one block, or of several, as `decode` gives those of a batch."""
+    return decode_rows(schema, blocks.parse(schema, tf.convert_to_tensor(serialized, tf.string)))
+
+
+def decode_rows(schema: Schema, held: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The decoded features of rows of blocks, held as `blocks.parse` gives them."""
+    return _decoded(schema, blocks.columns_of(schema, held))
 
 
 def _decoded(schema: Schema, parsed: Mapping[Section, Mapping[str, Tensor]]) -> dict[str, Tensor]:
@@ -44,6 +49,20 @@ def _decoded(schema: Schema, parsed: Mapping[Section, Mapping[str, Tensor]]) -> 
         value = _decode_steps(feature, columns) if steps else _decode(feature, columns)
         decoded |= value if isinstance(value, dict) else {feature.name: value}
     return decoded
+
+
+def alone(schema: Schema, decoded: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A batch of one row as that row."""
+    stated = element_spec(schema)
+    return {name: _first(value, stated[name]) for name, value in decoded.items()}
+
+
+def _first(batch: Tensor, spec: Any) -> Tensor:
+    if isinstance(batch, tf.sparse.SparseTensor):
+        return tf.SparseTensor(batch.indices[:, 1:], batch.values, batch.dense_shape[1:])
+    value = batch[0]
+    dense = isinstance(value, tf.RaggedTensor) and isinstance(spec, tf.TensorSpec)
+    return tf.ensure_shape(value.to_tensor(), spec.shape) if dense else value
 
 
 def _parse(schema: Schema, serialized: Tensor) -> dict[Section, dict[str, Tensor]]:

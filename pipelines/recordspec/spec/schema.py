@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -114,6 +115,24 @@ class Schema:
         """The names of the tensors that `decode` gives."""
         return tuple(output for _, feature in self.placed for output in feature.outputs)
 
+    def only(self, names: Iterable[str]) -> Schema:
+        """The schema of those features alone that decode to these names. Raises SpecError for others."""
+        wanted = tuple(names)
+        unknown = [
+            Problem(expected=one_of(self.outputs), got=f"`{name}`", hint=nearest(name, self.outputs))
+            for name in wanted
+            if name not in self.outputs
+        ]
+        if unknown:
+            raise SpecError(unknown)
+        kept = {
+            section: tuple(
+                feature for feature in getattr(self, section) if not set(wanted).isdisjoint(feature.outputs)
+            )
+            for section in self.sections
+        }
+        return dataclasses.replace(self, **kept)  # type: ignore[arg-type]
+
     def columns(self, section: Section) -> tuple[Column, ...]:
         """The columns that the features of a section store."""
         features: tuple[Feature, ...] = getattr(self, section)
@@ -163,7 +182,10 @@ class Schema:
         return blocks.records_of_block(self, block, head=head, tail=tail)
 
     def decode_block(self, serialized: Any) -> dict[str, Any]:
-        """The rows of one block, string `[]`, as `decode` gives those of a batch. In graph or eagerly."""
+        """The rows of one block (string `[]`) or of several (`[p]`), as `decode` gives those of a batch.
+
+        Works eagerly and in a graph.
+        """
         return decoder.decode_block(self, serialized)
 
     @property

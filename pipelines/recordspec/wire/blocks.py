@@ -134,7 +134,8 @@ def _cell_size(column: Column) -> int:
 def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
     """The tf.io objects that parse a block's keys; each column stands under its own, as for records.
 
-    Fixed columns are dense `[rows, *shape]`; all others are ragged, `[rows, (k), *shape]`.
+    Of each block, the values of fixed columns stand end to end, `[(m)]`; all others are ragged once more,
+    `[(rows), (k), *shape]`.
     """
     calls: dict[str, Call] = {}
     for column in columns:
@@ -144,7 +145,7 @@ def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
             continue
         if isinstance(layout, Fixed) and section != "sequence" and _is_whole(column, section):
             if 0 not in layout.shape:  # of no values at all there is nothing to parse
-                calls[key] = _dense(dtype, layout)
+                calls[key] = _ragged(key, dtype, [])
             continue
         calls[key] = _ragged(key, dtype, _partitions(column, section))
         if isinstance(layout, Sparse):
@@ -156,9 +157,11 @@ def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
     return calls
 
 
-def _dense(dtype: Name, layout: Fixed) -> Call:
-    shape = ("shape", list(layout.shape))
-    return Call("FixedLenSequenceFeature", (shape, ("dtype", dtype), ("allow_missing", True)))
+def values_in_row(column: Column, section: Section) -> int | None:
+    """How many values a row has of what is parsed end to end; None of what is parsed row by row."""
+    if section == "sequence" or not _is_whole(column, section):
+        return None
+    return math.prod(getattr(column.layout, "shape", ()))
 
 
 def _ragged(key: str, dtype: Name, partitions: list[Call]) -> Call:

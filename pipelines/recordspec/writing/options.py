@@ -9,10 +9,9 @@ from typing import Any, ClassVar, Literal
 
 from recordspec.errors import Problem, SpecError
 from recordspec.spec.plain import plain
+from recordspec.spec.sizes import bytes_of
 from recordspec.wire.tfrecord import Compression
 
-_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(B|KiB|MiB|GiB)")
-_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # No hidden files, and room for the rest of a shard's name.
 _SPLIT_NAME = re.compile(r"[\w+]([\w.+-]{0,98}[\w.+])?")
 SPLIT_NAME = "a split's name of letters, digits, _, . and -"
@@ -21,16 +20,6 @@ SPLIT_NAME = "a split's name of letters, digits, _, . and -"
 def is_split_name(name: str) -> bool:
     """Whether files can be called so."""
     return _SPLIT_NAME.fullmatch(name) is not None
-
-
-def bytes_of(size: str, *path: str) -> int:
-    """`128MiB` as a number. Raises SpecError, with `path`, for what is no size."""
-    match = _SIZE.fullmatch(size) if isinstance(size, str) else None
-    count = 0 if match is None else int(float(match[1]) * _UNITS[match[2]])
-    if not count:
-        expected = "a size such as 128MiB (B, KiB, MiB, GiB)"
-        raise SpecError(Problem(path=path, expected=expected, got=f"`{size}`"))
-    return count
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recordspec.spec.schema import Schema
+from recordspec.spec.sizes import bytes_of
 from recordspec.store.durable import sync_file
 from recordspec.store.manifest import Shard
 from recordspec.store.transaction import Transaction
@@ -17,7 +18,7 @@ from recordspec.writing import known_keys, order
 from recordspec.writing.append import Base
 from recordspec.writing.encoding import Advance, Encoder
 from recordspec.writing.ending import guarded, on_disk
-from recordspec.writing.options import Write, bytes_of
+from recordspec.writing.options import Write
 from recordspec.writing.order import Cut, Rules
 from recordspec.writing.rejects import count
 from recordspec.writing.runs import KEY, Run, RunWriter

@@ -1,0 +1,122 @@
+"""The order of rows: a function of the seed and of the number of the pass, the epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from recordspec._tf import tf
+from recordspec.errors import Problem, SpecError
+
+Dataset = Any
+Tensor = Any
+
+# Any number but 0, which tf.data takes for chance.
+_SEED = 87654321
+
+
+@dataclass(frozen=True, kw_only=True)
+class Position:
+    """A place in the reading of a dataset: before batch `step` of pass `epoch`, both counted from 0."""
+
+    epoch: int = 0
+    step: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("epoch", "step"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise SpecError(Problem(path=("start", name), expected="0 or more", got=repr(value)))
+
+    @classmethod
+    def of(cls, given: Position | tuple[int, int] | None) -> Position | None:
+        """A position, also from a pair. Raises SpecError."""
+        if given is None or isinstance(given, Position):
+            return given
+        try:
+            epoch, step = given
+        except (TypeError, ValueError):
+            expected = "a position, or a pair of epoch and step"
+            raise SpecError(Problem(path=("start",), expected=expected, got=repr(given))) from None
+        return cls(epoch=epoch, step=step)
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """What shuffles of one pass are seeded by: int64 scalars in a graph, or None, which is chance."""
+
+    files: Tensor | None = None
+    rows: Tensor | None = None
+    pools: Tensor | None = None
+
+    @classmethod
+    def of(cls, seed: int, key: Tensor) -> Seeds:
+        """Those of a pass, by the seed of all and the key of the pass."""
+        both = tf.random.experimental.stateless_fold_in(
+            key, tf.constant(seed % (1 << 63), tf.int64), "philox"
+        )
+        drawn = tf.random.stateless_uniform([3], both, 0, (1 << 31) - 1, tf.int64, alg="philox")
+        return cls(*tf.unstack(drawn))
+
+
+def plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of ours, in which autograph need not look for Python to convert."""
+    return tf.autograph.experimental.do_not_convert(function)  # type: ignore[no-any-return]
+
+
+def shuffled(elements: Dataset, buffer: int, seed: Tensor | None) -> Dataset:
+    """The elements in an order that depends on nothing but the seed, if there is one.
+
+    Dataset.shuffle takes its seed together with that of the program (tf.random.set_seed), and in a graph it
+    is an op with a state, which makes checkpoints of iterators impossible (TensorFlow 2.16 and 2.21).
+    """
+    if seed is None:
+        return elements.shuffle(buffer)
+    specs = tf.nest.flatten(elements.element_spec)
+    variant = tf.raw_ops.ShuffleDataset(
+        input_dataset=tf.data.experimental.to_variant(elements),
+        buffer_size=tf.constant(buffer, tf.int64),
+        seed=seed,
+        seed2=tf.constant(_SEED, tf.int64),
+        output_types=[spec.dtype for spec in specs],
+        output_shapes=[spec.shape for spec in specs],
+        reshuffle_each_iteration=False,
+    )
+    return tf.data.experimental.from_variant(variant, elements.element_spec)
+
+
+def permutation(count: Tensor, seed: Tensor | None, number: Tensor) -> Tensor:
+    """An order of the `count` rows of pool `number`, int32 `[count]`."""
+    places = tf.range(count)
+    if seed is None:
+        return tf.random.shuffle(places)
+    both = tf.stack([seed, tf.cast(number, tf.int64)])
+    return tf.random.experimental.stateless_shuffle(places, both, alg="philox")
+
+
+def passes(first: int, count: int | None) -> Dataset:
+    """The keys of so many passes from the first on, int64 `[2]`, each its own.
+
+    Who iterates the dataset anew, as Keras does for each epoch, goes on where the last iteration ended. So
+    does tf.data's dataset of random numbers, the one thing in it that knows of earlier iterations and can
+    be in a checkpoint of an iterator; its n-th numbers stand for the n-th pass.
+    """
+    variant = tf.raw_ops.RandomDatasetV2(
+        seed=tf.constant(_SEED, tf.int64),
+        seed2=tf.constant(_SEED, tf.int64),
+        seed_generator=tf.raw_ops.DummySeedGenerator(),
+        output_types=[tf.int64],
+        output_shapes=[[]],
+        rerandomize_each_iteration=True,
+    )
+    numbers = tf.data.experimental.from_variant(variant, tf.TensorSpec([], tf.int64))
+    keys = numbers.batch(2, drop_remainder=True).take(1)
+    for _ in range(first):
+        next(iter(keys))
+    return keys if count == 1 else keys.repeat(count)
+
+
+def key_of(number: int) -> Tensor:
+    """The key of pass `number`."""
+    return next(iter(passes(number, 1)))

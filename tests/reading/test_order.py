@@ -1,0 +1,175 @@
+"""The order of rows: a function of seed and epoch, and where reading goes on after a break."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recordspec as rs
+
+SCHEMA = rs.Schema.loads("schema: s\nfeatures: {n: int64, words: {kind: var_len, dtype: int64}}")
+LAYOUTS = ["rows", {"blocks": 16}]
+
+
+def columns(rows: int) -> dict[str, object]:
+    return {"n": np.arange(rows), "words": [[index] * (index % 4) for index in range(rows)]}
+
+
+@pytest.fixture(scope="module", params=LAYOUTS, ids=["rows", "blocks"])
+def data(tmp_path_factory, request):
+    folder = tmp_path_factory.mktemp("order") / "data"
+    rs.write(SCHEMA, columns(1000), folder, shards=7, layout=request.param, splits={"train": 1})
+    return folder
+
+
+def numbers(dataset) -> list[list[int]]:
+    return [batch["n"].numpy().reshape(-1).tolist() for batch in dataset]
+
+
+def epochs(data, count: int = 2, **options) -> list[list[list[int]]]:
+    dataset = rs.read(SCHEMA, data, **{"batch": 32, "shuffle": 200, "seed": 7, **options})
+    return [numbers(dataset) for _ in range(count)]
+
+
+def test_every_epoch_has_every_row_once_in_an_order_of_its_own(data):
+    first, second, third = epochs(data, 3)
+    for epoch in (first, second, third):
+        assert sorted(number for batch in epoch for number in batch) == list(range(1000))
+        assert [len(batch) for batch in epoch] == [32] * 31 + [8]
+    assert first != second != third != first
+    assert epochs(data, 3) == [first, second, third]
+    assert epochs(data, 1, seed=8) != [first]
+
+
+def test_epochs_are_the_same_repeated_or_iterated_anew(data):
+    (repeated,) = epochs(data, 1, repeat=2)
+    assert repeated == [batch for epoch in epochs(data) for batch in epoch]
+
+
+@pytest.mark.parametrize("other", [{"parallel": 1}, {"parallel": 2}, {"parallel": 16}, {"parallel": "auto"}])
+def test_the_order_is_that_of_any_parallelism(data, other):
+    mixed = {"cycle": 4, "block": 8}
+    assert epochs(data, interleave=mixed) == epochs(data, interleave={**mixed, **other})
+
+
+def test_no_seed_of_the_program_changes_the_order(data):
+    expected = epochs(data)
+    tf.keras.utils.set_random_seed(3)
+    try:
+        assert epochs(data) == expected
+    finally:
+        tf.random.set_seed(None)
+
+
+def test_lists_stay_with_their_rows(data):
+    for batch in rs.read(SCHEMA, data, batch=32, shuffle=200, seed=7):
+        for number, words in zip(batch["n"].numpy().tolist(), batch["words"].to_list(), strict=True):
+            assert words == [number] * (number % 4)
+
+
+PLACES = st.tuples(st.integers(0, 3), st.integers(0, 40))
+
+
+@given(
+    st.integers(1, 300),
+    st.integers(1, 40),
+    st.integers(1, 400),
+    PLACES,
+    st.sampled_from(LAYOUTS),
+    st.booleans(),
+)
+@settings(max_examples=25, deadline=None)
+def test_a_start_gives_what_is_left(tmp_path_factory, rows, batch, buffer, place, layout, shuffled):
+    folder = tmp_path_factory.mktemp("start") / "data"
+    rs.write(SCHEMA, columns(rows), folder, shards=min(rows, 3), layout=layout, splits={"train": 1})
+    options = {"batch": batch} | ({"shuffle": buffer, "seed": 5} if shuffled else {})
+    steps = -(-rows // batch)
+    epoch, step = place[0], place[1] % steps
+    whole = rs.read(SCHEMA, folder, **options)
+    expected = [numbers(whole) for _ in range(epoch + 2)]
+    resumed = rs.read(SCHEMA, folder, **options, start=(epoch, step))
+    assert int(resumed.cardinality()) == steps
+    assert [numbers(resumed), numbers(resumed)] == [expected[epoch][step:], expected[epoch + 1]]
+    repeated = rs.read(SCHEMA, folder, **options, start=(epoch, step), repeat=2)
+    assert numbers(repeated) == expected[epoch][step:] + expected[epoch + 1]
+
+
+IN_A_PROCESS = """
+import json, sys
+import recordspec as rs
+schema = rs.Schema.load(sys.argv[1] + "/schema.yaml")
+dataset = rs.read(schema, sys.argv[1], batch=10, shuffle=100, seed=7, start=(2, 57))
+print(json.dumps([batch["n"].numpy().tolist() for batch in dataset]))
+"""
+
+
+def test_a_new_process_goes_on_where_another_stopped(data):
+    whole = rs.read(SCHEMA, data, batch=10, shuffle=100, seed=7)
+    third = [numbers(whole) for _ in range(3)][2]
+    command = [sys.executable, "-c", IN_A_PROCESS, str(data)]
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    found = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout.splitlines()[-1]) == third[57:]
+
+
+def test_a_checkpoint_of_the_iterator_goes_on_too(data, tmp_path):
+    def iterator():
+        return iter(rs.read(SCHEMA, data, batch=10, shuffle=100, seed=7, repeat=3))
+
+    one = iterator()
+    for _ in range(130):
+        next(one)
+    path = tf.train.Checkpoint(iterator=one).write(str(tmp_path / "kept"))
+    rest = numbers(one)
+    other = iterator()
+    tf.train.Checkpoint(iterator=other).read(path)
+    assert numbers(other) == rest
+    assert len(rest) == 170
+
+
+def test_a_start_that_is_none_is_named(data):
+    for start, expected in [
+        ((0, 100), "start.step: expected a step below 32, as one epoch has so many, got 100"),
+        ((-1, 0), "start.epoch: expected 0 or more, got -1"),
+        (5, "start: expected a position, or a pair of epoch and step, got 5"),
+    ]:
+        with pytest.raises(rs.SpecError) as caught:
+            rs.read(SCHEMA, data, batch=32, shuffle=10, seed=1, start=start)
+        assert str(caught.value) == expected
+
+
+def test_the_count_of_passes_lives_as_long_as_the_dataset(data):
+    dataset = rs.read(SCHEMA, data, batch=32, shuffle=200, seed=7).map(lambda features: features)
+    gc.collect()
+    assert numbers(dataset) != numbers(dataset)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=["rows", "blocks"])
+def test_rows_sorted_by_class_are_mixed(tmp_path, layout):
+    """Neighbours of one class are as many as chance has it, within a tenth."""
+    schema = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
+    classes, rows = 10, 50_000
+    rs.write(
+        schema,
+        {"n": np.arange(rows) * classes // rows},
+        tmp_path / "data",
+        shards=20,
+        layout=layout if layout == "rows" else {"blocks": 64},
+        splits={"train": 1},
+        key=None,
+    )
+    dataset = rs.read(schema, tmp_path / "data", batch=100, shuffle=10_000, seed=1)
+    found = [number for batch in numbers(dataset) for number in batch]
+    share = np.mean([one == other for one, other in pairwise(found)])
+    assert share == pytest.approx(1 / classes, rel=0.1)

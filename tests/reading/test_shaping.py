@@ -1,0 +1,129 @@
+"""Projections, filters, buckets, caches, and buffers in bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import recordspec as rs
+from recordspec.reading import memory
+
+SCHEMA = rs.Schema.loads(
+    """
+schema: s
+features:
+  n: int64
+  words: {kind: var_len, dtype: int64}
+  other: {dtype: float32, default: 1.0}
+  text: {kind: text}
+"""
+)
+ROWS = 500
+
+
+@pytest.fixture(scope="module", params=["rows", {"blocks": 32}], ids=["rows", "blocks"])
+def data(tmp_path_factory, request):
+    folder = tmp_path_factory.mktemp("shaping") / "data"
+    rows = {
+        "n": np.arange(ROWS),
+        "words": [[index] * (index % 40) for index in range(ROWS)],
+        "other": np.arange(ROWS, dtype=np.float32),
+        "text": [f"text {index}" for index in range(ROWS)],
+    }
+    rs.write(SCHEMA, rows, folder, shards=3, layout=request.param, splits={"train": 1})
+    return folder
+
+
+def numbers(dataset) -> list[int]:
+    return [number for batch in dataset for number in batch["n"].numpy().reshape(-1).tolist()]
+
+
+def test_only_the_features_asked_for_are_read(data):
+    dataset = rs.read(SCHEMA, data, batch=50, features=["text", "n"])
+    assert dataset.element_spec == {name: SCHEMA.batch_spec()[name] for name in ("text", "n")}
+    assert list(next(iter(dataset))) == ["text", "n"]
+    assert numbers(dataset) == list(range(ROWS))
+    with pytest.raises(rs.SpecError, match="expected one of n, words, other, text, got `texts`"):
+        rs.read(SCHEMA, data, batch=50, features=["texts"])
+
+
+@pytest.mark.parametrize("batch", [None, 30, {"size": 30, "drop_remainder": True}])
+@pytest.mark.parametrize("features", [None, ["n"]])
+def test_a_filter_keeps_rows(data, batch, features):
+    dataset = rs.read(
+        SCHEMA, data, batch=batch, features=features, filter=lambda f: f["words"].row_lengths() > 30
+    )
+    expected = [number for number in range(ROWS) if number % 40 > 30]
+    size = 30 if isinstance(batch, dict) else 1
+    assert numbers(dataset) == expected[: len(expected) // size * size]
+    if isinstance(batch, int):
+        assert [len(one["n"]) for one in dataset] == [30] * (len(expected) // 30) + [len(expected) % 30]
+
+
+def test_a_filter_that_gives_no_bools_is_named(data):
+    with pytest.raises(rs.SpecError, match="filter: expected a bool for each row"):
+        rs.read(SCHEMA, data, batch=10, filter=lambda features: features["n"])
+    with pytest.raises(rs.SpecError, match="filter: expected a feature: n, words, other, text, got 'm'"):
+        rs.read(SCHEMA, data, batch=10, filter=lambda features: features["m"] > 1)
+
+
+def test_buckets_have_rows_of_like_lengths(data):
+    dataset = rs.read(SCHEMA, data, batch=20, bucket={"by": "words", "boundaries": [10, 20]})
+    seen = []
+    for batch in dataset:
+        lengths = batch["words"].row_lengths().numpy()
+        assert len(set(np.searchsorted([10, 20], lengths, side="right"))) == 1
+        assert len(lengths) <= 20
+        seen += batch["n"].numpy().tolist()
+    assert sorted(seen) == list(range(ROWS))
+    assert seen != list(range(ROWS))
+
+
+def test_buckets_resume_too(data):
+    options = {"batch": 20, "bucket": {"by": "words", "boundaries": [10]}, "shuffle": 100, "seed": 1}
+    whole = [batch["n"].numpy().tolist() for batch in rs.read(SCHEMA, data, **options)]
+    rest = [batch["n"].numpy().tolist() for batch in rs.read(SCHEMA, data, **options, start=(0, 4))]
+    assert rest == whole[4:]
+
+
+@pytest.mark.parametrize("cache", ["memory", "folder"])
+@pytest.mark.parametrize("order", [{}, {"shuffle": 100, "seed": 1}])
+def test_a_cache_is_read_once_only(tmp_path, cache, order):
+    schema = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
+    rs.write(schema, {"n": np.arange(100)}, tmp_path / "data", splits={"train": 1}, shards=2)
+    where = "memory" if cache == "memory" else str(tmp_path / "cache")
+    dataset = rs.read(schema, tmp_path / "data", batch=10, cache=where, **order)
+    first = numbers(dataset)
+    for path in (tmp_path / "data").glob("train-*"):
+        path.unlink()
+    second = numbers(dataset)
+    assert sorted(first) == sorted(second) == list(range(100))
+    assert (first == second) is not bool(order)
+
+
+def test_a_buffer_may_be_given_in_bytes(data):
+    dataset = rs.read(SCHEMA, data, batch=10, shuffle="20KiB", seed=1)
+    assert sorted(numbers(dataset)) == list(range(ROWS))
+    with pytest.raises(rs.SpecError, match=r"shuffle.buffer: expected a size such as 128MiB"):
+        rs.read(SCHEMA, data, batch=10, shuffle="20 apples", seed=1)
+
+
+def test_what_cannot_fit_is_refused_with_what_does(data, monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: 50_000)
+    with pytest.raises(rs.SpecError) as caught:
+        rs.read(SCHEMA, data, batch=10, shuffle=10_000, seed=1)
+    message = str(caught.value)
+    assert message.startswith("read.shuffle.buffer: expected at most 39.1 KiB of memory, of 48.8 KiB free")
+    fitting = int(message.rsplit("a buffer of ", 1)[1].split(" ")[0].replace(",", ""))
+    rs.read(SCHEMA, data, batch=10, shuffle=fitting, seed=1)
+    with pytest.raises(rs.SpecError, match=r"read.cache: expected at most"):
+        rs.read(SCHEMA, data, batch=10, cache="memory")
+
+
+def test_single_rows_of_every_layout_are_those_of_the_schema(data):
+    dataset = rs.read(SCHEMA, data)
+    assert dataset.element_spec == SCHEMA.element_spec()
+    rows = list(dataset)
+    assert [row["words"].numpy().tolist() for row in rows] == [[i] * (i % 40) for i in range(ROWS)]
+    assert isinstance(rows[0]["words"], tf.Tensor)
