@@ -101,7 +101,7 @@ def test_options_replace_those_of_the_file(pipeline):
     rows = pipeline.manifest.rows("train")
     dataset = pipeline.dataset("train", batch={"size": 50, "drop_remainder": True}, shuffle=None)
     assert int(dataset.cardinality()) == rows // 50
-    assert pipeline.steps("train", batch=7, repeat=2) == -(-2 * rows // 7)
+    assert pipeline.steps("train", batch=7, repeat=2) == 2 * -(-rows // 7)
     with pytest.raises(rs.SpecError, match=r"batch.size: expected at least 1, got 0"):
         pipeline.dataset("train", batch=0)
 
