@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from recordspec._tf import tf
 from recordspec.reading.options import Batch
-from recordspec.reading.order import Seeds, permutation, plain, shuffled
+from recordspec.reading.order import Seeds, permuted, plain, shuffled
 from recordspec.spec import blocks, decoder
 from recordspec.spec.schema import Schema
 from recordspec.wire.blocks import ROWS
@@ -88,18 +88,22 @@ class Blocks:
 
     def rows(self, records: Dataset, batch: Batch | None, mix: Mix | None, skip: Tensor | None) -> Dataset:
         pooled = max(1, -(-(_AT_ONCE if mix is None else mix.buffer) // self.size))
-        if mix is None:
-            pools = records.batch(pooled).map(plain(self._parse), tf.data.AUTOTUNE, deterministic=True)
-        else:
-            numbered = shuffled(records, pooled, mix.seeds.rows).batch(pooled).enumerate()
+        if mix is not None:
+            records = shuffled(records, pooled, mix.seeds.rows)
+        pools = records.batch(pooled).enumerate()
+        if skip is not None:
+            pools = _from(pools, skip * (1 if batch is None else batch.size))
 
-            def pool(number: Tensor, serialized: Tensor) -> Held:
-                held = self._parse(serialized)
-                return taken(held, permutation(tf.shape(held[ROWS])[0], mix.seeds.pools, number))
+        def rows(number: Tensor, pool: Tensor, left_out: Tensor | None = None) -> Held:
+            held = blocks.parse(self.schema, pool)
+            if mix is None and left_out is None:
+                return held
+            places = tf.range(tf.shape(held[ROWS])[0])
+            if mix is not None:
+                places = permuted(places, mix.seeds.pools, number)
+            return taken(held, places if left_out is None else places[left_out:])
 
-            pools = numbered.map(plain(pool), tf.data.AUTOTUNE, deterministic=True)
-        rows = self.rebatched(pools, batch)
-        return rows if skip is None else rows.skip(skip)
+        return self.rebatched(pools.map(plain(rows), tf.data.AUTOTUNE, deterministic=True), batch)
 
     def rebatched(self, rows: Dataset, batch: Batch | None) -> Dataset:
         if batch is None:
@@ -109,11 +113,24 @@ class Blocks:
     def only(self, names: Iterable[str]) -> Blocks:
         return replace(self, schema=self.schema.only(names))
 
-    def _parse(self, serialized: Tensor) -> Held:
-        return blocks.parse(self.schema, serialized)
-
     def decode(self, held: Held) -> dict[str, Any]:
         return decoder.decode_rows(self.schema, held)
+
+
+def _from(pools: Dataset, row: Tensor) -> Dataset:
+    """The pools from the one on that has this row, each with how many of its rows are before it.
+
+    Of the others only the number of rows is read.
+    """
+
+    def counted(before: Tensor, numbered: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        number, pool = numbered
+        after = before + tf.reduce_sum(blocks.rows_of(pool))
+        return after, (number, pool, tf.maximum(row - before, 0), after)
+
+    found = pools.scan(tf.zeros([], tf.int64), plain(counted))
+    found = found.filter(plain(lambda number, pool, left_out, after: after > row))
+    return found.map(plain(lambda number, pool, left_out, after: (number, pool, left_out)))
 
 
 def taken(held: Held, places: Tensor) -> Held:

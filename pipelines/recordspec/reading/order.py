@@ -86,9 +86,8 @@ def shuffled(elements: Dataset, buffer: int, seed: Tensor | None) -> Dataset:
     return tf.data.experimental.from_variant(variant, elements.element_spec)
 
 
-def permutation(count: Tensor, seed: Tensor | None, number: Tensor) -> Tensor:
-    """An order of the `count` rows of pool `number`, int32 `[count]`."""
-    places = tf.range(count)
+def permuted(places: Tensor, seed: Tensor | None, number: Tensor) -> Tensor:
+    """The places of the rows of pool `number` in an order of its own."""
     if seed is None:
         return tf.random.shuffle(places)
     both = tf.stack([seed, tf.cast(number, tf.int64)])
