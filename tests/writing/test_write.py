@@ -307,7 +307,7 @@ def test_an_option_that_is_wrong_is_named(tmp_path, options, expected):
         ({"id": [1], "on": [1.0, 2.0]}, "on: expected 1 rows, got 2 (`id` has so many)"),
         ({"idd": [1]}, "expected names of `rows`, got `idd` (did you mean `id`?)"),
         ({"id": 1}, "id: expected an array or a list, got int 1"),
-        ("rows.csv", "rows: expected an iterable of dicts, a dict of arrays, a frame, or an Arrow table, got str 'rows.csv'"),
+        ("rows.csv", "rows: expected an iterable of dicts, a dict of arrays, a frame, or an Arrow table, got str 'rows.csv' (a config's `write: {source: ...}` names files)"),
     ],
 )  # fmt: skip
 def test_rows_of_another_form_are_named(tmp_path, given, expected):

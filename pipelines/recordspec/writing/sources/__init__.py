@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -42,7 +43,8 @@ def source_of(rows: Any) -> Source | Rows:
         raise _refused(type(rows).__name__, "give its to_pandas()")
     if isinstance(rows, Iterable) and not isinstance(rows, (str, bytes)):
         return Rows(rows)
-    raise _refused(describe(rows))
+    hint = "a config's `write: {source: ...}` names files" if isinstance(rows, (str, os.PathLike)) else ""
+    raise _refused(describe(rows), hint)
 
 
 def _collected(frame: Any) -> Any:
