@@ -683,7 +683,7 @@ def test_pandas_columns_of_any_backing_are_values(kind):
         (pl.DataFrame({"n": [1]}).lazy(), "got a LazyFrame (give its .collect())"),
         (pl.Series([1]), "got Series"),
         (3, "got int 3"),
-        ("ab", "got str 'ab'"),
+        ("ab", "got str 'ab' (a config's `write: {source: ...}` names files)"),
     ],
 )
 def test_rows_that_are_none_are_refused(rows, expected):
