@@ -92,3 +92,15 @@ def test_more_workers_than_records_are_refused(tmp_path):
     with pytest.raises(rs.StoreError) as caught:
         shares(tmp_path / "data", 3, batch=1)
     assert str(caught.value) == f"{tmp_path}/data: expected records for 3 workers, got 2"
+
+
+def test_what_would_give_workers_other_numbers_of_batches_needs_no_end(data):
+    what = plan(expand(data), SCHEMA, Share(2, 0))
+    some = lambda features: features["n"] > 3  # noqa: E731
+    with pytest.raises(rs.SpecError) as caught:
+        build(from_python(Read, {"batch": 4}), SCHEMA, what, keep=some)
+    assert str(caught.value) == (
+        "read.repeat: expected `forever`, where a filter or buckets decide how many batches each worker has, got 1"
+    )
+    endless = build(from_python(Read, {"batch": 4, "repeat": "forever"}), SCHEMA, what, keep=some)
+    assert min(numbers(endless.take(5))) > 3

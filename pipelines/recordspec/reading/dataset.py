@@ -113,9 +113,7 @@ class Recipe:
         """The rows of all passes, in batches, not decoded yet."""
         how = self.how
         memory.check(how, self.plan)
-        if how.service is not None and self.start is not None:
-            expected = "the beginning: with a service rows come in the order of their arrival"
-            raise SpecError(Problem(path=("start",), expected=expected, got=str(self.start)))
+        self._check()
         kept = None if how.cache == "none" else memory.cached(self._records(None), how, self.plan)
         if how.service is not None or (how.shuffle is None and self.start is None):
             seeds = None if how.shuffle is None else Seeds()
@@ -125,11 +123,24 @@ class Recipe:
             rows = self._numbered_passes(kept)
         return self._counted(rows)
 
+    def _check(self) -> None:
+        """Raises SpecError where options do not go together."""
+        if self.how.service is not None and self.start is not None:
+            expected = "the beginning: with a service rows come in the order of their arrival"
+            raise SpecError(Problem(path=("start",), expected=expected, got=str(self.start)))
+        if self._shapes and len(self.plan.others) > 1 and self.how.passes is not None:
+            expected = "`forever`, where a filter or buckets decide how many batches each worker has"
+            raise SpecError(Problem(path=("read", "repeat"), expected=expected, got=str(self.how.repeat)))
+
+    @property
+    def _shapes(self) -> bool:
+        """Whether what is in the rows decides about batches."""
+        return self.keep is not None or self.how.bucket is not None
+
     @property
     def steps(self) -> int | None:
         """Batches of a pass; None where that follows from what is read, or nobody counted the rows."""
-        shaped = self.keep is not None or self.how.bucket is not None
-        return None if shaped else self.plan.batches(self.how.batch)
+        return None if self._shapes else self.plan.batches(self.how.batch)
 
     def decode(self, held: Any) -> dict[str, Any]:
         """The features of rows."""
@@ -159,7 +170,6 @@ class Recipe:
     def _numbered_passes(self, kept: Dataset | None) -> Dataset:
         """Passes that know which they are; of records that are kept, or read anew each time."""
         first = self.start or Position()
-
         broken_off = key_of(first.epoch)
 
         def one_pass(key: Any) -> Dataset:
@@ -175,7 +185,7 @@ class Recipe:
         mix = None
         if how.shuffle is not None and seeds is not None:
             mix = Mix(buffer=self.plan.buffer(how.shuffle), seeds=seeds)
-        if self.keep is not None or how.bucket is not None:
+        if self._shapes:
             rows = self._shaped(self._layout.rows(records, _SHAPED, mix, None))
         elif self.plan.uneven:
             rows = self._layout.rows(records, how.batch, mix, None).repeat().take(self.steps)
