@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from recordspec._tf import tf
 from recordspec.reading.options import Batch
@@ -50,6 +50,10 @@ class Layout(Protocol):
     def only(self, names: Iterable[str]) -> Layout:
         """The same, where only these features are decoded."""
 
+    @property
+    def early(self) -> bool:
+        """Whether held rows are their features already."""
+
     def decode(self, held: Held) -> dict[str, Any]:
         """The features of held rows."""
 
@@ -59,6 +63,7 @@ class Rows:
     """A record a row."""
 
     schema: Schema
+    early: ClassVar[bool] = False
 
     def rows(self, records: Dataset, batch: Batch | None, mix: Mix | None, skip: Tensor | None) -> Dataset:
         if mix is not None:
@@ -81,10 +86,21 @@ class Rows:
 
 @dataclass(frozen=True)
 class Blocks:
-    """A record has up to `size` rows. They are shuffled as blocks, then within pools of blocks."""
+    """A record has up to `size` rows. They are shuffled as blocks, then within pools of blocks.
+
+    Attributes:
+        early: whether features are decoded before rows are batched, as a pool at a time costs less than a
+            batch. Not those that become much larger, images say, nor those padded to the longest of a batch.
+    """
 
     schema: Schema
     size: int
+    early: bool
+
+    @classmethod
+    def of(cls, schema: Schema, size: int) -> Blocks:
+        """With features decoded early where they may be."""
+        return cls(schema, size, early=_keeps_in_any_batch(schema))
 
     def rows(self, records: Dataset, batch: Batch | None, mix: Mix | None, skip: Tensor | None) -> Dataset:
         pooled = max(1, -(-(_AT_ONCE if mix is None else mix.buffer) // self.size))
@@ -95,10 +111,11 @@ class Blocks:
             pools = _from(pools, skip * (1 if batch is None else batch.size))
 
         def rows(number: Tensor, pool: Tensor, left_out: Tensor | None = None) -> Held:
-            held = blocks.parse(self.schema, pool)
+            parsed = blocks.parse(self.schema, pool)
+            held = decoder.decode_rows(self.schema, parsed) if self.early else parsed
             if mix is None and left_out is None:
                 return held
-            places = tf.range(tf.shape(held[ROWS])[0])
+            places = tf.range(tf.shape(parsed[ROWS])[0])
             if mix is not None:
                 places = permuted(places, mix.seeds.pools, number)
             return taken(held, places if left_out is None else places[left_out:])
@@ -114,7 +131,22 @@ class Blocks:
         return replace(self, schema=self.schema.only(names))
 
     def decode(self, held: Held) -> dict[str, Any]:
+        if self.early:
+            return {name: held[name] for name in self.schema.outputs}
         return decoder.decode_rows(self.schema, held)
+
+
+def _keeps_in_any_batch(schema: Schema) -> bool:
+    """Whether a row is decoded to the same whatever it is batched with, and to little more than its bytes."""
+    if any(feature.per_example for _, feature in schema.placed):
+        return False
+    return all(_is_rowwise(spec) for spec in schema.batch_spec().values())
+
+
+def _is_rowwise(spec: Any) -> bool:
+    if isinstance(spec, tf.RaggedTensorSpec):
+        return True
+    return isinstance(spec, tf.TensorSpec) and None not in spec.shape.as_list()[1:]
 
 
 def _from(pools: Dataset, row: Tensor) -> Dataset:
