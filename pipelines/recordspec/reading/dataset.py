@@ -10,10 +10,11 @@ from typing import Any
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
 from recordspec.reading import memory, shaping, stages
-from recordspec.reading.layouts import Blocks, Layout, Mix, Rows
+from recordspec.reading.layouts import Blocks, Layout, Rows
 from recordspec.reading.options import Batch, Interleave, Read
 from recordspec.reading.order import Position, Seeds, key_of, passes, plain
 from recordspec.reading.plan import Plan, plan
+from recordspec.reading.pools import Mix
 from recordspec.spec.decoder import alone
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema

@@ -11,6 +11,7 @@ from typing import Any
 from recordspec.errors import Problem, SpecError, StoreError
 from recordspec.reading.options import Read
 from recordspec.reading.plan import Plan
+from recordspec.reading.pools import HELD
 from recordspec.spec.sizes import in_words
 
 Dataset = Any
@@ -28,12 +29,11 @@ def check(how: Read, what: Plan) -> None:
     free = available()
     room = int(free * _MOST)
     each = what.row_bytes + _ROW_OVERHEAD
-    shuffled = each * (1 if what.block is None else 2)  # as blocks, and as the pool that they become
     wanted = 0.0
     if how.shuffle is not None:
-        wanted = min(what.buffer(how.shuffle), what.rows or 1 << 62) * shuffled
+        wanted = min(HELD * what.buffer(how.shuffle), what.rows or 1 << 62) * each
     if wanted > room:
-        hint = f"a buffer of {int(room / shuffled):,} rows fits"
+        hint = f"a buffer of {int(room / each / HELD):,} rows fits"
         raise _too_large(("read", "shuffle", "buffer"), wanted, free, hint)
     if how.cache == "memory" and what.rows is not None and wanted + what.rows * each > room:
         hint = "leave it to the page cache, or name a folder"

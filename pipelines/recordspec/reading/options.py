@@ -38,7 +38,8 @@ class Shuffle:
     """A shuffle of files and, within a buffer, of rows. The order is a function of the seed and the epoch.
 
     Attributes:
-        buffer: in rows, or in bytes of serialized rows, such as `256MiB`.
+        buffer: the rows that are put in order together, or their bytes as they are stored, such as `64MiB`.
+            Up to four times as much is in memory.
         seed: what the order follows from.
     """
 
@@ -64,7 +65,7 @@ class Interleave:
     """
 
     cycle: Literal["auto"] | int = "auto"
-    block: int = 16
+    block: int = 32
     parallel: Literal["auto"] | int | None = None
 
     def __post_init__(self) -> None:

@@ -47,7 +47,6 @@ class Seeds:
     """What shuffles of one pass are seeded by: int64 scalars in a graph, or None, which is chance."""
 
     files: Tensor | None = None
-    rows: Tensor | None = None
     pools: Tensor | None = None
 
     @classmethod
@@ -56,7 +55,7 @@ class Seeds:
         both = tf.random.experimental.stateless_fold_in(
             key, tf.constant(seed % (1 << 63), tf.int64), "philox"
         )
-        drawn = tf.random.stateless_uniform([3], both, 0, (1 << 31) - 1, tf.int64, alg="philox")
+        drawn = tf.random.stateless_uniform([2], both, 0, (1 << 31) - 1, tf.int64, alg="philox")
         return cls(*tf.unstack(drawn))
 
 
@@ -65,29 +64,12 @@ def plain(function: Callable[..., Any]) -> Callable[..., Any]:
     return tf.autograph.experimental.do_not_convert(function)  # type: ignore[no-any-return]
 
 
-def shuffled(elements: Dataset, buffer: int, seed: Tensor | None) -> Dataset:
-    """The elements in an order that depends on nothing but the seed, if there is one.
+def permuted(places: Tensor, seed: Tensor | None, number: Tensor | int = 0) -> Tensor:
+    """A vector in an order of its own: that of the seed, if there is one, and of a number.
 
     Dataset.shuffle takes its seed together with that of the program (tf.random.set_seed), and in a graph it
     is an op with a state, which makes checkpoints of iterators impossible (TensorFlow 2.16 and 2.21).
     """
-    if seed is None:
-        return elements.shuffle(buffer)
-    specs = tf.nest.flatten(elements.element_spec)
-    variant = tf.raw_ops.ShuffleDataset(
-        input_dataset=tf.data.experimental.to_variant(elements),
-        buffer_size=tf.constant(buffer, tf.int64),
-        seed=seed,
-        seed2=tf.constant(_SEED, tf.int64),
-        output_types=[spec.dtype for spec in specs],
-        output_shapes=[spec.shape for spec in specs],
-        reshuffle_each_iteration=False,
-    )
-    return tf.data.experimental.from_variant(variant, elements.element_spec)
-
-
-def permuted(places: Tensor, seed: Tensor | None, number: Tensor) -> Tensor:
-    """The places of the rows of pool `number` in an order of its own."""
     if seed is None:
         return tf.random.shuffle(places)
     both = tf.stack([seed, tf.cast(number, tf.int64)])

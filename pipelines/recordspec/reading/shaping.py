@@ -11,9 +11,10 @@ from typing import Any
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
-from recordspec.reading.layouts import Held, Layout, taken
+from recordspec.reading.layouts import Layout
 from recordspec.reading.options import Batch, Bucket
 from recordspec.reading.order import plain
+from recordspec.reading.pools import Held, taken
 from recordspec.spec.schema import Schema
 
 Dataset = Any

@@ -7,7 +7,7 @@ from typing import Any
 
 from recordspec._tf import tf
 from recordspec.reading.options import Interleave
-from recordspec.reading.order import Seeds, key_of, passes, plain, shuffled
+from recordspec.reading.order import Seeds, key_of, passes, permuted, plain
 from recordspec.reading.plan import Piece, Plan
 from recordspec.wire.tfrecord import TF_COMPRESSION
 
@@ -22,7 +22,8 @@ _MOST_OPEN = 128
 
 
 def records(plan: Plan, how: Interleave | None, seeds: Seeds | None, *, deterministic: bool) -> Dataset:
-    """The serialized records of the plan's pieces: one piece after another, or mixed as `how` says.
+    """The serialized records of the plan's pieces: one piece after another, as single ones, string `[]`; or
+    mixed as `how` says, and handed over some at a time, string `[k]`.
 
     With seeds, the pieces come in another order.
     """
@@ -30,11 +31,17 @@ def records(plan: Plan, how: Interleave | None, seeds: Seeds | None, *, determin
     alike = len({piece.compression for piece in pieces}) == 1
     if (how is None or len(pieces) == 1) and alike and _follow_each_other(pieces):
         return _in_turn(pieces)
-    named = _named(pieces)
-    if seeds is not None:
-        named = shuffled(named, len(pieces), seeds.files)
-    whole = all(piece.count is None for piece in pieces)
-    return _mixed(named, how, len(pieces), whole=whole, deterministic=deterministic)
+    named = _named(pieces, seeds)
+    if how is None:
+        return named.flat_map(plain(_records_of))
+    cycle = min(len(pieces), _MOST_OPEN) if how.cycle == "auto" else how.cycle
+    calls = tf.data.AUTOTUNE if how.parallel == "auto" else min(how.parallel or 0, cycle) or None
+    return named.interleave(
+        plain(lambda *piece: _records_of(*piece).batch(how.block)),
+        cycle_length=cycle,
+        num_parallel_calls=calls,
+        deterministic=deterministic if calls else None,
+    )
 
 
 def _follow_each_other(pieces: tuple[Piece, ...]) -> bool:
@@ -53,38 +60,22 @@ def _in_turn(pieces: tuple[Piece, ...]) -> Dataset:
     return found.skip(pieces[0].first).take(sum(piece.count or 0 for piece in pieces))
 
 
-def _named(pieces: tuple[Piece, ...]) -> Dataset:
+def _named(pieces: tuple[Piece, ...], seeds: Seeds | None) -> Dataset:
     """The path of each piece, its compression, its first record, and how many it has (-1: all)."""
     columns = (
-        [str(piece.path) for piece in pieces],
-        [TF_COMPRESSION[piece.compression] for piece in pieces],
+        tf.constant([str(piece.path) for piece in pieces]),
+        tf.constant([TF_COMPRESSION[piece.compression] for piece in pieces]),
         tf.constant([piece.first for piece in pieces], tf.int64),
         tf.constant([-1 if piece.count is None else piece.count for piece in pieces], tf.int64),
     )
+    if seeds is not None:
+        order = permuted(tf.range(len(pieces)), seeds.files)
+        columns = tuple(tf.gather(column, order) for column in columns)
     return tf.data.Dataset.from_tensor_slices(columns)
 
 
-def _mixed(
-    named: Dataset, how: Interleave | None, pieces: int, *, whole: bool, deterministic: bool
-) -> Dataset:
-    def of_piece(path: Tensor, compression: Tensor, first: Tensor, count: Tensor) -> Dataset:
-        found = tf.data.TFRecordDataset(path, compression, _READ_BUFFER)
-        return found if whole else found.skip(first).take(count)
-
-    if how is None:
-        return named.flat_map(plain(of_piece))
-    cycle = min(pieces, _MOST_OPEN) if how.cycle == "auto" else how.cycle
-    if how.parallel is None:
-        return named.interleave(plain(of_piece), cycle_length=cycle, block_length=how.block)
-    calls = tf.data.AUTOTUNE if how.parallel == "auto" else min(how.parallel, cycle)
-    # Batch inside the interleave: handing over single records between threads costs 4x.
-    blocks = named.interleave(
-        plain(lambda *piece: of_piece(*piece).batch(how.block)),
-        cycle_length=cycle,
-        num_parallel_calls=calls,
-        deterministic=deterministic,
-    )
-    return blocks.unbatch()
+def _records_of(path: Tensor, compression: Tensor, first: Tensor, count: Tensor) -> Dataset:
+    return tf.data.TFRecordDataset(path, compression, _READ_BUFFER).skip(first).take(count)
 
 
 def known_cardinality(elements: Dataset, count: int | None) -> Dataset:
