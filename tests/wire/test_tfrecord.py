@@ -193,7 +193,7 @@ def test_compressed_data_of_something_else_is_said_to_be_that(tmp_path):
     path.write_bytes(gzipped(b"age,sex\n" * 9))
     with pytest.raises(RecordError) as caught:
         tfrecord.count(path)
-    expected = f"{path}: expected a TFRecord file, got gzip data of text that begins 'age,sex\\\\nage,sex\\\\nage,sex\\\\n'"
+    expected = f"{path}: expected a TFRecord file, got gzip data of text that begins 'age,sex\\nage,sex\\nage,sex\\n'"
     assert str(caught.value) == expected
     assert salvaged(path) == [expected]
 

@@ -166,6 +166,11 @@ class Record:
     offset: int
     data: bytes
 
+    @property
+    def stop(self) -> int:
+        """The byte behind it."""
+        return self.offset + HEAD + len(self.data) + TAIL
+
 
 @dataclass(frozen=True)
 class Stretch:
@@ -189,13 +194,13 @@ class Damage:
     Attributes:
         number, offset: of the record.
         problem: what is wrong.
-        ends: whether no record behind it can be found.
+        stop: the byte behind it; None where no record behind it can be found.
     """
 
     number: int
     offset: int
     problem: Problem
-    ends: bool
+    stop: int | None = None
 
 
 def scan(path: Path, stretch: Stretch | None = None) -> Iterator[Record]:
@@ -216,7 +221,7 @@ def salvage(path: Path) -> Iterator[Record | Damage]:
     if problem is None:
         yield from _walk(path, _compression(_start(path)) or "none", None)
     else:
-        yield Damage(0, 0, problem, ends=True)
+        yield Damage(0, 0, problem)
 
 
 def _walk(path: Path, compression: Compression, stretch: Stretch | None) -> Iterator[Record | Damage]:
@@ -228,6 +233,7 @@ def _walk(path: Path, compression: Compression, stretch: Stretch | None) -> Iter
         try:
             while (stretch is None or offset < stretch.stop) and (head := file.read(HEAD)):
                 length = _checked_length(path, number, offset, head, limit)
+                stop = offset + HEAD + length + TAIL
                 data, tail = file.read(length), file.read(TAIL)
                 if len(data) < length or len(tail) < TAIL:
                     raise _cut(path, number, offset, f"{length:,} bytes of data and its CRC")
@@ -235,13 +241,13 @@ def _walk(path: Path, compression: Compression, stretch: Stretch | None) -> Iter
                     yield Record(number, offset, data)
                 else:
                     bad = _problem(path, number, offset, "data that matches its CRC", "other bytes")
-                    yield Damage(number, offset, bad, ends=False)
-                number, offset = number + 1, offset + HEAD + length + TAIL
+                    yield Damage(number, offset, bad, stop)
+                number, offset = number + 1, stop
         except RecordError as error:
-            yield Damage(number, offset, error.problems[0], ends=True)
+            yield Damage(number, offset, error.problems[0])
         except BrokenStream as error:
             bad = _problem(path, number, offset, "whole compressed data", str(error))
-            yield Damage(number, offset, bad, ends=True)
+            yield Damage(number, offset, bad)
 
 
 def stretches(path: Path, size: int) -> Iterator[Stretch]:
