@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ from recordspec import config as config_file
 from recordspec.config import Config
 from recordspec.errors import Problem, SpecError
 from recordspec.reading import dataset as reading
+from recordspec.reading.locating import locating
 from recordspec.reading.options import Read
 from recordspec.reading.order import Position
 from recordspec.reading.plan import Plan, Share, check_schema, plan
@@ -166,7 +168,17 @@ class Pipeline:
             raise SpecError(Problem(path=("read", "bucket"), expected=expected, got="`bucket`"))
         if how.passes is None:
             raise SpecError(Problem(path=("read", "repeat"), expected="an end", got="`forever`"))
-        return (self._plan(split, None).batches(how.batch) or 0) * how.passes
+        return (self._plan(split, how).batches(how.batch) or 0) * how.passes
+
+    def locating(self, split: str | Sequence[str] | None = None) -> AbstractContextManager[None]:
+        """A context in which TensorFlow's errors of reading name the record that they come from.
+
+            with pipeline.locating():
+                model.fit(pipeline.dataset("train"))
+
+        See `recordspec.locating`. Looks into one split, several, or by default all.
+        """
+        return locating(self.schema, self._paths(tuple(self.manifest.splits) if split is None else split))
 
     def _read(self, options: Mapping[str, Any]) -> Read:
         how: Read = from_python(Read, {**shallow(self.config.read), **options})
@@ -178,9 +190,11 @@ class Pipeline:
         splits = (split,) if isinstance(split, str) else split
         return [shard for one in splits for shard in self.manifest.shards(one)]
 
-    def _plan(self, split: str | Sequence[str], share: Share | None) -> Plan:
-        paths = tuple(self.data / shard.file for shard in self._shards(split))
-        return plan(paths, self.schema, share)
+    def _paths(self, split: str | Sequence[str]) -> tuple[Path, ...]:
+        return tuple(self.data / shard.file for shard in self._shards(split))
+
+    def _plan(self, split: str | Sequence[str], how: Read, share: Share | None = None) -> Plan:
+        return plan(self._paths(split), self.schema, share, how.corrupt)
 
     def _dataset(
         self,
@@ -194,7 +208,7 @@ class Pipeline:
     ) -> Any:
         fit = self.config.fit
         function = mapped if fit is None else _then(mapped, fit.pick)
-        what = self._plan(split, share)
+        what = self._plan(split, how, share)
         return reading.build(how, self.schema, what, map=function, keep=keep, start=start)
 
 

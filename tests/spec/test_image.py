@@ -179,7 +179,7 @@ def animated(encoding: str) -> bytes:
     [
         (b"<!DOCTYPE html><html>", "expected an image, got an HTML page"),
         (b'<?xml version="1.0"?><svg/>', "expected an image, got an XML document"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "expected an image, got a Git LFS pointer (fetch the file itself)"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "expected an image, got a Git LFS pointer (run git lfs pull)"),
         (b"%PDF-1.7", "expected an image, got a PDF document"),
         (b"\0" * 500, "expected an image, got 500 zero bytes"),
         (b"Not found", "expected an image, got text that begins 'Not found'"),

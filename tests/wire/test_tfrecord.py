@@ -106,8 +106,8 @@ def test_a_length_past_the_end_allocates_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("data", "got"),
     [
-        (b"<!DOCTYPE html><html>", "a file that begins b'<!DOCTYPE ht'"),
-        (b"version https://git-lfs", "a file that begins b'version http'"),
+        (b"<!DOCTYPE html><html>", "an HTML page"),
+        (b"version https://git-lfs", "a Git LFS pointer (run git lfs pull)"),
     ],
 )
 def test_what_is_no_tfrecord_is_said_to_be_none(tmp_path, data, got):
@@ -141,3 +141,76 @@ def test_any_bytes_come_back(tmp_path_factory, data):
     path.write_bytes(sealed(data))
     assert [record.data for record in tfrecord.scan(path)] == data
     assert tfrecord.count(path) == len(data)
+
+
+@pytest.mark.parametrize(
+    ("at", "byte", "found"),
+    [
+        (26 + 14, 1, [0, "record 1 at byte 26: expected data that matches its CRC, got other bytes", 2]),
+        (26 + 3, 1, [0, "record 1 at byte 26: expected a length that matches its CRC, got other bytes"]),
+        (3, 1, ["record 0 at byte 0: expected a length that matches its CRC, got other bytes"]),
+        (70, None, [0, 1, "record 2 at byte 52: expected 10 bytes of data and its CRC, got the end of the file"]),
+        (5, None, ["record 0 at byte 0: expected 12 bytes of length and CRC, got the end of the file"]),
+        (52, None, [0, 1]),
+    ],
+)  # fmt: skip
+def test_what_is_left_of_a_damaged_file_is_salvaged(tmp_path, at, byte, found):
+    path = tmp_path / "x"
+    path.write_bytes(damaged(at, byte))
+    expected = [one if isinstance(one, int) else f"{path}: {one}" for one in found]
+    assert salvaged(path) == expected
+
+
+def salvaged(path) -> list:
+    """The numbers of the records, and the damage in words."""
+    return [
+        str(one.problem) if isinstance(one, tfrecord.Damage) else one.number for one in tfrecord.salvage(path)
+    ]
+
+
+def gzipped(data: bytes) -> bytes:
+    stream = tfrecord.compressor("gzip")
+    return bytes(stream.compress(data)) + stream.flush()
+
+
+def test_a_stream_is_salvaged_up_to_its_fault(tmp_path):
+    path = tmp_path / "x.gz"
+    noise = np.random.default_rng(0).bytes(100)  # does not shrink
+    data = bytearray(gzipped(sealed([noise] * 50 + [noise[:50] * 2] * 50)))
+    data[-6] ^= 1  # in the CRC of the stream
+    path.write_bytes(data)
+    place = f"{path}: record 100 at byte 11,600: expected whole compressed data"
+    assert salvaged(path) == [
+        *range(100),
+        f"{place}, got Error -3 while decompressing data: incorrect data check",
+    ]
+    path.write_bytes(data[:-8])
+    assert salvaged(path) == [*range(100), f"{place}, got the end of the file"]
+
+
+def test_compressed_data_of_something_else_is_said_to_be_that(tmp_path):
+    path = tmp_path / "x.gz"
+    path.write_bytes(gzipped(b"age,sex\n" * 9))
+    with pytest.raises(RecordError) as caught:
+        tfrecord.count(path)
+    expected = f"{path}: expected a TFRecord file, got gzip data of text that begins 'age,sex\\nage,sex\\nage,sex\\n'"
+    assert str(caught.value) == expected
+    assert salvaged(path) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("data", "got"),
+    [
+        (b"PAR1\x15\x04\x15\x10\x15\x14L\x15", "a Parquet file"),
+        (b"PK\x03\x04\x14\0\0\0\x08\0\0\0", "a ZIP archive"),
+        (b"\x28\xb5\x2f\xfd\x04\x00\x91\x00\x00abc", "Zstandard data"),
+        (bytes(100), "100 zero bytes"),
+        (b"\x01\x02\x03\x04\x05\x06\x07\x08", r"bytes that begin b'\x01\x02\x03\x04\x05\x06\x07\x08'"),
+    ],
+)
+def test_well_known_files_are_named(tmp_path, data, got):
+    path = tmp_path / "x"
+    path.write_bytes(data)
+    with pytest.raises(RecordError) as caught:
+        tfrecord.compression_of(path)
+    assert str(caught.value) == f"{path}: expected a TFRecord file, got {got}"

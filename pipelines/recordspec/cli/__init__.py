@@ -9,6 +9,7 @@ import click
 
 from recordspec import __version__
 from recordspec.cli.build import build
+from recordspec.cli.check import check
 from recordspec.cli.doctor import doctor
 from recordspec.cli.explain import explain
 from recordspec.cli.init import init
@@ -35,7 +36,7 @@ def commands() -> None:
     """
 
 
-for command in (init, lint, explain, build, reshard, head, count, doctor):
+for command in (init, lint, explain, build, reshard, head, count, check, doctor):
     commands.add_command(command)
 
 

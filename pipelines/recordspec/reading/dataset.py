@@ -60,6 +60,7 @@ def read(
     Raises:
         SpecError: an option is wrong.
         StoreError: no such files, or they are not what their manifest says, or of another spec.
+        RecordError: a file is no TFRecord file.
     """
     if isinstance(shuffle, (int, str)) and not isinstance(shuffle, bool):
         if seed is None:
@@ -70,7 +71,8 @@ def read(
         hint = "give shuffle as a number of rows"
         raise SpecError(Problem(path=("shuffle",), expected="a buffer for the seed", got="none", hint=hint))
     how = from_python(Read, {"batch": batch, "shuffle": shuffle, **options})
-    return build(how, schema, plan(expand(files), schema), map=map, keep=filter, start=Position.of(start))
+    what = plan(expand(files), schema, corrupt=how.corrupt)
+    return build(how, schema, what, map=map, keep=filter, start=Position.of(start))
 
 
 def build(

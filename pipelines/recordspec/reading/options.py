@@ -111,7 +111,8 @@ class Read:
         repeat: how many passes; `forever` has no end. A batch is of one pass.
         prefetch: batches made ahead.
         deterministic: whether the order is the same at any parallelism.
-        corrupt: `skip` leaves out records that cannot be read, and says which.
+        corrupt: `skip` leaves out records that cannot be read, and logs which. All files are read once
+            for that, before the first batch.
         service: the address of a tf.data service that reads, such as `grpc://localhost:5050`.
     """
 

@@ -8,7 +8,9 @@ from functools import cached_property
 from itertools import accumulate, islice
 from pathlib import Path
 
-from recordspec.errors import Problem, StoreError
+from recordspec.errors import Problem, RecordError, StoreError
+from recordspec.reading.faults import File
+from recordspec.reading.mending import mended
 from recordspec.reading.options import Batch, Shuffle
 from recordspec.spec.features import KINDS
 from recordspec.spec.schema import Schema, differences
@@ -108,25 +110,50 @@ class Plan:
         return len(set(self.others)) > 1
 
 
-def plan(paths: tuple[Path, ...], schema: Schema, share: Share | None = None) -> Plan:
+def plan(paths: tuple[Path, ...], schema: Schema, share: Share | None = None, corrupt: str = "error") -> Plan:
     """What is read of these files, or of a share of them.
 
+    Where corrupt records are to be skipped, files that have any are replaced by copies without them.
+
     Raises StoreError where the files are not what their manifest says, were written with another spec, or
-    are too few records for so many workers; RecordError where one is no TFRecord file.
+    are too few records for so many workers; RecordError where one is no TFRecord file, or no record is left.
+    """
+    files = known(paths, schema)
+    pieces = tuple(_mended(file, schema) if corrupt == "skip" else _piece(file) for file in files)
+    whole = Plan(pieces=pieces, block=files[0].block)
+    if whole.rows == 0 and any(piece.path != file.path for piece, file in zip(pieces, files, strict=True)):
+        expected = "records that can be read"
+        raise RecordError(Problem(where=str(paths[0].parent), expected=expected, got="none"))
+    return whole if share is None else _shared(whole, share)
+
+
+def known(paths: tuple[Path, ...], schema: Schema) -> tuple[File, ...]:
+    """The files, with what their manifest says of each.
+
+    Raises StoreError where one is missing or foreign, or they were written with another spec.
     """
     manifest = find(paths)
     if manifest is None:
         _check_complete(paths)
-    else:
-        check_schema(manifest, schema, paths[0].parent)
-    shards = _shards(paths, manifest)
-    pieces = tuple(
-        Piece(path=path, compression=compression_of(path), rows=None if shard is None else shard.rows)
-        for path, shard in zip(paths, shards, strict=True)
+        return tuple(File(path=path) for path in paths)
+    check_schema(manifest, schema, paths[0].parent)
+    shards = {shard.file: shard for shards in manifest.splits.values() for shard in shards}
+    return tuple(
+        File(path=path, shard=_present(path, shards.get(path.name)), block=manifest.block) for path in paths
     )
-    block = None if manifest is None else manifest.block
-    whole = Plan(pieces=pieces, block=block)
-    return whole if share is None else _shared(whole, share)
+
+
+def _piece(file: File) -> Piece:
+    """All of a file, which must be of the size that its manifest says."""
+    if file.shard is not None:
+        _check_size(file.path, file.shard)
+    rows = None if file.shard is None else file.shard.rows
+    return Piece(path=file.path, compression=compression_of(file.path), rows=rows)
+
+
+def _mended(file: File, schema: Schema) -> Piece:
+    path, rows = mended(file, schema)
+    return Piece(path=path, compression=compression_of(path), rows=rows)
 
 
 def _shared(whole: Plan, share: Share) -> Plan:
@@ -194,29 +221,23 @@ def check_schema(manifest: Manifest, schema: Schema, data: Path) -> None:
         raise StoreError(problems)
 
 
-def _shards(paths: tuple[Path, ...], manifest: Manifest | None) -> list[Shard | None]:
-    """The shard that each file is. Raises StoreError where the manifest says something else."""
-    if manifest is None:
-        return [None] * len(paths)
-    known = {shard.file: shard for shards in manifest.splits.values() for shard in shards}
-    return [_checked(path, known.get(path.name)) for path in paths]
-
-
-def _checked(path: Path, shard: Shard | None) -> Shard:
-    """The shard that a file is. It must be in the manifest, and have the size that stands there."""
+def _present(path: Path, shard: Shard | None) -> Shard:
+    """The shard that a file is. It must be in the manifest, and be there."""
     if shard is None:
         expected = "a shard that the manifest beside it names"
         raise StoreError(Problem(where=str(path), expected=expected, got="another file"))
-    try:
-        size = path.stat().st_size
-    except OSError:
+    if not path.exists():
         hint = "the manifest names it; build the dataset again"
-        raise StoreError(Problem(where=str(path), expected="a shard", got="no file", hint=hint)) from None
+        raise StoreError(Problem(where=str(path), expected="a shard", got="no file", hint=hint))
+    return shard
+
+
+def _check_size(path: Path, shard: Shard) -> None:
+    size = path.stat().st_size
     if size != shard.bytes:
         expected = f"{shard.bytes:,} bytes, as the manifest says"
         hint = "build the dataset again"
         raise StoreError(Problem(where=str(path), expected=expected, got=f"{size:,}", hint=hint))
-    return shard
 
 
 def _check_complete(paths: tuple[Path, ...]) -> None:

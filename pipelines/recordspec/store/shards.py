@@ -95,7 +95,8 @@ def _siblings(path: Path) -> str:
     """What stands where a file was looked for."""
     folder = path.parent
     if not folder.is_dir():
-        return f"there is no folder {folder}"
+        missing = "no folder matches" if glob.has_magic(str(folder)) else "there is no folder"
+        return f"{missing} {folder}"
     names = sorted(child.name for child in folder.iterdir() if not child.name.startswith("."))
     return (
         f"{folder} has {', '.join(names[:3])}{', ...' * (len(names) > 3)}"

@@ -85,6 +85,35 @@ def check(column: Column, section: Section, lists: Iterable[list[Any]]) -> None:
             raise RecordError(Problem(path=(section, column.key), expected=expected, got=got))
 
 
+def misfits(columns: Iterable[Column], section: Section, parsed: Parsed) -> Iterator[Problem]:
+    """What of a block's values is not what its rows have: another type, or another number."""
+    columns = tuple(columns)
+    for column in columns:
+        values = parsed.get(block_key(column.key, section))
+        if values and type(values[0]) is not _TYPES[column.storage]:
+            got = f"{len(values)} {type(values[0]).__name__}"
+            yield Problem(path=(section, column.key), expected=column.storage, got=got)
+            return
+    try:
+        held = list(stored(columns, section, parsed))
+    except (IndexError, ValueError, TypeError):  # lengths that are none, or of other rows
+        return
+    for entry in held:
+        yield from _miscounted(entry, section, rows_in(parsed))
+
+
+def _miscounted(entry: Entry, section: Section, rows: int) -> Iterator[Problem]:
+    key, storage, cells = entry.column.key, entry.column.storage, entry.cells
+    lengths = np.asarray(cells.lengths)
+    if lengths.ndim and len(lengths) != cells.rows:
+        yield Problem(path=(section, key), expected=f"lengths of {cells.rows} rows", got=str(len(lengths)))
+        return
+    wanted = int(np.broadcast_to(lengths, (cells.rows,)).sum())
+    if len(cells.flat) != wanted:
+        expected = f"{wanted} {storage} in a block of {rows} rows"
+        yield Problem(path=(section, key), expected=expected, got=str(len(cells.flat)))
+
+
 def check_keys(columns: Iterable[Column], section: Section, rows: Iterable[Parsed]) -> None:
     """Raises RecordError where a row has something under a key that no column has: it would be lost."""
     known = {column.key for column in columns}

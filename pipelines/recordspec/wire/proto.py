@@ -66,9 +66,9 @@ def _parse(name: str, data: bytes, where: str) -> Any:
     try:
         return _classes()[name].FromString(data)
     except message.DecodeError as error:
-        raise RecordError(
-            Problem(where=where, expected=f"a {name}", got=f"{len(data):,} bytes that are none")
-        ) from error
+        expected = "an Example" if name == "Example" else f"a {name}"
+        got = f"{len(data):,} bytes that are none"
+        raise RecordError(Problem(where=where, expected=expected, got=got)) from error
 
 
 @cache

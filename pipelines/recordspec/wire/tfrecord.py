@@ -18,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recordspec.errors import Problem, RecordError, StoreError
+from recordspec.wire.inflated import BrokenStream, Inflated, Readable, inflated
+from recordspec.wire.recognised import recognised, what_is
 from recordspec.wire.strings import Ints, Strings, items, windows
 
 Compression = Literal["none", "gzip", "zlib"]
@@ -25,10 +27,10 @@ Compression = Literal["none", "gzip", "zlib"]
 HEAD, TAIL = 12, 4
 TF_COMPRESSION = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}
 
-_CHUNK = 1 << 20
+_START = 512  # bytes that tell what a file is
+_EXPECTED = "a TFRecord file"
 _MASK_DELTA = 0xA282EAD8  # tensorflow/core/lib/hash/crc32c.h
 _WINDOW = {"gzip": 31, "zlib": 15}  # zlib's wbits: 16 more means a gzip header
-_WINDOW_EITHER = 47
 # zlib's own default level is 6; TensorFlow's writer takes the same.
 _LEVEL = 6
 
@@ -109,20 +111,48 @@ def compressor(compression: Compression) -> Compressor:
 
 
 def compression_of(path: Path) -> Compression:
-    """How a file is compressed, by its first bytes (names lie). An empty file is not."""
+    """How a file is compressed, by its first bytes (names lie). An empty file is not.
+
+    Raises RecordError where they are not those of a TFRecord file.
+    """
+    start = _start(path)
+    compression = _compression(start)
+    if compression is None or (start and foreign(path) is not None):
+        raise RecordError(Problem(where=str(path), expected=_EXPECTED, got=_what(start)))
+    return compression
+
+
+def foreign(path: Path) -> Problem | None:
+    """What a file is that is no TFRecord file, not even a damaged one, as far as that can be told."""
+    start = _start(path)
+    if not start or _length(_first(start)) is not None or recognised(_first(start)) is None:
+        return None
+    return Problem(where=str(path), expected=_EXPECTED, got=_what(start))
+
+
+def _start(path: Path) -> bytes:
     with _open(path) as file:
-        start = file.read(HEAD)
-    if len(start) == HEAD and _length(start) is not None:
+        return file.read(_START)
+
+
+def _compression(start: bytes) -> Compression | None:
+    if not start or _length(start) is not None:
         return "none"
     if start[:2] == b"\x1f\x8b":
         return "gzip"
     if len(start) > 1 and start[0] == 0x78 and (start[0] << 8 | start[1]) % 31 == 0:  # RFC 1950
         return "zlib"
-    if not start:
-        return "none"
-    raise RecordError(
-        Problem(where=str(path), expected="a TFRecord file", got=f"a file that begins {start!r}")
-    )
+    return None
+
+
+def _first(start: bytes) -> bytes:
+    """The first bytes of what a file holds, compressed or not."""
+    return start if _compression(start) in (None, "none") else inflated(start)
+
+
+def _what(start: bytes) -> str:
+    compression = _compression(start)
+    return what_is(start) if compression is None else f"{compression} data of {what_is(_first(start))}"
 
 
 @dataclass(frozen=True)
@@ -135,6 +165,11 @@ class Record:
     number: int
     offset: int
     data: bytes
+
+    @property
+    def stop(self) -> int:
+        """The byte behind it."""
+        return self.offset + HEAD + len(self.data) + TAIL
 
 
 @dataclass(frozen=True)
@@ -152,26 +187,67 @@ class Stretch:
     stop: int
 
 
+@dataclass(frozen=True)
+class Damage:
+    """What stands in the place of a record that cannot be read.
+
+    Attributes:
+        number, offset: of the record.
+        problem: what is wrong.
+        stop: the byte behind it; None where no record behind it can be found.
+    """
+
+    number: int
+    offset: int
+    problem: Problem
+    stop: int | None = None
+
+
 def scan(path: Path, stretch: Stretch | None = None) -> Iterator[Record]:
     """The records of a file, or of a stretch of it, each with its CRCs checked.
 
     Raises RecordError at the first bad one.
     """
     compression = "none" if stretch is not None else compression_of(path)
+    for found in _walk(path, compression, stretch):
+        if isinstance(found, Damage):
+            raise RecordError(found.problem, found.number)
+        yield found
+
+
+def salvage(path: Path) -> Iterator[Record | Damage]:
+    """The records of a file as far as they can be read, and damage in the place of those that cannot."""
+    problem = foreign(path)
+    if problem is None:
+        yield from _walk(path, _compression(_start(path)) or "none", None)
+    else:
+        yield Damage(0, 0, problem)
+
+
+def _walk(path: Path, compression: Compression, stretch: Stretch | None) -> Iterator[Record | Damage]:
     limit = path.stat().st_size if compression == "none" else None
+    number, offset = (0, 0) if stretch is None else (stretch.number, stretch.start)
     with _open(path) as raw:
-        file: _Readable = raw if compression == "none" else _Inflated(raw, str(path))
-        number, offset = (0, 0) if stretch is None else (stretch.number, stretch.start)
         raw.seek(offset)
-        while (stretch is None or offset < stretch.stop) and (head := file.read(HEAD)):
-            length = _checked_length(path, number, offset, head, limit)
-            data, tail = file.read(length), file.read(TAIL)
-            if len(data) < length or len(tail) < TAIL:
-                raise _cut(path, number, offset, f"{length:,} bytes of data and its CRC")
-            if struct.unpack("<I", tail)[0] != _masked_crc(data):
-                raise _problem(path, number, offset, "data that matches its CRC", "other bytes")
-            yield Record(number, offset, data)
-            number, offset = number + 1, offset + HEAD + length + TAIL
+        file: Readable = raw if compression == "none" else Inflated(raw)
+        try:
+            while (stretch is None or offset < stretch.stop) and (head := file.read(HEAD)):
+                length = _checked_length(path, number, offset, head, limit)
+                stop = offset + HEAD + length + TAIL
+                data, tail = file.read(length), file.read(TAIL)
+                if len(data) < length or len(tail) < TAIL:
+                    raise _cut(path, number, offset, f"{length:,} bytes of data and its CRC")
+                if struct.unpack("<I", tail)[0] == _masked_crc(data):
+                    yield Record(number, offset, data)
+                else:
+                    bad = _problem(path, number, offset, "data that matches its CRC", "other bytes")
+                    yield Damage(number, offset, bad, stop)
+                number, offset = number + 1, stop
+        except RecordError as error:
+            yield Damage(number, offset, error.problems[0])
+        except BrokenStream as error:
+            bad = _problem(path, number, offset, "whole compressed data", str(error))
+            yield Damage(number, offset, bad)
 
 
 def stretches(path: Path, size: int) -> Iterator[Stretch]:
@@ -211,80 +287,32 @@ def _checked_length(path: Path, number: int, offset: int, head: bytes, size: int
         raise _cut(path, number, offset, f"{HEAD} bytes of length and CRC")
     length = _length(head)
     if length is None:
-        raise _problem(path, number, offset, "a length that matches its CRC", "other bytes")
+        bad = _problem(path, number, offset, "a length that matches its CRC", "other bytes")
+        raise RecordError(bad, number)
     if size is not None and offset + HEAD + length + TAIL > size:
         raise _cut(path, number, offset, f"{length:,} bytes of data and its CRC")
     return length
 
 
 def _length(head: bytes) -> int | None:
-    length, crc = struct.unpack("<QI", head)
+    """What the first HEAD bytes say, if their CRC is right."""
+    if len(head) < HEAD:
+        return None
+    length, crc = struct.unpack_from("<QI", head)
     return int(length) if crc == _masked_crc(head[:8]) else None
 
 
 def _cut(path: Path, number: int, offset: int, expected: str) -> RecordError:
-    return _problem(path, number, offset, expected, "the end of the file")
+    return RecordError(_problem(path, number, offset, expected, "the end of the file"), number)
 
 
-def _problem(path: Path, number: int, offset: int, expected: str, got: str) -> RecordError:
-    where = f"{path}: {place(number, offset)}"
-    return RecordError(Problem(where=where, expected=expected, got=got), number)
+def _problem(path: Path, number: int, offset: int, expected: str, got: str) -> Problem:
+    return Problem(where=f"{path}: {place(number, offset)}", expected=expected, got=got)
 
 
 def place(number: int, offset: int) -> str:
     """How messages name a record."""
     return f"record {number} at byte {offset:,}"
-
-
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
-class _Inflated:
-    """A gzip or zlib stream, read piece by piece; streams that follow each other count as one."""
-
-    def __init__(self, file: IO[bytes], name: str) -> None:
-        self._file, self._name = file, name
-        self._stream = zlib.decompressobj(_WINDOW_EITHER)
-        self._ready = b""  # inflated, and from `_at` on not yet read
-        self._at = 0
-
-    def read(self, size: int, /) -> bytes:
-        parts: list[bytes] = []
-        while size > 0:
-            if self._at == len(self._ready):
-                self._ready, self._at = self._next(), 0
-                if not self._ready:
-                    break
-            part = self._ready[self._at : self._at + size]
-            self._at += len(part)
-            size -= len(part)
-            parts.append(part)
-        return b"".join(parts)
-
-    def _next(self) -> bytes:
-        """Some bytes, none at the end. Many at once: what zlib leaves of its input, it copies."""
-        while True:
-            if self._stream.eof:
-                data = self._stream.unused_data or self._file.read(_CHUNK)
-                if not data:
-                    return b""
-                self._stream = zlib.decompressobj(_WINDOW_EITHER)
-            else:
-                data = self._stream.unconsumed_tail or self._file.read(_CHUNK)
-            if part := self._inflate(data):
-                return part
-            if not data and not self._stream.eof:
-                raise self._broken("the end of the file")
-
-    def _inflate(self, data: bytes) -> bytes:
-        try:
-            return self._stream.decompress(data, _CHUNK)
-        except zlib.error as error:
-            raise self._broken(str(error)) from error
-
-    def _broken(self, got: str) -> RecordError:
-        return RecordError(Problem(where=self._name, expected="whole compressed data", got=got))
 
 
 def _open(path: Path) -> IO[bytes]:

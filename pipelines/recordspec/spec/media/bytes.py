@@ -1,64 +1,10 @@
-"""What some bytes are that should have been an image or a sound, in words."""
+"""The bytes of a file that holds an image or a sound."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from recordspec.spec.values import BadValue
-
-_STARTS = {
-    b"\x89PNG\r\n\x1a\n": "a PNG image",
-    b"\xff\xd8\xff": "a JPEG image",
-    b"GIF8": "a GIF image",
-    b"BM": "a BMP image",
-    b"II*\0": "a TIFF image",
-    b"MM\0*": "a TIFF image",
-    b"fLaC": "a FLAC file",
-    b"OggS": "an Ogg file",
-    b"ID3": "an MP3 file",
-    b"%PDF": "a PDF document",
-    b"PK\x03\x04": "a ZIP archive",
-    b"\x1f\x8b": "gzip data",
-    b"version https://git-lfs": "a Git LFS pointer (fetch the file itself)",
-}
-# The four bytes after the size, of a RIFF file or of an ISO base media file.
-_RIFFS = {b"WEBP": "a WebP image", b"WAVE": "a WAV file", b"AVI ": "an AVI video"}
-_BRANDS = {b"heic": "a HEIC image", b"mif1": "a HEIF image", b"avif": "an AVIF image"}
-_MARKUP = {b"<!doctype html": "an HTML page", b"<html": "an HTML page"} | {
-    b"<svg": "an SVG drawing",
-    b"<?xml": "an XML document",
-}
-_SHOWN = 24
-
-
-def what_is(data: bytes) -> str:
-    """`an HTML page`, `no bytes at all`, `bytes that begin ...`."""
-    if not data:
-        return "no bytes at all"
-    if not data.strip(b"\0"):
-        return f"{len(data):,} zero bytes"
-    for start, name in _STARTS.items():
-        if data.startswith(start):
-            return name
-    if data.startswith(b"RIFF"):
-        return _RIFFS.get(data[8:12], "a RIFF file")
-    if data[4:8] == b"ftyp":
-        return _BRANDS.get(data[8:12], "a video, or another ISO media file")
-    head = data[:512].lstrip().lower()
-    for start, name in _MARKUP.items():
-        if head.startswith(start):
-            return name
-    return _text_or_bytes(data)
-
-
-def _text_or_bytes(data: bytes) -> str:
-    try:
-        text = data[:_SHOWN].decode("ascii")
-    except UnicodeDecodeError:
-        text = ""
-    if text and all(letter.isprintable() or letter.isspace() for letter in text):
-        return f"text that begins {text!r}"
-    return f"bytes that begin {data[:8]!r}"
 
 
 def read_file(row: int, path: Path, what: str) -> bytes:

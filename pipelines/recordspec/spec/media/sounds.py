@@ -13,8 +13,9 @@ from typing import Any, Literal
 import numpy as np
 
 from recordspec.errors import describe, missing_extra, show_shape
-from recordspec.spec.media.bytes import read_file, what_is
+from recordspec.spec.media.bytes import read_file
 from recordspec.spec.values import Array, BadValue
+from recordspec.wire.recognised import what_is
 
 Encoding = Literal["wav", "flac", "mp3", "ogg", "raw"]
 

@@ -1,0 +1,92 @@
+"""`recordspec check`: every fault a line, and an exit code."""
+
+from __future__ import annotations
+
+import json
+import pty
+import subprocess
+import sys
+
+import pytest
+
+import recordspec as rs
+from recordspec.wire.tfrecord import framed, scan
+from test_cli import ENVIRONMENT, run
+
+YAML = "schema: s\nfeatures: {n: int64, m: int64}\n"
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A schema, a config and a dataset of 2 shards of 10 rows."""
+    (tmp_path / "s.yaml").write_text(YAML)
+    (tmp_path / "c.yaml").write_text("schema: s.yaml\ndata: data\n")
+    rows = [{"n": number, "m": 0} for number in range(20)]
+    rs.write(rs.Schema.loads(YAML), rows, tmp_path / "data", shards=2)
+    return tmp_path
+
+
+def spoil(home, index: int, number: int) -> int:
+    """Replaces a record of a shard by one of other types; gives the byte where it begins."""
+    other = rs.Schema.loads(YAML.replace("int64", "float32")).encode({"n": 0.5, "m": 0.5})
+    path = home / f"data/train-0000{index}-of-00002.tfrecord"
+    records = list(scan(path))
+    data = [other if one.number == number else one.data for one in records]
+    path.write_bytes(b"".join(map(framed, data)))
+    return records[number].offset
+
+
+@pytest.mark.parametrize("files", [[], ["data"], ["data/train-00000*", "data/train-00001-of-00002.tfrecord"]])
+def test_what_is_fine_is_said_to_be(home, files):
+    done = run("check", "c.yaml", *files, cwd=home)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == {"files": 2, "records": 20, "faults": 0}
+
+
+def test_every_fault_is_a_line(home):
+    byte = spoil(home, 1, 7)
+    done = run("check", "s.yaml", "data", cwd=home)
+    assert done.returncode == 1
+    assert done.stderr == "records with faults: 1, without: 19\n"
+    common = {"file": "data/train-00001-of-00002.tfrecord", "record": 7, "byte": byte}
+    found = {"expected": "1 int64", "got": "1 float", "hint": "", "rows lost": 1}
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        {**common, "feature": "features.n", **found},
+        {**common, "feature": "features.m", **found},
+    ]
+
+
+def test_no_more_faults_are_told_than_asked_for(home):
+    for index, number in ((0, 1), (0, 2), (1, 0), (1, 5)):
+        spoil(home, index, number)
+    done = run("check", "s.yaml", "data", "--max-faults", 3, cwd=home)
+    assert done.stderr.startswith("records with faults: 3 (stopped there), without: ")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(line["file"][:17], line["record"]) for line in lines[::2]] == [
+        ("data/train-00000-", 1),
+        ("data/train-00000-", 2),
+        ("data/train-00001-", 0),
+    ]
+
+
+def test_on_a_terminal_it_is_a_sentence(home):
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "recordspec", "check", "c.yaml"]
+    subprocess.run(command, cwd=home, stdout=follower, env=ENVIRONMENT, check=True)
+    with open(leader, "rb", buffering=0) as terminal:
+        assert terminal.read(100).decode() == "20 records of 2 files are fine\r\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["s.yaml"], 2, "Error: s.yaml is a schema: name FILES to check"),
+        (["s.yaml", "data/test-*"], 3, "data/test-*: expected a file, got none (data has manifest.json, schema.yaml, train-00000-of-00002.tfrecord, ...)"),
+        (["s.yaml", "other-*/test-*"], 3, "other-*/test-*: expected a file, got none (no folder matches other-*)"),
+        (["none.yaml"], 3, "none.yaml: expected a readable file, got No such file or directory"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_checked_is_said_in_a_line(home, arguments, status, message):
+    done = run("check", *arguments, cwd=home)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert done.stderr.splitlines()[-1] == message
