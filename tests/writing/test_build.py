@@ -293,5 +293,7 @@ def test_blocks_hold_the_rows_of_the_rows_layout(tmp_path):
         decoded = [SCHEMA.decode_block(block) for block in blocks]
         in_rows = [int(SCHEMA.decode(record.data)["id"]) for record in records]
         assert [number for block in decoded for number in block["id"].numpy().tolist()] == in_rows
-    with pytest.raises(rs.StoreError, match="layout: expected rows, got blocks of 64"):
-        rs.read(SCHEMA, tmp_path / "blocks")
+    both = [list(rs.read(SCHEMA, tmp_path / layout, batch=100)) for layout in ("rows", "blocks")]
+    assert [batch["id"].numpy().tolist() for batch in both[0]] == [
+        batch["id"].numpy().tolist() for batch in both[1]
+    ]
