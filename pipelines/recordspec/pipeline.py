@@ -12,6 +12,7 @@ from typing import Any
 from recordspec import config as config_file
 from recordspec.config import Config
 from recordspec.errors import Problem, SpecError
+from recordspec.reading import classes
 from recordspec.reading import dataset as reading
 from recordspec.reading.options import Read
 from recordspec.reading.order import Position
@@ -119,8 +120,8 @@ class Pipeline:
             map: a function on each decoded batch, a dict, before `fit` picks from it.
             filter: a function of a decoded batch that gives a bool for each row: whether it is kept.
             start: the epoch and the step, both from 0, to begin at, as if all before had been read.
-            options: of `read`, in place of the config's: batch, shuffle, interleave, bucket, features,
-                cache, repeat, prefetch, deterministic, corrupt, service.
+            options: of `read`, in place of the config's: batch, shuffle, interleave, bucket, balance,
+                features, cache, repeat, prefetch, deterministic, corrupt, service.
 
         Raises:
             SpecError: an option is wrong.
@@ -161,12 +162,41 @@ class Pipeline:
         Raises SpecError where no end was asked for, or what is in a row decides how many there are.
         """
         how = self._read(options)
-        if how.bucket is not None:
-            expected = "batches whose number follows from that of the rows"
-            raise SpecError(Problem(path=("read", "bucket"), expected=expected, got="`bucket`"))
+        for option in ("bucket", "balance"):
+            if getattr(how, option) is not None:
+                expected = "batches whose number follows from that of the rows"
+                raise SpecError(Problem(path=("read", option), expected=expected, got=f"`{option}`"))
         if how.passes is None:
             raise SpecError(Problem(path=("read", "repeat"), expected="an end", got="`forever`"))
         return (self._plan(split, None).batches(how.batch) or 0) * how.passes
+
+    def class_weights(self, split: str | Sequence[str], feature: str | None = None) -> dict[int, float]:
+        """What the classes of a label weigh, for `model.fit(class_weight=...)`: rare ones more.
+
+        Rows / (classes * rows of the class), as scikit-learn's "balanced" is defined. A class without rows
+        is not counted among the classes, and weighs 1.
+
+        Args:
+            split: its name, or those of several: the rows of all are counted.
+            feature: the label; by default the target of the config's `fit`.
+
+        Raises:
+            SpecError: there is no such label.
+            StoreError: there is no such split, or the rows of its classes were not counted.
+        """
+        splits = (split,) if isinstance(split, str) else tuple(split)
+        label = self._target if feature is None else feature
+        self._shards(splits)  # each must be there
+        known = self.manifest.class_counts(splits)
+        return classes.weights(classes.counts_of(label, self.schema, known, self.data, ("feature",)))
+
+    @property
+    def _target(self) -> str:
+        targets = None if self.config.fit is None else self.config.fit.targets
+        if not isinstance(targets, str):
+            expected, hint = "the name of a label", "the config's `fit` has no single target"
+            raise SpecError(Problem(path=("feature",), expected=expected, got="none", hint=hint))
+        return targets
 
     def _read(self, options: Mapping[str, Any]) -> Read:
         how: Read = from_python(Read, {**shallow(self.config.read), **options})

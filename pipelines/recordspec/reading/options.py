@@ -97,6 +97,23 @@ class Bucket:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Balance:
+    """Rows of frequent classes are left out at random, so that all classes come about equally often.
+
+    Which rows are left out is a function of the seed, the epoch, and the row's place in the order.
+
+    Attributes:
+        by: a label that gives each row one class; a build counts them.
+        seed: what the choice follows from; by default that of the shuffle.
+    """
+
+    SHORT_FORM: ClassVar[str] = "by"
+
+    by: str
+    seed: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Read:
     """How shards become batches. What is absent is not done.
 
@@ -105,6 +122,7 @@ class Read:
         shuffle: without it, rows come in the order of the files.
         interleave: of files; by default only when shuffling.
         bucket: batches of rows of like lengths.
+        balance: classes that come equally often.
         features: the only ones that are read; by default all.
         cache: `memory`, or a folder, where serialized rows are kept after the first pass.
         repeat: how many passes; `forever` has no end. A batch is of one pass.
@@ -118,6 +136,7 @@ class Read:
     shuffle: Shuffle | None = None
     interleave: Interleave | None = None
     bucket: Bucket | None = None
+    balance: Balance | None = None
     features: tuple[str, ...] | None = None
     cache: str = "none"
     repeat: Literal["forever"] | int = 1
@@ -138,8 +157,18 @@ class Read:
             yield Problem(path=("prefetch",), expected="at least 0, or auto", got=str(self.prefetch))
         if self.bucket is not None and self.batch is None:
             yield Problem(path=("bucket",), expected="a batch to fill", got="none")
+        if self.balance is not None and self.choice_seed is None:
+            hint = "the rows should be ones that can be had again"
+            yield Problem(path=("balance",), expected="the key `seed`, or a shuffle", got="none", hint=hint)
         if self.features == ():
             yield Problem(path=("features",), expected="at least one feature", got="none")
+
+    @property
+    def choice_seed(self) -> int | None:
+        """What follows from it: which rows are left out to balance classes."""
+        if self.balance is None or self.balance.seed is not None or self.shuffle is None:
+            return None if self.balance is None else self.balance.seed
+        return self.shuffle.seed
 
     @property
     def passes(self) -> int | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, islice
 from pathlib import Path
@@ -62,11 +62,19 @@ class Plan:
         pieces: of files, in order; no record is in two of them.
         block: rows of a record at most; None where each has one.
         others: the rows of every worker, where there are several.
+        class_counts: of each label, the rows of every class in the splits that are read; without what
+            nobody counted.
     """
 
     pieces: tuple[Piece, ...]
     block: int | None
     others: tuple[int, ...] = ()
+    class_counts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """Where the first file lies."""
+        return self.pieces[0].path.parent
 
     @cached_property
     def rows(self) -> int | None:
@@ -124,8 +132,10 @@ def plan(paths: tuple[Path, ...], schema: Schema, share: Share | None = None) ->
         Piece(path=path, compression=compression_of(path), rows=None if shard is None else shard.rows)
         for path, shard in zip(paths, shards, strict=True)
     )
-    block = None if manifest is None else manifest.block
-    whole = Plan(pieces=pieces, block=block)
+    whole = Plan(pieces=pieces, block=None)
+    if manifest is not None:
+        counts = manifest.class_counts(manifest.splits_of(path.name for path in paths))
+        whole = replace(whole, block=manifest.block, class_counts=counts)
     return whole if share is None else _shared(whole, share)
 
 
@@ -138,7 +148,7 @@ def _shared(whole: Plan, share: Share) -> Plan:
         kind = "records" if whole.block is None else f"blocks (of {whole.block} rows)"
         got = str(sum(piece.count or 0 for piece in counted))
         expected = f"{kind} for {share.workers} workers"
-        raise StoreError(Problem(where=str(whole.pieces[0].path.parent), expected=expected, got=got))
+        raise StoreError(Problem(where=str(whole.folder), expected=expected, got=got))
     return replace(whole, pieces=tuple(shares[share.worker]), others=rows)
 
 

@@ -92,6 +92,15 @@ class Manifest:
             raise StoreError(Problem(expected=one_of(self.splits), got=f"`{split}`", hint=hint))
         return self.splits[split]
 
+    def splits_of(self, files: Iterable[str]) -> tuple[str, ...]:
+        """The splits that these shards belong to, by their names."""
+        names = set(files)
+        return tuple(
+            split
+            for split, shards in self.splits.items()
+            if not names.isdisjoint(shard.file for shard in shards)
+        )
+
     def starts(self) -> dict[str, int]:
         """The first row of every shard, by file, counted through all splits."""
         shards = [shard for shards in self.splits.values() for shard in shards]
