@@ -15,7 +15,7 @@ from recordspec.errors import Problem, SpecError
 from recordspec.reading import classes
 from recordspec.reading import dataset as reading
 from recordspec.reading.options import Read
-from recordspec.reading.order import Position
+from recordspec.reading.order import Position, plain
 from recordspec.reading.plan import Plan, Share, check_schema, plan
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.options import from_python
@@ -223,7 +223,7 @@ class Pipeline:
         share: Share | None = None,
     ) -> Any:
         fit = self.config.fit
-        function = mapped if fit is None else _then(mapped, fit.pick)
+        function = mapped if fit is None else _then(mapped, plain(fit.pick))
         what = self._plan(split, share)
         return reading.build(how, self.schema, what, map=function, keep=keep, start=start)
 
