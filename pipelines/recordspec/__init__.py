@@ -28,6 +28,7 @@ _HOMES = {
     "write": "writing.builder",
     "reshard": "writing.reshard",
     "read": "reading.dataset",
+    "mix": "reading.mixture",
     "Backup": "reading.backup",
     "Position": "reading.order",
     "Pipeline": "pipeline",
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from recordspec.pipeline import Pipeline
     from recordspec.reading.backup import Backup
     from recordspec.reading.dataset import read
+    from recordspec.reading.mixture import mix
     from recordspec.reading.order import Position
     from recordspec.spec.features import KINDS, Feature
     from recordspec.spec.schema import Schema

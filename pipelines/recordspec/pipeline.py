@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from recordspec import config as config_file
+from recordspec._tf import tf
 from recordspec.config import Config
-from recordspec.errors import Problem, SpecError
+from recordspec.errors import Problem, SpecError, StoreError
 from recordspec.reading import classes
 from recordspec.reading import dataset as reading
 from recordspec.reading.options import Read
@@ -129,6 +130,33 @@ class Pipeline:
         """
         return self._dataset(split, self._read(options), map, filter, start=Position.of(start))
 
+    def preview(
+        self,
+        split: str | Sequence[str],
+        rows: int = 8,
+        *,
+        map: Callable[..., Any] | None = None,  # noqa: A002
+        filter: Callable[..., Any] | None = None,  # noqa: A002
+        **options: Any,
+    ) -> Any:
+        """A small batch of what `dataset` gives, to look at: NumPy arrays, and lists of ragged features.
+
+        The rows are the first of each shard in turn, and the same each time: no buffer is filled, no cache is
+        read or made, and neither shuffle, bucket nor balance is applied.
+
+        Args:
+            split: its name, or those of several.
+            rows: how many; there are fewer where the split has fewer.
+            map, filter: as of `dataset`.
+            options: as of `dataset`; features and corrupt say what is seen.
+
+        Raises what `dataset` raises, and StoreError where there is no row to show.
+        """
+        how = reading.at_a_glance(self._read(options), rows)
+        for batch in self._dataset(split, how, map, filter, start=None).take(1):
+            return tf.nest.map_structure(_shown, batch)
+        raise StoreError(Problem(where=str(self.data), expected="a row to show", got="none"))
+
     def input_fn(
         self,
         split: str | Sequence[str],
@@ -226,6 +254,13 @@ class Pipeline:
         function = mapped if fit is None else _then(mapped, plain(fit.pick))
         what = self._plan(split, share)
         return reading.build(how, self.schema, what, map=function, keep=keep, start=start)
+
+
+def _shown(value: Any) -> Any:
+    """A tensor as a NumPy array; a ragged one as lists."""
+    if isinstance(value, tf.sparse.SparseTensor):
+        return tf.sparse.to_dense(value).numpy()
+    return value.to_list() if isinstance(value, tf.RaggedTensor) else value.numpy()
 
 
 def _then(first: Callable[..., Any] | None, second: Callable[..., Any]) -> Callable[..., Any]:

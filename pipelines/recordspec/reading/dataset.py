@@ -224,6 +224,20 @@ class Recipe:
         return stages.known_cardinality(rows, steps * repeated)
 
 
+def at_a_glance(how: Read, rows: int) -> Read:
+    """How so many rows of all files are read at once: what takes time or memory is not done."""
+    if rows < 1:
+        raise SpecError(Problem(path=("rows",), expected="at least 1", got=str(rows)))
+    mixed = Interleave(cycle=rows, block=1)
+    return Read(
+        batch=Batch(size=rows),
+        interleave=mixed,
+        features=how.features,
+        corrupt=how.corrupt,
+        prefetch=None,
+    )
+
+
 def per_replica(how: Read, replicas: int) -> Read:
     """The same, with the global batch divided among replicas. Raises SpecError if it does not divide."""
     if how.batch is None:
