@@ -133,7 +133,7 @@ class Recipe:
     @property
     def _shapes(self) -> bool:
         """Whether what is in the rows decides about them."""
-        return not (self.keep is None and self.how.bucket is None and self.how.balance is None)
+        return any(one is not None for one in (self.keep, self.how.bucket, self.how.balance))
 
     def decode(self, held: Any) -> dict[str, Any]:
         """The features of rows."""
@@ -228,10 +228,9 @@ def at_a_glance(how: Read, rows: int) -> Read:
     """How so many rows of all files are read at once: what takes time or memory is not done."""
     if rows < 1:
         raise SpecError(Problem(path=("rows",), expected="at least 1", got=str(rows)))
-    mixed = Interleave(cycle=rows, block=1)
     return Read(
         batch=Batch(size=rows),
-        interleave=mixed,
+        interleave=Interleave(block=1),
         features=how.features,
         corrupt=how.corrupt,
         prefetch=None,

@@ -165,10 +165,11 @@ class Read:
 
     @property
     def choice_seed(self) -> int | None:
-        """What follows from it: which rows are left out to balance classes."""
-        if self.balance is None or self.balance.seed is not None or self.shuffle is None:
-            return None if self.balance is None else self.balance.seed
-        return self.shuffle.seed
+        """What the choice of rows follows from, where classes are balanced."""
+        if self.balance is None:
+            return None
+        shuffled = None if self.shuffle is None else self.shuffle.seed
+        return shuffled if self.balance.seed is None else self.balance.seed
 
     @property
     def passes(self) -> int | None:
