@@ -29,6 +29,7 @@ _HOMES = {
     "reshard": "writing.reshard",
     "read": "reading.dataset",
     "locating": "reading.locating",
+    "mix": "reading.mixture",
     "Backup": "reading.backup",
     "Position": "reading.order",
     "Pipeline": "pipeline",
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from recordspec.reading.backup import Backup
     from recordspec.reading.dataset import read
     from recordspec.reading.locating import locating
+    from recordspec.reading.mixture import mix
     from recordspec.reading.order import Position
     from recordspec.spec.features import KINDS, Feature
     from recordspec.spec.schema import Schema

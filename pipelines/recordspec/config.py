@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, SpecError, one_of
+from recordspec.reading import classes
 from recordspec.reading.fit import Fit
 from recordspec.reading.options import Read
 from recordspec.spec.features import KINDS, Feature
@@ -124,6 +125,8 @@ def _check(config: Config, schema: Schema) -> Iterator[Problem]:
     """What the sections say of the schema."""
     if config.fit is not None:
         yield from config.fit.check(schema.outputs)
+    if config.read.balance is not None:
+        yield from classes.check(config.read.balance.by, schema, ("read", "balance", "by"))
     if config.fit is not None and config.read.batch is None:
         hint = "Keras takes batches"
         yield Problem(path=("read",), expected="a batch to fit on", got="none", hint=hint)

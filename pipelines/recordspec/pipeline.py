@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from recordspec import config as config_file
+from recordspec._tf import tf
 from recordspec.config import Config
-from recordspec.errors import Problem, SpecError
+from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.reading import classes
 from recordspec.reading import dataset as reading
 from recordspec.reading.locating import locating
 from recordspec.reading.options import Read
-from recordspec.reading.order import Position
+from recordspec.reading.order import Position, plain
 from recordspec.reading.plan import Plan, Share, check_schema, plan
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.options import from_python
@@ -121,14 +123,41 @@ class Pipeline:
             map: a function on each decoded batch, a dict, before `fit` picks from it.
             filter: a function of a decoded batch that gives a bool for each row: whether it is kept.
             start: the epoch and the step, both from 0, to begin at, as if all before had been read.
-            options: of `read`, in place of the config's: batch, shuffle, interleave, bucket, features,
-                cache, repeat, prefetch, deterministic, corrupt, service.
+            options: of `read`, in place of the config's: batch, shuffle, interleave, bucket, balance,
+                features, cache, repeat, prefetch, deterministic, corrupt, service.
 
         Raises:
             SpecError: an option is wrong.
             StoreError: the dataset is not built, has no such split, or was written with another spec.
         """
         return self._dataset(split, self._read(options), map, filter, start=Position.of(start))
+
+    def preview(
+        self,
+        split: str | Sequence[str],
+        rows: int = 8,
+        *,
+        map: Callable[..., Any] | None = None,  # noqa: A002
+        filter: Callable[..., Any] | None = None,  # noqa: A002
+        **options: Any,
+    ) -> Any:
+        """A small batch of what `dataset` gives, to look at: NumPy arrays, and lists of ragged features.
+
+        The rows are the first of each shard in turn, and the same each time: no buffer is filled, no cache is
+        read or made, and neither shuffle, bucket nor balance is applied.
+
+        Args:
+            split: its name, or those of several.
+            rows: how many; there are fewer where the split has fewer.
+            map, filter: as of `dataset`.
+            options: as of `dataset`; features and corrupt say what is seen.
+
+        Raises what `dataset` raises, and StoreError where there is no row to show.
+        """
+        how = reading.at_a_glance(self._read(options), rows)
+        for batch in self._dataset(split, how, map, filter, start=None).take(1):
+            return tf.nest.map_structure(_shown, batch)
+        raise StoreError(Problem(where=str(self.data), expected="a row to show", got="none"))
 
     def input_fn(
         self,
@@ -163,9 +192,10 @@ class Pipeline:
         Raises SpecError where no end was asked for, or what is in a row decides how many there are.
         """
         how = self._read(options)
-        if how.bucket is not None:
-            expected = "batches whose number follows from that of the rows"
-            raise SpecError(Problem(path=("read", "bucket"), expected=expected, got="`bucket`"))
+        for option in ("bucket", "balance"):
+            if getattr(how, option) is not None:
+                expected = "batches whose number follows from that of the rows"
+                raise SpecError(Problem(path=("read", option), expected=expected, got=f"`{option}`"))
         if how.passes is None:
             raise SpecError(Problem(path=("read", "repeat"), expected="an end", got="`forever`"))
         return (self._plan(split, how).batches(how.batch) or 0) * how.passes
@@ -179,6 +209,34 @@ class Pipeline:
         See `recordspec.locating`. Looks into one split, several, or by default all.
         """
         return locating(self.schema, self._paths(tuple(self.manifest.splits) if split is None else split))
+
+    def class_weights(self, split: str | Sequence[str], feature: str | None = None) -> dict[int, float]:
+        """What the classes of a label weigh, for `model.fit(class_weight=...)`: rare ones more.
+
+        Rows / (classes * rows of the class), as scikit-learn's "balanced" is defined. A class without rows
+        is not counted among the classes, and weighs 1.
+
+        Args:
+            split: its name, or those of several: the rows of all are counted.
+            feature: the label; by default the target of the config's `fit`.
+
+        Raises:
+            SpecError: there is no such label.
+            StoreError: there is no such split, or the rows of its classes were not counted.
+        """
+        splits = (split,) if isinstance(split, str) else tuple(split)
+        label = self._target if feature is None else feature
+        self._shards(splits)  # each must be there
+        known = self.manifest.class_counts(splits)
+        return classes.weights(classes.counts_of(label, self.schema, known, self.data, ("feature",)))
+
+    @property
+    def _target(self) -> str:
+        targets = None if self.config.fit is None else self.config.fit.targets
+        if not isinstance(targets, str):
+            expected, hint = "the name of a label", "the config's `fit` has no single target"
+            raise SpecError(Problem(path=("feature",), expected=expected, got="none", hint=hint))
+        return targets
 
     def _read(self, options: Mapping[str, Any]) -> Read:
         how: Read = from_python(Read, {**shallow(self.config.read), **options})
@@ -207,9 +265,16 @@ class Pipeline:
         share: Share | None = None,
     ) -> Any:
         fit = self.config.fit
-        function = mapped if fit is None else _then(mapped, fit.pick)
+        function = mapped if fit is None else _then(mapped, plain(fit.pick))
         what = self._plan(split, how, share)
         return reading.build(how, self.schema, what, map=function, keep=keep, start=start)
+
+
+def _shown(value: Any) -> Any:
+    """A tensor as a NumPy array; a ragged one as lists."""
+    if isinstance(value, tf.sparse.SparseTensor):
+        return tf.sparse.to_dense(value).numpy()
+    return value.to_list() if isinstance(value, tf.RaggedTensor) else value.numpy()
 
 
 def _then(first: Callable[..., Any] | None, second: Callable[..., Any]) -> Callable[..., Any]:

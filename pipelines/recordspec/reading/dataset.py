@@ -9,9 +9,9 @@ from typing import Any
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
-from recordspec.reading import memory, shaping, stages
+from recordspec.reading import classes, memory, shaping, stages
 from recordspec.reading.layouts import Blocks, Layout, Rows
-from recordspec.reading.options import Batch, Interleave, Read
+from recordspec.reading.options import Balance, Batch, Interleave, Read
 from recordspec.reading.order import Position, Seeds, key_of, passes, plain
 from recordspec.reading.plan import Plan, plan
 from recordspec.reading.pools import Mix
@@ -50,8 +50,8 @@ def read(
         map: a function on each decoded element.
         filter: a function of a decoded batch that gives a bool for each row: whether it is kept.
         start: the epoch and the step, both from 0, to begin at, as if all before had been read.
-        options: the other fields of `Read`: interleave, bucket, features, cache, repeat, prefetch,
-            deterministic, corrupt, service.
+        options: the other fields of `Read`: interleave, bucket, balance, features, cache, repeat,
+            prefetch, deterministic, corrupt, service.
 
     Returns:
         A plain Dataset, whose cardinality is known where a manifest lies beside the files. With a shuffle,
@@ -124,9 +124,9 @@ class Recipe:
         memory.check(how, self.plan)
         self._check()
         kept = None if how.cache == "none" else memory.cached(self._records(None), how, self.plan)
-        if how.service is not None or (how.shuffle is None and self.start is None):
-            seeds = None if how.shuffle is None else Seeds()
-            rows = self._one_pass(self._records(seeds) if kept is None else kept, seeds, None)
+        alike = how.shuffle is None and how.balance is None  # one pass as another
+        if how.service is not None or (alike and self.start is None):
+            rows = self._one_pass(kept, Seeds(), None)
             rows = rows if how.passes == 1 else rows.repeat(how.passes)
         else:
             rows = self._numbered_passes(kept)
@@ -144,7 +144,7 @@ class Recipe:
     @property
     def _shapes(self) -> bool:
         """Whether what is in the rows decides about batches."""
-        return self.keep is not None or self.how.bucket is not None
+        return any(one is not None for one in (self.keep, self.how.bucket, self.how.balance))
 
     @property
     def steps(self) -> int | None:
@@ -171,7 +171,7 @@ class Recipe:
         schema, names = self.schema, self.how.features
         if names is not None:
             asked = () if self.keep is None else shaping.names_asked(schema, self.keep)
-            by = () if self.how.bucket is None else (self.how.bucket.by,)
+            by = [one.by for one in (self.how.bucket, self.how.balance) if one is not None]
             schema = schema.only([*names, *asked, *by])
         return Rows(schema) if self.plan.block is None else Blocks.of(schema, self.plan.block)
 
@@ -187,34 +187,46 @@ class Recipe:
         broken_off = key_of(first.epoch)
 
         def one_pass(key: Any) -> Dataset:
-            seeds = None if self.how.shuffle is None else Seeds.of(self.how.shuffle.seed, key)
             skip = tf.where(tf.reduce_all(key == broken_off), tf.constant(first.step, tf.int64), 0)
-            records = self._records(seeds) if kept is None else kept
-            return self._one_pass(records, seeds, skip if first.step else None)
+            return self._one_pass(kept, self._seeds(key), skip if first.step else None)
 
         return passes(first.epoch, self.how.passes).flat_map(plain(one_pass))
 
-    def _one_pass(self, records: Dataset, seeds: Seeds | None, skip: Any) -> Dataset:
+    def _seeds(self, key: Any) -> Seeds:
+        """Those of the pass with this key."""
+        shuffle, choice = self.how.shuffle, self.how.choice_seed
+        seeds = Seeds() if shuffle is None else Seeds.of(shuffle.seed, key)
+        return seeds if choice is None else replace(seeds, left_out=Seeds.of(choice, key).left_out)
+
+    def _one_pass(self, kept: Dataset | None, seeds: Seeds, skip: Any) -> Dataset:
         how = self.how
         mix = None
-        if how.shuffle is not None and seeds is not None:
+        if how.shuffle is not None:
             mix = Mix(buffer=self.plan.buffer(how.shuffle), seeds=seeds)
+        records = self._records(None if mix is None else seeds) if kept is None else kept
         if self._shapes:
-            rows = self._shaped(self._layout.rows(records, _SHAPED, mix, None))
+            rows = self._shaped(self._layout.rows(records, _SHAPED, mix, None), seeds)
         elif self.plan.uneven:
             rows = self._layout.rows(records, how.batch, mix, None).repeat().take(self.steps)
         else:
             return self._layout.rows(records, how.batch, mix, skip)
         return rows if skip is None else rows.skip(skip)
 
-    def _shaped(self, rows: Dataset) -> Dataset:
+    def _shaped(self, rows: Dataset, seeds: Seeds) -> Dataset:
         """Without the rows that are not kept, and batched by length if asked to."""
         how = self.how
+        if how.balance is not None:
+            shares = classes.shares(self._balanced_counts(how.balance))
+            rows = shaping.balanced(rows, self._layout, how.balance.by, shares, seeds.left_out)
         if self.keep is not None:
             rows = shaping.kept(rows, self._layout, self.schema, self.keep)
         if how.bucket is not None and how.batch is not None:
             return shaping.bucketed(rows, self._layout, how.bucket, how.batch)
         return self._layout.rebatched(rows, how.batch)
+
+    def _balanced_counts(self, balance: Balance) -> tuple[int, ...]:
+        path = ("read", "balance", "by")
+        return classes.counts_of(balance.by, self.schema, self.plan.class_counts, self.plan.folder, path)
 
     def _counted(self, rows: Dataset) -> Dataset:
         """The same batches, of which tf.data knows how many there are."""
@@ -230,6 +242,19 @@ class Recipe:
         if missing:
             return stages.cut_short(rows, steps * repeated, missing)
         return stages.known_cardinality(rows, steps * repeated)
+
+
+def at_a_glance(how: Read, rows: int) -> Read:
+    """How so many rows of all files are read at once: what takes time or memory is not done."""
+    if rows < 1:
+        raise SpecError(Problem(path=("rows",), expected="at least 1", got=str(rows)))
+    return Read(
+        batch=Batch(size=rows),
+        interleave=Interleave(block=1),
+        features=how.features,
+        corrupt=how.corrupt,
+        prefetch=None,
+    )
 
 
 def per_replica(how: Read, replicas: int) -> Read:

@@ -98,6 +98,23 @@ class Bucket:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Balance:
+    """Rows of frequent classes are left out at random, so that all classes come about equally often.
+
+    Which rows are left out is a function of the seed, the epoch, and the row's place in the order.
+
+    Attributes:
+        by: a label that gives each row one class; a build counts them.
+        seed: what the choice follows from; by default that of the shuffle.
+    """
+
+    SHORT_FORM: ClassVar[str] = "by"
+
+    by: str
+    seed: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Read:
     """How shards become batches. What is absent is not done.
 
@@ -106,6 +123,7 @@ class Read:
         shuffle: without it, rows come in the order of the files.
         interleave: of files; by default only when shuffling.
         bucket: batches of rows of like lengths.
+        balance: classes that come equally often.
         features: the only ones that are read; by default all.
         cache: `memory`, or a folder, where serialized rows are kept after the first pass.
         repeat: how many passes; `forever` has no end. A batch is of one pass.
@@ -120,6 +138,7 @@ class Read:
     shuffle: Shuffle | None = None
     interleave: Interleave | None = None
     bucket: Bucket | None = None
+    balance: Balance | None = None
     features: tuple[str, ...] | None = None
     cache: str = "none"
     repeat: Literal["forever"] | int = 1
@@ -140,8 +159,19 @@ class Read:
             yield Problem(path=("prefetch",), expected="at least 0, or auto", got=str(self.prefetch))
         if self.bucket is not None and self.batch is None:
             yield Problem(path=("bucket",), expected="a batch to fill", got="none")
+        if self.balance is not None and self.choice_seed is None:
+            hint = "the rows should be ones that can be had again"
+            yield Problem(path=("balance",), expected="the key `seed`, or a shuffle", got="none", hint=hint)
         if self.features == ():
             yield Problem(path=("features",), expected="at least one feature", got="none")
+
+    @property
+    def choice_seed(self) -> int | None:
+        """What the choice of rows follows from, where classes are balanced."""
+        if self.balance is None:
+            return None
+        shuffled = None if self.shuffle is None else self.shuffle.seed
+        return shuffled if self.balance.seed is None else self.balance.seed
 
     @property
     def passes(self) -> int | None:

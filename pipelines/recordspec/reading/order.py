@@ -44,10 +44,18 @@ class Position:
 
 @dataclass(frozen=True)
 class Seeds:
-    """What shuffles of one pass are seeded by: int64 scalars in a graph, or None, which is chance."""
+    """What one pass is seeded by: int64 scalars in a graph, or None, which is chance.
+
+    Attributes:
+        files, pools: the shuffles of these.
+        left_out: which rows are, to balance classes.
+        choices: the datasets of a mixture.
+    """
 
     files: Tensor | None = None
     pools: Tensor | None = None
+    left_out: Tensor | None = None
+    choices: Tensor | None = None
 
     @classmethod
     def of(cls, seed: int, key: Tensor) -> Seeds:
@@ -55,7 +63,7 @@ class Seeds:
         both = tf.random.experimental.stateless_fold_in(
             key, tf.constant(seed % (1 << 63), tf.int64), "philox"
         )
-        drawn = tf.random.stateless_uniform([2], both, 0, (1 << 31) - 1, tf.int64, alg="philox")
+        drawn = tf.random.stateless_uniform([4], both, 0, (1 << 31) - 1, tf.int64, alg="philox")
         return cls(*tf.unstack(drawn))
 
 
@@ -74,6 +82,14 @@ def permuted(places: Tensor, seed: Tensor | None, number: Tensor | int = 0) -> T
         return tf.random.shuffle(places)
     both = tf.stack([seed, tf.cast(number, tf.int64)])
     return tf.random.experimental.stateless_shuffle(places, both, alg="philox")
+
+
+def chances(count: Tensor, seed: Tensor | None, number: Tensor) -> Tensor:
+    """Numbers from 0 up to 1 for the `count` rows of batch `number`, float64 `[count]`."""
+    if seed is None:
+        return tf.random.uniform([count], dtype=tf.float64)
+    both = tf.stack([seed, tf.cast(number, tf.int64)])
+    return tf.random.stateless_uniform([count], both, dtype=tf.float64, alg="philox")
 
 
 def passes(first: int, count: int | None) -> Dataset:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, islice
 from pathlib import Path
@@ -64,11 +64,19 @@ class Plan:
         pieces: of files, in order; no record is in two of them.
         block: rows of a record at most; None where each has one.
         others: the rows of every worker, where there are several.
+        class_counts: of each label, the rows of every class in the splits that are read; without what
+            nobody counted.
     """
 
     pieces: tuple[Piece, ...]
     block: int | None
     others: tuple[int, ...] = ()
+    class_counts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """Where the first file lies."""
+        return self.pieces[0].path.parent
 
     @cached_property
     def rows(self) -> int | None:
@@ -120,7 +128,11 @@ def plan(paths: tuple[Path, ...], schema: Schema, share: Share | None = None, co
     """
     files = known(paths, schema)
     pieces = tuple(_mended(file, schema) if corrupt == "skip" else _piece(file) for file in files)
-    whole = Plan(pieces=pieces, block=files[0].block)
+    manifest = find(paths)
+    counts = (
+        {} if manifest is None else manifest.class_counts(manifest.splits_of(path.name for path in paths))
+    )
+    whole = Plan(pieces=pieces, block=files[0].block, class_counts=counts)
     if whole.rows == 0 and any(piece.path != file.path for piece, file in zip(pieces, files, strict=True)):
         expected = "records that can be read"
         raise RecordError(Problem(where=str(paths[0].parent), expected=expected, got="none"))
@@ -165,7 +177,7 @@ def _shared(whole: Plan, share: Share) -> Plan:
         kind = "records" if whole.block is None else f"blocks (of {whole.block} rows)"
         got = str(sum(piece.count or 0 for piece in counted))
         expected = f"{kind} for {share.workers} workers"
-        raise StoreError(Problem(where=str(whole.pieces[0].path.parent), expected=expected, got=got))
+        raise StoreError(Problem(where=str(whole.folder), expected=expected, got=got))
     return replace(whole, pieces=tuple(shares[share.worker]), others=rows)
 
 

@@ -6,14 +6,14 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
 from recordspec.reading.layouts import Layout
 from recordspec.reading.options import Batch, Bucket
-from recordspec.reading.order import plain
+from recordspec.reading.order import chances, plain
 from recordspec.reading.pools import Held, taken
 from recordspec.spec.schema import Schema
 
@@ -29,6 +29,21 @@ def kept(rows: Dataset, layout: Layout, schema: Schema, keep: Callable[..., Any]
         return taken(held, tf.where(keep(chosen.decode(held)))[:, 0])
 
     return rows.map(some, tf.data.AUTOTUNE, deterministic=True)  # `keep` may have Python to convert
+
+
+def balanced(
+    rows: Dataset, layout: Layout, label: str, shares: Sequence[float], seed: Tensor | None
+) -> Dataset:
+    """Of the rows of each class a share, which is drawn for each row by its place."""
+    classes = layout.only([label])
+    kept_of = tf.constant(shares, tf.float64)
+
+    def some(number: Tensor, held: Held) -> Held:
+        found = classes.decode(held)[label]
+        drawn = chances(tf.size(found), seed, number)
+        return taken(held, tf.where(drawn < tf.gather(kept_of, found))[:, 0])
+
+    return rows.enumerate().map(plain(some), tf.data.AUTOTUNE, deterministic=True)
 
 
 def names_asked(schema: Schema, function: Callable[..., Any]) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
 
 Mask = npt.NDArray[np.bool_]
+Sections = dict[Section, list[Entry]]
 
 
 # pandas' own, known by name so that pandas need not be loaded.
@@ -101,7 +102,11 @@ def encode_batch(
     Raises:
         RecordError: with all the problems of the first row that has any.
     """
-    sections = _sections(schema, columns, rows)
+    return records_of(schema, sections_of(schema, columns, rows), rows, head=head, tail=tail)
+
+
+def records_of(schema: Schema, sections: Sections, rows: int, *, head: int = 0, tail: int = 0) -> Strings:
+    """The records that have these entries."""
     features = sections["features"] + sections["context"]
     sequence = sections["sequence"] if schema.record == "sequence_example" else None
     return encode(features, sequence, rows, head=head, tail=tail)
@@ -109,13 +114,13 @@ def encode_batch(
 
 def encode_block(schema: Schema, columns: Mapping[str, Any], rows: int) -> bytes:
     """The rows of a batch as one record, a block; the arguments are those of `encode_batch`."""
-    return block_of(schema, _sections(schema, columns, rows), rows)
+    return block_of(schema, sections_of(schema, columns, rows), rows)
 
 
-def _sections(schema: Schema, columns: Mapping[str, Any], rows: int) -> dict[Section, list[Entry]]:
-    """The entries of each section of a record. Raises RecordError."""
+def sections_of(schema: Schema, columns: Mapping[str, Any], rows: int) -> Sections:
+    """The entries of each section of the records of a batch. Raises RecordError."""
     _check_columns(schema, columns, rows)
-    sections: dict[Section, list[Entry]] = {"features": [], "context": [], "sequence": []}
+    sections: Sections = {"features": [], "context": [], "sequence": []}
     bad: list[tuple[int, Problem]] = []
     for section, feature in schema.placed:
         values = columns.get(feature.name)

@@ -15,6 +15,7 @@ from recordspec.errors import Problem, RecordError, SpecError, StoreError, descr
 from recordspec.spec import blocks, decoder, encoder, rules
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.fixed_len import FixedLen
+from recordspec.spec.features.label import Label
 from recordspec.spec.located import Mapping as MappingNode
 from recordspec.spec.located import Node, Scalar, kind_of
 from recordspec.spec.options import INVALID, Log, document, read, read_fields
@@ -104,6 +105,15 @@ class Schema:
     def names(self) -> dict[str, Feature]:
         """The features by name."""
         return {feature.name: feature for _, feature in self.placed}
+
+    @cached_property
+    def classes(self) -> dict[str, int]:
+        """The features that give a row one class, by name, and how many classes each has."""
+        return {
+            feature.name: feature.classes
+            for section, feature in self.placed
+            if isinstance(feature, Label) and not feature.shape and section != "sequence"
+        }
 
     @cached_property
     def shared_keys(self) -> tuple[Problem, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -18,6 +18,9 @@ SCHEMA_FILE = "schema.yaml"
 REJECTS_FILE = "rejects.jsonl"
 KEYS_FILE = "keys.bin"
 FORMAT = 1
+
+# By split, then by feature: how many rows of each class.
+LabelCounts = Mapping[str, Mapping[str, tuple[int, ...]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +59,8 @@ class Manifest:
         key: the names of what identifies a row; none where it is the row's own content.
         shuffle_seed: of the order of rows; None where it is the order of the source.
         labels: the names of every label feature, by feature.
+        label_counts: of each split and each label that gives a row one class, the rows of every class;
+            without the splits that nobody counted.
         rejected: rows that did not fit, and were set aside in `rejects.jsonl`.
         division: what a row's split depends on beside its key: `splits` as they were asked for, and
             `group_by`.
@@ -73,6 +78,7 @@ class Manifest:
     key: tuple[str, ...] = ()
     shuffle_seed: int | None = None
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    label_counts: LabelCounts = field(default_factory=dict)
     rejected: int = 0
     division: Mapping[str, Any] = field(default_factory=dict)
     keys_sha256: str | None = None
@@ -85,6 +91,15 @@ class Manifest:
             hint = nearest(split, self.splits)
             raise StoreError(Problem(expected=one_of(self.splits), got=f"`{split}`", hint=hint))
         return self.splits[split]
+
+    def splits_of(self, files: Iterable[str]) -> tuple[str, ...]:
+        """The splits that these shards belong to, by their names."""
+        names = set(files)
+        return tuple(
+            split
+            for split, shards in self.splits.items()
+            if not names.isdisjoint(shard.file for shard in shards)
+        )
 
     def starts(self) -> dict[str, int]:
         """The first row of every shard, by file, counted through all splits."""
@@ -99,6 +114,15 @@ class Manifest:
     def bytes(self, split: str) -> int:
         """Bytes of a split's files."""
         return sum(shard.bytes for shard in self.shards(split))
+
+    def class_counts(self, splits: Iterable[str]) -> dict[str, tuple[int, ...]]:
+        """Of each label, the rows of every class in all these splits; without what nobody counted."""
+        counted = [self.label_counts.get(split, {}) for split in splits]
+        return {
+            label: tuple(map(sum, zip(*(counts[label] for counts in counted), strict=True)))
+            for label in self.labels
+            if counted and all(label in counts for counts in counted)
+        }
 
     def dump(self) -> str:
         """JSON."""
@@ -130,7 +154,12 @@ def _from_json(data: dict[str, Any]) -> Manifest:
         raise ValueError(f"format {data['format']}")
     splits = {split: tuple(Shard(**shard) for shard in shards) for split, shards in data["splits"].items()}
     labels = {name: tuple(names) for name, names in data["labels"].items()}
-    return Manifest(**{**data, "splits": splits, "labels": labels, "key": tuple(data["key"])})
+    counts = {
+        split: {name: tuple(map(int, rows)) for name, rows in by_label.items()}
+        for split, by_label in data.get("label_counts", {}).items()
+    }
+    read = {"splits": splits, "labels": labels, "label_counts": counts, "key": tuple(data["key"])}
+    return Manifest(**{**data, **read})
 
 
 def check_folder(folder: Path, shards: list[Path]) -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 from recordspec.errors import Problem, StoreError
 from recordspec.spec.schema import Schema
 from recordspec.store.durable import sync_file
-from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
+from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, LabelCounts, Manifest
 from recordspec.store.shards import parse_name
 from recordspec.writing import known_keys
+from recordspec.writing.label_counts import summed
 from recordspec.writing.options import Write
 
 
@@ -97,7 +98,22 @@ class Base:
         """The manifest of both, whose new shards come last."""
         old, new = self.manifest.splits, manifest.splits
         splits = {name: (*old.get(name, ()), *new.get(name, ())) for name in dict.fromkeys((*old, *new))}
-        return replace(manifest, splits=splits, rejected=self.manifest.rejected + manifest.rejected)
+        return replace(
+            manifest,
+            splits=splits,
+            label_counts=self._counts_with_more(manifest),
+            rejected=self.manifest.rejected + manifest.rejected,
+        )
+
+    def _counts_with_more(self, manifest: Manifest) -> LabelCounts:
+        """The classes of the rows of both, but for splits whose old rows nobody counted."""
+        old, new = self.manifest, manifest
+        both = summed([old.label_counts, new.label_counts])
+        return {
+            split: counts
+            for split, counts in both.items()
+            if split in old.label_counts or split not in old.splits
+        }
 
 
 def _link(old: Path, new: Path) -> None:

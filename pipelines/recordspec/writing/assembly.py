@@ -12,7 +12,7 @@ from recordspec.errors import Problem, RecordError
 from recordspec.spec.features.label import Label
 from recordspec.spec.schema import Schema
 from recordspec.store.durable import sync_file
-from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest, Shard
+from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, LabelCounts, Manifest, Shard
 from recordspec.store.transaction import Transaction
 from recordspec.writing import known_keys
 from recordspec.writing.append import Base
@@ -121,7 +121,7 @@ def place_shards(transaction: Transaction) -> Callable[[str, Shard], None]:
     return put
 
 
-def heading(plan: Plan, splits: Shards, rejected: int) -> Manifest:
+def heading(plan: Plan, splits: Shards, rejected: int, label_counts: LabelCounts) -> Manifest:
     """The manifest of what was just written."""
     options, schema = plan.options, plan.schema
     return Manifest(
@@ -133,6 +133,7 @@ def heading(plan: Plan, splits: Shards, rejected: int) -> Manifest:
         key=options.keys,
         shuffle_seed=options.shuffle.seed if options.shuffle else None,
         labels={} if schema is None else _labels(schema),
+        label_counts={split: label_counts[split] for split in splits if split in label_counts},
         rejected=rejected,
         block=options.block,
         division=options.division,

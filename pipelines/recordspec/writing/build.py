@@ -32,6 +32,7 @@ from recordspec.writing.assembly import (
     write_shards,
 )
 from recordspec.writing.ending import Account, SourceError, guarded, on_disk, told
+from recordspec.writing.label_counts import summed
 from recordspec.writing.options import Write
 from recordspec.writing.progress import Progress
 from recordspec.writing.runs import Run
@@ -199,7 +200,7 @@ class Build:
 
     def _heading(self, shards: Shards, rejected: int) -> Manifest:
         """What the dataset says of itself, but for the rows that were there before."""
-        return heading(self._plan, shards, rejected)
+        return heading(self._plan, shards, rejected, summed(part.label_counts for part in self._done.parts))
 
     def _encode(self, pool: Workers, journal: Journal | None, bar: Progress) -> None:
         for part in self._done.parts:

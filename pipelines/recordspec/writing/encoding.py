@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from recordspec.errors import Problem, RecordError, SpecError, describe, nearest
+from recordspec.spec.encoder import records_of, sections_of
 from recordspec.spec.schema import Schema
 from recordspec.wire import tfrecord
 from recordspec.wire.strings import Ints, Strings
 from recordspec.writing import shuffle
 from recordspec.writing.ending import on_disk
 from recordspec.writing.keys import key_bytes
+from recordspec.writing.label_counts import Tally
 from recordspec.writing.options import SPLIT_NAME, ByColumn, Write, is_split_name
 from recordspec.writing.rejects import Rejects
 from recordspec.writing.sources.base import Batch
@@ -56,6 +58,7 @@ class Encoder:
         splits: the names of the splits; where rows name theirs, those met so far.
         rows: how many are encoded.
         bytes: of their records.
+        tally: the classes of the rows that are encoded.
         rows_at_once: how many should come in a batch.
     """
 
@@ -63,6 +66,7 @@ class Encoder:
         self.schema, self.options = schema, options
         self.splits: list[str] = list(options.weights or ())
         self.rows = self.bytes = 0
+        self.tally = Tally(schema)
         self.rows_at_once = _FIRST_ROWS
         self.place: Place = "row {}".format
         how = options.quarantine
@@ -147,13 +151,15 @@ class Encoder:
     def _encode(self, columns: Mapping[str, Any], rows: int) -> None:
         self.check_columns(columns)
         features = {name: values for name, values in columns.items() if name in self.schema.names}
-        records = self.schema.encode_batch(features, rows, head=tfrecord.HEAD, tail=tfrecord.TAIL)
+        sections = sections_of(self.schema, features, rows)
+        records = records_of(self.schema, sections, rows, head=tfrecord.HEAD, tail=tfrecord.TAIL)
         hashed = self._hashes(columns, records)
         splits = self._splits(columns, hashed, rows)
         tfrecord.seal(records)
         first = (self._part << PART_BITS) + self._here
         with on_disk(self._name):
             self._sink.add(records, np.arange(first, first + rows, dtype=np.uint64), hashed, splits)
+        self.tally.add(sections, splits)
         self.rows += rows
         self.bytes += len(records.buffer)
         most = min(_MOST_ROWS, _BYTES_AT_ONCE * rows // (len(records.buffer) + 1))

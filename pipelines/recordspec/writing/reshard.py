@@ -14,7 +14,7 @@ import numpy as np
 from recordspec.errors import Problem, SpecError
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import FILE, REJECTS_FILE, SCHEMA_FILE, Manifest, find
+from recordspec.store.manifest import FILE, REJECTS_FILE, SCHEMA_FILE, LabelCounts, Manifest, find
 from recordspec.store.shards import Files, expand
 from recordspec.writing.assembly import Shards
 from recordspec.writing.build import Build, Input, Work
@@ -126,7 +126,7 @@ def copy_part(
             advance(len(records), len(records.buffer))
     with on_disk(plan.name):
         runs = sink.finish([part.split])
-    return PartDone(rows=rows, rejected=0, runs=runs, rejects=f"{stem}.rejects")
+    return PartDone(rows=rows, rejected=0, runs=runs, rejects=f"{stem}.rejects", label_counts={})
 
 
 class _Reshard(Build):
@@ -160,8 +160,18 @@ class _Reshard(Build):
         return replace(
             old,
             splits=made.splits,
+            label_counts=_of_whole_splits(old, made),
             compression=made.compression,
             block=made.block,
             keys_sha256=None,  # if there are keys, those of the new order
             shuffle_seed=made.shuffle_seed if self._plan.options.shuffle else old.shuffle_seed,
         )
+
+
+def _of_whole_splits(old: Manifest, made: Manifest) -> LabelCounts:
+    """The classes of the rows of splits of which all rows were taken over."""
+    return {
+        split: old.label_counts[split]
+        for split in made.splits
+        if split in old.label_counts and made.rows(split) == old.rows(split)
+    }

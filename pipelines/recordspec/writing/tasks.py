@@ -12,7 +12,7 @@ from pathlib import Path
 from recordspec.spec.schema import Schema
 from recordspec.spec.sizes import bytes_of
 from recordspec.store.durable import sync_file
-from recordspec.store.manifest import Shard
+from recordspec.store.manifest import LabelCounts, Shard
 from recordspec.store.transaction import Transaction
 from recordspec.writing import known_keys, order
 from recordspec.writing.append import Base
@@ -113,12 +113,14 @@ class PartDone:
         rejected: how many did not.
         runs: where they are.
         rejects: the name of the file that lists those that did not.
+        label_counts: the classes of those that fit; empty where nobody counted.
     """
 
     rows: int
     rejected: int
     runs: tuple[Run, ...]
     rejects: str
+    label_counts: LabelCounts
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -147,7 +149,13 @@ def encode_part(
         runs = sink.finish(encoder.splits)
         if plan.durable:
             sync_file(plan.folder / rejects)
-    return PartDone(rows=encoder.rows, rejected=encoder.rejected, runs=runs, rejects=rejects)
+    return PartDone(
+        rows=encoder.rows,
+        rejected=encoder.rejected,
+        runs=runs,
+        rejects=rejects,
+        label_counts=encoder.tally.by_split(encoder.splits),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -209,7 +209,9 @@ class ShardedWriter:
                 shards = {encoder.splits[0]: self._sink.finish()}
             else:
                 shards = self._sorted_shards(encoder, self._sink.finish(encoder.splits))
-        self.manifest = publish(self._transaction, self._plan, heading(self._plan, shards, encoder.rejected))
+        counts = encoder.tally.by_split(encoder.splits)
+        made = heading(self._plan, shards, encoder.rejected, counts)
+        self.manifest = publish(self._transaction, self._plan, made)
 
     def _sorted_shards(self, encoder: Encoder, runs: Any) -> Any:
         check_unique(self._plan, runs, lambda part, row: self._places[part](row))

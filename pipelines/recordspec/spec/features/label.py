@@ -71,6 +71,11 @@ class Label(Feature):
         return {name: place for place, name in enumerate(self.names)}
 
     @property
+    def classes(self) -> int:
+        """How many indices there are: one for each name, and with `oov: index` one more."""
+        return len(self.names) + (self.oov == "index")
+
+    @property
     def _varies(self) -> bool:
         return self.shape == (None,)
 
@@ -132,7 +137,7 @@ class Label(Feature):
                 return len(self.names)
             raise BadValue(row, self._expected(), f"`{value}`", nearest(value, self.names))
         if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-            last = len(self.names) - (self.oov == "error")
+            last = self.classes - 1
             if 0 <= value <= last:
                 return int(value)
             raise BadValue(row, f"an index from 0 to {last}", show_int(int(value)))

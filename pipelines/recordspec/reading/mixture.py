@@ -1,0 +1,126 @@
+"""Several datasets as one, in which each has its part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Literal
+
+from recordspec._tf import tf
+from recordspec.errors import Path, Problem, SpecError, one_of
+from recordspec.reading.order import Seeds, chances, passes, plain
+from recordspec.reading.stages import known_cardinality
+
+Dataset = Any
+Tensor = Any
+
+# Choices that are drawn by one call.
+_AT_ONCE = 1024
+_ENDS = ("first", "all")
+
+
+def mix(
+    datasets: Sequence[Dataset],
+    weights: Sequence[float] | None = None,
+    *,
+    seed: int,
+    end: Literal["first", "all"] = "first",
+) -> Any:
+    """A tf.data.Dataset whose every element is the next one of a dataset that is drawn by weight.
+
+        dataset = recordspec.mix([ours.dataset("train"), theirs.dataset("train")], [0.8, 0.2], seed=17)
+
+    Which dataset is drawn is a function of the seed and the epoch: each iteration is the next epoch, of the
+    mixture as of its datasets, and no seed of the program changes it.
+
+    Args:
+        datasets: of elements of one type. Batches stay what they are: to mix rows within them, mix datasets
+            without a batch, and batch the mixture.
+        weights: how often each is drawn, relative to the others; by default equally often.
+        seed: of the draws.
+        end: "first" ends where a dataset is drawn that has nothing left, "all" where none has anything left:
+            those that do are drawn from then on, by the same weights.
+
+    Returns:
+        A plain Dataset. Where "all" are read, its cardinality is the sum of theirs, if these are known.
+
+    Raises:
+        SpecError: an argument is wrong, or the types of the elements differ.
+    """
+    datasets = tuple(datasets)
+    weights = (1.0,) * len(datasets) if weights is None else tuple(weights)
+    problems = list(_check(datasets, weights, end))
+    if problems:
+        raise SpecError(problems)
+    counts = [int(dataset.cardinality()) for dataset in datasets]
+    drawn = [_with_an_end(dataset) for dataset in datasets] if _ends(counts, end) else list(datasets)
+    choices = passes(0, 1).flat_map(plain(lambda key: _choices(weights, Seeds.of(seed, key).choices)))
+    mixed = tf.data.Dataset.choose_from_datasets(drawn, choices, stop_on_empty_dataset=end == "first")
+    return known_cardinality(mixed, _cardinality(counts, end))
+
+
+def _choices(weights: Sequence[float], seed: Tensor) -> Dataset:
+    """Indices of datasets, without end."""
+    bounds = tf.constant([bound / sum(weights) for bound in accumulate(weights)][:-1], tf.float64)
+
+    def some(number: Tensor) -> Tensor:
+        return tf.searchsorted(bounds, chances(_AT_ONCE, seed, number), side="right", out_type=tf.int64)
+
+    return tf.data.Dataset.counter().map(plain(some)).unbatch()
+
+
+def _ends(counts: Sequence[int], end: str) -> bool:
+    """Whether the mixture has an end though some of its datasets have none."""
+    endless = [count == tf.data.INFINITE_CARDINALITY for count in counts]
+    return end == "first" and any(endless) and not all(endless)
+
+
+def _with_an_end(dataset: Dataset) -> Dataset:
+    """The same; tf.data takes a mixture to have no end where one of its datasets says that it has none."""
+    return dataset.filter(plain(lambda *_: tf.constant(True)))
+
+
+def _cardinality(counts: Sequence[int], end: str) -> int | None:
+    """That of the mixture; None where it follows from the draws, or nobody knows."""
+    if len(counts) == 1 or end == "all":
+        return None if min(counts) < 0 else sum(counts)
+    return None
+
+
+def _check(datasets: Sequence[Dataset], weights: Sequence[float], end: str) -> Iterator[Problem]:
+    if not datasets:
+        yield Problem(path=("datasets",), expected="at least one dataset", got="none")
+        return
+    if end not in _ENDS:
+        yield Problem(path=("end",), expected=one_of(_ENDS), got=f"`{end}`")
+    if len(weights) != len(datasets):
+        expected = f"{len(datasets)} weights, as many as datasets"
+        yield Problem(path=("weights",), expected=expected, got=str(len(weights)))
+    for place, weight in enumerate(weights):
+        if not 0 < weight < math.inf:
+            yield Problem(path=("weights", place), expected="a weight above 0", got=str(weight))
+    first = dict(_flat(datasets[0].element_spec))
+    for place, dataset in enumerate(datasets):
+        for path, expected, got in _differences(first, dict(_flat(dataset.element_spec))):
+            hint = "elements must be of the type that they have in the first dataset"
+            yield Problem(path=("datasets", place, *path), expected=expected, got=got, hint=hint)
+
+
+def _differences(first: Mapping[Path, Any], other: Mapping[Path, Any]) -> Iterator[tuple[Path, str, str]]:
+    for path in dict.fromkeys((*first, *other)):
+        if first.get(path) != other.get(path):
+            yield path, str(first.get(path, "none")), str(other.get(path, "none"))
+
+
+def _flat(spec: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The types within nested tuples and mappings, each with its place."""
+    if isinstance(spec, Mapping):
+        parts: Any = spec.items()
+    elif isinstance(spec, tuple):
+        parts = enumerate(spec)
+    else:
+        yield path, spec
+        return
+    for name, part in parts:
+        yield from _flat(part, (*path, name))

@@ -1,0 +1,163 @@
+"""How many rows of each class there are, counted while they are written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import recordspec as rs
+from recordspec.store.journal import Journal
+from recordspec.writing import label_counts
+from recordspec.writing.sources import base
+from recordspec.writing.sources.csv import Csv
+
+SCHEMA = rs.Schema.loads(
+    """\
+schema: s
+features:
+  id: int64
+  mood: {kind: label, names: [calm, glad, angry], key: feeling}
+  word: {kind: label, names: [a, b], oov: index}
+  many: {kind: label, names: [a, b], shape: [null]}
+"""
+)
+MOODS = ["glad", "calm", 2, "calm", "calm"]
+SPLITS = {"train": 3, "test": 1}
+
+
+def rows(count: int, first: int = 0) -> list[dict]:
+    return [
+        {"id": number, "mood": MOODS[number % 5], "word": "abc"[number % 3], "many": ["b"]}
+        for number in range(first, first + count)
+    ]
+
+
+def counted(folder: Path, split: str) -> dict[str, tuple[int, ...]]:
+    """The classes of the rows that are in the files."""
+    counts = {"mood": [0, 0, 0], "word": [0, 0, 0]}
+    for row in rs.read(SCHEMA, folder / f"{split}-*"):
+        for name, found in counts.items():
+            found[int(row[name])] += 1
+    return {name: tuple(found) for name, found in counts.items()}
+
+
+def check(folder: Path, splits: tuple[str, ...] = ("train", "test")) -> rs.Manifest:
+    manifest = rs.Manifest.load(folder)
+    assert manifest.label_counts == {split: counted(folder, split) for split in splits}
+    return manifest
+
+
+@pytest.mark.parametrize("layout", ["rows", {"blocks": 16}], ids=["rows", "blocks"])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_counts_are_those_of_the_rows(tmp_path, layout, jobs):
+    options = {"layout": layout, "key": "id", "split": SPLITS, "shuffle": 1, "shards": 2}
+    made = rs.write(SCHEMA, rows(300), tmp_path / "data", jobs=jobs, **options)
+    assert check(tmp_path / "data") == made
+    total = made.class_counts(["train", "test"])
+    assert total == {"mood": (180, 60, 60), "word": (100, 100, 100)}
+    assert made.class_counts([]) == {}
+
+
+def test_rows_that_name_their_split_and_rows_that_are_rejected(tmp_path):
+    given = [{**row, "subset": "abc"[row["id"] // 100]} for row in rows(300)]
+    given[7]["mood"] = "nothing of the sort"
+    options = {"split": {"column": "subset"}, "invalid": "quarantine"}
+    rs.write(SCHEMA, given, tmp_path / "data", **options)
+    manifest = check(tmp_path / "data", ("a", "b", "c"))
+    assert manifest.rejected == 1
+    assert manifest.label_counts["a"]["mood"] == (60, 20, 19)
+
+
+def test_a_writer_of_rows_in_their_order_counts_too(tmp_path):
+    with rs.ShardedWriter(SCHEMA, tmp_path / "data", shards=1) as writer:
+        for row in rows(50):
+            writer.write(row)
+    assert check(tmp_path / "data", ("train",)).label_counts["train"]["mood"] == (30, 10, 10)
+
+
+def test_a_split_without_rows_has_none_of_any_class(tmp_path):
+    made = rs.write(SCHEMA, rows(1), tmp_path / "data", key="id", split=SPLITS)
+    counts = [made.label_counts[split]["mood"] for split in SPLITS]
+    assert sorted(counts) == [(0, 0, 0), (0, 1, 0)]
+
+
+def test_appended_rows_are_counted_with_the_old(tmp_path):
+    options = {"key": "id", "split": SPLITS}
+    rs.write(SCHEMA, rows(100), tmp_path / "data", **options)
+    rs.write(SCHEMA, rows(100, 100), tmp_path / "data", append=True, **options)
+    made = check(tmp_path / "data")
+    assert made.class_counts(SPLITS)["mood"] == (120, 40, 40)
+
+
+def test_where_old_rows_were_not_counted_neither_are_all(tmp_path):
+    options = {"split": {"column": "subset"}}
+    rs.write(SCHEMA, [{**row, "subset": "a"} for row in rows(10)], tmp_path / "data", **options)
+    path = tmp_path / "data/manifest.json"
+    old = json.loads(path.read_text())
+    del old["label_counts"]
+    path.write_text(json.dumps(old))
+    assert rs.Manifest.load(tmp_path / "data").label_counts == {}
+    more = [{**row, "subset": "ab"[row["id"] % 2]} for row in rows(10)]
+    made = rs.write(SCHEMA, more, tmp_path / "data", append=True, **options)
+    assert list(made.label_counts) == ["b"]
+    assert made.class_counts(["a", "b"]) == {}
+
+
+def test_a_resumed_build_counts_every_row_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(base, "PART_BYTES", 500)
+    schema = rs.Schema.loads("schema: s\nfeatures: {id: int64, mood: {kind: label, names: [x, y]}}")
+    lines = [f"{number},{'x' if number % 3 else 'y'}" for number in range(500)]
+    (tmp_path / "rows.csv").write_text("\n".join(["id,mood", *lines]) + "\n")
+    add = Journal.add
+
+    def breaking(self, entry):
+        add(self, entry)
+        if len(list(self._path.read_bytes().splitlines())) == 4:
+            raise KeyboardInterrupt
+
+    def build(**how):
+        return rs.write(schema, Csv(path="rows.csv").open(tmp_path), tmp_path / "data", key="id", **how)
+
+    monkeypatch.setattr(Journal, "add", breaking)
+    with pytest.raises(rs.Interrupted):
+        build()
+    taken_over = []
+    monkeypatch.setattr(Journal, "add", lambda self, entry: (taken_over.append(entry), add(self, entry)))
+    made = build(resume=True)
+    assert (
+        sum(sum(entry["part"]["label_counts"]["train"]["mood"]) for entry in taken_over if "part" in entry)
+        < 500
+    )
+    assert made.label_counts == {"train": {"mood": (333, 167)}}
+
+
+def test_resharded_rows_keep_the_counts_of_whole_splits(tmp_path):
+    options = {"key": "id", "split": SPLITS, "shards": 2}
+    old = rs.write(SCHEMA, rows(100), tmp_path / "data", **options)
+    rs.reshard(tmp_path / "data", tmp_path / "all", shards=3)
+    assert check(tmp_path / "all").label_counts == old.label_counts
+    some = [*(tmp_path / "data").glob("test-*"), tmp_path / "data/train-00000-of-00002.tfrecord"]
+    rs.reshard(some, tmp_path / "some", shards=1)
+    assert check(tmp_path / "some", ("test",)).splits.keys() == {"train", "test"}
+    (tmp_path / "data/manifest.json").unlink()
+    unknown = rs.reshard(tmp_path / "data", tmp_path / "unknown", schema=SCHEMA, shards=1)
+    assert unknown.label_counts == {}
+
+
+def test_labels_of_very_many_names_are_not_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(label_counts, "_MOST_CLASSES", 2)
+    schema = rs.Schema.loads(
+        "schema: s\nfeatures: {x: {kind: label, names: [a, b]}, y: {kind: label, names: [a, b, c]}}"
+    )
+    made = rs.write(schema, [{"x": "b", "y": "b"}], tmp_path / "data")
+    assert made.label_counts == {"train": {"x": (0, 1)}}
+
+
+def test_a_label_in_every_step_is_no_class_of_the_row(tmp_path):
+    schema = rs.Schema.loads(
+        "schema: s\ncontext: {x: {kind: label, names: [a, b]}}\nsequence: {y: {kind: label, names: [a, b]}}"
+    )
+    made = rs.write(schema, [{"x": 1, "y": [0, 1, 1]}, {"x": 1, "y": []}], tmp_path / "data")
+    assert made.label_counts == {"train": {"x": (0, 2)}}
