@@ -114,7 +114,10 @@ def passes(first: int, count: int | None) -> Dataset:
     keys = numbers.batch(2, drop_remainder=True).take(1)
     for _ in range(first):
         next(iter(keys))
-    return keys if count == 1 else keys.repeat(count)
+    # Keras 3.15 makes two iterators an epoch and uses one. A shuffle asks for its input's only when it is
+    # itself asked for an element, so an iterator that nobody reads is no pass.
+    read = shuffled(keys, 1, tf.constant(_SEED, tf.int64))
+    return read if count == 1 else read.repeat(count)
 
 
 def key_of(number: int) -> Tensor:
