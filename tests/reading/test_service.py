@@ -102,7 +102,7 @@ SHUFFLE = {"buffer": 200, "seed": 7}
         (1, {"bucket": {"by": "words", "boundaries": [1, 2]}}),
         (1, {"shuffle": SHUFFLE, "filter": lambda row: row["n"] >= 0}),
     ],
-    ids=str,
+    ids=["plain", "interleave", "shuffle", "all-shuffled", "twice", "thrice-shuffled", "bucket", "filter"],
 )
 def test_every_row_comes_once_a_pass(service, pipeline, times, options):
     dataset = pipeline.dataset("train", service=service, **options)
