@@ -77,6 +77,16 @@ def test_lists_stay_with_their_rows(data):
             assert words == [number] * (number % 4)
 
 
+def test_an_iterator_that_nobody_reads_is_no_pass(data):
+    """Keras makes two for each epoch."""
+    dataset = rs.read(SCHEMA, data, batch=32, shuffle=200, seed=7)
+    found = []
+    for _ in range(2):
+        found.append(numbers(iter(dataset)))
+        iter(dataset)
+    assert found == epochs(data)
+
+
 PLACES = st.tuples(st.integers(0, 3), st.integers(0, 40))
 
 

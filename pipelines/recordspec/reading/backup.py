@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import warnings
+import re
 from pathlib import Path
 from typing import Any
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError
 from recordspec.reading.order import Position
-from recordspec.store.locks import exchange
+from recordspec.store.durable import sync, sync_file, sync_folder
 
-_WEIGHTS = "model.weights.h5"
 _POSITION = "position.json"
+# What ends an epoch, but not the training; it is true, as Keras asks, and no other callback sets it.
+_ENDED = "the end of an epoch that was broken off"
+_OURS = re.compile(r"weights-\d+-\d+\.weights\.h5|position\.json(\.new)?")
 
 
 class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
@@ -26,7 +27,9 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
                   epochs=10, callbacks=[backup])
 
     Run again after it was broken off, the same lines go on where the last backup was made: weights,
-    optimizer and the order of the batches are those of a run that nothing broke off.
+    optimizer, the numbers of dropout and the order of the batches are those of a run that nothing broke off.
+    An epoch of `fit` must be a pass of the dataset, so there is no `steps_per_epoch`. List it last, so that
+    it sees what other callbacks do.
 
     Attributes:
         start: where to begin: the position of the backup, or the beginning.
@@ -36,7 +39,7 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
         """Looks for a backup.
 
         Args:
-            folder: holds the backup, and nothing else.
+            folder: holds the backup. Files in it that are no backup's are never touched.
             every: steps from one backup to the next; by default one is made after each epoch.
 
         Raises:
@@ -47,60 +50,112 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
         if every is not None and every < 1:
             raise SpecError(Problem(path=("every",), expected="at least 1 step", got=str(every)))
         self._folder, self._every = Path(folder), every
-        self.start = self._load()
-        self._position = self.start
-        self._warnings: Any = None
+        self.start, self._seeds = self._load()
+        self._position = self._saved = self.start
+        self._stopped = False
 
-    def _load(self) -> Position:
+    def _load(self) -> tuple[Position, list[Any]]:
+        """The position of the backup, and the states of the generators of random numbers."""
         path = self._folder / _POSITION
-        if not self._folder.exists():
-            return Position()
         try:
-            return Position(**json.loads(path.read_text()))
-        except (OSError, ValueError, TypeError, SpecError) as error:
-            raise StoreError(Problem(where=str(path), expected="a backup", got=str(error))) from None
+            if not self._folder.exists() or _nothing_but_ours(self._folder):
+                return Position(), []
+            kept = json.loads(path.read_text())
+            return Position(epoch=kept["epoch"], step=kept["step"]), kept["seeds"]
+        except (OSError, ValueError, TypeError, KeyError, SpecError) as error:
+            got = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise StoreError(Problem(where=str(path), expected="a backup", got=got)) from None
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Restores the model, where there is a backup."""
-        if self.start != Position():
-            # optimizers skip what they find saved as long as they have no variables themselves
-            self.model.optimizer.build(self.model.trainable_variables)
-            self.model.load_weights(self._folder / _WEIGHTS)
+        """Restores the model, where there is a backup. Raises SpecError where it could not be exact."""
+        self._check()
+        if self.start == Position():
+            return
+        # optimizers skip what they find saved as long as they have no variables themselves
+        self.model.optimizer.build(self.model.trainable_variables)
+        self.model.load_weights(self._folder / _weights(self.start))
+        for variable, state in zip(_generators(self.model), self._seeds, strict=True):
+            variable.assign(state)
+
+    def _check(self) -> None:
+        hint = ""
+        strategy = getattr(self.model, "distribute_strategy", None)
+        if tf.distribute.has_strategy() or strategy not in (None, tf.distribute.get_strategy()):
+            # Keras reads a batch to build the model with, and so begins with the second pass
+            expected, got = "a model without a strategy", type(strategy).__name__
+        elif not self.model.built:
+            expected, got = "a model that is built", "one without weights"
+            hint = "give it an Input, or call build"
+        elif self._every is not None and not self.params.get("steps"):
+            expected, got = "a dataset of known cardinality, or no `every`", "an unknown one"
+        else:
+            return
+        raise SpecError(Problem(path=("Backup",), expected=expected, got=got, hint=hint))
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """The epoch that was broken off is shorter than others, of which Keras would warn."""
-        first = self.start.step if epoch == self.start.epoch else 0
-        self._position = Position(epoch=epoch, step=first)
-        if first:
-            self._warnings = warnings.catch_warnings()
-            self._warnings.__enter__()
-            warnings.filterwarnings("ignore", message="Your input ran out of data")
+        """Begins to count the steps of the epoch."""
+        self._position = self.start if epoch == self.start.epoch else Position(epoch=epoch)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Makes a backup after every so many steps."""
-        first = self.start.step if self._position.epoch == self.start.epoch else 0
-        before, self._position = self._position, Position(epoch=self._position.epoch, step=first + batch + 1)
-        if self._every is not None and before.step // self._every != self._position.step // self._every:
+        epoch, before = self._position.epoch, self._position.step
+        first = self.start.step if epoch == self.start.epoch else 0
+        self._position = Position(epoch=epoch, step=first + batch + 1)
+        self._stopped = bool(self.model.stop_training)
+        if self._every is not None and before // self._every != self._position.step // self._every:
             self._save()
+        if first and self._position.step == self.params.get("steps") and not self._stopped:
+            # This epoch is shorter than others. Keras would ask for more batches, warn that there are none,
+            # and count the step that failed in the optimizer and in the generators of random numbers.
+            self.model.stop_training = _ENDED
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Makes a backup: the next batch is the first of the next epoch."""
-        if self._warnings is not None:
-            self._warnings.__exit__(None, None, None)
-            self._warnings = None
-        self._position = Position(epoch=epoch + 1)
+        """Makes a backup: the next batch is the next epoch's first, unless a callback stopped this one."""
+        if self.model.stop_training is _ENDED:
+            self.model.stop_training = False
+        steps = self.params.get("steps")
+        if not steps and self._stopped:
+            return  # whoever reads batches that nobody counted can only begin with the first of an epoch
+        if not (steps and self.model.stop_training and self._position.step < steps):
+            self._position = Position(epoch=epoch + 1)
         self._save()
 
     def _save(self) -> None:
-        """A backup is there whole or not at all: what is being written has another name."""
-        made = self._folder.with_name(f".{self._folder.name}.new")
-        shutil.rmtree(made, ignore_errors=True)
-        made.mkdir(parents=True)
-        self.model.save_weights(made / _WEIGHTS)
-        position = {"epoch": self._position.epoch, "step": self._position.step}
-        (made / _POSITION).write_text(json.dumps(position))
-        if self._folder.exists() and not exchange(made, self._folder):
-            shutil.rmtree(self._folder)
-        if not self._folder.exists():
-            made.rename(self._folder)
-        shutil.rmtree(made, ignore_errors=True)
+        """A backup is there whole or not at all: the weights have a name of their own till they are named."""
+        if self._position == self._saved:
+            return
+        weights = self._folder / _weights(self._position)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self.model.save_weights(weights)
+        sync_file(weights)
+        self._name_position()
+        for path in self._folder.iterdir():
+            if _OURS.fullmatch(path.name) and path.name not in (weights.name, _POSITION):
+                path.unlink()
+        self._saved = self._position
+
+    def _name_position(self) -> None:
+        seeds = [variable.numpy().tolist() for variable in _generators(self.model)]
+        position = {"epoch": self._position.epoch, "step": self._position.step, "seeds": seeds}
+        fresh = self._folder / f"{_POSITION}.new"
+        with fresh.open("w") as file:
+            json.dump(position, file)
+            sync(file)
+        fresh.replace(self._folder / _POSITION)
+        sync_folder(self._folder)
+
+
+def _weights(position: Position) -> str:
+    return f"weights-{position.epoch}-{position.step}.weights.h5"
+
+
+def _nothing_but_ours(folder: Path) -> bool:
+    """Whether a folder is empty, or has what the first backup left that was broken off."""
+    names = os.listdir(folder)
+    return _POSITION not in names and all(_OURS.fullmatch(name) for name in names)
+
+
+def _generators(model: Any) -> list[Any]:
+    """The states of random numbers, those of dropout say, which no file of weights holds."""
+    known = {id(variable) for variable in [*model.weights, *model.metrics_variables]}
+    return [variable for variable in model.variables if id(variable) not in known]

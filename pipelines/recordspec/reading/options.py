@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import ClassVar, Literal
 
 from recordspec.errors import Problem, SpecError
+from recordspec.reading.service import address_of
 from recordspec.spec.sizes import bytes_of
 
 
@@ -164,6 +165,21 @@ class Read:
             yield Problem(path=("balance",), expected="the key `seed`, or a shuffle", got="none", hint=hint)
         if self.features == ():
             yield Problem(path=("features",), expected="at least one feature", got="none")
+        if self.service is not None:
+            yield from self._check_service(self.service)
+
+    def _check_service(self, service: str) -> Iterator[Problem]:
+        try:
+            address_of(service)
+        except SpecError as error:
+            yield from error.problems
+        if self.cache != "none":
+            hint = "each of its workers would keep the part of one pass"
+            yield Problem(path=("cache",), expected="none with a service", got=self.cache, hint=hint)
+        if self.bucket is not None and self.shuffle is not None:
+            hint = "each of its workers would read every row"  # TensorFlow 2.16 to 2.21
+            expected = "none with a service and a shuffle"
+            yield Problem(path=("bucket",), expected=expected, got=f"by `{self.bucket.by}`", hint=hint)
 
     @property
     def choice_seed(self) -> int | None:

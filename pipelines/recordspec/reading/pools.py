@@ -63,11 +63,8 @@ def rows_of_pools(
         mix: how they are put in order; None for the order of the pool.
         first: rows that are passed over; None for none.
     """
-    numbered = pools.enumerate()
-    if first is not None:
-        numbered = _from(numbered, first, counted)
 
-    def rows(number: Tensor, pool: Tensor, left_out: Tensor | None = None) -> Held:
+    def rows(number: Tensor | int, pool: Tensor, left_out: Tensor | None = None) -> Held:
         found, count = held(pool)
         if mix is None and left_out is None:
             return found
@@ -77,6 +74,12 @@ def rows_of_pools(
         return taken(found, places if left_out is None else places[left_out:])
 
     calls = tf.data.AUTOTUNE if mix is None else _AT_ONCE
+    if first is None and (mix is None or mix.seeds.pools is None):
+        # a service divides what it is given among its workers: the numbers of an enumeration, too
+        return pools.map(plain(lambda pool: rows(0, pool)), calls, deterministic=True)
+    numbered = pools.enumerate()
+    if first is not None:
+        numbered = _from(numbered, first, counted)
     return numbered.map(plain(rows), calls, deterministic=True)
 
 
