@@ -47,7 +47,7 @@ def read(
         schema: what the records are.
         files: a path, a pattern, a folder of shards, or several of these. Compression is recognised.
         batch: rows in a batch, or a `Batch`; without it single rows.
-        shuffle: rows in the shuffle buffer, its bytes such as "256MiB", or a `Shuffle`; needs a seed.
+        shuffle: rows in the shuffle buffer, its bytes such as "64MiB", or a `Shuffle`; needs a seed.
         seed: of the shuffle.
         map: a function on each decoded element.
         filter: a function of a decoded batch that gives a bool for each row: whether it is kept.

@@ -126,9 +126,9 @@ def plan(paths: tuple[Path, ...], schema: Schema, share: Share | None = None, co
     Raises StoreError where the files are not what their manifest says, were written with another spec, or
     are too few records for so many workers; RecordError where one is no TFRecord file, or no record is left.
     """
-    files = known(paths, schema)
-    pieces = tuple(_mended(file, schema) if corrupt == "skip" else _piece(file) for file in files)
     manifest = find(paths)
+    files = _files(paths, manifest, schema)
+    pieces = tuple(_mended(file, schema) if corrupt == "skip" else _piece(file) for file in files)
     counts = (
         {} if manifest is None else manifest.class_counts(manifest.splits_of(path.name for path in paths))
     )
@@ -144,7 +144,10 @@ def known(paths: tuple[Path, ...], schema: Schema) -> tuple[File, ...]:
 
     Raises StoreError where one is missing or foreign, or they were written with another spec.
     """
-    manifest = find(paths)
+    return _files(paths, find(paths), schema)
+
+
+def _files(paths: tuple[Path, ...], manifest: Manifest | None, schema: Schema) -> tuple[File, ...]:
     if manifest is None:
         _check_complete(paths)
         return tuple(File(path=path) for path in paths)

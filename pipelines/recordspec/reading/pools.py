@@ -19,7 +19,6 @@ Tensor = Any
 # String `[n]`, or a dict of tensors with n rows each; a single row is string `[]`, or one of n = 1.
 Held = Any
 
-
 # Pools that are put in order at a time; as many cores as there are would take as much memory.
 _AT_ONCE = 2
 # Pools that are in memory: those, one that is being read, and one that is being handed on.
@@ -39,11 +38,9 @@ class Mix:
     seeds: Seeds
 
 
-def gathered(records: Dataset, size: int, drop_remainder: bool = False) -> Dataset:
+def gathered(records: Dataset, size: int) -> Dataset:
     """Records, single ones or vectors of some, in vectors of `size`."""
-    if records.element_spec.shape.rank == 0:
-        return records.batch(size, drop_remainder)
-    return records.rebatch(size, drop_remainder=drop_remainder)
+    return records.batch(size) if records.element_spec.shape.rank == 0 else records.rebatch(size)
 
 
 def rows_of_pools(
