@@ -8,6 +8,7 @@ import sys
 import click
 
 from recordspec import __version__
+from recordspec.cli.bench import bench
 from recordspec.cli.build import build
 from recordspec.cli.doctor import doctor
 from recordspec.cli.explain import explain
@@ -35,7 +36,7 @@ def commands() -> None:
     """
 
 
-for command in (init, lint, explain, build, reshard, head, count, doctor):
+for command in (init, lint, explain, build, reshard, bench, head, count, doctor):
     commands.add_command(command)
 
 

@@ -125,20 +125,43 @@ class Recipe:
             rows = self._numbered_passes(kept)
         return self._counted(rows)
 
+    def records(self) -> Dataset:
+        """The serialized records of a pass, in the order in which the files are read; nothing is shuffled."""
+        return self._records(None)
+
+    def places(self) -> Dataset:
+        """Where each row of the first pass is on disk, int64 `[n]`, in the order in which it is read.
+
+        Counted over all files, and known from the options and the plan alone, without filter and buckets.
+        """
+        how = self.how
+        seeds = None if how.shuffle is None else Seeds.of(how.shuffle.seed, key_of(0))
+        records = stages.places(self.plan, self._interleave, seeds, deterministic=how.deterministic)
+        held = self._layout.places().rows(records, _SHAPED, self._mix(seeds), None)
+        return held.map(plain(lambda held: tf.nest.flatten(held)[0]))
+
     @property
     def steps(self) -> int | None:
         """Batches of a pass; None where that follows from what is read, or nobody counted the rows."""
         shaped = self.keep is not None or self.how.bucket is not None
         return None if shaped else self.plan.batches(self.how.batch)
 
+    def parse(self, held: Any) -> Any:
+        """The columns of rows, from which `decode` makes the features."""
+        return self._wanted.parse(held)
+
     def decode(self, held: Any) -> dict[str, Any]:
         """The features of rows."""
         names = self.how.features
-        layout = self._layout if names is None else self._layout.only(names)
-        decoded = layout.decode(held)
+        decoded = self._wanted.decode(held)
         if self.how.batch is None and self.plan.block is not None:
             decoded = alone(self.schema, decoded)
         return decoded if names is None else {name: decoded[name] for name in names}
+
+    @property
+    def _wanted(self) -> Layout:
+        """Of the features that are decoded."""
+        return self._layout if self.how.features is None else self._layout.only(self.how.features)
 
     @cached_property
     def _layout(self) -> Layout:
@@ -151,10 +174,19 @@ class Recipe:
         return Rows(schema) if self.plan.block is None else Blocks(schema, self.plan.block)
 
     def _records(self, seeds: Seeds | None) -> Dataset:
+        return stages.records(self.plan, self._interleave, seeds, deterministic=self.how.deterministic)
+
+    @property
+    def _interleave(self) -> Interleave | None:
         mixed = self.how.interleave or (Interleave() if self.how.shuffle else None)
         if mixed is not None and self.plan.block is not None:
             mixed = replace(mixed, block=1)
-        return stages.records(self.plan, mixed, seeds, deterministic=self.how.deterministic)
+        return mixed
+
+    def _mix(self, seeds: Seeds | None) -> Mix | None:
+        if self.how.shuffle is None or seeds is None:
+            return None
+        return Mix(buffer=self.plan.buffer(self.how.shuffle), seeds=seeds)
 
     def _numbered_passes(self, kept: Dataset | None) -> Dataset:
         """Passes that know which they are; of records that are kept, or read anew each time."""
@@ -172,9 +204,7 @@ class Recipe:
 
     def _one_pass(self, records: Dataset, seeds: Seeds | None, skip: Any) -> Dataset:
         how = self.how
-        mix = None
-        if how.shuffle is not None and seeds is not None:
-            mix = Mix(buffer=self.plan.buffer(how.shuffle), seeds=seeds)
+        mix = self._mix(seeds)
         if self.keep is not None or how.bucket is not None:
             rows = self._shaped(self._layout.rows(records, _SHAPED, mix, None))
         elif self.plan.uneven:

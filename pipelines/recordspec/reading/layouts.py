@@ -50,8 +50,14 @@ class Layout(Protocol):
     def only(self, names: Iterable[str]) -> Layout:
         """The same, where only these features are decoded."""
 
+    def parse(self, held: Held) -> Any:
+        """The columns of held rows."""
+
     def decode(self, held: Held) -> dict[str, Any]:
         """The features of held rows."""
+
+    def places(self) -> Layout:
+        """The same, of the records of `stages.places`; rows are held as their places on disk, int64 `[n]`."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,12 @@ class Rows:
 
     def only(self, names: Iterable[str]) -> Rows:
         return Rows(self.schema.only(names))
+
+    def places(self) -> Rows:
+        return self
+
+    def parse(self, held: Held) -> Any:
+        return decoder.parse(self.schema, held)
 
     def decode(self, held: Held) -> dict[str, Any]:
         return self.schema.decode(held)
@@ -109,11 +121,25 @@ class Blocks:
     def only(self, names: Iterable[str]) -> Blocks:
         return replace(self, schema=self.schema.only(names))
 
+    def places(self) -> Blocks:
+        return _BlockPlaces(self.schema, self.size)
+
+    def parse(self, held: Held) -> Any:
+        return held
+
     def _parse(self, serialized: Tensor) -> Held:
         return blocks.parse(self.schema, serialized)
 
     def decode(self, held: Held) -> dict[str, Any]:
         return decoder.decode_rows(self.schema, held)
+
+
+@dataclass(frozen=True)
+class _BlockPlaces(Blocks):
+    """Blocks that are nothing but the first and the last of their places on disk, int64 `[2]`."""
+
+    def _parse(self, serialized: Tensor) -> Held:
+        return {ROWS: tf.ragged.range(serialized[:, 0], serialized[:, 1] + 1).flat_values}
 
 
 def taken(held: Held, places: Tensor) -> Held:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 from recordspec._tf import tf
@@ -34,7 +35,33 @@ def records(plan: Plan, how: Interleave | None, seeds: Seeds | None, *, determin
     if seeds is not None:
         named = shuffled(named, len(pieces), seeds.files)
     whole = all(piece.count is None for piece in pieces)
-    return _mixed(named, how, len(pieces), whole=whole, deterministic=deterministic)
+
+    def of_piece(path: Tensor, compression: Tensor, first: Tensor, count: Tensor) -> Dataset:
+        found = tf.data.TFRecordDataset(path, compression, _READ_BUFFER)
+        return found if whole else found.skip(first).take(count)
+
+    return _mixed(named, of_piece, how, len(pieces), deterministic=deterministic)
+
+
+def places(plan: Plan, how: Interleave | None, seeds: Seeds | None, *, deterministic: bool) -> Dataset:
+    """What `records` gives, in its order, but of each the place of its row among those of all pieces.
+
+    int64 `[]`; of a block the places of its first row and of its last, `[2]`. Nothing is read.
+    """
+    ends = list(accumulate((piece.rows or 0 for piece in plan.pieces), initial=0))
+    named = tf.data.Dataset.from_tensor_slices(
+        (tf.constant(ends[:-1], tf.int64), tf.constant(ends[1:], tf.int64))
+    )
+    if seeds is not None:
+        named = shuffled(named, len(plan.pieces), seeds.files)
+
+    def of_piece(start: Tensor, end: Tensor) -> Dataset:
+        if plan.block is None:
+            return tf.data.Dataset.range(start, end)
+        firsts = tf.data.Dataset.range(start, end, plan.block)
+        return firsts.map(plain(lambda first: tf.stack([first, tf.minimum(first + plan.block, end) - 1])))
+
+    return _mixed(named, of_piece, how, len(plan.pieces), deterministic=deterministic)
 
 
 def _follow_each_other(pieces: tuple[Piece, ...]) -> bool:
@@ -65,12 +92,14 @@ def _named(pieces: tuple[Piece, ...]) -> Dataset:
 
 
 def _mixed(
-    named: Dataset, how: Interleave | None, pieces: int, *, whole: bool, deterministic: bool
+    named: Dataset,
+    of_piece: Callable[..., Dataset],
+    how: Interleave | None,
+    pieces: int,
+    *,
+    deterministic: bool,
 ) -> Dataset:
-    def of_piece(path: Tensor, compression: Tensor, first: Tensor, count: Tensor) -> Dataset:
-        found = tf.data.TFRecordDataset(path, compression, _READ_BUFFER)
-        return found if whole else found.skip(first).take(count)
-
+    """The records of all pieces: `of_piece` makes those of one, of what is named of it."""
     if how is None:
         return named.flat_map(plain(of_piece))
     cycle = min(pieces, _MOST_OPEN) if how.cycle == "auto" else how.cycle
