@@ -9,7 +9,7 @@ HAS_IO := $(shell $(PYTHON) -c 'import sys; print("yes" if sys.version_info < (3
 PIP := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n 2
 
-.PHONY: demo test test-latest test-io lint types bench bench-write bench-jobs bench-readers clean
+.PHONY: demo test test-latest test-io lint types bench bench-write bench-read bench-jobs bench-readers clean
 
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
@@ -40,6 +40,9 @@ bench: $(LATEST)/ready
 
 bench-write: $(BENCH)/ready $(BENCH)-tfx-bsl/ready $(BENCH)-tfrecord/ready
 	$(BENCH)/bin/python benchmarks/write.py
+
+bench-read: $(BENCH)/ready $(BENCH)-tfrecord/ready
+	$(BENCH)/bin/python benchmarks/read.py
 
 bench-jobs: $(BENCH)/ready
 	$(BENCH)/bin/python benchmarks/jobs.py

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import platform
+import resource
+import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
@@ -37,3 +39,58 @@ def answers() -> Callable[[Any], None]:
 def versions(packages: tuple[str, ...]) -> dict[str, str]:
     """Of this Python, and of packages of its environment."""
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def cpu_seconds() -> float:
+    """From getrusage, as os.times counts in hundredths of a second."""
+    times = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in times)
+
+
+class Worker:
+    """A process that does the runs of one way. It first prints its versions, or why it cannot.
+
+    Attributes:
+        way: its name.
+        versions: of its packages.
+        skipped: why it can do none, or empty.
+    """
+
+    def __init__(self, way: str, arguments: list[str], errors: Path) -> None:
+        self.way = way
+        self._errors = errors
+        with open(errors, "w") as file:
+            self._process = subprocess.Popen(
+                arguments,
+                cwd=HERE,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                text=True,
+            )
+        ready = self._answer()
+        self.skipped: str = ready.get("skipped", "")
+        self.versions: dict[str, str] = ready.get("versions", {})
+
+    def ask(self, what: str) -> dict[str, Any]:
+        """Sends a line, and waits for the answer."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{what}\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            sys.exit(f"{self.way} failed:\n{self._errors.read_text()[-4000:]}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait()

@@ -10,73 +10,19 @@ time. The results go to `benchmarks/results/`: every run as JSON, the table with
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import os
-import platform
-import subprocess
-import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-from processes import HERE, command
+from processes import HERE, Worker, command
+from report import Measured, Results, machine
 from writing.check import Rows
 from writing.data import DATASETS, Dataset
-from writing.results import Measured, Results, table
+from writing.results import REPORT
 from writing.ways import WAYS
-
-
-class Worker:
-    """A process that does the runs of one way with one dataset.
-
-    Attributes:
-        skipped: why it can do none, or empty.
-    """
-
-    def __init__(self, way: str, dataset: Dataset, rows: int, folder: Path) -> None:
-        self.way = way
-        self.folder = folder / way / "run"
-        self._errors = folder / f"{way}.stderr"
-        environment = WAYS[way].environment
-        with open(self._errors, "w") as errors:
-            self._process = subprocess.Popen(
-                command(environment, "writing.worker", way, dataset.name, rows, self.folder),
-                cwd=HERE,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-            )
-        ready = self._answer()
-        self.skipped: str = ready.get("skipped", "")
-        self.versions: dict[str, str] = ready.get("versions", {})
-
-    def ask(self, what: str) -> dict[str, Any]:
-        """`run` does a timed run, `clean` deletes what it wrote."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{what}\n")
-        self._process.stdin.flush()
-        return self._answer()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            sys.exit(f"{self.way} failed:\n{self._errors.read_text()[-4000:]}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def __enter__(self) -> Worker:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        self._process.wait()
 
 
 def main() -> None:
@@ -85,8 +31,8 @@ def main() -> None:
     for name in options.datasets:
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
             results.datasets[name] = measure(DATASETS[name], options, Path(folder), results)
-        print(table(name, results.datasets[name]), flush=True)
-    results.save(options.results)
+        print(REPORT.table(name, results.datasets[name]), flush=True)
+    REPORT.save(results, options.results)
 
 
 def arguments() -> argparse.Namespace:
@@ -105,7 +51,7 @@ def measure(dataset: Dataset, options: argparse.Namespace, folder: Path, results
     rows = max(2, int(dataset.rows * options.scale))
     names = [name for name in options.ways if not dataset.ways or name in dataset.ways]
     with ExitStack() as stack:
-        workers = [stack.enter_context(Worker(name, dataset, rows, folder)) for name in names]
+        workers = [stack.enter_context(start(name, dataset, rows, folder)) for name in names]
         for worker in workers:
             note(worker, results)
         workers = [worker for worker in workers if not worker.skipped]
@@ -113,13 +59,24 @@ def measure(dataset: Dataset, options: argparse.Namespace, folder: Path, results
         expected = Rows(dataset, rows)
         for worker in workers:
             worker.ask("run")
-            expected.check(worker.folder)
+            expected.check(runs_of(worker.way, folder))
             worker.ask("clean")
         del expected
         for _ in range(options.runs):
             for worker in workers:
                 timed(worker, measured[worker.way])
     return list(measured.values())
+
+
+def start(way: str, dataset: Dataset, rows: int, folder: Path) -> Worker:
+    """A process: `run` does a timed run, `clean` deletes what it wrote."""
+    environment, given = WAYS[way].environment, (way, dataset.name, rows, runs_of(way, folder))
+    return Worker(way, command(environment, "writing.worker", *given), folder / f"{way}.stderr")
+
+
+def runs_of(way: str, folder: Path) -> Path:
+    """Where the way writes."""
+    return folder / way / "run"
 
 
 def note(worker: Worker, results: Results) -> None:
@@ -137,27 +94,6 @@ def timed(worker: Worker, measured: Measured) -> None:
     measured.wall.append(run["wall"])
     measured.cpu.append(run["cpu"])
     measured.bytes = run["bytes"]
-
-
-def machine(runs: int) -> dict[str, Any]:
-    """What it was measured on."""
-    return {
-        "date": datetime.date.today().isoformat(),
-        "cpu": processor(),
-        "cores": os.cpu_count(),
-        "system": platform.system(),
-        "python": platform.python_version(),
-        "runs": runs,
-    }
-
-
-def processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.processor()
 
 
 if __name__ == "__main__":

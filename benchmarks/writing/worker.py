@@ -10,7 +10,6 @@ that ended. A run starts with an empty folder and leaves it as it is; a line `cl
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import sys
 import time
@@ -19,9 +18,10 @@ from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-from processes import answers, versions
+from processes import answers, cpu_seconds, versions
+from ways import UnsupportedError
 from writing.data import DATASETS
-from writing.ways import WAYS, Run, UnsupportedError
+from writing.ways import WAYS, Run
 
 
 def main() -> None:
@@ -66,12 +66,6 @@ def timed(run: Run, folder: Path) -> dict[str, Any]:
     wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
     sizes = [path.stat().st_size for path in folder.rglob("*.tfrecord*")]
     return {"wall": wall, "cpu": cpu, "bytes": sum(sizes)}
-
-
-def cpu_seconds() -> float:
-    """From getrusage, as os.times counts in hundredths of a second."""
-    times = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in times)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from recordspec import config as config_file
 from recordspec._tf import tf
 from recordspec.config import Config
 from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.reading import bench as benching
 from recordspec.reading import classes
 from recordspec.reading import dataset as reading
 from recordspec.reading.locating import locating
@@ -186,6 +187,26 @@ class Pipeline:
 
         return make
 
+    def bench(
+        self,
+        split: str | Sequence[str],
+        *,
+        map: Callable[..., Any] | None = None,  # noqa: A002
+        filter: Callable[..., Any] | None = None,  # noqa: A002
+        seconds: float = 5.0,
+        **options: Any,
+    ) -> benching.Bench:
+        """How fast `dataset` is, stage by stage, and how well it shuffles; arguments as of `dataset`.
+
+        Args:
+            seconds: for each stage.
+
+        Raises what `dataset` raises, and SpecError if `seconds` is no time.
+        """
+        how = self._read(options)
+        what = self._plan(split, how)
+        return benching.bench(how, self.schema, what, map=self._mapped(map), keep=filter, seconds=seconds)
+
     def steps(self, split: str | Sequence[str], **options: Any) -> int:
         """Batches in an epoch of the split, exactly; with options as `dataset` takes them.
 
@@ -264,10 +285,13 @@ class Pipeline:
         start: Position | None,
         share: Share | None = None,
     ) -> Any:
-        fit = self.config.fit
-        function = mapped if fit is None else _then(mapped, plain(fit.pick))
         what = self._plan(split, how, share)
-        return reading.build(how, self.schema, what, map=function, keep=keep, start=start)
+        return reading.build(how, self.schema, what, map=self._mapped(mapped), keep=keep, start=start)
+
+    def _mapped(self, mapped: Callable[..., Any] | None) -> Callable[..., Any] | None:
+        """With what `fit` picks after it."""
+        fit = self.config.fit
+        return mapped if fit is None else _then(mapped, plain(fit.pick))
 
 
 def _shown(value: Any) -> Any:

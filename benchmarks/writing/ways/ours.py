@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 import recordspec as rs
+from ways import UnsupportedError
 from writing.data import Dataset, rows_of
-from writing.ways import Run, UnsupportedError
+from writing.ways import Run
 
 
 def columns(dataset: Dataset, rows: int) -> Run:

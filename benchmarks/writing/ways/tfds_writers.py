@@ -18,7 +18,7 @@ from tensorflow_datasets.core.naming import ShardedFileTemplate
 from tensorflow_datasets.core.utils.shard_utils import ShardConfig
 from tensorflow_datasets.core.writer import ExampleWriter, Writer
 
-from writing.data import Dataset, rows_of
+from writing.data import Columns, Dataset, rows_of
 from writing.ways import Run
 
 DTYPES = {"int": np.int64, "float": np.float32, "bytes": np.object_}
@@ -28,18 +28,29 @@ def sequential(dataset: Dataset, rows: int) -> Run:
     columns = dataset.make(rows)
     features = _features(dataset, columns)
     given = rows_of(columns)
+    return lambda folder: _write(dataset, features, given, folder, rows)
 
-    def run(folder: Path) -> None:
-        identity = tfds.core.dataset_info.DatasetIdentity(
-            name=dataset.name, version=tfds.core.Version("1.0.0"), data_dir=str(folder), module_name=""
-        )
-        info = tfds.core.DatasetInfo(builder=identity, features=features)
-        writer = tfds.core.SequentialWriter(info, max_examples_per_shard=rows)
-        writer.initialize_splits(["train"])
-        writer.add_examples({"train": given})
-        writer.close_all()
 
-    return run
+def write(dataset: Dataset, columns: Columns, folder: Path, *, rows_a_shard: int) -> None:
+    """A dataset that TFDS reads, in the order of the rows."""
+    _write(dataset, _features(dataset, columns), rows_of(columns), folder, rows_a_shard)
+
+
+def _write(
+    dataset: Dataset,
+    features: tfds.features.FeaturesDict,
+    given: list[dict[str, Any]],
+    folder: Path,
+    rows_a_shard: int,
+) -> None:
+    identity = tfds.core.dataset_info.DatasetIdentity(
+        name=dataset.name, version=tfds.core.Version("1.0.0"), data_dir=str(folder), module_name=""
+    )
+    info = tfds.core.DatasetInfo(builder=identity, features=features)
+    writer = tfds.core.SequentialWriter(info, max_examples_per_shard=rows_a_shard)
+    writer.initialize_splits(["train"])
+    writer.add_examples({"train": given})
+    writer.close_all()
 
 
 def shuffled(dataset: Dataset, rows: int) -> Run:

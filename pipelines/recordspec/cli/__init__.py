@@ -8,6 +8,7 @@ import sys
 import click
 
 from recordspec import __version__
+from recordspec.cli.bench import bench
 from recordspec.cli.build import build
 from recordspec.cli.check import check
 from recordspec.cli.doctor import doctor
@@ -36,7 +37,7 @@ def commands() -> None:
     """
 
 
-for command in (init, lint, explain, build, reshard, head, count, check, doctor):
+for command in (init, lint, explain, build, reshard, head, count, check, bench, doctor):
     commands.add_command(command)
 
 

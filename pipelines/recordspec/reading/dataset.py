@@ -122,7 +122,7 @@ class Recipe:
         memory.check(how, self.plan)
         self._check_service()
         self._check_workers()
-        kept = None if how.cache == "none" else memory.cached(self._records(None), how, self.plan)
+        kept = None if how.cache == "none" else memory.cached(self.records(None), how, self.plan)
         alike = how.shuffle is None and how.balance is None  # one pass as another
         if how.service is not None or (alike and self.start is None):
             rows = self._one_pass(kept, Seeds(), None)
@@ -130,6 +130,21 @@ class Recipe:
         else:
             rows = self._numbered_passes(kept)
         return self._counted(rows)
+
+    def mix(self, seeds: Seeds) -> Mix | None:
+        """How the rows of a pass are shuffled, if they are."""
+        shuffle = self.how.shuffle
+        return None if shuffle is None else Mix(buffer=self.plan.buffer(shuffle), seeds=seeds)
+
+    @property
+    def interleave(self) -> Interleave | None:
+        """How files are mixed, if they are."""
+        mixed = self.how.interleave or (Interleave() if self.how.shuffle else None)
+        if mixed is not None and self.plan.block is not None:
+            mixed = replace(mixed, block=1)
+        if mixed is not None and self.how.service is not None:
+            mixed = _for_service(mixed, len(self.plan.pieces))
+        return mixed
 
     def _check_service(self) -> None:
         """Raises SpecError for what a service cannot do: its rows come in the order of their arrival."""
@@ -163,14 +178,22 @@ class Recipe:
         """Whether the batches are features already, those asked for and no others."""
         return self._layout.early and self.how.features is None and self.how.batch is not None
 
+    def parse(self, held: Any) -> Any:
+        """The columns of rows, from which `decode` makes the features."""
+        return self._wanted.parse(held)
+
     def decode(self, held: Any) -> dict[str, Any]:
         """The features of rows."""
         names = self.how.features
-        layout = self._layout if names is None else self._layout.only(names)
-        decoded = layout.decode(held)
+        decoded = self._wanted.decode(held)
         if self.how.batch is None and self.plan.block is not None:
             decoded = alone(self.schema, decoded)
         return decoded if names is None else {name: decoded[name] for name in names}
+
+    @property
+    def _wanted(self) -> Layout:
+        """Of the features that are decoded."""
+        return self._layout if self.how.features is None else self._layout.only(self.how.features)
 
     @cached_property
     def _layout(self) -> Layout:
@@ -182,13 +205,9 @@ class Recipe:
             schema = schema.only([*names, *asked, *by])
         return Rows(schema) if self.plan.block is None else Blocks.of(schema, self.plan.block)
 
-    def _records(self, seeds: Seeds | None) -> Dataset:
-        mixed = self.how.interleave or (Interleave() if self.how.shuffle else None)
-        if mixed is not None and self.plan.block is not None:
-            mixed = replace(mixed, block=1)
-        if mixed is not None and self.how.service is not None:
-            mixed = _for_service(mixed, len(self.plan.pieces))
-        return stages.records(self.plan, mixed, seeds, deterministic=self.how.deterministic)
+    def records(self, seeds: Seeds | None) -> Dataset:
+        """The serialized records of a pass: single ones, or vectors of some."""
+        return stages.records(self.plan, self.interleave, seeds, deterministic=self.how.deterministic)
 
     def _numbered_passes(self, kept: Dataset | None) -> Dataset:
         """Passes that know which they are; of records that are kept, or read anew each time."""
@@ -209,10 +228,8 @@ class Recipe:
 
     def _one_pass(self, kept: Dataset | None, seeds: Seeds, skip: Any) -> Dataset:
         how = self.how
-        mix = None
-        if how.shuffle is not None:
-            mix = Mix(buffer=self.plan.buffer(how.shuffle), seeds=seeds)
-        records = self._records(None if mix is None else seeds) if kept is None else kept
+        mix = self.mix(seeds)
+        records = self.records(None if mix is None else seeds) if kept is None else kept
         if self._shapes:
             rows = self._shaped(self._layout.rows(records, _SHAPED, mix, None), seeds)
         elif self.plan.uneven:

@@ -42,6 +42,9 @@ class Layout(Protocol):
     def early(self) -> bool:
         """Whether held rows are their features already."""
 
+    def parse(self, held: Held) -> Any:
+        """The columns of held rows."""
+
     def decode(self, held: Held) -> dict[str, Any]:
         """The features of held rows."""
 
@@ -71,6 +74,9 @@ class Rows:
 
     def only(self, names: Iterable[str]) -> Rows:
         return Rows(self.schema.only(names))
+
+    def parse(self, held: Held) -> Any:
+        return decoder.parse(self.schema, held)
 
     def decode(self, held: Held) -> dict[str, Any]:
         return self.schema.decode(held)
@@ -111,6 +117,9 @@ class Blocks:
 
     def only(self, names: Iterable[str]) -> Blocks:
         return replace(self, schema=self.schema.only(names))
+
+    def parse(self, held: Held) -> Any:
+        return held
 
     def decode(self, held: Held) -> dict[str, Any]:
         if self.early:

@@ -84,6 +84,11 @@ class Plan:
         rows = [piece.rows for piece in self.pieces]
         return None if None in rows else sum(row for row in rows if row is not None)
 
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Of each piece, the rows up to its end, those of the pieces before it included."""
+        return tuple(accumulate(piece.rows or 0 for piece in self.pieces))
+
     def batches(self, batch: Batch | None) -> int | None:
         """Batches of one pass, the same number for every worker; None where nobody counted the rows."""
         if self.rows is None:

@@ -33,16 +33,25 @@ def records(plan: Plan, how: Interleave | None, seeds: Seeds | None, *, determin
     if (how is None or len(pieces) == 1) and alike and _follow_each_other(pieces):
         return _in_turn(pieces)
     named = _named(pieces, seeds)
-    if how is None:
-        return named.flat_map(plain(_records_of))
-    cycle = min(len(pieces), _MOST_OPEN) if how.cycle == "auto" else how.cycle
-    calls = tf.data.AUTOTUNE if how.parallel == "auto" else min(how.parallel or 0, cycle) or None
-    return named.interleave(
-        plain(lambda *piece: _records_of(*piece).batch(how.block)),
-        cycle_length=cycle,
-        num_parallel_calls=calls,
-        deterministic=deterministic if calls else None,
-    )
+
+    def of_piece(path: Tensor, compression: Tensor, first: Tensor, count: Tensor) -> Dataset:
+        return tf.data.TFRecordDataset(path, compression, _READ_BUFFER).skip(first).take(count)
+
+    return _mixed(named, of_piece, how, len(pieces), deterministic=deterministic)
+
+
+def places(plan: Plan, how: Interleave | None, seeds: Seeds, *, deterministic: bool) -> Dataset:
+    """What `records` gives, in its order, but of each the place of its first row among those of all pieces.
+
+    int64 `[]`, or `[k]` where `records` hands over so many. Nothing is read.
+    """
+    ends = plan.ends
+    named = _in_order((tf.constant([0, *ends[:-1]], tf.int64), tf.constant(ends, tf.int64)), seeds)
+
+    def of_piece(first: Tensor, end: Tensor) -> Dataset:
+        return tf.data.Dataset.range(first, end, plan.block or 1)
+
+    return _mixed(named, of_piece, how, len(plan.pieces), deterministic=deterministic)
 
 
 def _follow_each_other(pieces: tuple[Piece, ...]) -> bool:
@@ -73,14 +82,36 @@ def _named(pieces: tuple[Piece, ...], seeds: Seeds | None) -> Dataset:
         tf.constant([piece.first for piece in pieces], tf.int64),
         tf.constant([-1 if piece.count is None else piece.count for piece in pieces], tf.int64),
     )
+    return _in_order(columns, seeds)
+
+
+def _in_order(columns: tuple[Tensor, ...], seeds: Seeds | None) -> Dataset:
+    """One element of each row of the columns, in the order that the seeds give to files."""
     if seeds is not None:
-        order = permuted(tf.range(len(pieces)), seeds.files)
+        order = permuted(tf.range(tf.size(columns[0])), seeds.files)
         columns = tuple(tf.gather(column, order) for column in columns)
     return tf.data.Dataset.from_tensor_slices(columns)
 
 
-def _records_of(path: Tensor, compression: Tensor, first: Tensor, count: Tensor) -> Dataset:
-    return tf.data.TFRecordDataset(path, compression, _READ_BUFFER).skip(first).take(count)
+def _mixed(
+    named: Dataset,
+    of_piece: Callable[..., Dataset],
+    how: Interleave | None,
+    pieces: int,
+    *,
+    deterministic: bool,
+) -> Dataset:
+    """What `of_piece` makes of each piece that is named: one after the other, or mixed as `how` says."""
+    if how is None:
+        return named.flat_map(plain(of_piece))
+    cycle = min(pieces, _MOST_OPEN) if how.cycle == "auto" else how.cycle
+    calls = tf.data.AUTOTUNE if how.parallel == "auto" else min(how.parallel or 0, cycle) or None
+    return named.interleave(
+        plain(lambda *piece: of_piece(*piece).batch(how.block)),
+        cycle_length=cycle,
+        num_parallel_calls=calls,
+        deterministic=deterministic if calls else None,
+    )
 
 
 def known_cardinality(elements: Dataset, count: int | None) -> Dataset:

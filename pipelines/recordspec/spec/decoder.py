@@ -27,7 +27,7 @@ def parse_dict(schema: Schema) -> Any:
 
 def decode(schema: Schema, serialized: Any) -> dict[str, Tensor]:
     """The decoded features of one record (string `[]`) or of a batch (string `[n]`), by name."""
-    return _decoded(schema, _parse(schema, tf.convert_to_tensor(serialized, tf.string)))
+    return _decoded(schema, parse(schema, tf.convert_to_tensor(serialized, tf.string)))
 
 
 def decode_block(schema: Schema, serialized: Any) -> dict[str, Tensor]:
@@ -65,7 +65,8 @@ def _first(batch: Tensor, spec: Any) -> Tensor:
     return tf.ensure_shape(value.to_tensor(), spec.shape) if dense else value
 
 
-def _parse(schema: Schema, serialized: Tensor) -> dict[Section, dict[str, Tensor]]:
+def parse(schema: Schema, serialized: Tensor) -> dict[Section, dict[str, Tensor]]:
+    """The columns of one record (string `[]`) or of a batch (string `[n]`): what is decoded from."""
     if schema.record == "example":
         return {"features": tf.io.parse_example(serialized, parse_dict(schema))}
     context, sequence = parse_dict(schema)

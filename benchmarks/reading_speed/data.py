@@ -1,0 +1,111 @@
+"""What is read: the writer's rows, and tokens as raw bytes, in the files of recordspec and of TFDS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from writing.data import DATASETS as WRITTEN
+from writing.data import Columns, Dataset
+
+BATCH = 128
+SHARDS = 4
+BLOCK = 256
+
+Form = Literal["rows", "blocks", "tfds"]
+
+RAW = Dataset(
+    name="tokens_raw",
+    title="512 int64 tokens as raw bytes (`kind: tensor`, `encoding: raw`)",
+    rows=100_000,
+    features="  tokens: {kind: tensor, dtype: int64, shape: [512], encoding: raw}\n",
+    kinds={"tokens": "bytes"},
+    make=WRITTEN["tokens_fixed"].make,
+    ways=("rows", "blocks", "hand", "records", "cat"),
+)
+
+# Times as many rows as are written there: a pass should take long against its start, a tenth of a second.
+LARGER = {"criteo": 1, "floats": 4, "tokens_fixed": 5, "tokens_var": 5, "jpegs": 2}
+
+# Pixels are left out: what it costs to decode JPEG is measured by `media.py`.
+DATASETS = {name: replace(WRITTEN[name], rows=times * WRITTEN[name].rows) for name, times in LARGER.items()}
+DATASETS[RAW.name] = RAW
+
+# The column of which every way gives the sum, so that all read the same.
+SUMMED = {
+    "criteo": "label",
+    "floats": "label",
+    "tokens_fixed": "tokens",
+    "tokens_var": "tokens",
+    "jpegs": "image",
+    "tokens_raw": "tokens",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """What a way is to read.
+
+    Attributes:
+        folder: with a folder for each form.
+        shuffle: rows in the buffer; 0 for none.
+    """
+
+    dataset: Dataset
+    folder: Path
+    shuffle: int
+
+    def files(self, form: Form) -> list[str]:
+        """Those of recordspec, in order."""
+        return [str(path) for path in sorted((self.folder / form).glob("*.tfrecord"))]
+
+    @property
+    def summed(self) -> str:
+        return SUMMED[self.dataset.name]
+
+    @property
+    def raw(self) -> bool:
+        return self.dataset is RAW
+
+
+def expected(dataset: Dataset, rows: int) -> tuple[int, int]:
+    """What a pass finds: the rows, and of one column the sum of its integers, or of its strings' lengths."""
+    return rows, sum(map(amount, dataset.make(rows)[SUMMED[dataset.name]]))
+
+
+def amount(value: Any) -> int:
+    """What a value adds to the sum."""
+    return len(value) if isinstance(value, bytes) else int(np.sum(value))
+
+
+def shapes(dataset: Dataset) -> dict[str, tuple[int | None, ...]]:
+    """Of a value of each column."""
+    return {name: _shape(values) for name, values in dataset.make(2).items()}
+
+
+def _shape(values: Any) -> tuple[int | None, ...]:
+    if isinstance(values, np.ndarray):
+        return tuple(values.shape[1:])
+    return () if isinstance(values[0], bytes) else (None,)
+
+
+def write(dataset: Dataset, rows: int, folder: Path, *, tfds: bool) -> None:
+    """The rows in each form, by recordspec, and by TFDS where that takes part."""
+    import recordspec as rs
+
+    schema, columns = rs.Schema.loads(dataset.schema), dataset.make(rows)
+    layouts: dict[str, Any] = {"rows": "rows", "blocks": {"blocks": BLOCK}}
+    for name, layout in layouts.items():
+        rs.write(schema, columns, folder / name, shards=SHARDS, layout=layout, progress=False)
+    if tfds:
+        _write_tfds(dataset, columns, rows, folder / "tfds")
+
+
+def _write_tfds(dataset: Dataset, columns: Columns, rows: int, folder: Path) -> None:
+    from writing.ways.tfds_writers import write as write_rows
+
+    folder.mkdir()
+    write_rows(dataset, columns, folder, rows_a_shard=-(-rows // SHARDS))

@@ -1,0 +1,24 @@
+"""recordspec: `rs.read` with its defaults, of rows and of blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import recordspec as rs
+from reading_speed.data import BATCH, Form, Given
+from reading_speed.draining import passes
+from reading_speed.ways import Run
+
+
+def rows(given: Given) -> Run:
+    return _reading(given, "rows")
+
+
+def blocks(given: Given) -> Run:
+    return _reading(given, "blocks")
+
+
+def _reading(given: Given, form: Form) -> Run:
+    schema = rs.Schema.loads(given.dataset.schema)
+    shuffle: dict[str, Any] = {"shuffle": given.shuffle, "seed": 1} if given.shuffle else {}
+    return passes(rs.read(schema, given.folder / form, batch=BATCH, **shuffle), given)

@@ -1,0 +1,43 @@
+"""One way and one dataset in a process: makes a timed pass over all rows for each line it is sent.
+
+    python -m reading_speed.worker WAY DATASET FOLDER SHUFFLE
+
+Lines of JSON go back: first `{"versions": ...}`, then for each line the wall and CPU
+seconds of a pass, and its rows and sum. CPU time is user and system time of all threads.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+from processes import answers, cpu_seconds, versions
+from reading_speed.data import DATASETS, Given
+from reading_speed.ways import WAYS, Run
+
+
+def main() -> None:
+    way, dataset, folder, shuffle = sys.argv[1:]
+    answer = answers()
+    given = Given(dataset=DATASETS[dataset], folder=Path(folder), shuffle=int(shuffle))
+    run = WAYS[way].load()(given)
+    answer({"versions": versions(WAYS[way].packages)})
+    for _ in sys.stdin:
+        answer(timed(run))
+
+
+def timed(run: Run) -> dict[str, Any]:
+    """What a pass took, and what it found."""
+    cpu, wall = cpu_seconds(), time.perf_counter()
+    rows, total = run()
+    wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
+    return {"wall": wall, "cpu": cpu, "rows": rows, "total": total}
+
+
+if __name__ == "__main__":
+    main()

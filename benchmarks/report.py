@@ -1,0 +1,193 @@
+"""What was measured side by side, as JSON, as tables in Markdown and as a plot."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import statistics
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ways import Way
+
+
+@dataclass
+class Measured:
+    """The runs of one way with one dataset."""
+
+    way: str
+    rows: int
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    bytes: int = 0
+
+    @property
+    def times(self) -> tuple[float, float]:
+        """The medians, wall and CPU."""
+        return statistics.median(self.wall), statistics.median(self.cpu)
+
+    def a_second(self, amount: int) -> float:
+        return amount / self.times[0]
+
+
+@dataclass
+class Results:
+    """Of one run of a benchmark: by table, then in the order of the ways."""
+
+    machine: dict[str, Any]
+    versions: dict[str, dict[str, str]] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    datasets: dict[str, list[Measured]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Against:
+    """A column of ratios to one way: how many times as fast as it the others are, or it as they.
+
+    Attributes:
+        heading: of the column.
+        way: that all are compared with.
+        turned: whether it is the fast one.
+    """
+
+    heading: str
+    way: str
+    turned: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """How the results of a benchmark are shown.
+
+    Attributes:
+        name: of its files, and of the target of make, which is `bench-` and the name.
+        title: of the page.
+        notes: what is to be known of the figures.
+        ways: all that can be measured.
+        headings: of the tables.
+        columns: of ratios.
+        image: the format of the plot.
+    """
+
+    name: str
+    title: str
+    notes: str
+    ways: Mapping[str, Way]
+    headings: Mapping[str, str]
+    columns: tuple[Against, ...]
+    image: Literal["svg", "png"]
+
+    def save(self, results: Results, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        (folder / f"{self.name}.json").write_text(json.dumps(asdict(results), indent=1) + "\n")
+        (folder / f"{self.name}.md").write_text(self.markdown(results))
+        self.plot(results, folder / f"{self.name}.{self.image}")
+
+    def markdown(self, results: Results) -> str:
+        machine = results.machine
+        head = (
+            f"# {self.title}\n\n{machine['date']}, {machine['cpu']}, {machine['cores']} cores, Python "
+            f"{machine['python']}, median of {machine['runs']} runs. Made by `make bench-{self.name}`.\n"
+        )
+        tables = "\n".join(self.table(name, ways) for name, ways in results.datasets.items())
+        versions = "\n".join(self._versions(results))
+        return f"{head}\n{self.notes}\n{tables}\n## Versions\n\n{versions}\n"
+
+    def _versions(self, results: Results) -> Iterator[str]:
+        for way, packages in results.versions.items():
+            listed = ", ".join(f"{name} {version}" for name, version in packages.items())
+            yield f"- {self.ways[way].title}: {listed}"
+        for what, why in results.skipped.items():
+            yield f"- {what} was left out: {why}"
+
+    def table(self, name: str, ways: list[Measured]) -> str:
+        """The ways side by side, in Markdown."""
+        return "\n".join(self._lines(name, ways))
+
+    def _lines(self, name: str, ways: list[Measured]) -> Iterator[str]:
+        by_way = {one.way: one for one in ways}
+        headings = " | ".join(column.heading for column in self.columns)
+        yield f"## {self.headings[name]}; {ways[0].rows:,} rows\n"
+        yield f"| way | rows/s | MB/s | {headings} |\n|---|--:|--:|{'--:|' * len(self.columns)}"
+        for one in ways:
+            rate, size = one.a_second(one.rows), one.a_second(one.bytes) / 1e6
+            ratios = [_column(column, one, by_way.get(column.way)) for column in self.columns]
+            yield f"| {self.ways[one.way].title} | {rate:,.0f} | {size:,.0f} | {' | '.join(ratios)} |"
+        yield ""
+
+    def plot(self, results: Results, path: Path) -> None:
+        """Rows a second, as bars, on a logarithmic scale; a panel for each table."""
+        import matplotlib
+
+        matplotlib.use("agg")
+        matplotlib.rcParams.update({"svg.hashsalt": self.name, "svg.fonttype": "none"})
+        import matplotlib.pyplot as plt
+
+        lines = -(-len(results.datasets) // 2)
+        most = max(map(len, results.datasets.values()))
+        size = (14, max(3.3, 0.6 + 0.27 * most) * lines)
+        figure, axes = plt.subplots(lines, 2, figsize=size, squeeze=False)
+        for panel, (name, ways) in zip(axes.flat, results.datasets.items(), strict=False):
+            self._bars(panel, name, ways)
+        for empty in axes.flat[len(results.datasets) :]:
+            empty.set_axis_off()
+        figure.tight_layout()
+        figure.savefig(path, metadata={"Date": None} if self.image == "svg" else None)
+
+    def _bars(self, panel: Any, name: str, ways: list[Measured]) -> None:
+        titles = [self.ways[one.way].title for one in ways]
+        rates = [one.a_second(one.rows) for one in ways]
+        bars = panel.barh(titles, rates, color=[COLOURS[self.ways[one.way].side] for one in ways])
+        panel.bar_label(bars, [f"{rate:,.0f}" for rate in rates], fontsize=9, padding=3)
+        panel.set_xscale("log")
+        panel.xaxis.set_minor_formatter("")
+        panel.set_xlim(min(rates) / 3, max(rates) * 4)
+        panel.invert_yaxis()
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.set_title(textwrap.fill(self.headings[name], 60), fontsize=10, loc="left")
+        panel.set_xlabel("rows/s")
+
+
+COLOURS = {"ours": "#d9622b", "peer": "#8c98a8", "limit": "#3d4a5c"}
+
+
+def _column(column: Against, one: Measured, other: Measured | None) -> str:
+    return _ratio(one, other) if column.turned else _ratio(other, one)
+
+
+def _ratio(slow: Measured | None, fast: Measured | None) -> str:
+    """How many times as fast, and in brackets, how many times less CPU time."""
+    if slow is None or fast is None or slow is fast:
+        return ""
+    wall, cpu = (_times(a / b) for a, b in zip(slow.times, fast.times, strict=True))
+    return f"{wall} ({cpu})"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.0f}x" if ratio >= 20 else f"{ratio:.1f}x" if ratio >= 2 else f"{ratio:.2f}x"
+
+
+def machine(runs: int) -> dict[str, Any]:
+    """What it was measured on."""
+    return {
+        "date": datetime.date.today().isoformat(),
+        "cpu": _processor(),
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "runs": runs,
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor()

@@ -1,0 +1,95 @@
+"""`recordspec bench`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recordspec.cli.output import json_option, print_json, print_rows, quiet_tensorflow, wants_json
+
+if TYPE_CHECKING:
+    from recordspec.reading.bench import Bench
+    from recordspec.reading.mixing import Classes, Neighbours
+
+
+@click.command(short_help="How fast a dataset is read, and what limits it.")
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--split", default="train", show_default=True, help="What is read.")
+@click.option("--seconds", type=float, default=5.0, show_default=True, help="For each stage.")
+@click.option("--png", type=click.Path(path_type=Path), help="Draw the stages into this file.")
+@json_option
+def bench(config: Path, split: str, seconds: float, png: Path | None, as_json: bool) -> None:
+    """Measure how fast the dataset of CONFIG is read, stage by stage, and how well it is shuffled.
+
+    \b
+      recordspec bench configs/digits.yaml
+      recordspec bench configs/digits.yaml --split validation --png bench.png
+
+    Each stage is the pipeline up to there. The limit is the stage that adds most to the time of a row; what
+    is advised was tried, and faster.
+    """
+    from recordspec.cli.plot import check_plots, plot
+    from recordspec.pipeline import Pipeline
+
+    if png is not None:
+        check_plots()  # before the measuring, which takes its time
+    pipeline = Pipeline.load(config)
+    with quiet_tensorflow():
+        measured = pipeline.bench(split, seconds=seconds)
+    print_rows(map(_row, measured.stages), as_json, lambda: "\n".join(_lines(measured)))
+    if wants_json(as_json):
+        print_json(_summary(measured))
+    if png is not None:
+        plot(measured, png, f"{config}, {split}")
+
+
+def _row(stage: Any) -> dict[str, Any]:
+    return {
+        "stage": stage.name,
+        "rows/s": round(stage.rate),
+        "MB/s": _short(stage.bytes / stage.seconds / 1e6),
+        "CPU s/s": _short(stage.cores),
+        "us/row": _short(1e6 / stage.rate),
+    }
+
+
+def _short(value: float) -> float:
+    """No more digits than there is truth in them."""
+    return float(f"{value:.3g}")
+
+
+def _summary(measured: Bench) -> dict[str, Any]:
+    return {
+        "limit": measured.limit,
+        "advice": [vars(advice) for advice in measured.advice],
+        "neighbours": None if measured.neighbours is None else vars(measured.neighbours),
+        "classes": None if measured.classes is None else vars(measured.classes),
+    }
+
+
+def _lines(measured: Bench) -> list[str]:
+    advice = [str(one) for one in measured.advice] or ["no option that was tried makes it faster"]
+    lines = [f"\nlimit: {measured.limit}", *advice]
+    if measured.neighbours is not None:
+        lines.append(_of_neighbours(measured.neighbours))
+    if measured.classes is not None:
+        lines.append(_of_classes(measured.classes))
+    return lines
+
+
+def _of_neighbours(found: Neighbours) -> str:
+    return (
+        f"neighbours are {found.apart:,.0f} rows apart on disk"
+        f" (a perfect shuffle: {found.apart_by_chance:,.0f});"
+        f" {found.adjacent:.2%} were neighbours there (a perfect shuffle: {found.adjacent_by_chance:.2%})"
+    )
+
+
+def _of_classes(found: Classes) -> str:
+    return (
+        f"{found.same:.1%} of neighbours have the same `{found.label}`"
+        f" (a perfect shuffle: {found.same_by_chance:.1%}; on disk: {found.same_on_disk:.1%};"
+        f" of {found.rows:,} rows)"
+    )

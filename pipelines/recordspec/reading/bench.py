@@ -1,0 +1,259 @@
+"""How fast a dataset is read, stage by stage, which of them limits it, and what would make it faster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.reading import mixing, stages
+from recordspec.reading.dataset import Recipe, build
+from recordspec.reading.mixing import Classes, Neighbours
+from recordspec.reading.options import Batch, Interleave, Read
+from recordspec.reading.order import plain
+from recordspec.reading.plan import Plan
+from recordspec.reading.pools import gathered
+from recordspec.spec.schema import Schema
+
+Dataset = Any
+Tensor = Any
+Function = Callable[..., Any]
+
+# Counts of about so many rows are handed to Python at once, which takes 30 us each time.
+_HANDED_OVER = 1024
+# A batch for those who have none: large enough that what each batch costs does not count.
+_BATCH = 128
+# An option is worth a word if with it rows come so many times as fast; runs differ by a tenth.
+_GAIN = 1.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """The pipeline up to a stage, run by itself.
+
+    Attributes:
+        name: of the last stage.
+        rows: that came out.
+        bytes: of the files that make so many rows.
+        seconds: wall time.
+        cpu: seconds that all threads worked.
+    """
+
+    name: str
+    rows: int
+    bytes: int
+    seconds: float
+    cpu: float
+
+    @property
+    def rate(self) -> float:
+        """Rows a second."""
+        return self.rows / self.seconds
+
+    @property
+    def cores(self) -> float:
+        """CPU seconds in a second of wall time."""
+        return self.cpu / self.seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """An option with which the whole pipeline was faster.
+
+    Attributes:
+        option: as a config has it, below `read:`.
+        gain: times as many rows a second.
+    """
+
+    option: str
+    gain: float
+
+    def __str__(self) -> str:
+        return f"set `{self.option}` in `read:`: {self.gain:.1f} times as many rows a second"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """What was measured of a dataset.
+
+    Attributes:
+        stages: each the pipeline up to there; the last is all of it.
+        limit: the name of the stage that adds most to the time of a row.
+        advice: what was tried, and helps.
+        neighbours: how far the shuffle moves rows; None without one.
+        classes: of rows next to each other; None without a label.
+    """
+
+    stages: tuple[Stage, ...]
+    limit: str
+    advice: tuple[Advice, ...]
+    neighbours: Neighbours | None
+    classes: Classes | None
+
+
+def bench(
+    how: Read,
+    schema: Schema,
+    what: Plan,
+    *,
+    map: Function | None = None,  # noqa: A002  what tf.data calls it
+    keep: Function | None = None,
+    seconds: float = 5.0,
+) -> Bench:
+    """Runs the pipeline stage by stage, each for so many seconds, or in whole passes of less.
+
+    The first turn, which reads the files into the page cache, is not counted. Caches are left out: it is the
+    first pass that is measured.
+
+    Raises:
+        SpecError: `seconds` is no time.
+        StoreError: there are no rows.
+    """
+    if not seconds > 0:
+        raise SpecError(Problem(path=("seconds",), expected="more than 0", got=str(seconds)))
+    how = replace(how, cache="none")
+    recipe = Recipe(how=how, schema=schema, plan=what, keep=keep)
+
+    def whole(how: Read) -> Dataset:
+        return _counts(build(how, schema, what, map=map, keep=keep), how.batch)
+
+    prefixes = [*_prefixes(recipe, map), ("whole", whole(how))]
+    _timed(prefixes[0][1], what, seconds)
+    measured = tuple(_stage(name, counts, what, seconds) for name, counts in prefixes)
+    limit, label = _limit(measured), mixing.label_of(schema)
+    return Bench(
+        stages=measured,
+        limit=limit,
+        advice=_advice(recipe, whole, measured[-1], limit, seconds),
+        neighbours=None if how.shuffle is None else mixing.neighbours(recipe),
+        classes=None if label is None else mixing.classes(recipe, label, seconds),
+    )
+
+
+def _advice(
+    recipe: Recipe, whole: Callable[[Read], Dataset], given: Stage, limit: str, seconds: float
+) -> tuple[Advice, ...]:
+    """What is faster than the whole pipeline as it is, of what may help."""
+    how, what = recipe.how, recipe.plan
+    trials = {
+        option: _stage(option, whole(other), what, seconds) for option, other in _trials(how, what, limit)
+    }
+    if not trials:
+        return ()
+    # Once more beside the trials: what else the machine does must not look like a gain.
+    again = _stage(given.name, whole(how), what, seconds)
+    best = max(given.rate, again.rate)
+    gains = {option: stage.rate / best for option, stage in trials.items()}
+    return tuple(Advice(option=option, gain=gain) for option, gain in gains.items() if gain >= _GAIN)
+
+
+def _prefixes(recipe: Recipe, mapped: Function | None) -> Iterator[tuple[str, Dataset]]:
+    """The pipeline up to each stage, as datasets of the numbers of rows that come out."""
+    how, what = recipe.how, recipe.plan
+    at_once = max(1, _BATCH // (what.block or 1))
+    records = gathered(recipe.records(None), at_once).map(plain(lambda batch: _rows_of(batch, what)))
+    yield "read", records.batch(_HANDED_OVER // _BATCH)
+    decoded = batches = recipe.batches()
+    early = ["parse"] * (what.block is not None) + ["decode"] * recipe.decoded
+    yield ", ".join([*early, "shuffle" if how.shuffle else "batch"]), _counts(batches, how.batch)
+    if what.block is None:
+        parse = stages.apply(batches, plain(recipe.parse), deterministic=how.deterministic)
+        yield "parse", _counts(parse, how.batch)
+    if not recipe.decoded:
+        decoded = stages.apply(batches, plain(recipe.decode), deterministic=how.deterministic)
+        yield "decode", _counts(decoded, how.batch)
+    if mapped is not None:
+        yield "map", _counts(stages.apply(decoded, mapped, deterministic=how.deterministic), how.batch)
+
+
+def _rows_of(records: Tensor, what: Plan) -> Tensor:
+    """Rows of records, float64; of blocks, in the mean of all, as those at the ends of files are smaller."""
+    count = tf.cast(tf.size(records), tf.float64)
+    if what.block is None:
+        return count
+    blocks = sum(-(-(piece.rows or 0) // what.block) for piece in what.pieces)
+    return count * (what.rows or 0) / max(1, blocks)
+
+
+def _counts(elements: Dataset, batch: Batch | None) -> Dataset:
+    """The rows of the elements, int64 `[k]` of k of them."""
+
+    def count(*element: Any) -> Tensor:
+        value = tf.nest.flatten(element)[0]
+        if batch is None:
+            return tf.constant(1, tf.int64)
+        if isinstance(value, tf.RaggedTensor):
+            return tf.cast(value.nrows(), tf.int64)
+        shape = value.dense_shape if isinstance(value, tf.sparse.SparseTensor) else tf.shape(value, tf.int64)
+        return shape[0]
+
+    rows = 1 if batch is None else batch.size
+    return elements.map(plain(count)).batch(max(1, _HANDED_OVER // rows))
+
+
+def _stage(name: str, counts: Dataset, what: Plan, seconds: float) -> Stage:
+    rows, wall, cpu = _timed(counts, what, seconds)
+    size = sum(piece.path.stat().st_size for piece in what.pieces)
+    return Stage(name=name, rows=rows, bytes=size * rows // (what.rows or 1), seconds=wall, cpu=cpu)
+
+
+def _timed(counts: Dataset, what: Plan, seconds: float) -> tuple[int, float, float]:
+    """Rows, wall seconds and CPU seconds.
+
+    Of a pass that takes longer, from the first batch on: filling a buffer is no part of the pace. Of shorter
+    ones as many as there is time for, from beginning to end.
+    """
+    begin = _clocks()
+    numbers = counts.as_numpy_iterator()
+    rows = next(numbers, np.zeros(1)).sum()
+    if not rows:
+        raise StoreError(Problem(where=str(what.pieces[0].path.parent), expected="rows to read", got="none"))
+    first, before = _clocks(), rows
+    for number in numbers:
+        rows += number.sum()
+        if _clocks()[0] - first[0] > seconds:
+            return round(rows - before), *_since(first)
+    passes = 1
+    while _since(begin)[0] * (passes + 1) / passes < seconds:
+        rows += sum(number.sum() for number in counts.as_numpy_iterator())
+        passes += 1
+    return round(rows), *_since(begin)
+
+
+def _clocks() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()
+
+
+def _since(start: tuple[float, float]) -> tuple[float, float]:
+    """Wall seconds and CPU seconds."""
+    wall, cpu = _clocks()
+    return wall - start[0], cpu - start[1]
+
+
+def _limit(measured: tuple[Stage, ...]) -> str:
+    """The stage that adds most to the time of a row; `whole` adds nothing but what makes it less."""
+    times = [0.0, *(stage.seconds / stage.rows for stage in measured)]
+    added = {stage.name: now - before for stage, (before, now) in zip(measured, pairwise(times), strict=True)}
+    del added["whole"]
+    return max(added, key=added.__getitem__)
+
+
+def _trials(how: Read, what: Plan, limit: str) -> Iterator[tuple[str, Read]]:
+    """Options that may help where this stage limits: each as a config has it, and all of them with it."""
+    mixed = how.interleave or Interleave()
+    if limit == "read" and mixed.parallel is not None:
+        yield "interleave: {parallel: null}", replace(how, interleave=replace(mixed, parallel=None))
+    elif limit == "read" and len(what.pieces) > 1:
+        yield "interleave: {parallel: auto}", replace(how, interleave=replace(mixed, parallel="auto"))
+    if limit in ("decode", "map") and how.deterministic:
+        yield "deterministic: false", replace(how, deterministic=False)
+    if how.batch is None:
+        yield f"batch: {_BATCH}", replace(how, batch=Batch(size=_BATCH))
+    if not how.prefetch:
+        yield "prefetch: auto", replace(how, prefetch="auto")

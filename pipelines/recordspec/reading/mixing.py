@@ -1,0 +1,144 @@
+"""How well reading mixes the rows: neighbours in a batch against neighbours on disk, and their classes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.reading import stages
+from recordspec.reading.dataset import Recipe, build
+from recordspec.reading.options import Batch
+from recordspec.reading.order import Seeds, key_of
+from recordspec.reading.pools import Mix, gathered, rows_of_pools
+from recordspec.spec.features.label import Label
+from recordspec.spec.schema import Schema
+
+# Rows whose places are looked at: with more, no figure changes that is worth printing.
+_MOST_ROWS = 2_000_000
+# Labels are read in batches of their own: the order of rows does not depend on the batch.
+_LABELS = Batch(size=1024)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbours:
+    """Where rows that are read one after the other stand on disk.
+
+    Attributes:
+        rows: that were looked at, from the first of the first pass.
+        adjacent: the share of pairs that follow each other on disk, either way round.
+        adjacent_by_chance: the share after a shuffle of all rows.
+        apart: the mean distance on disk of a pair.
+        apart_by_chance: the mean distance after a shuffle of all rows.
+    """
+
+    rows: int
+    adjacent: float
+    adjacent_by_chance: float
+    apart: float
+    apart_by_chance: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classes:
+    """Of what class rows are that are read one after the other.
+
+    Attributes:
+        label: the feature whose classes are meant.
+        rows: that were looked at, from the first of the first pass.
+        same: the share of pairs of the same class, as rows are read.
+        same_on_disk: the share in the order of the files.
+        same_by_chance: the share that a perfect shuffle gives: the squares of the classes' shares, summed.
+    """
+
+    label: str
+    rows: int
+    same: float
+    same_on_disk: float
+    same_by_chance: float
+
+
+def neighbours(recipe: Recipe) -> Neighbours | None:
+    """Told from the options and the plan, without reading; None where nobody counted the rows, or for one."""
+    total = recipe.plan.rows
+    if total is None or total < 2:
+        return None
+    found = places(recipe).rebatch(1 << 16).take(-(-_MOST_ROWS >> 16)).as_numpy_iterator()
+    seen = np.concatenate(list(found))
+    apart = np.abs(np.diff(seen))
+    return Neighbours(
+        rows=len(seen),
+        adjacent=float(np.mean(apart == 1)),
+        adjacent_by_chance=2 / total,
+        apart=float(np.mean(apart)),
+        apart_by_chance=(total + 1) / 3,
+    )
+
+
+def places(recipe: Recipe) -> Any:
+    """A Dataset of where the rows of the first pass are on disk, int64 `[n]`, in the order of a shuffle.
+
+    Counted over all files, and known from the options and the plan alone, without filter and buckets.
+    """
+    how, what = recipe.how, recipe.plan
+    if how.shuffle is None:
+        raise ValueError("rows that are not shuffled stay in the places where they are")
+    mix = Mix(buffer=what.buffer(how.shuffle), seeds=Seeds.of(how.shuffle.seed, key_of(0)))
+    firsts = stages.places(what, recipe.interleave, mix.seeds, deterministic=how.deterministic)
+    size, ends = what.block or 1, tf.constant(what.ends, tf.int64)
+
+    def held(pool: Any) -> tuple[Any, Any]:
+        end = tf.gather(ends, tf.searchsorted(ends, pool, side="right"))
+        rows = tf.ragged.range(pool, tf.minimum(pool + size, end)).flat_values
+        return rows, tf.size(rows)
+
+    pools = gathered(firsts, -(-mix.buffer // size))
+    return rows_of_pools(pools, held, tf.size, mix=mix, first=None)
+
+
+def label_of(schema: Schema) -> str | None:
+    """The first feature that gives a row one class."""
+    labels = (
+        feature.name
+        for section, feature in schema.placed
+        if isinstance(feature, Label) and section != "sequence" and feature.shape == ()
+    )
+    return next(labels, None)
+
+
+def classes(recipe: Recipe, label: str, seconds: float) -> Classes | None:
+    """Told from as many rows as can be read in so many seconds, in either order; None for less than two."""
+    only = replace(
+        recipe.how, features=(label,), batch=_LABELS, bucket=None, cache="none", repeat=1, service=None
+    )
+    read = _values(replace(recipe, how=only), label, seconds)
+    if len(read) < 2:
+        return None
+    on_disk = replace(recipe, how=replace(only, shuffle=None, interleave=None))
+    shares = np.unique(read, return_counts=True)[1] / len(read)
+    return Classes(
+        label=label,
+        rows=len(read),
+        same=_same(read),
+        same_on_disk=_same(_values(on_disk, label, seconds)),
+        same_by_chance=float(np.sum(shares**2)),
+    )
+
+
+def _values(recipe: Recipe, label: str, seconds: float) -> Any:
+    """Of one feature, int64 `[n]`."""
+    dataset = build(recipe.how, recipe.schema, recipe.plan, keep=recipe.keep)
+    end = time.perf_counter() + seconds
+    found = [np.zeros(0, np.int64)]
+    for batch in dataset.as_numpy_iterator():
+        found.append(batch[label])
+        if time.perf_counter() > end:
+            break
+    return np.concatenate(found)
+
+
+def _same(values: Any) -> float:
+    return float(np.mean(values[1:] == values[:-1]))

@@ -1,0 +1,249 @@
+"""How fast a dataset is read and how well it is mixed: consistent numbers, and what is printed of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import recordspec as rs
+from recordspec.reading import bench as benching
+from recordspec.reading.bench import Advice, Stage, bench
+from recordspec.reading.dataset import Recipe
+from recordspec.reading.mixing import classes, neighbours, places
+from recordspec.reading.options import Read
+from recordspec.reading.plan import plan
+from recordspec.spec.options import from_python
+from recordspec.store.shards import expand
+
+SCHEMA = rs.Schema.loads("""
+schema: sorted
+features:
+  id: int64
+  words: {kind: var_len, dtype: string}
+  mood: {kind: label, names: [calm, glad, angry, sad]}
+""")
+ROWS = 2000
+CONFIG = """
+schema: schema.yaml
+data: data
+read:
+  batch: 32
+  shuffle: {buffer: 100, seed: 7}
+fit: {inputs: id, targets: mood}
+"""
+
+
+def rows(count: int = ROWS) -> list[dict]:
+    """Sorted by class, all four of the same size."""
+    return [{"id": index, "words": ["w"] * (index % 3), "mood": index * 4 // count} for index in range(count)]
+
+
+@pytest.fixture(scope="module", params=["rows", {"blocks": 64}], ids=["rows", "blocks"])
+def data(tmp_path_factory, request) -> Path:
+    folder = tmp_path_factory.mktemp("home")
+    rs.write(SCHEMA, rows(), folder / "data", shards=3, layout=request.param)
+    SCHEMA.dump(folder / "schema.yaml")
+    (folder / "config.yaml").write_text(CONFIG)
+    return folder / "data"
+
+
+def how(**options) -> Read:
+    return from_python(Read, {"batch": 32, **options})
+
+
+def recipe(data: Path, **options) -> Recipe:
+    return Recipe(how=how(**options), schema=SCHEMA, plan=plan(expand(data), SCHEMA))
+
+
+SHUFFLE = {"buffer": 100, "seed": 7}
+
+
+@pytest.mark.parametrize("shuffle", [None, SHUFFLE], ids=["in-order", "shuffled"])
+@pytest.mark.parametrize("batch", [None, 32])
+def test_every_stage_is_measured(data, shuffle, batch):
+    what = plan(expand(data), SCHEMA)
+    given = how(shuffle=shuffle, batch=batch)
+    found = bench(given, SCHEMA, what, map=lambda features: features["mood"], seconds=0.05)
+    mix = "shuffle" if shuffle else "batch"
+    if what.block is None:
+        parsed = [mix, "parse", "decode"]
+    else:  # single rows are decoded one by one, batches before they are shuffled
+        parsed = [f"parse, decode, {mix}"] if batch else [f"parse, {mix}", "decode"]
+    assert [stage.name for stage in found.stages] == ["read", *parsed, "map", "whole"]
+    assert found.limit in [stage.name for stage in found.stages[:-1]]
+    size = sum(path.stat().st_size for path in expand(data))
+    for stage in found.stages:
+        assert stage.rows > 0
+        assert stage.bytes == size * stage.rows // ROWS
+        assert stage.rate == stage.rows / stage.seconds
+        assert stage.cores == stage.cpu / stage.seconds > 0
+    assert (found.neighbours is None) == (shuffle is None)
+    assert found.classes.rows <= ROWS
+
+
+def test_passes_that_are_short_are_counted_whole_and_long_ones_without_their_beginning(data):
+    what = plan(expand(data), SCHEMA)
+    short = tf.data.Dataset.from_tensors([5, 5]).repeat(4)
+    rows, _, cpu = benching._timed(short, what, 1.0)
+    assert (rows % 40, rows > 40) == (0, True)
+    assert cpu > 0
+    long = tf.data.Dataset.from_tensors(1).repeat().map(lambda one: tf.py_function(slowly, [one], tf.int32))
+    rows, wall, _ = benching._timed(long, what, 0.2)
+    assert rows <= wall / 0.01
+    assert wall > 0.2
+
+
+def slowly(one):
+    time.sleep(0.01)
+    return one
+
+
+def test_passes_without_end_are_measured_too(data):
+    endless = how(shuffle=SHUFFLE, repeat="forever")
+    found = bench(endless, SCHEMA, plan(expand(data), SCHEMA), seconds=0.05)
+    assert found.stages[-1].seconds > 0.05
+    assert found.stages[-1].rows > 0
+
+
+def test_places_are_those_at_which_the_rows_are_read(data):
+    shuffled = recipe(data, shuffle=SHUFFLE)
+    dataset = rs.read(SCHEMA, data, batch=32, shuffle=SHUFFLE)
+    read = np.concatenate([batch["id"] for batch in dataset.as_numpy_iterator()])
+    assert np.concatenate(list(places(shuffled).as_numpy_iterator())).tolist() == read.tolist()
+
+
+def test_a_larger_buffer_brings_rows_from_further_away(data):
+    near = neighbours(recipe(data, shuffle={"buffer": 2, "seed": 1}, interleave={"cycle": 1}))
+    far = neighbours(recipe(data, shuffle={"buffer": ROWS, "seed": 1}))
+    assert near.rows == far.rows == ROWS
+    assert near.apart_by_chance == far.apart_by_chance == (ROWS + 1) / 3
+    assert far.adjacent_by_chance == 2 / ROWS
+    assert near.apart < far.apart_by_chance / 2
+    assert far.apart == pytest.approx(far.apart_by_chance, rel=0.1)
+    assert far.adjacent < 0.01
+
+
+def test_classes_that_stand_together_on_disk_are_told_from_a_shuffle(data):
+    near = classes(recipe(data, shuffle={"buffer": 2, "seed": 1}, interleave={"cycle": 1}), "mood", 10.0)
+    far = classes(recipe(data, shuffle={"buffer": ROWS, "seed": 1}), "mood", 10.0)
+    assert near.rows == far.rows == ROWS
+    assert near.same_by_chance == far.same_by_chance == 0.25
+    assert near.same_on_disk == far.same_on_disk == (ROWS - 4) / (ROWS - 1)
+    assert near.same > 0.9
+    assert far.same == pytest.approx(0.25, abs=0.05)
+
+
+def test_the_stage_that_adds_most_is_the_limit():
+    def stage(name: str, seconds: float) -> Stage:
+        return Stage(name=name, rows=100, bytes=1, seconds=seconds, cpu=1.0)
+
+    measured = (stage("read", 1.0), stage("parse", 3.0), stage("decode", 4.0), stage("whole", 9.0))
+    assert benching._limit(measured) == "parse"
+    assert benching._limit((replace(measured[0], seconds=2.5), *measured[1:])) == "read"
+
+
+def test_advice_is_what_was_faster_and_nothing_else(data, monkeypatch):
+    def stage(name: str, counts: object, what: object, seconds: float) -> Stage:
+        rates = {"prefetch: auto": 1.5, "batch: 128": 1.1}
+        return Stage(name=name, rows=int(1000 * rates.get(name, 1.0)), bytes=1, seconds=1.0, cpu=1.0)
+
+    monkeypatch.setattr(benching, "_stage", stage)
+    slow = how(batch=None, prefetch=None)
+    found = bench(slow, SCHEMA, plan(expand(data), SCHEMA), seconds=0.01)
+    assert found.advice == (Advice(option="prefetch: auto", gain=1.5),)
+    assert str(found.advice[0]) == "set `prefetch: auto` in `read:`: 1.5 times as many rows a second"
+
+
+@pytest.mark.parametrize(
+    ("limit", "options", "tried"),
+    [
+        ("read", {}, ["interleave: {parallel: auto}"]),
+        ("read", {"interleave": {"parallel": 2}}, ["interleave: {parallel: null}"]),
+        ("decode", {}, ["deterministic: false"]),
+        ("decode", {"deterministic": False}, []),
+        ("shuffle", {"batch": None, "prefetch": 0}, ["batch: 128", "prefetch: auto"]),
+    ],
+)
+def test_what_is_tried_can_be_set_in_a_config(data, limit, options, tried):
+    given, what = how(**options), plan(expand(data), SCHEMA)
+    trials = dict(benching._trials(given, what, limit))
+    assert list(trials) == tried
+    assert all(other != given for other in trials.values())
+
+
+def test_a_pipeline_measures_a_split(data):
+    found = rs.Pipeline.load(data.parent / "config.yaml").bench("train", seconds=0.02, prefetch=2)
+    assert found.stages[-1].name == "whole"
+    assert found.classes.label == "mood"
+
+
+def test_no_rows_and_no_time_are_refused(tmp_path):
+    rs.write(SCHEMA, [], tmp_path / "data")
+    what = plan(expand(tmp_path / "data"), SCHEMA)
+    with pytest.raises(rs.StoreError) as refused:
+        bench(how(), SCHEMA, what, seconds=0.01)
+    assert str(refused.value) == f"{tmp_path / 'data'}: expected rows to read, got none"
+    with pytest.raises(rs.SpecError) as refused:
+        bench(how(), SCHEMA, what, seconds=0)
+    assert str(refused.value) == "seconds: expected more than 0, got 0"
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "recordspec", "bench", *map(str, arguments), "--seconds", "0.02"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"})
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def test_the_command_prints_lines_of_json_and_draws(data, tmp_path):
+    done = run(data.parent / "config.yaml", "--png", tmp_path / "bench.png")
+    assert (done.returncode, done.stderr) == (0, "")
+    *stages, summary = map(json.loads, done.stdout.splitlines())
+    assert [stage["stage"] for stage in stages][-2:] == ["map", "whole"]
+    assert all(stage["rows/s"] > 0 and stage["MB/s"] > 0 and stage["CPU s/s"] > 0 for stage in stages)
+    assert summary.keys() == {"limit", "advice", "neighbours", "classes"}
+    assert summary["classes"]["label"] == "mood"
+    assert summary["neighbours"]["rows"] == ROWS
+    assert (tmp_path / "bench.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_a_terminal_gets_sentences(capsys):
+    from recordspec.cli.bench import _lines
+    from recordspec.reading.bench import Bench
+    from recordspec.reading.mixing import Classes, Neighbours
+
+    found = Bench(
+        stages=(),
+        limit="decode",
+        advice=(),
+        neighbours=Neighbours(
+            rows=9, adjacent=0.125, adjacent_by_chance=0.25, apart=1234.0, apart_by_chance=3000.0
+        ),
+        classes=Classes(label="mood", rows=9000, same=0.5, same_on_disk=0.999, same_by_chance=0.25),
+    )
+    assert _lines(found) == [
+        "\nlimit: decode",
+        "no option that was tried makes it faster",
+        "neighbours are 1,234 rows apart on disk (a perfect shuffle: 3,000); 12.50% were neighbours there (a perfect shuffle: 25.00%)",
+        "50.0% of neighbours have the same `mood` (a perfect shuffle: 25.0%; on disk: 99.9%; of 9,000 rows)",
+    ]
+
+
+def test_an_unknown_split_and_a_folder_that_is_not_there_are_told_in_a_line(data, tmp_path):
+    unknown = run(data.parent / "config.yaml", "--split", "trian")
+    assert (unknown.returncode, unknown.stdout) == (3, "")
+    assert unknown.stderr == "expected train, got `trian` (did you mean `train`?)\n"
+    nowhere = run(data.parent / "config.yaml", "--png", tmp_path / "none/bench.png")
+    assert nowhere.returncode == 3
+    assert nowhere.stderr == (
+        f"{tmp_path}/none/bench.png: expected a file to write, got No such file or directory\n"
+    )
