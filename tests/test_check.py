@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import pty
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -75,6 +77,21 @@ def test_on_a_terminal_it_is_a_sentence(home):
     subprocess.run(command, cwd=home, stdout=follower, env=ENVIRONMENT, check=True)
     with open(leader, "rb", buffering=0) as terminal:
         assert terminal.read(100).decode() == "20 records of 2 files are fine\r\n"
+
+
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(home):
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "recordspec", "check", "c.yaml"]
+    with subprocess.Popen(command, cwd=home, stdout=subprocess.PIPE, stderr=follower, env=ENVIRONMENT):
+        os.close(follower)
+        shown = b""
+        with suppress(OSError):  # at the end of what a terminal was told
+            while some := os.read(leader, 4096):
+                shown += some
+    os.close(leader)
+    assert b"checking" in shown
+    assert b"20 rows" in shown
+    assert run("check", "c.yaml", cwd=home).stderr == ""
 
 
 @pytest.mark.parametrize(

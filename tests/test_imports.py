@@ -13,7 +13,7 @@ import pytest
 from pyarrow import csv, parquet
 
 LAYERS = [
-    {"errors", "_tf"},
+    {"errors", "_tf", "progress"},
     {"wire"},
     {"spec"},
     {"store"},

@@ -35,14 +35,15 @@ def check(spec: Path, files: tuple[str, ...], max_faults: int, as_json: bool) ->
     its shard, its byte, the feature, and what was found. Exits with 1 if there is one.
     """
     from recordspec.config import load_any
+    from recordspec.progress import Progress
     from recordspec.reading.faults import check_all
     from recordspec.reading.plan import known
     from recordspec.store.shards import expand
 
     config, schema = load_any(spec)
     to_check = known(expand(files or _data(spec, config)), schema)
-    with quiet_tensorflow():
-        found = check_all(to_check, schema, max_faults)
+    with quiet_tensorflow() as stderr, Progress(stream=stderr) as progress:
+        found = check_all(to_check, schema, max_faults, progress)
     if found.faults:
         print_rows((row for fault in found.faults for row in _rows(fault)), as_json)
         stopped = " (stopped there)" if len(found.faults) == max_faults else ""

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -56,13 +56,17 @@ def shown(value: Any) -> str:
 
 
 @contextmanager
-def quiet_tensorflow() -> Iterator[None]:
-    """Keeps TensorFlow's start-up log, which no setting silences, off stderr. Errors are raised as ever."""
+def quiet_tensorflow() -> Iterator[IO[str]]:
+    """Keeps TensorFlow's log, which no setting silences, off stderr, and gives stderr to who else writes.
+
+    Errors are raised as ever.
+    """
     kept = os.dup(2)
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 2)
     try:
-        yield
+        with open(kept, "w", closefd=False) as stderr:
+            yield stderr
     finally:
         os.dup2(kept, 2)
         os.close(silent)

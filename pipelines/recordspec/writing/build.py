@@ -15,6 +15,7 @@ import numpy as np
 
 from recordspec import __version__
 from recordspec.errors import Problem, RecordError, SpecError, describe
+from recordspec.progress import Progress
 from recordspec.spec.plain import plain
 from recordspec.spec.schema import Schema
 from recordspec.store.journal import FILE as JOURNAL
@@ -34,7 +35,6 @@ from recordspec.writing.assembly import (
 from recordspec.writing.ending import Account, SourceError, guarded, on_disk, told
 from recordspec.writing.label_counts import summed
 from recordspec.writing.options import Write
-from recordspec.writing.progress import Progress
 from recordspec.writing.runs import Run
 from recordspec.writing.sources import Rows, Source, base
 from recordspec.writing.sources.rows import packed

@@ -8,11 +8,11 @@ from itertools import islice
 from typing import Any
 
 from recordspec.errors import Problem, SpecError
+from recordspec.progress import Progress
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.build import Build, Input, Work
 from recordspec.writing.ending import guarded
-from recordspec.writing.progress import Progress
 from recordspec.writing.sources import Rows, Source, source_of
 from recordspec.writing.sources.base import Batch
 from recordspec.writing.writer import ShardedWriter, options_of

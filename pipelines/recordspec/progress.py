@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 # Telling the bar costs a few microseconds: not for every row.
 _ROWS_AT_ONCE = 256
@@ -13,15 +13,16 @@ _ROWS_AT_ONCE = 256
 class Progress:
     """A context in which `begin` names a stage of the work and `advance` tells what is done of it."""
 
-    def __init__(self, *, show: bool | None = None) -> None:
-        self._show = sys.stderr.isatty() if show is None else show
+    def __init__(self, *, show: bool | None = None, stream: IO[str] | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._show = self._stream.isatty() if show is None else show
         self._bar: Any = None
         self._rows = self._bytes = 0
         self._task: Any = None
 
     def __enter__(self) -> Progress:
         if self._show:
-            self._bar = _bar()
+            self._bar = _bar(self._stream)
             self._bar.start()
         return self
 
@@ -57,7 +58,7 @@ class Progress:
         self._rows = self._bytes = 0
 
 
-def _bar() -> Any:
+def _bar(stream: IO[str]) -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
@@ -76,5 +77,5 @@ def _bar() -> Any:
         Rate(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=Console(file=stream),
     )
