@@ -160,9 +160,10 @@ def _prefixes(recipe: Recipe, mapped: Function | None) -> Iterator[tuple[str, Da
     records = gathered(recipe.records(None), at_once).map(plain(lambda batch: _rows_of(batch, what)))
     yield "read", records.batch(_HANDED_OVER // _BATCH)
     decoded = batches = recipe.batches()
-    early = ["parse"] * (what.block is not None) + ["decode"] * recipe.decoded
+    parsed = what.block is not None or recipe.decoded
+    early = ["parse"] * parsed + ["decode"] * recipe.decoded
     yield ", ".join([*early, "shuffle" if how.shuffle else "batch"]), _counts(batches, how.batch)
-    if what.block is None:
+    if not parsed:
         parse = stages.apply(batches, plain(recipe.parse), deterministic=how.deterministic)
         yield "parse", _counts(parse, how.batch)
     if not recipe.decoded:

@@ -10,7 +10,7 @@ from typing import Any
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
 from recordspec.reading import classes, memory, service, shaping, stages
-from recordspec.reading.layouts import Blocks, Layout, Rows
+from recordspec.reading.layouts import Blocks, Layout, Rows, keeps_in_any_batch
 from recordspec.reading.options import Balance, Batch, Interleave, Read
 from recordspec.reading.order import Position, Seeds, key_of, passes, plain
 from recordspec.reading.plan import Plan, plan
@@ -176,7 +176,9 @@ class Recipe:
     @property
     def decoded(self) -> bool:
         """Whether the batches are features already, those asked for and no others."""
-        return self._layout.early and self.how.features is None and self.how.batch is not None
+        names = self.how.features
+        asked = names is None or tuple(names) == tuple(self._layout.schema.outputs)
+        return self._layout.early and asked and self.how.batch is not None
 
     def parse(self, held: Any) -> Any:
         """The columns of rows, from which `decode` makes the features."""
@@ -203,7 +205,11 @@ class Recipe:
             asked = () if self.keep is None else shaping.names_asked(schema, self.keep)
             by = [one.by for one in (self.how.bucket, self.how.balance) if one is not None]
             schema = schema.only([*names, *asked, *by])
-        return Rows(schema) if self.plan.block is None else Blocks.of(schema, self.plan.block)
+        early = keeps_in_any_batch(schema)
+        if self.plan.block is not None:
+            return Blocks(schema, self.plan.block, self.plan.chunk, early)
+        early = early and self.how.batch is not None and not self._shapes
+        return Rows(schema, self.plan.chunk if early else None)
 
     def records(self, seeds: Seeds | None) -> Dataset:
         """The serialized records of a pass: single ones, or vectors of some."""

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from recordspec._tf import tf
 from recordspec.reading.options import Batch
-from recordspec.reading.pools import Held, Mix, gathered, rows_of_pools
+from recordspec.reading.order import plain
+from recordspec.reading.pools import CALLS, Held, Mix, gathered, rows_of_pools, together
 from recordspec.spec import blocks, decoder
 from recordspec.spec.schema import Schema
 from recordspec.wire.blocks import ROWS
@@ -19,12 +20,13 @@ from recordspec.wire.blocks import ROWS
 Dataset = Any
 Tensor = Any
 
-# Rows of blocks that are parsed by one call where nothing is shuffled.
-_AT_ONCE = 2048
-
 
 class Layout(Protocol):
     """How the rows of a dataset are stored."""
+
+    @property
+    def schema(self) -> Schema:
+        """What is parsed of them."""
 
     def rows(self, records: Dataset, batch: Batch | None, mix: Mix | None, skip: Tensor | None) -> Dataset:
         """Held rows in batches, or single ones, without the first `skip` of these.
@@ -51,35 +53,52 @@ class Layout(Protocol):
 
 @dataclass(frozen=True)
 class Rows:
-    """A record a row."""
+    """A record a row.
+
+    Attributes:
+        chunk: rows that are decoded by one call before they are batched; None where batches are decoded.
+    """
 
     schema: Schema
-    early: ClassVar[bool] = False
+    chunk: int | None
+
+    @property
+    def early(self) -> bool:
+        return self.chunk is not None
 
     def rows(self, records: Dataset, batch: Batch | None, mix: Mix | None, skip: Tensor | None) -> Dataset:
-        first = _first_row(batch, skip)
-        if mix is not None:
-            pools = gathered(records, mix.buffer)
-            return self.rebatched(rows_of_pools(pools, _as_it_is, tf.size, mix=mix, first=first), batch)
-        if records.element_spec.shape.rank == 0:
-            records = records if first is None else records.skip(first)
-            return records if batch is None else records.batch(batch.size, batch.drop_remainder)
-        rows = self.rebatched(records, batch)
-        return rows if skip is None else rows.skip(skip)
+        found = self._in_order(records, batch, skip) if mix is None else _mixed(records, batch, mix, skip)
+        if self.chunk is None or batch is None:
+            return self.rebatched(found, batch)
+        chunks = gathered(found, max(1, self.chunk // batch.size) * batch.size)
+        decoded = chunks.map(plain(self.schema.decode), CALLS, deterministic=True)
+        return self.rebatched(decoded, batch)
+
+    def _in_order(self, records: Dataset, batch: Batch | None, skip: Tensor | None) -> Dataset:
+        if skip is None:
+            return records
+        if together(records):
+            return self.rebatched(records, batch).skip(skip)
+        return records.skip(_first_row(batch, skip))
 
     def rebatched(self, rows: Dataset, batch: Batch | None) -> Dataset:
         if batch is None:
-            return rows.unbatch()
-        return rows.rebatch(batch.size, drop_remainder=batch.drop_remainder)
+            return rows.unbatch() if together(rows) else rows
+        return gathered(rows, batch.size, drop_remainder=batch.drop_remainder)
 
     def only(self, names: Iterable[str]) -> Rows:
-        return Rows(self.schema.only(names))
+        return replace(self, schema=self.schema.only(names))
 
     def parse(self, held: Held) -> Any:
-        return decoder.parse(self.schema, held)
+        return held if self.early else decoder.parse(self.schema, held)
 
     def decode(self, held: Held) -> dict[str, Any]:
-        return self.schema.decode(held)
+        return _named(self.schema, held) if self.early else self.schema.decode(held)
+
+
+def _mixed(records: Dataset, batch: Batch | None, mix: Mix, skip: Tensor | None) -> Dataset:
+    pools = gathered(records, mix.buffer)
+    return rows_of_pools(pools, _as_it_is, tf.size, mix=mix, first=_first_row(batch, skip))
 
 
 @dataclass(frozen=True)
@@ -87,21 +106,17 @@ class Blocks:
     """A record has up to `size` rows.
 
     Attributes:
-        early: whether features are decoded before rows are batched, as a pool at a time costs less than a
-            batch. Not those that become much larger, images say, nor those padded to the longest of a batch.
+        chunk: rows that are parsed by one call where nothing is shuffled.
+        early: whether they are decoded by it.
     """
 
     schema: Schema
     size: int
+    chunk: int
     early: bool
 
-    @classmethod
-    def of(cls, schema: Schema, size: int) -> Blocks:
-        """With features decoded early where they may be."""
-        return cls(schema, size, early=_keeps_in_any_batch(schema))
-
     def rows(self, records: Dataset, batch: Batch | None, mix: Mix | None, skip: Tensor | None) -> Dataset:
-        pools = gathered(records, max(1, -(-(_AT_ONCE if mix is None else mix.buffer) // self.size)))
+        pools = gathered(records, max(1, -(-(self.chunk if mix is None else mix.buffer) // self.size)))
         first = _first_row(batch, skip)
         return self.rebatched(rows_of_pools(pools, self._held, _rows_in, mix=mix, first=first), batch)
 
@@ -122,14 +137,17 @@ class Blocks:
         return held
 
     def decode(self, held: Held) -> dict[str, Any]:
-        if self.early:
-            return {name: held[name] for name in self.schema.outputs}
-        return decoder.decode_rows(self.schema, held)
+        return _named(self.schema, held) if self.early else decoder.decode_rows(self.schema, held)
 
 
 def _first_row(batch: Batch | None, skip: Tensor | None) -> Tensor | None:
     """The row that the first batch begins with which is not passed over."""
     return None if skip is None else skip * (1 if batch is None else batch.size)
+
+
+def _named(schema: Schema, held: Held) -> dict[str, Any]:
+    """The features of a schema, of those that are decoded already."""
+    return {name: held[name] for name in schema.outputs}
 
 
 def _as_it_is(pool: Tensor) -> tuple[Held, Tensor]:
@@ -140,8 +158,12 @@ def _rows_in(pool: Tensor) -> Tensor:
     return tf.reduce_sum(blocks.rows_of(pool))
 
 
-def _keeps_in_any_batch(schema: Schema) -> bool:
-    """Whether a row is decoded to the same whatever it is batched with, and to little more than its bytes."""
+def keeps_in_any_batch(schema: Schema) -> bool:
+    """Whether a row is decoded to the same whatever it is batched with, and to little more than its bytes.
+
+    Such rows are decoded before they are batched, many by one call, which costs less than a call for each
+    batch. Others are images, say, or padded to the longest of their batch.
+    """
     if any(feature.per_example for _, feature in schema.placed):
         return False
     return all(_is_rowwise(spec) for spec in schema.batch_spec().values())

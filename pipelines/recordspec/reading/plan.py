@@ -24,6 +24,10 @@ from recordspec.wire.tfrecord import Compression, compression_of
 
 # Records that tell how large a row is.
 _SAMPLED = 100
+# What is decoded by one call: with less, calls and what is handed on from one to the next cost more; with
+# more, it leaves the caches.
+_CHUNK_ROWS = 1024
+_CHUNK_BYTES = 4 << 20
 # Files are divided among workers where the one with most rows has at most this much more than another.
 _EVEN = 1.02
 
@@ -107,6 +111,11 @@ class Plan:
                 rows = sum(map(self._rows_in, found))
                 return sum(len(record.data) for record in found) / max(1, rows)
         return 0.0
+
+    @cached_property
+    def chunk(self) -> int:
+        """Rows that are decoded by one call where nothing is shuffled."""
+        return max(1, min(_CHUNK_ROWS, int(_CHUNK_BYTES / max(1.0, self.row_bytes))))
 
     def _rows_in(self, record: tfrecord.Record) -> int:
         return 1 if self.block is None else rows_in(parse_example(record.data, ""))

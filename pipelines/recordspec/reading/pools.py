@@ -7,6 +7,7 @@ many.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,9 @@ Tensor = Any
 # String `[n]`, or a dict of tensors with n rows each; a single row is string `[]`, or one of n = 1.
 Held = Any
 
+# Calls at a time of what decodes many rows, and shares out the work of each itself. AUTOTUNE begins with one,
+# and raises it only in the course of seconds.
+CALLS = min(16, max(2, os.cpu_count() or 1))
 # Pools that are put in order at a time; as many cores as there are would take as much memory.
 _AT_ONCE = 2
 # Pools that are in memory: those, one that is being read, and one that is being handed on.
@@ -38,9 +42,16 @@ class Mix:
     seeds: Seeds
 
 
-def gathered(records: Dataset, size: int) -> Dataset:
-    """Records, single ones or vectors of some, in vectors of `size`."""
-    return records.batch(size) if records.element_spec.shape.rank == 0 else records.rebatch(size)
+def together(rows: Dataset) -> bool:
+    """Whether an element is several rows."""
+    return any(spec.shape.rank for spec in tf.nest.flatten(rows.element_spec))
+
+
+def gathered(rows: Dataset, size: int, *, drop_remainder: bool = False) -> Dataset:
+    """Records or held rows, single ones or some together, in batches of `size`."""
+    if together(rows):
+        return rows.rebatch(size, drop_remainder=drop_remainder)
+    return rows.batch(size, drop_remainder=drop_remainder)
 
 
 def rows_of_pools(
@@ -70,7 +81,7 @@ def rows_of_pools(
             places = permuted(places, mix.seeds.pools, number)
         return taken(found, places if left_out is None else places[left_out:])
 
-    calls = tf.data.AUTOTUNE if mix is None else _AT_ONCE
+    calls = CALLS if mix is None else _AT_ONCE
     if first is None and (mix is None or mix.seeds.pools is None):
         # a service divides what it is given among its workers: the numbers of an enumeration, too
         return pools.map(plain(lambda pool: rows(0, pool)), calls, deterministic=True)
