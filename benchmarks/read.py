@@ -5,8 +5,8 @@
 The rows are those of the benchmark of writing. recordspec writes them once, as rows and as blocks, and TFDS
 in its own form; then each way reads them from the page cache, in a process of its own, in one of the
 environments that `make bench-read` makes. `reading_speed/ways` has the ways. The processes take turns, so
-that only one works at a time. Each run must find every row, and the same sum over one column. The results go
-to `benchmarks/results/`: every run as JSON, the tables with ratios, and a plot.
+that only one works at a time. Each run must find every row, and the first the same sum over one column. The
+results go to `benchmarks/results/`: every run as JSON, the tables with ratios, and a plot.
 """
 
 from __future__ import annotations
@@ -88,16 +88,16 @@ def start(way: str, dataset: Dataset, folder: Path, shuffle: int) -> Worker:
 
 
 def alternate(workers: list[Worker], folder: Path, found: tuple[int, int], runs: int) -> list[Measured]:
-    """The runs of every way, in turns, without the first turn."""
+    """The runs of every way, in turns, after one that warms up and checks, and one that warms up."""
     measured = {
         worker.way: Measured(worker.way, found[0], bytes=size(folder / FORMS.get(worker.way, "rows")))
         for worker in workers
     }
-    for turn in range(runs + 1):
+    for turn in range(-1, runs + 1):
         for worker in workers:
-            run = worker.ask("run")
+            run = worker.ask("check" if turn < 0 else "run")
             check(worker.way, run, found)
-            if turn:
+            if turn > 0:
                 measured[worker.way].wall.append(run["wall"])
                 measured[worker.way].cpu.append(run["cpu"])
     return list(measured.values())

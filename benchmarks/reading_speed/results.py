@@ -9,8 +9,8 @@ from report import Against, Report
 NOTES = f"""\
 A run is one pass over all rows, in batches of {BATCH}, made ahead, from {SHARDS} files in the page cache.
 Each way is a process of its own, whose graph is traced before; the ways take turns, and of each the median
-counts; the first turn warms up. Only one works at a time. In every run each way found all rows, and the same
-sum over one column; all values of a row are made, not only those of that column.
+counts; two turns before warm up. Only one works at a time. In every run each way found all rows, and in the
+first the same sum over one column. All values of a row are made; the runs that count look at none.
 
 - "Shuffled" is a buffer of so many rows. recordspec, `make_batched_features_dataset` and TFDS mix the files
   too; recordspec's order is a function of the seed and the epoch, which the others' is not.

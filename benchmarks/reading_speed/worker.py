@@ -2,8 +2,8 @@
 
     python -m reading_speed.worker WAY DATASET FOLDER SHUFFLE
 
-Lines of JSON go back: first `{"versions": ...}`, then for each line the wall and CPU
-seconds of a pass, and its rows and sum. CPU time is user and system time of all threads.
+Lines of JSON go back: first `{"versions": ...}`, then for each line the wall and CPU seconds of a pass, its
+rows, and after "check" the sum of a column. CPU time is user and system time of all threads.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def main() -> None:
     given = Given(dataset=DATASETS[dataset], folder=Path(folder), shuffle=int(shuffle))
     run = WAYS[way].load()(given)
     answer({"versions": versions(WAYS[way].packages)})
-    for _ in sys.stdin:
-        answer(timed(run))
+    for line in sys.stdin:
+        answer(timed(run, check=line.strip() == "check"))
 
 
-def timed(run: Run) -> dict[str, Any]:
+def timed(run: Run, *, check: bool) -> dict[str, Any]:
     """What a pass took, and what it found."""
     cpu, wall = cpu_seconds(), time.perf_counter()
-    rows, total = run()
+    rows, total = run(check)
     wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
     return {"wall": wall, "cpu": cpu, "rows": rows, "total": total}
 

@@ -1,8 +1,8 @@
 """The ways of reading: what each is called, its environment, and the function that prepares it.
 
-A way is `prepare(given) -> run`, where `run()` makes one pass over all rows, and gives their number and the
-sum of a column; None for what the way does not see. Each stands in a module of its own, which alone imports
-what it measures.
+A way is `prepare(given) -> run`, where `run(check)` makes one pass over all rows, and gives their number and,
+to check, the sum of a column; None for what the way does not see. Each stands in a module of its own, which
+alone imports what it measures.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from ways import Way
 
-# Rows, and the sum of a column.
-Run = Callable[[], tuple[int | None, int | None]]
+# Of whether to check: rows, and the sum of a column.
+Run = Callable[[bool], tuple[int | None, int | None]]
 
 _OURS = ("recordspec", "tensorflow", "numpy")
 _TENSORFLOW = ("tensorflow", "numpy")

@@ -24,7 +24,7 @@ def cat(given: Given) -> Run:
     """Into one buffer, in pieces of 1 MiB."""
     files, buffer = given.files("rows"), bytearray(PIECE)
 
-    def run() -> tuple[None, None]:
+    def run(check: bool) -> tuple[None, None]:
         total = 0
         for path in files:
             with open(path, "rb", buffering=0) as file:
