@@ -199,7 +199,7 @@ def _counts(elements: Dataset, batch: Batch | None) -> Dataset:
 
 
 def _stage(name: str, counts: Dataset, what: Plan, seconds: float) -> Stage:
-    rows, wall, cpu = _timed(counts, what, seconds)
+    rows, wall, cpu = _timed(stages.untuned(counts), what, seconds)
     size = sum(piece.path.stat().st_size for piece in what.pieces)
     return Stage(name=name, rows=rows, bytes=size * rows // (what.rows or 1), seconds=wall, cpu=cpu)
 

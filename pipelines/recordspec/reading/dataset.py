@@ -94,8 +94,10 @@ def build(
     if map is not None:
         elements = stages.apply(elements, map, deterministic=how.deterministic)
     if how.service is not None:
-        elements = service.distributed(elements, how.service)
-    return elements if how.prefetch is None else stages.prefetch(elements, how.prefetch)
+        elements = service.distributed(stages.untuned(elements), how.service)
+    if how.prefetch is not None:
+        elements = stages.prefetch(elements, how.prefetch)
+    return stages.untuned(elements)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +211,7 @@ class Recipe:
         if self.plan.block is not None:
             return Blocks(schema, self.plan.block, self.plan.chunk, early)
         early = early and self.how.batch is not None and not self._shapes
-        return Rows(schema, self.plan.chunk if early else None)
+        return Rows(schema, self.plan.chunk, early)
 
     def records(self, seeds: Seeds | None) -> Dataset:
         """The serialized records of a pass: single ones, or vectors of some."""

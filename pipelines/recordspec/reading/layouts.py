@@ -12,7 +12,8 @@ from typing import Any, Protocol
 from recordspec._tf import tf
 from recordspec.reading.options import Batch
 from recordspec.reading.order import plain
-from recordspec.reading.pools import CALLS, Held, Mix, gathered, rows_of_pools, together
+from recordspec.reading.pools import Held, Mix, drawn, gathered, rows_of_pools, together
+from recordspec.reading.stages import CALLS
 from recordspec.spec import blocks, decoder
 from recordspec.spec.schema import Schema
 from recordspec.wire.blocks import ROWS
@@ -56,23 +57,31 @@ class Rows:
     """A record a row.
 
     Attributes:
-        chunk: rows that are decoded by one call before they are batched; None where batches are decoded.
+        chunk: rows that are decoded by one call.
+        early: whether they are decoded so, before they are batched; else each batch is.
     """
 
     schema: Schema
-    chunk: int | None
-
-    @property
-    def early(self) -> bool:
-        return self.chunk is not None
+    chunk: int
+    early: bool
 
     def rows(self, records: Dataset, batch: Batch | None, mix: Mix | None, skip: Tensor | None) -> Dataset:
-        found = self._in_order(records, batch, skip) if mix is None else _mixed(records, batch, mix, skip)
-        if self.chunk is None or batch is None:
-            return self.rebatched(found, batch)
-        chunks = gathered(found, max(1, self.chunk // batch.size) * batch.size)
-        decoded = chunks.map(plain(self.schema.decode), CALLS, deterministic=True)
-        return self.rebatched(decoded, batch)
+        if mix is not None:
+            pools, first = gathered(records, mix.buffer), _first_row(batch, skip)
+            return self.rebatched(drawn(pools, self._at_once(batch), self._held, mix=mix, first=first), batch)
+        found = self._in_order(records, batch, skip)
+        if self.early and batch is not None:
+            found = gathered(found, self._at_once(batch)).map(plain(self._held), CALLS, deterministic=True)
+        return self.rebatched(found, batch)
+
+    def _at_once(self, batch: Batch | None) -> int:
+        """About as many rows as a chunk has, in whole batches: a slice of a chunk is no copy of it."""
+        if batch is None:
+            return self.chunk
+        return batch.size * (max(1, self.chunk // batch.size) if self.early else 1)
+
+    def _held(self, serialized: Tensor) -> Held:
+        return self.schema.decode(serialized) if self.early else serialized
 
     def _in_order(self, records: Dataset, batch: Batch | None, skip: Tensor | None) -> Dataset:
         if skip is None:
@@ -94,11 +103,6 @@ class Rows:
 
     def decode(self, held: Held) -> dict[str, Any]:
         return _named(self.schema, held) if self.early else self.schema.decode(held)
-
-
-def _mixed(records: Dataset, batch: Batch | None, mix: Mix, skip: Tensor | None) -> Dataset:
-    pools = gathered(records, mix.buffer)
-    return rows_of_pools(pools, _as_it_is, tf.size, mix=mix, first=_first_row(batch, skip))
 
 
 @dataclass(frozen=True)
@@ -148,10 +152,6 @@ def _first_row(batch: Batch | None, skip: Tensor | None) -> Tensor | None:
 def _named(schema: Schema, held: Held) -> dict[str, Any]:
     """The features of a schema, of those that are decoded already."""
     return {name: held[name] for name in schema.outputs}
-
-
-def _as_it_is(pool: Tensor) -> tuple[Held, Tensor]:
-    return pool, tf.size(pool)
 
 
 def _rows_in(pool: Tensor) -> Tensor:

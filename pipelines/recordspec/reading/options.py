@@ -61,8 +61,9 @@ class Interleave:
     Attributes:
         cycle: files open at a time; by default all, up to 128, so that rows of all are mixed.
         block: records from one before the next; in the layout `blocks` it is one.
-        parallel: how many are read at once, by threads: worth it for remote files. A local disk is
-            faster without, because each hand-over between threads costs more than the reading.
+        parallel: how many are read at once, by threads: worth it for remote files. `auto` is all of the
+            cycle, up to 16. A local disk is faster without, because each hand-over between threads costs
+            more than the reading.
     """
 
     cycle: Literal["auto"] | int = "auto"
@@ -128,7 +129,7 @@ class Read:
         features: the only ones that are read; by default all.
         cache: `memory`, or a folder, where serialized rows are kept after the first pass.
         repeat: how many passes; `forever` has no end. A batch is of one pass.
-        prefetch: batches made ahead.
+        prefetch: batches made ahead; `auto` is 2.
         deterministic: whether the order is the same at any parallelism.
         corrupt: `skip` leaves out records that cannot be read, and logs which. All files are read once
             for that, before the first batch.

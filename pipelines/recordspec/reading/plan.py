@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, islice
@@ -26,7 +27,7 @@ from recordspec.wire.tfrecord import Compression, compression_of
 _SAMPLED = 100
 # What is decoded by one call: with less, calls and what is handed on from one to the next cost more; with
 # more, it leaves the caches.
-_CHUNK_ROWS = 1024
+_CHUNK_ROWS = 2048
 _CHUNK_BYTES = 4 << 20
 # Files are divided among workers where the one with most rows has at most this much more than another.
 _EVEN = 1.02
@@ -107,9 +108,13 @@ class Plan:
     def row_bytes(self) -> float:
         """Bytes of a serialized row, in the mean of the first records of a file; 0 where there are none."""
         for piece in self.pieces:
-            if found := list(islice(tfrecord.scan(piece.path), _SAMPLED)):
-                rows = sum(map(self._rows_in, found))
-                return sum(len(record.data) for record in found) / max(1, rows)
+            rows = size = 0
+            with suppress(RecordError):  # reading will tell, if it comes so far
+                for record in islice(tfrecord.scan(piece.path), _SAMPLED):
+                    rows += self._rows_in(record)
+                    size += len(record.data)
+            if rows:
+                return size / rows
         return 0.0
 
     @cached_property

@@ -7,23 +7,20 @@ many.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from recordspec._tf import tf
 from recordspec.reading.order import Seeds, permuted, plain
+from recordspec.reading.stages import CALLS
 
 Dataset = Any
 Tensor = Any
 # String `[n]`, or a dict of tensors with n rows each; a single row is string `[]`, or one of n = 1.
 Held = Any
 
-# Calls at a time of what decodes many rows, and shares out the work of each itself. AUTOTUNE begins with one,
-# and raises it only in the course of seconds.
-CALLS = min(16, max(2, os.cpu_count() or 1))
-# Pools that are put in order at a time; as many cores as there are would take as much memory.
+# Pools of blocks that are decoded at a time; as many cores as there are would take as much memory.
 _AT_ONCE = 2
 # Pools that are in memory: those, one that is being read, and one that is being handed on.
 HELD = 2 + _AT_ONCE
@@ -72,23 +69,55 @@ def rows_of_pools(
         first: rows that are passed over; None for none.
     """
 
-    def rows(number: Tensor | int, pool: Tensor, left_out: Tensor | None = None) -> Held:
+    def rows(number: Tensor, pool: Tensor, left_out: Tensor | None = None) -> Held:
         found, count = held(pool)
         if mix is None and left_out is None:
             return found
-        places = tf.range(count)
-        if mix is not None:
-            places = permuted(places, mix.seeds.pools, number)
-        return taken(found, places if left_out is None else places[left_out:])
+        return taken(found, _places(count, mix, number, left_out))
 
     calls = CALLS if mix is None else _AT_ONCE
+    return _numbered(pools, counted, mix, first).map(plain(rows), calls, deterministic=True)
+
+
+def drawn(
+    pools: Dataset, size: int, made: Callable[[Tensor], Held], *, mix: Mix, first: Tensor | None
+) -> Dataset:
+    """What is made of `size` records of a pool at a time, each a row, from row `first` of all pools on.
+
+    Only so many are copied at a time, and they are looked at while they are in the caches.
+    """
+
+    def in_order(number: Tensor, pool: Tensor, left_out: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return pool, _places(tf.size(pool), mix, number, left_out)
+
+    def parts(pool: Tensor, places: Tensor) -> Dataset:
+        starts = tf.data.Dataset.range(0, tf.size(places, tf.int64), size)
+        return starts.map(plain(lambda start: (pool, places[start : start + size])))
+
+    def some(pool: Tensor, places: Tensor) -> Held:
+        return made(tf.gather(pool, places))
+
+    ordered = _numbered(pools, tf.size, mix, first).map(plain(in_order)).prefetch(1)
+    return ordered.flat_map(plain(parts)).map(plain(some), CALLS, deterministic=True)
+
+
+def _places(count: Tensor, mix: Mix | None, number: Tensor, left_out: Tensor | None) -> Tensor:
+    """Where in a pool its rows are taken from, one after the other."""
+    places = tf.range(count)
+    if mix is not None:
+        places = permuted(places, mix.seeds.pools, number)
+    return places if left_out is None else places[left_out:]
+
+
+def _numbered(
+    pools: Dataset, counted: Callable[[Tensor], Tensor], mix: Mix | None, first: Tensor | None
+) -> Dataset:
+    """The number of each pool, the pool, and from row `first` on how many of its rows are before it."""
     if first is None and (mix is None or mix.seeds.pools is None):
         # a service divides what it is given among its workers: the numbers of an enumeration, too
-        return pools.map(plain(lambda pool: rows(0, pool)), calls, deterministic=True)
+        return pools.map(plain(lambda pool: (tf.zeros([], tf.int64), pool)))
     numbered = pools.enumerate()
-    if first is not None:
-        numbered = _from(numbered, first, counted)
-    return numbered.map(plain(rows), calls, deterministic=True)
+    return numbered if first is None else _from(numbered, first, counted)
 
 
 def _from(numbered: Dataset, row: Tensor, counted: Callable[[Tensor], Tensor]) -> Dataset:

@@ -15,6 +15,7 @@ from recordspec.reading.layouts import Layout
 from recordspec.reading.options import Batch, Bucket
 from recordspec.reading.order import chances, plain
 from recordspec.reading.pools import Held, taken
+from recordspec.reading.stages import CALLS
 from recordspec.spec.schema import Schema
 
 Dataset = Any
@@ -28,7 +29,7 @@ def kept(rows: Dataset, layout: Layout, schema: Schema, keep: Callable[..., Any]
     def some(held: Held) -> Held:
         return taken(held, tf.where(keep(chosen.decode(held)))[:, 0])
 
-    return rows.map(some, tf.data.AUTOTUNE, deterministic=True)  # `keep` may have Python to convert
+    return rows.map(some, CALLS, deterministic=True)  # `keep` may have Python to convert
 
 
 def balanced(
@@ -43,7 +44,7 @@ def balanced(
         drawn = chances(tf.size(found), seed, number)
         return taken(held, tf.where(drawn < tf.gather(kept_of, found))[:, 0])
 
-    return rows.enumerate().map(plain(some), tf.data.AUTOTUNE, deterministic=True)
+    return rows.enumerate().map(plain(some), CALLS, deterministic=True)
 
 
 def names_asked(schema: Schema, function: Callable[..., Any]) -> tuple[str, ...]:
@@ -84,7 +85,7 @@ def bucketed(rows: Dataset, layout: Layout, bucket: Bucket, batch: Batch) -> Dat
     def one_bucket(_: Tensor, window: Dataset) -> Dataset:
         return window.batch(batch.size, batch.drop_remainder).map(lambda held, _: held)
 
-    grouped = rows.map(plain(with_bucket), tf.data.AUTOTUNE, deterministic=True).unbatch()
+    grouped = rows.map(plain(with_bucket), CALLS, deterministic=True).unbatch()
     return grouped.group_by_window(lambda _, number: number, one_bucket, batch.size)
 
 
