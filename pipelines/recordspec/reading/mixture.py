@@ -36,7 +36,8 @@ def mix(
 
     Args:
         datasets: of elements of one type. Batches stay what they are: to mix rows within them, mix datasets
-            without a batch, and batch the mixture.
+            without a batch, and batch the mixture. None that was made with a `start`: what it lacks in its
+            first pass, the mixture would miss. A `tf.train.Checkpoint` of its iterator resumes a mixture.
         weights: how often each is drawn, relative to the others; by default equally often.
         seed: of the draws.
         end: "first" ends where a dataset is drawn that has nothing left, "all" where none has anything left:
