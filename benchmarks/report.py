@@ -149,7 +149,7 @@ class Report:
         panel.set_xlim(min(rates) / 3, max(rates) * 4)
         panel.invert_yaxis()
         panel.spines[["top", "right"]].set_visible(False)
-        panel.set_title(textwrap.fill(self.headings[name], 60), fontsize=10, loc="left")
+        panel.set_title(textwrap.fill(self.headings[name], 45), fontsize=10, loc="left")
         panel.set_xlabel("rows/s")
 
 
