@@ -91,8 +91,8 @@ def drawn(
         return pool, _places(tf.size(pool), mix, number, left_out)
 
     def parts(pool: Tensor, places: Tensor) -> Dataset:
-        starts = tf.data.Dataset.range(0, tf.size(places, tf.int64), size)
-        return starts.map(plain(lambda start: (pool, places[start : start + size])))
+        whole = tf.data.Dataset.from_tensors(pool).repeat()
+        return tf.data.Dataset.zip((whole, tf.data.Dataset.from_tensors(places).rebatch(size)))
 
     def some(pool: Tensor, places: Tensor) -> Held:
         return made(tf.gather(pool, places))
