@@ -74,10 +74,10 @@ def test_every_stage_is_measured(data, shuffle, batch):
     given = how(shuffle=shuffle, batch=batch)
     found = bench(given, SCHEMA, what, map=lambda features: features["mood"], seconds=0.05)
     mix = "shuffle" if shuffle else "batch"
-    if batch:  # single rows are decoded one by one, these before they are batched
-        parsed = [f"parse, decode, {mix}"]
+    if what.block is None:  # ragged rows are decoded in their batches
+        parsed = [mix, "parse", "decode"]
     else:
-        parsed = [mix, "parse", "decode"] if what.block is None else [f"parse, {mix}", "decode"]
+        parsed = [f"parse, decode, {mix}"] if batch else [f"parse, {mix}", "decode"]
     assert [stage.name for stage in found.stages] == ["read", *parsed, "map", "whole"]
     assert found.limit in [stage.name for stage in found.stages[:-1]]
     size = sum(path.stat().st_size for path in expand(data))

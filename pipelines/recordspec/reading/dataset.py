@@ -210,8 +210,14 @@ class Recipe:
         early = keeps_in_any_batch(schema)
         if self.plan.block is not None:
             return Blocks(schema, self.plan.block, self.plan.chunk, early)
-        early = early and self.how.batch is not None and not self._shapes
-        return Rows(schema, self.plan.chunk, early)
+        return Rows(schema, self.plan.chunk, early and self._gains(schema))
+
+    def _gains(self, schema: Schema) -> bool:
+        """Whether rows that may be decoded before they are batched should be: tf.data puts ragged rows into
+        other batches one by one, and of large rows a chunk is no more than a batch."""
+        batch = self.how.batch
+        dense = all(isinstance(spec, tf.TensorSpec) for spec in schema.batch_spec().values())
+        return dense and not self._shapes and batch is not None and self.plan.chunk >= 2 * batch.size
 
     def records(self, seeds: Seeds | None) -> Dataset:
         """The serialized records of a pass: single ones, or vectors of some."""
