@@ -30,6 +30,7 @@ features:
   id: int64
   words: {kind: var_len, dtype: string}
   mood: {kind: label, names: [calm, glad, angry, sad]}
+  filler: {kind: fixed_len, dtype: string, default: ""}
 """)
 ROWS = 2000
 CONFIG = """
@@ -42,15 +43,21 @@ fit: {inputs: id, targets: mood}
 """
 
 
-def rows(count: int = ROWS) -> list[dict]:
+def rows(count: int = ROWS, filler: int = 0) -> list[dict]:
     """Sorted by class, all four of the same size."""
-    return [{"id": index, "words": ["w"] * (index % 3), "mood": index * 4 // count} for index in range(count)]
+    return [
+        {"id": index, "words": ["w"] * (index % 3), "mood": index * 4 // count, "filler": "x" * filler}
+        for index in range(count)
+    ]
 
 
-@pytest.fixture(scope="module", params=["rows", {"blocks": 64}], ids=["rows", "blocks"])
+@pytest.fixture(
+    scope="module", params=[("rows", 0), ({"blocks": 64}, 0), ("rows", 9000)], ids=["rows", "blocks", "large"]
+)
 def data(tmp_path_factory, request) -> Path:
     folder = tmp_path_factory.mktemp("home")
-    rs.write(SCHEMA, rows(), folder / "data", shards=3, layout=request.param)
+    layout, filler = request.param
+    rs.write(SCHEMA, rows(filler=filler), folder / "data", shards=3, layout=layout)
     SCHEMA.dump(folder / "schema.yaml")
     (folder / "config.yaml").write_text(CONFIG)
     return folder / "data"

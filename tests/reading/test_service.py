@@ -19,7 +19,10 @@ import recordspec as rs
 
 SCHEMA = """\
 schema: s
-features: {n: int64, words: {kind: var_len, dtype: int64}}
+features:
+  n: int64
+  words: {kind: var_len, dtype: int64}
+  filler: {kind: fixed_len, dtype: string, default: ""}
 """
 CONFIG = """\
 schema: s.yaml
@@ -76,14 +79,21 @@ def service(tmp_path_factory):
             yield target
 
 
-@pytest.fixture(scope="module", params=["rows", {"blocks": 16}], ids=["rows", "blocks"])
+@pytest.fixture(
+    scope="module", params=[("rows", 0), ({"blocks": 16}, 0), ("rows", 9000)], ids=["rows", "blocks", "large"]
+)
 def pipeline(request, tmp_path_factory) -> rs.Pipeline:
     home = tmp_path_factory.mktemp("pipeline")
     (home / "s.yaml").write_text(SCHEMA)
     (home / "c.yaml").write_text(CONFIG)
     pipeline = rs.Pipeline.load(home / "c.yaml")
-    rows = {"n": np.arange(ROWS), "words": [[index] * (index % 4) for index in range(ROWS)]}
-    rs.write(pipeline.schema, rows, home / "data", splits={"train": 1}, shards=7, layout=request.param)
+    layout, filler = request.param
+    rows = {
+        "n": np.arange(ROWS),
+        "words": [[index] * (index % 4) for index in range(ROWS)],
+        "filler": ["x" * filler] * ROWS,
+    }
+    rs.write(pipeline.schema, rows, home / "data", splits={"train": 1}, shards=7, layout=layout)
     return pipeline
 
 

@@ -23,8 +23,8 @@ from recordspec.store.shards import Files, expand
 Dataset = Any
 Function = Callable[..., Any]
 
-# Rows that are looked at together where some are left out, or where they wait for their like.
-_SHAPED = Batch(size=1024)
+# Rows that are looked at together, at most, where some are left out, or where they wait for their like.
+_SHAPED = 1024
 # Of a service's files, each worker mixes one in so many at a time, so that there are some for the others.
 _TURNS = 16
 
@@ -136,7 +136,7 @@ class Recipe:
     def mix(self, seeds: Seeds) -> Mix | None:
         """How the rows of a pass are shuffled, if they are."""
         shuffle = self.how.shuffle
-        return None if shuffle is None else Mix(buffer=self.plan.buffer(shuffle), seeds=seeds)
+        return None if shuffle is None else Mix.of(self.plan, shuffle, seeds)
 
     @property
     def interleave(self) -> Interleave | None:
@@ -245,7 +245,8 @@ class Recipe:
         mix = self.mix(seeds)
         records = self.records(None if mix is None else seeds) if kept is None else kept
         if self._shapes:
-            rows = self._shaped(self._layout.rows(records, _SHAPED, mix, None), seeds)
+            some = Batch(size=min(_SHAPED, self.plan.chunk))
+            rows = self._shaped(self._layout.rows(records, some, mix, None), seeds)
         elif self.plan.uneven:
             rows = self._layout.rows(records, how.batch, mix, None).repeat().take(self.steps)
         else:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from recordspec._tf import tf
 from recordspec.reading.options import Batch
 from recordspec.reading.order import plain
-from recordspec.reading.pools import Held, Mix, drawn, gathered, rows_of_pools, together
+from recordspec.reading.pools import Held, Mix, drawn, gathered, rows_of_pools, shuffled, together
 from recordspec.reading.stages import CALLS
 from recordspec.spec import blocks, decoder
 from recordspec.spec.schema import Schema
@@ -66,6 +66,8 @@ class Rows:
     early: bool
 
     def rows(self, records: Dataset, batch: Batch | None, mix: Mix | None, skip: Tensor | None) -> Dataset:
+        if mix is not None and mix.large:
+            records, mix = shuffled(records, mix), None
         if mix is not None:
             pools, first = gathered(records, mix.buffer), _first_row(batch, skip)
             return self.rebatched(drawn(pools, self._at_once(batch), self._held, mix=mix, first=first), batch)

@@ -10,8 +10,9 @@ from typing import Any
 
 from recordspec.errors import Problem, SpecError, StoreError
 from recordspec.reading.options import Read
+from recordspec.reading.order import Seeds
 from recordspec.reading.plan import Plan
-from recordspec.reading.pools import HELD
+from recordspec.reading.pools import Mix
 from recordspec.spec.sizes import in_words
 
 Dataset = Any
@@ -30,10 +31,11 @@ def check(how: Read, what: Plan) -> None:
     room = int(free * _MOST)
     each = what.row_bytes + _ROW_OVERHEAD
     wanted = 0.0
-    if how.shuffle is not None:
-        wanted = min(HELD * what.buffer(how.shuffle), what.rows or 1 << 62) * each
-    if wanted > room:
-        hint = f"a buffer of {int(room / each / HELD):,} rows fits"
+    mix = None if how.shuffle is None else Mix.of(what, how.shuffle, Seeds())
+    if mix is not None:
+        wanted = min(mix.buffers * mix.buffer, what.rows or 1 << 62) * each
+    if mix is not None and wanted > room:
+        hint = f"a buffer of {int(room / each / mix.buffers):,} rows fits"
         raise _too_large(("read", "shuffle", "buffer"), wanted, free, hint)
     if how.cache == "memory" and what.rows is not None and wanted + what.rows * each > room:
         hint = "leave it to the page cache, or name a folder"
@@ -78,4 +80,4 @@ def _fingerprint(how: Read, what: Plan) -> str:
     stats = [(piece.path, piece.path.stat()) for piece in what.pieces]
     files = [(os.path.abspath(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats]
     parts = [(piece.first, piece.count) for piece in what.pieces]
-    return hashlib.sha256(repr((files, parts, how.interleave)).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr((files, parts, how.interleave, what.large)).encode()).hexdigest()[:16]

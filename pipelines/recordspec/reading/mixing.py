@@ -13,7 +13,7 @@ from recordspec.reading import stages
 from recordspec.reading.dataset import Recipe, build
 from recordspec.reading.options import Batch
 from recordspec.reading.order import Seeds, key_of
-from recordspec.reading.pools import Mix, gathered, rows_of_pools
+from recordspec.reading.pools import Mix, gathered, rows_of_pools, shuffled
 from recordspec.spec.features.label import Label
 from recordspec.spec.schema import Schema
 
@@ -86,8 +86,10 @@ def places(recipe: Recipe) -> Any:
     how, what = recipe.how, recipe.plan
     if how.shuffle is None:
         raise ValueError("rows that are not shuffled stay in the places where they are")
-    mix = Mix(buffer=what.buffer(how.shuffle), seeds=Seeds.of(how.shuffle.seed, key_of(0)))
+    mix = Mix.of(what, how.shuffle, Seeds.of(how.shuffle.seed, key_of(0)))
     firsts = stages.places(what, recipe.interleave, mix.seeds, deterministic=how.deterministic)
+    if mix.large:
+        return gathered(shuffled(firsts, mix), _LABELS.size)
     size, ends = what.block or 1, tf.constant(what.ends, tf.int64)
 
     def held(pool: Any) -> tuple[Any, Any]:

@@ -40,7 +40,7 @@ class Shuffle:
 
     Attributes:
         buffer: the rows that are put in order together, or their bytes as they are stored, such as `64MiB`.
-            Up to four times as much is in memory.
+            Up to four times as much is in memory; of rows of 8 KiB or more, as much.
         seed: what the order follows from.
     """
 

@@ -29,6 +29,9 @@ _SAMPLED = 100
 # more, it leaves the caches.
 _CHUNK_ROWS = 2048
 _CHUNK_BYTES = 4 << 20
+# Bytes of a record from which on a copy of it costs more than handing it over alone: measured with
+# `shuffle(10_000)` on 2 cores, records of 4 KiB, 8 KiB and 32 KiB.
+_LARGE = 8 << 10
 # Files are divided among workers where the one with most rows has at most this much more than another.
 _EVEN = 1.02
 
@@ -116,6 +119,11 @@ class Plan:
             if rows:
                 return size / rows
         return 0.0
+
+    @cached_property
+    def large(self) -> bool:
+        """Whether records are better handed over alone than copied, some together."""
+        return self.row_bytes * (self.block or 1) >= _LARGE
 
     @cached_property
     def chunk(self) -> int:

@@ -2,7 +2,7 @@
 
 Handing over single records between the stages of tf.data costs more than the shuffle itself: on 2 cores,
 reading records of 784 bytes took 4.4 us of CPU time a row with `shuffle(10_000)`, and 2.6 us in pools of as
-many.
+many. Of large rows the copies into pools cost more, so these are put in order one by one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordspec._tf import tf
+from recordspec.reading.options import Shuffle
 from recordspec.reading.order import Seeds, permuted, plain
+from recordspec.reading.plan import Plan
 from recordspec.reading.stages import CALLS
 
 Dataset = Any
@@ -23,7 +25,7 @@ Held = Any
 # Pools of blocks that are decoded at a time; as many cores as there are would take as much memory.
 _AT_ONCE = 2
 # Pools that are in memory: those, one that is being read, and one that is being handed on.
-HELD = 2 + _AT_ONCE
+_POOLS = 2 + _AT_ONCE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +33,24 @@ class Mix:
     """How the rows of a pass are put in order.
 
     Attributes:
-        buffer: rows of a pool.
+        buffer: rows of a pool, or that wait where there are no pools.
         seeds: of the shuffles.
+        large: whether rows are so large that they are better put in order without pools, one by one.
     """
 
     buffer: int
     seeds: Seeds
+    large: bool
+
+    @classmethod
+    def of(cls, plan: Plan, shuffle: Shuffle, seeds: Seeds) -> Mix:
+        """How the rows of a plan are shuffled."""
+        return cls(buffer=plan.buffer(shuffle), seeds=seeds, large=plan.large and plan.block is None)
+
+    @property
+    def buffers(self) -> int:
+        """How many of them are in memory at most."""
+        return 1 if self.large else _POOLS
 
 
 def together(rows: Dataset) -> bool:
@@ -49,6 +63,22 @@ def gathered(rows: Dataset, size: int, *, drop_remainder: bool = False) -> Datas
     if together(rows):
         return rows.rebatch(size, drop_remainder=drop_remainder)
     return rows.batch(size, drop_remainder=drop_remainder)
+
+
+def shuffled(rows: Dataset, mix: Mix) -> Dataset:
+    """Single rows, each taken at random of those that wait: nothing is copied, and each waits once."""
+    if mix.seeds.pools is None:
+        return rows.shuffle(mix.buffer)
+    variant = tf.raw_ops.ShuffleDataset(  # Dataset.shuffle: see `permuted`
+        input_dataset=tf.data.experimental.to_variant(rows),
+        buffer_size=tf.constant(mix.buffer, tf.int64),
+        seed=mix.seeds.pools,
+        seed2=tf.ones([], tf.int64),  # both 0 would be chance
+        reshuffle_each_iteration=False,
+        output_types=[rows.element_spec.dtype],
+        output_shapes=[rows.element_spec.shape],
+    )
+    return tf.data.experimental.from_variant(variant, rows.element_spec)
 
 
 def rows_of_pools(

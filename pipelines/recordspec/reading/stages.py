@@ -43,7 +43,7 @@ def records(plan: Plan, how: Interleave | None, seeds: Seeds | None, *, determin
     def of_piece(path: Tensor, compression: Tensor, first: Tensor, count: Tensor) -> Dataset:
         return tf.data.TFRecordDataset(path, compression, _READ_BUFFER).skip(first).take(count)
 
-    return _mixed(named, of_piece, how, len(pieces), deterministic=deterministic)
+    return _mixed(named, of_piece, how, plan, deterministic=deterministic)
 
 
 def places(plan: Plan, how: Interleave | None, seeds: Seeds, *, deterministic: bool) -> Dataset:
@@ -57,7 +57,7 @@ def places(plan: Plan, how: Interleave | None, seeds: Seeds, *, deterministic: b
     def of_piece(first: Tensor, end: Tensor) -> Dataset:
         return tf.data.Dataset.range(first, end, plan.block or 1)
 
-    return _mixed(named, of_piece, how, len(plan.pieces), deterministic=deterministic)
+    return _mixed(named, of_piece, how, plan, deterministic=deterministic)
 
 
 def _follow_each_other(pieces: tuple[Piece, ...]) -> bool:
@@ -103,18 +103,19 @@ def _mixed(
     named: Dataset,
     of_piece: Callable[..., Dataset],
     how: Interleave | None,
-    pieces: int,
+    plan: Plan,
     *,
     deterministic: bool,
 ) -> Dataset:
     """What `of_piece` makes of each piece that is named: one after the other, or mixed as `how` says."""
     if how is None:
         return named.flat_map(plain(of_piece))
-    cycle = min(pieces, _MOST_OPEN) if how.cycle == "auto" else how.cycle
+    cycle = min(len(plan.pieces), _MOST_OPEN) if how.cycle == "auto" else how.cycle
     calls = min(_MOST_CALLS if how.parallel == "auto" else how.parallel or 0, cycle) or None
     return named.interleave(
-        plain(lambda *piece: of_piece(*piece).batch(how.block)),
+        plain(of_piece if plan.large else lambda *piece: of_piece(*piece).batch(how.block)),
         cycle_length=cycle,
+        block_length=how.block if plan.large else 1,
         num_parallel_calls=calls,
         deterministic=deterministic if calls else None,
     )
