@@ -173,7 +173,7 @@ def _batch(column: Column, value: Tensor, held: Mapping[str, Tensor]) -> Tensor:
     if isinstance(layout, Fixed):
         return _with_default(value, layout)
     if isinstance(layout, VarLen):
-        return value.to_sparse()
+        return value if layout.ragged else value.to_sparse()
     if isinstance(layout, Sequence):
         return value.to_tensor(None if layout.pad is None else tf.constant(layout.pad, value.dtype))
     return _sparse(value, layout, held) if isinstance(layout, Sparse) else value

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from recordspec._tf import tf
 from recordspec.spec import blocks, tensors
 from recordspec.spec.features.base import Feature
-from recordspec.wire.columns import Fixed, Layout, Section, Sequence, parse_calls
+from recordspec.wire.columns import Column, Fixed, Layout, Section, Sequence, as_decoded, parse_calls
 
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
@@ -18,11 +18,12 @@ Tensor = Any
 
 def parse_dict(schema: Schema) -> Any:
     """The dictionary for `tf.io.parse_example`; of a SequenceExample, the pair of dictionaries."""
-    made = {
-        section: {key: call.make() for key, call in parse_calls(schema.columns(section), section).items()}
-        for section in schema.sections
-    }
+    made = {section: _made(schema.columns(section), section) for section in schema.sections}
     return tuple(made.values()) if len(made) > 1 else made["features"]
+
+
+def _made(columns: Iterable[Column], section: Section) -> dict[str, Any]:
+    return {key: call.make() for key, call in parse_calls(columns, section).items()}
 
 
 def decode(schema: Schema, serialized: Any) -> dict[str, Tensor]:
@@ -67,9 +68,10 @@ def _first(batch: Tensor, spec: Any) -> Tensor:
 
 def parse(schema: Schema, serialized: Tensor) -> dict[Section, dict[str, Tensor]]:
     """The columns of one record (string `[]`) or of a batch (string `[n]`): what is decoded from."""
+    asked = {section: _made(map(as_decoded, schema.columns(section)), section) for section in schema.sections}
     if schema.record == "example":
-        return {"features": tf.io.parse_example(serialized, parse_dict(schema))}
-    context, sequence = parse_dict(schema)
+        return {"features": tf.io.parse_example(serialized, asked["features"])}
+    context, sequence = asked["context"], asked["sequence"]
     single = serialized.shape.rank == 0
     parse = tf.io.parse_single_sequence_example if single else tf.io.parse_sequence_example
     # A SequenceExample's context is, byte for byte, an Example, and the parser of Examples gives a

@@ -7,7 +7,7 @@ that can be made (with TensorFlow) or printed (without).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -32,7 +32,14 @@ class Fixed:
 
 @dataclass(frozen=True, kw_only=True)
 class VarLen:
-    """Any number of values."""
+    """Any number of values.
+
+    Attributes:
+        ragged: whether it is decoded from a ragged tensor, which TensorFlow parses faster, and not from the
+            sparse one that the parse dictionary gives. Of a single record that is a dense one, `[k]`.
+    """
+
+    ragged: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,6 +196,12 @@ def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
     """The parse dictionary of these columns, by key, as calls."""
     calls = ((column.key, parse_call(column, section)) for column in columns)
     return {key: call for key, call in calls if call is not None}
+
+
+def as_decoded(column: Column) -> Column:
+    """The column as it is parsed to be decoded, which for some is not what the parse dictionary says."""
+    varying = isinstance(column.layout, VarLen) and column.layout.ragged
+    return replace(column, layout=Ragged()) if varying else column
 
 
 def _make(value: Any) -> Any:

@@ -67,7 +67,9 @@ class VariableLen(Feature):
         return (self.name, self._length_name) if self.with_length else (self.name,)
 
     def columns(self) -> tuple[Column, ...]:
-        return (Column(key=self.stored, storage=STORAGE[self.dtype], layout=VarLen()),)
+        return (
+            Column(key=self.stored, storage=STORAGE[self.dtype], layout=VarLen(ragged=self.as_ != "sparse")),
+        )
 
     def encode(self, values: Any) -> tuple[Cells, ...]:
         flat, lengths = items(values, self.dtype, ())
