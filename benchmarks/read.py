@@ -22,7 +22,7 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 from processes import HERE, Worker, command
-from reading_speed.data import DATASETS, Dataset, expected, write
+from reading_speed.data import DATASETS, Dataset, buffer, expected, write
 from reading_speed.results import key, report
 from reading_speed.ways import FORMS, WAYS
 from report import Measured, Results, machine
@@ -46,7 +46,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=DATASETS)
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
     parser.add_argument(
-        "--shuffle", nargs="+", type=int, default=[0, 10_000], help="rows in the buffer; 0: none"
+        "--shuffle", nargs="+", type=int, default=[0, 10_000], help="rows in the buffer at most; 0: none"
     )
     parser.add_argument("--folder", type=Path, help="where the files are written; by default /tmp or $TMPDIR")
     parser.add_argument("--results", type=Path, default=HERE / "results")
@@ -82,7 +82,7 @@ def takes_part(way: str, shuffle: int) -> bool:
 
 def start(way: str, dataset: Dataset, folder: Path, shuffle: int) -> Worker:
     """A process that makes a pass over all rows for each line."""
-    given = (way, dataset.name, folder, shuffle)
+    given = (way, dataset.name, folder, buffer(dataset.name, shuffle))
     arguments = command(WAYS[way].environment, "reading_speed.worker", *given)
     return Worker(way, arguments, folder / f"{way}.stderr")
 

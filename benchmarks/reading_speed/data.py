@@ -28,7 +28,10 @@ RAW = Dataset(
 )
 
 # Times as many rows as are written there: a pass should take long against its start, a tenth of a second.
-LARGER = {"criteo": 1, "floats": 4, "tokens_fixed": 5, "tokens_var": 5, "jpegs": 4}
+LARGER = {"criteo": 1, "floats": 4, "tokens_fixed": 5, "tokens_var": 5, "jpegs": 8}
+
+# The shuffle's buffer at most: 10,000 rows of 100 KB would be 1 GB for each of the ways at once.
+_MOST_SHUFFLED = {"jpegs": 1_000}
 
 # Pixels are left out: what it costs to decode JPEG is measured by `media.py`.
 DATASETS = {name: replace(WRITTEN[name], rows=times * WRITTEN[name].rows) for name, times in LARGER.items()}
@@ -69,6 +72,11 @@ class Given:
     @property
     def raw(self) -> bool:
         return self.dataset is RAW
+
+
+def buffer(dataset: str, shuffle: int) -> int:
+    """The rows of a shuffle's buffer, of those that are asked for."""
+    return min(shuffle, _MOST_SHUFFLED.get(dataset, shuffle))
 
 
 def expected(dataset: Dataset, rows: int) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reading_speed.data import BATCH, DATASETS, SHARDS
+from reading_speed.data import BATCH, DATASETS, SHARDS, buffer
 from reading_speed.ways import WAYS
 from report import Against, Report
 
@@ -14,7 +14,7 @@ first the same sum over one column. All values of a row are made; the runs that 
 
 - "Shuffled" is a buffer of so many rows. recordspec, `make_batched_features_dataset` and TFDS mix the files
   too; recordspec's order is a function of the seed and the epoch, which the others' is not.
-- recordspec reads with its defaults: `rs.read(schema, folder, batch={BATCH})`, and `shuffle=10_000, seed=1`.
+- recordspec reads with its defaults: `rs.read(schema, folder, batch={BATCH})`, and `shuffle=..., seed=1`.
   Its blocks are the same rows written with `layout: {{blocks: 256}}`; all others but TFDS read its rows.
 - `make_batched_features_dataset` with its defaults has one reader and two parsers; tuned, both are AUTOTUNE,
   and the order is free.
@@ -31,7 +31,7 @@ first the same sum over one column. All values of a row are made; the runs that 
 
 def heading(dataset: str, shuffle: int) -> str:
     """Of the table of a dataset."""
-    order = f"shuffled ({shuffle:,} rows)" if shuffle else "in order"
+    order = f"shuffled ({buffer(dataset, shuffle):,} rows)" if shuffle else "in order"
     return f"{DATASETS[dataset].title}; {order}"
 
 

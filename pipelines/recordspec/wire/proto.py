@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 
@@ -16,6 +16,10 @@ from recordspec.errors import Problem, RecordError
 
 Value = list[int] | list[float] | list[bytes] | None
 Steps = list[Value]
+# Which list a Feature has, if any.
+Kind = Literal["none", "bytes", "float32", "int64"]
+
+_KINDS: dict[str, Kind] = {"bytes_list": "bytes", "float_list": "float32", "int64_list": "int64"}
 
 _MESSAGES: dict[str, list[tuple[str, int, str, bool]]] = {
     # message: (field, number, type, repeated)
@@ -51,6 +55,36 @@ def parse_sequence_example(data: bytes, where: str) -> tuple[dict[str, Value], d
         for entry in parsed.feature_lists.feature_list
     }
     return _features(parsed.context), lists
+
+
+class Listed(NamedTuple):
+    """What a Feature has: the kind of its list, and the values."""
+
+    kind: Kind
+    values: list[Any]
+
+
+def entries(
+    data: bytes, where: str, *, sequence: bool
+) -> tuple[list[tuple[str, Listed]], list[tuple[str, list[Listed]]]]:
+    """The features of an Example, or of a SequenceExample the context and the feature lists, as they stand
+    on the wire: a key may come twice. Raises RecordError.
+    """
+    if not sequence:
+        parsed = _parse("Example", data, where)
+        return [(entry.key, _listed(entry.value)) for entry in parsed.features.feature], []
+    parsed = _parse("SequenceExample", data, where)
+    lists = parsed.feature_lists.feature_list
+    context = [(entry.key, _listed(entry.value)) for entry in parsed.context.feature]
+    return context, [(entry.key, [_listed(step) for step in entry.value.feature]) for entry in lists]
+
+
+def _listed(feature: Any) -> Listed:
+    kinds = feature.ListFields()
+    if not kinds:
+        return Listed("none", [])
+    descriptor, found = kinds[-1]
+    return Listed(_KINDS[descriptor.name], list(found.value))
 
 
 def _features(features: Any) -> dict[str, Value]:

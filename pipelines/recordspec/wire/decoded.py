@@ -1,0 +1,100 @@
+"""The bytes of many Examples to columns, the way back of `example.encode`, without TensorFlow.
+
+Records that are not what every writer makes are given to protobuf, whose word counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TypeVar
+
+import numpy as np
+
+from recordspec.errors import Problem, RecordError
+from recordspec.wire import proto
+from recordspec.wire.held import Held, Steps, as_held, only, only_steps
+from recordspec.wire.lockstep import MARGIN, Reader, Spans
+from recordspec.wire.strings import Bytes, Ints, lengths_of
+
+T = TypeVar("T")
+
+
+@dataclass(kw_only=True)
+class Decoded:
+    """Records as columns.
+
+    Attributes:
+        rows: how many records there are.
+        features: by key; of a SequenceExample, the context. A row is in one `Held` of a key at most.
+        sequence: by key, likewise.
+        repeated: keys that a row has twice, the last of which counts: pairs of row and key.
+        broken: the problems of rows that are none of these messages, and have no values.
+    """
+
+    rows: int
+    features: dict[str, tuple[Held, ...]] = field(default_factory=dict)
+    sequence: dict[str, tuple[Steps, ...]] = field(default_factory=dict)
+    repeated: list[tuple[int, str]] = field(default_factory=list)
+    broken: dict[int, Problem] = field(default_factory=dict)
+
+
+def decode(buffer: Bytes, starts: Ints, stops: Ints, *, sequence: bool = False) -> Decoded:
+    """Records that stand in a buffer, as columns.
+
+    Args:
+        buffer: uint8 `[bytes]`.
+        starts, stops: where each begins and ends, int64 `[n]`.
+        sequence: whether they are SequenceExamples; an Example is one without feature lists.
+    """
+    rows = np.arange(len(starts))
+    reader = Reader(np.concatenate([buffer, np.zeros(MARGIN, np.uint8)]), len(starts))
+    context, lists = reader.sections(Spans(rows, rows, starts, stops), 2 if sequence else 1)
+    features = {key: reader.held(spans) for key, spans in reader.by_key(context).items()}
+    steps: dict[str, tuple[Steps, ...]] = {
+        key: (reader.steps(spans),) for key, spans in reader.by_key(lists).items()
+    }
+    if not reader.odd.any():
+        return Decoded(rows=len(starts), features=features, sequence=steps)
+    even = ~reader.odd
+    found = Decoded(
+        rows=len(starts),
+        features={key: tuple(only(held, even) for held in many) for key, many in features.items()},
+        sequence={key: tuple(only_steps(one, even) for one in many) for key, many in steps.items()},
+    )
+    odd = np.flatnonzero(reader.odd).tolist()
+    _parse(found, {row: buffer[starts[row] : stops[row]].tobytes() for row in odd}, sequence=sequence)
+    return found
+
+
+def _parse(found: Decoded, records: Mapping[int, bytes], *, sequence: bool) -> None:
+    """Adds records that protobuf parses."""
+    features: dict[str, dict[int, proto.Listed]] = {}
+    lists: dict[str, dict[int, list[proto.Listed]]] = {}
+    for row, data in records.items():
+        try:
+            context, steps = proto.entries(data, "", sequence=sequence)
+        except RecordError as error:
+            found.broken[row] = error.problems[0]
+            continue
+        found.repeated += [(row, key) for key in (*_sort(context, row, features), *_sort(steps, row, lists))]
+    for key, values in features.items():
+        rows = np.fromiter(values, np.int64, len(values))
+        found.features[key] = found.features.get(key, ()) + as_held(rows, list(values.values()))
+    for key, many in lists.items():
+        rows = np.fromiter(many, np.int64, len(many))
+        every = list(chain.from_iterable(many.values()))
+        made = Steps(rows, lengths_of(list(many.values())), as_held(np.arange(len(every)), every))
+        found.sequence[key] = (*found.sequence.get(key, ()), made)
+
+
+def _sort(entries: list[tuple[str, T]], row: int, by_key: dict[str, dict[int, T]]) -> list[str]:
+    """Puts what a row has under its keys. Gives the keys that it has twice."""
+    twice = []
+    for key, value in entries:
+        rows = by_key.setdefault(key, {})
+        if row in rows:
+            twice.append(key)
+        rows[row] = value
+    return twice

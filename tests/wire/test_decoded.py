@@ -1,0 +1,196 @@
+"""Many records at once, as protobuf reads each of them: also those that no writer makes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recordspec.errors import RecordError
+from recordspec.wire import proto
+from recordspec.wire.decoded import Decoded, Held, decode
+from recordspec.wire.proto import Listed
+from recordspec.wire.strings import Strings
+
+INTS = st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(0, 300)
+LISTS = st.one_of(
+    st.just(("none", [])),
+    st.tuples(st.just("bytes"), st.lists(st.binary(max_size=9), max_size=4)),
+    st.tuples(st.just("float32"), st.lists(st.floats(width=32), max_size=4)),
+    st.tuples(st.just("int64"), st.lists(INTS, max_size=5)),
+)
+KEYS = st.sampled_from(["a", "b", "label", "x" * 200, ""])
+ENTRIES = st.lists(st.tuples(KEYS, LISTS), max_size=4)
+STEPS = st.lists(st.tuples(KEYS, st.lists(LISTS, max_size=4)), max_size=3)
+
+
+def message(context, steps) -> bytes:
+    """A SequenceExample; its keys in any order, and more than once."""
+    made = proto._classes()["SequenceExample"]()
+    for key, value in context:
+        fill(made.context.feature.add(key=key).value, value)
+    for key, features in steps:
+        entry = made.feature_lists.feature_list.add(key=key)
+        entry.value.SetInParent()
+        for value in features:
+            fill(entry.value.feature.add(), value)
+    return made.SerializeToString()
+
+
+def fill(feature, value) -> None:
+    kind, values = value
+    feature.SetInParent()
+    if kind != "none":
+        name = {"bytes": "bytes_list", "float32": "float_list", "int64": "int64_list"}[kind]
+        getattr(feature, name).SetInParent()
+        getattr(feature, name).value.extend(values)
+
+
+def decoded(records: list[bytes], *, sequence: bool = True) -> Decoded:
+    whole = Strings.of(records)
+    return decode(whole.buffer, whole.offsets[:-1], whole.offsets[1:], sequence=sequence)
+
+
+def listed(held: tuple[Held, ...]) -> dict[int, Listed]:
+    """The values by row, as protobuf gives them."""
+    found = {}
+    for one in held:
+        assert one.cells.rows == len(one.rows)
+        lengths = np.broadcast_to(one.cells.lengths, len(one.rows)).tolist()
+        values, place = list(one.cells.flat), 0
+        for row, length in zip(one.rows.tolist(), lengths, strict=True):
+            assert row not in found
+            found[row] = Listed(one.kind, values[place : place + length])
+            place += length
+        assert place == len(values)
+    return found
+
+
+def rows_of(found: Decoded) -> list[tuple[dict, dict]]:
+    rows = [({}, {}) for _ in range(found.rows)]
+    for key, held in found.features.items():
+        for row, value in listed(held).items():
+            rows[row][0][key] = value
+    for key, many in found.sequence.items():
+        for steps in many:
+            values, place = listed(steps.held), 0
+            assert sorted(values) == list(range(int(steps.counts.sum())))
+            for row, count in zip(steps.rows.tolist(), steps.counts.tolist(), strict=True):
+                assert key not in rows[row][1]
+                rows[row][1][key] = [values[place + step] for step in range(count)]
+                place += count
+    return rows
+
+
+def check(records: list[bytes], *, sequence: bool = True) -> Decoded:
+    """What is found is what protobuf finds, record by record."""
+    found = decoded(records, sequence=sequence)
+    repeated = []
+    for number, (record, row) in enumerate(zip(records, rows_of(found), strict=True)):
+        expected, problem = parsed(record, sequence)
+        assert found.broken.get(number) == problem
+        for entries, mine in zip(expected, row, strict=True):
+            assert repr(mine) == repr(same_order(dict(entries), mine))
+            keys = [key for key, _ in entries]
+            repeated += [(number, key) for place, key in enumerate(keys) if key in keys[:place]]
+    assert sorted(found.repeated) == sorted(repeated)
+    return found
+
+
+def parsed(record: bytes, sequence: bool):
+    try:
+        return proto.entries(record, "", sequence=sequence), None
+    except RecordError as error:
+        return ([], []), error.problems[0]
+
+
+def same_order(expected: dict, like: dict) -> dict:
+    """repr tells NaN from numbers, and the order of keys is not asked for."""
+    assert expected.keys() == like.keys()
+    return {key: as_floats(expected[key]) for key in like}
+
+
+def as_floats(value):
+    if isinstance(value, Listed):
+        return Listed(value.kind, [plain(one, value.kind) for one in value.values])
+    return [as_floats(step) for step in value]
+
+
+def plain(one, kind):
+    return {"bytes": bytes, "float32": np.float32, "int64": np.int64}[kind](one)
+
+
+@given(st.lists(st.tuples(ENTRIES, STEPS), max_size=8))
+@settings(max_examples=300, deadline=None)
+def test_what_protobuf_writes_is_read(rows):
+    check([message(*row) for row in rows])
+
+
+@given(ENTRIES, STEPS, st.lists(st.tuples(st.integers(0, 1 << 16), st.binary(max_size=3)), min_size=1))
+@settings(max_examples=500, deadline=None)
+def test_bytes_that_were_changed_are_what_protobuf_says(context, steps, changes):
+    good = message(context, steps)
+    records = [good]
+    for place, change in changes:
+        place %= len(good) + 1
+        records += [good[:place] + change + good[place + len(change) :], good[:place] + change + good[place:]]
+    check(records)
+    check(records, sequence=False)
+
+
+@given(st.lists(st.binary(max_size=30), max_size=5))
+@settings(max_examples=500, deadline=None)
+def test_any_bytes_are_what_protobuf_says(records):
+    check(records)
+    check(records, sequence=False)
+
+
+def test_long_lists_among_short_ones():
+    long = [("a", ("bytes", [b"x"] * 1000)), ("b", ("int64", list(range(5000))))]
+    short = [("a", ("bytes", [b"yy"])), ("b", ("int64", [300]))]
+    check([message(row, []) for row in (short, long, short)])
+    check([message(short, [("a", [("int64", [1])] * 1000)]), message(short, [])])
+
+
+def test_keys_in_other_orders_and_of_other_names():
+    some = [("a", ("int64", [1])), ("b", ("float32", [0.5])), ("label", ("bytes", [b"z"]))]
+    check([message(row, []) for row in (some, some[::-1], some[1:], [])])
+    check([message([(f"key{number}", ("int64", [number]))], []) for number in range(100)])
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        b"\x0a\x02\x0d\x00",  # a field of 4 bytes where an entry belongs
+        b"\x0a\xff\xff\xff\xff\x0f",  # a length past the end
+        b"\x0a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01",  # a varint of 11 bytes
+        b"\x0a\x00\x0a\x00",  # features twice, which protobuf merges
+        b"\x12\x00\x0a\x00",  # fields in the other order
+        b"\x1a\x00",  # a field that no Example has
+        b"\x0b" * 10_000,  # groups within groups
+    ],
+)
+def test_odd_records_do_not_touch_their_neighbours(record):
+    good = message([("a", ("int64", [1, 2, 3]))], [("b", [("float32", [0.5])])])
+    found = check([good, record, good])
+    assert [row for row in (0, 2) if row in found.broken] == []
+
+
+def test_numbers_that_are_not_packed():
+    unpacked = b"\x0a\x0d\x0a\x0b\x0a\x01a\x12\x06\x1a\x04\x08\x01\x08\x02"
+    found = check([unpacked])
+    assert listed(found.features["a"]) == {0: Listed("int64", [1, 2])}
+
+
+def test_what_one_writer_makes_needs_no_protobuf(monkeypatch):
+    rows = [
+        message(
+            [("a", ("int64", [row, -row] * (row % 3))), ("b", ("bytes", [b"x" * row])), ("c", ("none", []))],
+            [("s", [("float32", [0.5] * row)] * (row % 2))],
+        )
+        for row in range(500)
+    ]
+    expected = repr(rows_of(check(rows)))
+    monkeypatch.delattr(proto, "entries")
+    assert repr(rows_of(decoded(rows))) == expected
