@@ -20,7 +20,8 @@ first the same sum over one column. All values of a row are made; the runs that 
   and the order is free.
 - "By hand" is `TFRecordDataset`, shuffle, batch, `map(parse_example, AUTOTUNE)`, prefetch; and two forms of
   it with parallel reads. Lists of any length are ragged wherever TensorFlow parses them.
-- TFDS reads what its `SequentialWriter` wrote, and parses rows one by one.
+- TFDS reads what its `SequentialWriter` wrote, and parses rows one by one. In order, it keeps datasets below
+  250 MiB in memory (its `try_autocache`): of those it is the decoded rows that the runs that count read.
 - The tfrecord package gives dicts of arrays, which are not put into batches.
 - The limits are the same records in batches, which nobody parses, and the bytes of the files, read into one
   buffer.
