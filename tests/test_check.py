@@ -42,33 +42,55 @@ def spoil(home, index: int, number: int) -> int:
 def test_what_is_fine_is_said_to_be(home, files):
     done = run("check", "c.yaml", *files, cwd=home)
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == {"files": 2, "records": 20, "faults": 0}
+    assert json.loads(done.stdout) == {"files": 2, "rows": 20, "unfit": 0, "lost": 0}
 
 
 def test_every_fault_is_a_line(home):
     byte = spoil(home, 1, 7)
-    done = run("check", "s.yaml", "data", cwd=home)
+    done = run("check", "s.yaml", "data", "--report", "r.json", cwd=home)
     assert done.returncode == 1
-    assert done.stderr == "records with faults: 1, without: 19\n"
+    edits = [f"features.{name}: dtype: float32 (of another kind in 1 of 20 rows)" for name in ("n", "m")]
+    assert done.stderr.splitlines() == ["1 of 20 rows do not fit", *(f"proposed: {edit}" for edit in edits)]
     common = {"file": "data/train-00001-of-00002.tfrecord", "record": 7, "byte": byte}
-    found = {"expected": "1 int64", "got": "1 float", "hint": "", "rows lost": 1}
-    assert [json.loads(line) for line in done.stdout.splitlines()] == [
-        {**common, "feature": "features.n", **found},
-        {**common, "feature": "features.m", **found},
-    ]
+    found = {"expected": "1 int64", "got": "1 float", "hint": ""}
+    lines = [{**common, "feature": f"features.{name}", **found} for name in ("n", "m")]
+    assert [json.loads(line) for line in done.stdout.splitlines()] == lines
+    report = json.loads((home / "r.json").read_text())
+    assert (report["rows"], report["unfit"], report["proposals"]) == (20, 1, edits)
+    assert [fault["examples"] for fault in report["faults"]] == [[line] for line in lines]
 
 
-def test_no_more_faults_are_told_than_asked_for(home):
+def test_of_each_sort_some_are_told_and_all_are_counted(home):
     for index, number in ((0, 1), (0, 2), (1, 0), (1, 5)):
         spoil(home, index, number)
-    done = run("check", "s.yaml", "data", "--max-faults", 3, cwd=home)
-    assert done.stderr.startswith("records with faults: 3 (stopped there), without: ")
+    done = run("check", "s.yaml", "data", "--examples", 3, cwd=home)
+    assert done.stderr.splitlines()[:2] == ["4 of 20 rows do not fit", "6 of 8 faults are shown"]
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(line["file"][:17], line["record"]) for line in lines[::2]] == [
+    assert [(line["file"][:17], line["record"]) for line in lines if line["feature"] == "features.n"] == [
         ("data/train-00000-", 1),
         ("data/train-00000-", 2),
         ("data/train-00001-", 0),
     ]
+
+
+def test_what_is_no_fault_is_said_too(home):
+    (home / "s.yaml").write_text("schema: s\nfeatures: {n: int64}\n")
+    (home / "data/manifest.json").unlink()
+    done = run("check", "s.yaml", "data", cwd=home)
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        "features.m: not in the spec, in 20 of 20 rows (int64)",
+        "proposed: features.m: {kind: var_len, dtype: int64} (in 20 of 20 rows)",
+    ]
+
+
+def test_tensorflow_is_not_loaded(home):
+    code = (
+        "import sys; from recordspec.cli import commands; "
+        "commands.main(['check', 'c.yaml'], standalone_mode=False); print('tensorflow' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=home, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1:] == ["False"], done.stderr
 
 
 def test_on_a_terminal_it_is_a_sentence(home):
@@ -76,7 +98,7 @@ def test_on_a_terminal_it_is_a_sentence(home):
     command = [sys.executable, "-m", "recordspec", "check", "c.yaml"]
     subprocess.run(command, cwd=home, stdout=follower, env=ENVIRONMENT, check=True)
     with open(leader, "rb", buffering=0) as terminal:
-        assert terminal.read(100).decode() == "20 records of 2 files are fine\r\n"
+        assert terminal.read(100).decode() == "20 rows of 2 files fit\r\n"
 
 
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(home):

@@ -20,11 +20,12 @@ from recordspec.reading import dataset as reading
 from recordspec.reading.locating import locating
 from recordspec.reading.options import Read
 from recordspec.reading.order import Position, plain
-from recordspec.reading.plan import Plan, Share, check_schema, plan
+from recordspec.reading.plan import Plan, Share, plan
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.options import from_python
 from recordspec.spec.plain import shallow
 from recordspec.spec.schema import Schema
+from recordspec.store.files import check_schema
 from recordspec.store.manifest import Manifest, Shard
 from recordspec.writing.builder import write
 from recordspec.writing.estimate import Estimate, estimate

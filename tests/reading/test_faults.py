@@ -16,10 +16,11 @@ import tensorflow as tf
 import recordspec as rs
 from recordspec.reading import faults
 from recordspec.reading.dataset import build
-from recordspec.reading.faults import File, check
+from recordspec.reading.faults import check
 from recordspec.reading.options import Read
-from recordspec.reading.plan import Share, known, plan
+from recordspec.reading.plan import Share, plan
 from recordspec.spec.options import from_python
+from recordspec.store.files import File, known
 from recordspec.store.shards import expand
 from recordspec.wire import tfrecord
 
@@ -502,7 +503,7 @@ def test_copies_go_with_the_process(data, tmp_path):
 import recordspec as rs
 from pathlib import Path
 from recordspec.reading.mending import mended
-from recordspec.reading.plan import known
+from recordspec.store.files import known
 from recordspec.store.shards import expand
 schema = rs.Schema.load({str(data / "schema.yaml")!r})
 copies = [mended(file, schema)[0] for file in known(expand({str(data)!r}), schema)]

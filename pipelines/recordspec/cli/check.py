@@ -2,59 +2,62 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from recordspec.cli.output import json_option, print_json, print_rows, quiet_tensorflow, wants_json
-from recordspec.errors import RecordError, show_path
+from recordspec.cli.output import json_option, print_json, print_rows, shown, wants_json
+from recordspec.errors import RecordError
 
 
-@click.command(short_help="Every record that cannot be read, and why.")
+@click.command(short_help="Every record against a spec: what does not fit, how often, and where.")
 @click.argument("spec", type=click.Path(path_type=Path))
 @click.argument("files", nargs=-1)
 @click.option(
-    "--max-faults",
+    "--examples",
     type=click.IntRange(1),
-    default=100,
+    default=10,
     show_default=True,
-    help="Stop after so many records that cannot be read.",
+    help="Records that are shown of each sort of fault; all are counted.",
 )
+@click.option("--report", type=click.Path(path_type=Path), help="Write all that was found to a JSON file.")
 @json_option
-def check(spec: Path, files: tuple[str, ...], max_faults: int, as_json: bool) -> int:
-    """Read and decode every record of FILES (paths, folders, patterns) with SPEC, a schema or a config.
+def check(spec: Path, files: tuple[str, ...], examples: int, report: Path | None, as_json: bool) -> int:
+    """Compare every record of FILES (paths, folders, patterns) with SPEC, a schema or a config.
 
     \b
       recordspec check configs/digits.yaml
-      recordspec check schemas/digits.yaml 'data/digits/train-*' --max-faults 5
+      recordspec check schemas/digits.yaml 'data/digits/train-*' --examples 3
 
-    A config's own shards are checked if no files are given. Every record that cannot be read is told with
-    its shard, its byte, the feature, and what was found. Exits with 1 if there is one.
+    A config's own shards are checked if no files are given. What does not fit is told with its shard, its
+    byte, the feature, and what was found; and the edit of the spec that would make it fit, if there is one.
+    Exits with 1 if anything does not fit.
     """
     from recordspec.config import load_any
+    from recordspec.inspect.check import check as compare
+    from recordspec.inspect.proposals import proposals
     from recordspec.progress import Progress
-    from recordspec.reading.faults import check_all
-    from recordspec.reading.plan import known
+    from recordspec.store.files import known
     from recordspec.store.shards import expand
 
     config, schema = load_any(spec)
     to_check = known(expand(files or _data(spec, config)), schema)
-    with quiet_tensorflow() as stderr, Progress(stream=stderr) as progress:
-        found = check_all(to_check, schema, max_faults, progress)
-    if found.faults:
-        print_rows((row for fault in found.faults for row in _rows(fault)), as_json)
-        stopped = " (stopped there)" if len(found.faults) == max_faults else ""
-        told = f"records with faults: {len(found.faults):,}{stopped}, without: {found.records:,}"
-        click.echo(told, err=True)
-        return RecordError.exit_code
-    if wants_json(as_json):
-        print_json({"files": len(to_check), "records": found.records, "faults": 0})
+    with Progress() as progress:
+        found = compare(to_check, schema, examples=examples, progress=progress)
+    edits = list(proposals(schema, found))
+    if report is not None:
+        report.write_text(json.dumps(found.dump() | {"proposals": list(map(str, edits))}, indent=1) + "\n")
+    if found.fits:
+        _say_fine(found, as_json)
     else:
-        click.echo(f"{found.records:,} records of {len(to_check):,} files are fine")
-    return 0
+        print_rows([fault.dump() for fault in found.faults], as_json)
+        click.echo(f"{found.unfit:,} of {found.rows:,} rows do not fit{_lost(found)}", err=True)
+    for line in _notes(found, edits):
+        click.echo(line, err=True)
+    return 0 if found.fits else RecordError.exit_code
 
 
 def _data(spec: Path, config: Any) -> Path:
@@ -64,15 +67,29 @@ def _data(spec: Path, config: Any) -> Path:
     return Path(os.path.normpath(spec.parent / config.data))
 
 
-def _rows(fault: Any) -> Iterator[dict[str, Any]]:
-    for problem in fault.problems:
-        yield {
-            "file": str(fault.path),
-            "record": fault.record,
-            "byte": fault.offset,
-            "feature": show_path(problem.path),
-            "expected": problem.expected,
-            "got": problem.got,
-            "hint": problem.hint,
-            "rows lost": fault.rows,
-        }
+def _say_fine(found: Any, as_json: bool) -> None:
+    if wants_json(as_json):
+        print_json({"files": found.files, "rows": found.rows, "unfit": 0, "lost": 0})
+    else:
+        click.echo(f"{found.rows:,} rows of {found.files:,} files fit")
+
+
+def _lost(found: Any) -> str:
+    return f", and {found.lost:,} are lost" if found.lost else ""
+
+
+def _notes(found: Any, edits: list[Any]) -> list[str]:
+    """What is no fault, and what to do about those that are."""
+    from recordspec.errors import show_path
+
+    told = sum(len(group.examples) for group in found.groups.values())
+    total = sum(group.count for group in found.groups.values())
+    notes = [f"{told:,} of {total:,} faults are shown"] if told < total else []
+    notes += [
+        f"{show_path(path)}: without any values in {rows:,} of {found.rows:,} rows"
+        for path, rows in found.empty.items()
+    ]
+    for path, key in found.unknown.items():
+        kinds = ", ".join(sorted(key.kinds))
+        notes.append(f"{show_path(path)}: not in the spec, in {key.rows:,} of {found.rows:,} rows ({kinds})")
+    return [shown(note) for note in (*notes, *(f"proposed: {edit}" for edit in edits))]

@@ -11,7 +11,7 @@ from recordspec.errors import Problem
 from recordspec.progress import Progress
 from recordspec.spec.misfits import failures, misfits
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import Shard
+from recordspec.store.files import File
 from recordspec.wire import tfrecord
 from recordspec.wire.tfrecord import Damage, Record, place
 
@@ -21,29 +21,6 @@ Misfits = Mapping[int, tuple[Problem, ...]]
 # Records that are decoded together.
 _RECORDS_AT_ONCE = 256
 _BYTES_AT_ONCE = 4 << 20
-
-
-@dataclass(frozen=True, kw_only=True)
-class File:
-    """A file to read, and what is known of it.
-
-    Attributes:
-        shard: what its manifest says; None without one.
-        block: rows of a record at most; None where each has one.
-    """
-
-    path: Path
-    shard: Shard | None = None
-    block: int | None = None
-
-    def rows_of(self, number: int) -> int:
-        """Rows of a record."""
-        size = self.block or 1
-        return size if self.shard is None else min(size, max(0, self.shard.rows - number * size))
-
-    def rows_from(self, number: int) -> int | None:
-        """Rows of a record and of all behind it; None where nobody counted."""
-        return None if self.shard is None else max(0, self.shard.rows - number * (self.block or 1))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from recordspec.errors import RecordError
-from recordspec.reading.faults import File, check
+from recordspec.reading.faults import check
 from recordspec.reading.mending import is_mended
-from recordspec.reading.plan import known
 from recordspec.spec.misfits import failures
 from recordspec.spec.schema import Schema
+from recordspec.store.files import File, known
 from recordspec.store.shards import Files, expand
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import RecordError
-from recordspec.reading.faults import Checked, Fault, File, check
+from recordspec.reading.faults import Checked, Fault, check
 from recordspec.spec.schema import Schema
+from recordspec.store.files import File
 from recordspec.wire import tfrecord
 from recordspec.wire.tfrecord import Record, framed
 

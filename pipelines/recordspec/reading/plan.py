@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,14 +10,12 @@ from itertools import accumulate, islice
 from pathlib import Path
 
 from recordspec.errors import Problem, RecordError, StoreError
-from recordspec.reading.faults import File
 from recordspec.reading.mending import mended
 from recordspec.reading.options import Batch, Shuffle
-from recordspec.spec.features import KINDS
-from recordspec.spec.schema import Schema, differences
+from recordspec.spec.schema import Schema
 from recordspec.spec.sizes import bytes_of
-from recordspec.store.manifest import SCHEMA_FILE, Manifest, Shard, find
-from recordspec.store.shards import parse_name
+from recordspec.store.files import File, check_size, described
+from recordspec.store.manifest import find
 from recordspec.wire import tfrecord
 from recordspec.wire.blocks import rows_in
 from recordspec.wire.proto import parse_example
@@ -154,7 +152,7 @@ def plan(paths: tuple[Path, ...], schema: Schema, share: Share | None = None, co
     are too few records for so many workers; RecordError where one is no TFRecord file, or no record is left.
     """
     manifest = find(paths)
-    files = _files(paths, manifest, schema)
+    files = described(paths, manifest, schema)
     pieces = tuple(_mended(file, schema) if corrupt == "skip" else _piece(file) for file in files)
     counts = (
         {} if manifest is None else manifest.class_counts(manifest.splits_of(path.name for path in paths))
@@ -166,29 +164,10 @@ def plan(paths: tuple[Path, ...], schema: Schema, share: Share | None = None, co
     return whole if share is None else _shared(whole, share)
 
 
-def known(paths: tuple[Path, ...], schema: Schema) -> tuple[File, ...]:
-    """The files, with what their manifest says of each.
-
-    Raises StoreError where one is missing or foreign, or they were written with another spec.
-    """
-    return _files(paths, find(paths), schema)
-
-
-def _files(paths: tuple[Path, ...], manifest: Manifest | None, schema: Schema) -> tuple[File, ...]:
-    if manifest is None:
-        _check_complete(paths)
-        return tuple(File(path=path) for path in paths)
-    check_schema(manifest, schema, paths[0].parent)
-    shards = {shard.file: shard for shards in manifest.splits.values() for shard in shards}
-    return tuple(
-        File(path=path, shard=_present(path, shards.get(path.name)), block=manifest.block) for path in paths
-    )
-
-
 def _piece(file: File) -> Piece:
     """All of a file, which must be of the size that its manifest says."""
     if file.shard is not None:
-        _check_size(file.path, file.shard)
+        check_size(file.path, file.shard)
     rows = None if file.shard is None else file.shard.rows
     return Piece(path=file.path, compression=compression_of(file.path), rows=rows)
 
@@ -246,53 +225,3 @@ def _part(piece: Piece, first: int, stop: int, block: int | None) -> Piece:
     size, rows = block or 1, piece.rows or 0
     rows = min(rows, stop * size) - first * size
     return replace(piece, first=first, count=stop - first, rows=rows, cut=stop < (piece.count or 0))
-
-
-def check_schema(manifest: Manifest, schema: Schema, data: Path) -> None:
-    """Raises StoreError, with every difference, if the dataset cannot be read with this schema."""
-    if manifest.fingerprint in (None, schema.fingerprint):
-        return
-    kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
-    written = Schema.load(data / SCHEMA_FILE, kinds)
-    hint = "build it again, or read it with its own schema.yaml"
-    problems = [
-        Problem(where=str(data), path=one.path, expected=one.expected, got=one.got, hint=hint)
-        for one in differences(written, schema)
-    ]
-    if problems:
-        raise StoreError(problems)
-
-
-def _present(path: Path, shard: Shard | None) -> Shard:
-    """The shard that a file is. It must be in the manifest, and be there."""
-    if shard is None:
-        expected = "a shard that the manifest beside it names"
-        raise StoreError(Problem(where=str(path), expected=expected, got="another file"))
-    if not path.exists():
-        hint = "the manifest names it; build the dataset again"
-        raise StoreError(Problem(where=str(path), expected="a shard", got="no file", hint=hint))
-    return shard
-
-
-def _check_size(path: Path, shard: Shard) -> None:
-    size = path.stat().st_size
-    if size != shard.bytes:
-        expected = f"{shard.bytes:,} bytes, as the manifest says"
-        hint = "build the dataset again"
-        raise StoreError(Problem(where=str(path), expected=expected, got=f"{size:,}", hint=hint))
-
-
-def _check_complete(paths: tuple[Path, ...]) -> None:
-    """Without a manifest, the names tell how many shards there should be."""
-    for folder, split, count in sorted(_announced(paths)):
-        for index in range(count):
-            name = f"{split}-{index:05d}-of-{count:05d}.tfrecord"
-            if not any((folder / f"{name}{suffix}").exists() for suffix in ("", ".gz", ".zlib")):
-                raise StoreError(
-                    Problem(where=str(folder / name), expected=f"{count} shards", got="this one missing")
-                )
-
-
-def _announced(paths: tuple[Path, ...]) -> Iterator[tuple[Path, str, int]]:
-    names = ((path.parent, parse_name(path.name)) for path in paths)
-    return iter({(folder, name.split, name.count) for folder, name in names if name is not None})

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, SpecError
+from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.wire import blocks, proto
 from recordspec.wire.columns import TF_DTYPES, Cells, Column, Fixed, Part, Section, Sequence, Sparse, VarLen
+from recordspec.wire.decoded import Decoded
 from recordspec.wire.example import Entry, encode
+from recordspec.wire.held import Held, Steps, only
 from recordspec.wire.strings import Strings, lengths_of
 
 if TYPE_CHECKING:
@@ -80,6 +82,37 @@ def records_of_block(schema: Schema, block: Any, *, head: int = 0, tail: int = 0
     }
     features = sections.get("features", []) + sections.get("context", [])
     return encode(features, sections.get("sequence"), blocks.rows_in(parsed), head=head, tail=tail)
+
+
+def rows_of_block(schema: Schema, block: Any) -> Decoded:
+    """The rows of a block as if each were a record of its own.
+
+    Raises RecordError for a block whose columns do not have as many values as its rows.
+    """
+    parsed = proto.parse_example(block, "")
+    found = Decoded(rows=blocks.rows_in(parsed))
+    problems: list[Problem] = []
+    for section in schema.sections:
+        columns = placed_columns(schema, section)
+        problems += blocks.misfits(columns, section, parsed)
+        if problems:
+            continue
+        for entry in blocks.stored(columns, section, parsed):
+            _add(found, entry)
+    if problems:
+        raise RecordError(problems)
+    return found
+
+
+def _add(found: Decoded, entry: Entry) -> None:
+    """Puts an entry of rows among them."""
+    column, cells = entry.column, entry.cells
+    held = Held(column.storage, np.arange(cells.rows), cells)
+    if entry.steps is None:
+        whole = np.ones(cells.rows, bool) if entry.present is None else entry.present
+        found.features[column.key] = (only(held, whole),)
+    else:
+        found.sequence[column.key] = (Steps(np.arange(found.rows), entry.steps, (held,)),)
 
 
 def _stored(column: Column, section: Section, rows: list[Mapping[str, Any]]) -> Entry:

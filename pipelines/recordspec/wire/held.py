@@ -64,6 +64,11 @@ def only(held: Held, rows: Mask) -> Held:
     return Held(held.kind, held.rows[kept], cells)
 
 
+def of_kind(found: tuple[Held, ...], kind: Kind, rows: Mask) -> tuple[Held, ...]:
+    """What these rows have in lists of one kind."""
+    return tuple(only(held, rows) for held in found if held.kind == kind)
+
+
 def only_steps(steps: Steps, rows: Mask) -> Steps:
     kept = rows[steps.rows]
     of_kept = np.repeat(kept, steps.counts)

@@ -1,0 +1,180 @@
+"""Every record of files against a schema, without TensorFlow: what does not fit, how often, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from recordspec.errors import Problem, RecordError
+from recordspec.inspect.fitting import Code, Misfit, misfits
+from recordspec.inspect.report import Fault, Key, Report
+from recordspec.progress import Progress
+from recordspec.spec.blocks import rows_of_block
+from recordspec.spec.schema import Schema
+from recordspec.store.files import File
+from recordspec.wire import frames
+from recordspec.wire.columns import Section
+from recordspec.wire.decoded import Decoded, decode
+from recordspec.wire.frames import Chunk
+from recordspec.wire.held import Held, Steps
+from recordspec.wire.tfrecord import HEAD, Damage, place
+
+
+def check(
+    files: Sequence[File], schema: Schema, *, examples: int = 10, progress: Progress | None = None
+) -> Report:
+    """Compares every record of files with a schema.
+
+    Args:
+        examples: of each sort of fault, how many are kept; all are counted.
+    """
+    rows = [None if file.shard is None else file.shard.rows for file in files]
+    progress = Progress(show=False) if progress is None else progress
+    progress.begin("checking", None if None in rows else sum(count or 0 for count in rows))
+    report = Report(files=len(files))
+    for file in files:
+        _File(file, schema, report, examples).check(progress)
+    return report
+
+
+class _File:
+    """One file, and the report of all."""
+
+    def __init__(self, file: File, schema: Schema, report: Report, examples: int) -> None:
+        self._file, self._schema, self._report, self._examples = file, schema, report, examples
+
+    def check(self, progress: Progress) -> None:
+        number = offset = 0
+        for part in frames.chunks(self._file.path):
+            if isinstance(part, Damage):
+                self._damaged(part)
+                if part.stop is None:
+                    return
+                number, offset = part.number + 1, part.stop
+            else:
+                rows = self._blocks(part) if self._file.block is not None else self._records(part)
+                progress.advance(rows, part.buffer.nbytes)
+                number, offset = part.number + len(part.starts), part.offset + len(part.buffer)
+        self._ended(number, offset)
+
+    def _damaged(self, damage: Damage) -> None:
+        """A record that cannot be read, or all from there on."""
+        report, rows = self._report, self._file.rows_of(damage.number)
+        report.rows += rows
+        report.unfit += rows
+        self._add("record", rows, damage.number, damage.offset, damage.problem)
+        left = self._file.rows_from(damage.number)
+        if damage.stop is None and left is not None:
+            report.lost += left - rows
+
+    def _ended(self, number: int, offset: int) -> None:
+        """At the end of the file, where its manifest says more, or less."""
+        shard = self._file.shard
+        if shard is not None and number != shard.records:
+            problem = Problem(
+                where=f"{self._file.path}: {place(number, offset)}",
+                expected=f"{shard.records:,} records, as the manifest says",
+                got=f"the end of the file after {number:,}",
+            )
+            lost = self._file.rows_from(number) or 0
+            self._report.lost += lost
+            self._add("record", max(1, lost), number, offset, problem)
+
+    def _records(self, chunk: Chunk) -> int:
+        """A record a row."""
+        records = decode(
+            chunk.buffer, chunk.starts, chunk.stops, sequence=self._schema.record == "sequence_example"
+        )
+        self._judge(records, lambda row: (chunk.number + row, _offset(chunk, row), ""))
+        return records.rows
+
+    def _blocks(self, chunk: Chunk) -> int:
+        """Many rows a record."""
+        rows = 0
+        for index in range(len(chunk.starts)):
+            number, offset = chunk.number + index, _offset(chunk, index)
+            data = chunk.buffer[chunk.starts[index] : chunk.stops[index]].tobytes()
+            try:
+                found = rows_of_block(self._schema, data)
+            except RecordError as error:
+                lost = self._file.rows_of(number)
+                self._report.rows += lost
+                self._report.unfit += lost
+                for problem in error.problems:
+                    where = f"{self._file.path}: {place(number, offset)}"
+                    self._add("record", lost, number, offset, problem.at(where))
+                continue
+            self._judge(found, lambda row, at=(number, offset): (*at, f", row {row}"))  # type: ignore[misc]
+            rows += found.rows
+        return rows
+
+    def _judge(self, records: Decoded, at: Callable[[int], tuple[int, int, str]]) -> None:
+        """Rows; `at` tells of each its record, where that begins, and what its place has more."""
+        unfit = np.zeros(records.rows, bool)
+        for misfit in (*_broken(records), *_repeated(records), *misfits(self._schema, records)):
+            unfit[misfit.rows] = True
+            self._count(misfit, at)
+        self._report.rows += records.rows
+        self._report.unfit += int(unfit.sum())
+        self._keys(self._schema.sections[0], records.features)
+        self._keys("sequence", records.sequence)
+
+    def _count(self, misfit: Misfit, at: Callable[[int], tuple[int, int, str]]) -> None:
+        rows, firsts = np.unique(misfit.rows, return_index=True)
+        room = self._report.room(misfit.code, misfit.path, self._examples)
+        faults = []
+        for row, first in zip(rows[:room].tolist(), firsts[:room].tolist(), strict=True):
+            number, offset, more = at(row)
+            problem = misfit.problem(first).at(f"{self._file.path}: {place(number, offset)}{more}")
+            faults.append(Fault(path=self._file.path, record=number, offset=offset, problem=problem))
+        self._report.add(misfit.code, misfit.path, len(rows), faults, misfit.found)
+
+    def _add(self, code: Code, rows: int, number: int, offset: int, problem: Problem) -> None:
+        fault = Fault(path=self._file.path, record=number, offset=offset, problem=problem)
+        self._report.add(code, (), rows, [fault][: self._report.room(code, (), self._examples)])
+
+    def _keys(
+        self, section: Section, found: dict[str, tuple[Held, ...]] | dict[str, tuple[Steps, ...]]
+    ) -> None:
+        """Keys that the schema does not have, and those without values."""
+        known = {column.key for column in self._schema.columns(section)} if found else set()
+        for key, held in found.items():
+            if key not in known:
+                unknown = self._report.unknown.setdefault((section, key), Key())
+                unknown.rows += sum(len(one.rows) for one in held)
+                unknown.kinds |= {kind for one in held for kind in _kinds(one)}
+            elif empty := sum(map(_empty, held)):
+                path = (section, key)
+                self._report.empty[path] = self._report.empty.get(path, 0) + empty
+
+
+def _offset(chunk: Chunk, index: int) -> int:
+    """Where a record begins in its file."""
+    return chunk.offset + int(chunk.starts[index]) - HEAD
+
+
+def _kinds(held: Held | Steps) -> Iterator[str]:
+    for one in held.held if isinstance(held, Steps) else (held,):
+        yield one.kind
+
+
+def _empty(held: Held | Steps) -> int:
+    """How many rows have a key and no values."""
+    counts = held.counts if isinstance(held, Steps) else np.asarray(held.cells.lengths)
+    return int((np.broadcast_to(counts, len(held.rows)) == 0).sum())
+
+
+def _broken(records: Decoded) -> Iterator[Misfit]:
+    rows = sorted(records.broken)
+    if rows:
+        yield Misfit("record", (), np.array(rows), lambda place: records.broken[rows[place]])
+
+
+def _repeated(records: Decoded) -> Iterator[Misfit]:
+    by_key: dict[str, list[int]] = {}
+    for row, key in records.repeated:
+        by_key.setdefault(key, []).append(row)
+    for key, rows in by_key.items():
+        problem = Problem(path=("features", key), expected="the key once", got="it twice or more")
+        yield Misfit("repeated", problem.path, np.unique(rows), lambda place, one=problem: one)  # type: ignore[misc]

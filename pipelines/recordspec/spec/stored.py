@@ -1,0 +1,208 @@
+"""Values as they are stored, against what a feature takes: what neither their kind nor their number shows.
+
+Without TensorFlow. Of kinds that are not ours, nothing more is known than what their columns say.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from recordspec.errors import Problem
+from recordspec.spec.features import Feature
+from recordspec.spec.features.audio import Audio
+from recordspec.spec.features.box import Box
+from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
+from recordspec.spec.features.image import Image
+from recordspec.spec.features.label import Label
+from recordspec.spec.features.tensor import AnyTensor
+from recordspec.spec.features.text import Text
+from recordspec.spec.features.var_len import VariableLen
+from recordspec.spec.features.video import Video
+from recordspec.spec.values import BadValue, dtype_range, is_integer, numpy_dtype
+from recordspec.wire.columns import Cells
+from recordspec.wire.recognised import what_is
+from recordspec.wire.strings import Ints, Strings, offsets
+
+# What a compressed tensor is inflated by, and no more kept of it.
+_INFLATED_AT_ONCE = 1 << 20
+# A record is a protobuf message: a tensor that inflates to more was not written as one of any use.
+_MOST_INFLATED = 1 << 31
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """Values that a feature does not take, all for one reason.
+
+    Attributes:
+        rows: those of the cells that have any, rising, int64 `[m]`.
+        problem: of one of these rows.
+    """
+
+    rows: Ints
+    problem: Callable[[int], Problem]
+
+
+@singledispatch
+def unfit(feature: Feature, cells: Cells) -> Iterator[Unfit]:
+    """The stored values of a feature's first column that it would not take."""
+    return iter(())
+
+
+@unfit.register
+def _label(feature: Label, cells: Cells) -> Iterator[Unfit]:
+    last = feature.classes - 1
+    return _outside(cells, 0, last, f"an index from 0 to {last}")
+
+
+@unfit.register
+def _tensor(feature: AnyTensor, cells: Cells) -> Iterator[Unfit]:
+    if isinstance(cells.flat, Strings):
+        yield from _each(cells, lambda data: _check_tensor(feature, data))
+    elif is_integer(feature.dtype) or feature.dtype == "bool":
+        low, high = (0, 1) if feature.dtype == "bool" else dtype_range(feature.dtype)
+        yield from _outside(cells, low, high, feature.dtype)
+
+
+@unfit.register(VariableLen)
+@unfit.register(FixedLenSequence)
+def _bounded(feature: VariableLen | FixedLenSequence, cells: Cells) -> Iterator[Unfit]:
+    longest, size = feature.max_length, math.prod(size or 0 for size in getattr(feature, "shape", ()))
+    if longest is None:
+        return
+    counts = _lengths(cells) // max(1, size)
+    rows = np.flatnonzero(counts > longest)
+    if len(rows):
+        expected = f"at most {longest} items (max_length)"
+        yield Unfit(rows, lambda row: Problem(expected=expected, got=str(counts[row])))
+
+
+@unfit.register
+def _text(feature: Text, cells: Cells) -> Iterator[Unfit]:
+    if isinstance(cells.flat, Strings) and bool((cells.flat.buffer > 0x7F).any()):
+        # how long a text may be matters to who writes it
+        yield from _encoded(replace(feature, max_bytes=None), cells)
+
+
+@unfit.register(Image)
+@unfit.register(Audio)
+def _media(feature: Image | Audio, cells: Cells) -> Iterator[Unfit]:
+    if feature.encoding == "raw" and isinstance(feature, Audio):
+        size = feature.channels * np.dtype(feature.dtype).itemsize
+        yield from _each(cells, lambda data: _check_multiple(data, size))
+    else:
+        yield from _each(cells, lambda data: _check_media(feature, data))
+
+
+@unfit.register
+def _video(feature: Video, cells: Cells) -> Iterator[Unfit]:
+    yield from _encoded(feature, cells)
+
+
+@unfit.register
+def _box(feature: Box, cells: Cells) -> Iterator[Unfit]:
+    yield from _encoded(feature, cells)
+
+
+def _outside(cells: Cells, low: int, high: int, expected: str) -> Iterator[Unfit]:
+    """Integers that are not between two."""
+    flat = np.asarray(cells.flat)
+    bad = np.flatnonzero((flat < low) | (flat > high))
+    if len(bad):
+        rows, first = np.unique(_rows_of(cells, bad), return_index=True)
+        found = dict(zip(rows.tolist(), flat[bad[first]].tolist(), strict=True))
+        yield Unfit(rows, lambda row: Problem(expected=expected, got=str(found[row])))
+
+
+def _each(cells: Cells, check: Callable[[bytes], None]) -> Iterator[Unfit]:
+    """What a check refuses that looks at one string at a time. It raises BadValue."""
+    found: dict[int, Problem] = {}
+    rows = _rows_of(cells, np.arange(len(cells.flat))).tolist()
+    for row, data in zip(rows, cells.flat, strict=True):
+        try:
+            check(data)
+        except BadValue as bad:
+            found.setdefault(row, bad.problem)
+    if found:
+        yield Unfit(np.fromiter(found, np.int64, len(found)), found.__getitem__)
+
+
+def _encoded(feature: Feature, cells: Cells) -> Iterator[Unfit]:
+    """What the feature's own encoder refuses: it takes what it stores."""
+    values = _values(feature, cells)
+    try:
+        feature.encode(values)
+        return
+    except BadValue:
+        found: dict[int, Problem] = {}
+    for row, value in enumerate(values):
+        try:
+            feature.encode([value])
+        except BadValue as bad:
+            found[row] = bad.problem
+    yield Unfit(np.fromiter(found, np.int64, len(found)), found.__getitem__)
+
+
+def _values(feature: Feature, cells: Cells) -> list[Any]:
+    """Each row's value as `encode` takes it."""
+    flat: Any = list(cells.flat) if isinstance(cells.flat, Strings) else cells.flat
+    if isinstance(feature, Text):
+        return list(flat)
+    places = offsets(_lengths(cells)).tolist()
+    lists = [flat[start:stop] for start, stop in pairwise(places)]
+    return [values.reshape(-1, 4) for values in lists] if isinstance(feature, Box) else lists
+
+
+def _check_media(feature: Image | Audio, data: bytes) -> None:
+    """Raises BadValue for bytes that are not stored as they are."""
+    (stored,) = feature.encode([data])
+    if stored.flat[0] != data:
+        raise BadValue(0, f"{feature.encoding} data that TensorFlow decodes", what_is(data))
+
+
+def _check_multiple(data: bytes, size: int) -> None:
+    if len(data) % size:
+        raise BadValue(0, f"a multiple of {size} bytes", str(len(data)))
+
+
+def _check_tensor(feature: AnyTensor, data: bytes) -> None:
+    """Raises BadValue for bytes that are no such tensor."""
+    size = len(data) if feature.encoding != "zlib" else _inflated_size(data)
+    whole = None not in feature.shape
+    cell = (
+        math.prod(1 if size is None else size for size in feature.shape) * numpy_dtype(feature.dtype).itemsize
+    )
+    if (size != cell) if whole else (size % max(1, cell) != 0):
+        raise BadValue(0, f"{cell} bytes" if whole else f"a multiple of {cell} bytes", str(size))
+
+
+def _inflated_size(data: bytes) -> int:
+    """The bytes of zlib data, without having them at once."""
+    stream, size = zlib.decompressobj(), 0
+    try:
+        while size <= _MOST_INFLATED and (data or not size):
+            some = stream.decompress(data, _INFLATED_AT_ONCE)
+            size, data = size + len(some), stream.unconsumed_tail
+            if not some:
+                break
+    except zlib.error as error:
+        raise BadValue(0, "whole zlib data", str(error)) from None
+    if not stream.eof:
+        raise BadValue(0, "whole zlib data", f"{size:,} bytes and no end")
+    return size
+
+
+def _lengths(cells: Cells) -> Ints:
+    return np.broadcast_to(np.asarray(cells.lengths, np.int64), (cells.rows,))
+
+
+def _rows_of(cells: Cells, places: Ints) -> Ints:
+    """The rows to which values belong."""
+    return np.searchsorted(offsets(_lengths(cells)), places, side="right") - 1

@@ -1,0 +1,106 @@
+"""The files of a dataset, and what its manifest says of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from recordspec.errors import Problem, StoreError
+from recordspec.spec.features import KINDS
+from recordspec.spec.schema import Schema, differences
+from recordspec.store.manifest import SCHEMA_FILE, Manifest, Shard, find
+from recordspec.store.shards import parse_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class File:
+    """A file to read, and what is known of it.
+
+    Attributes:
+        shard: what its manifest says; None without one.
+        block: rows of a record at most; None where each has one.
+    """
+
+    path: Path
+    shard: Shard | None = None
+    block: int | None = None
+
+    def rows_of(self, number: int) -> int:
+        """Rows of a record."""
+        size = self.block or 1
+        return size if self.shard is None else min(size, max(0, self.shard.rows - number * size))
+
+    def rows_from(self, number: int) -> int | None:
+        """Rows of a record and of all behind it; None where nobody counted."""
+        return None if self.shard is None else max(0, self.shard.rows - number * (self.block or 1))
+
+
+def known(paths: tuple[Path, ...], schema: Schema) -> tuple[File, ...]:
+    """The files, with what their manifest says of each.
+
+    Raises StoreError where one is missing or foreign, or they were written with another spec.
+    """
+    return described(paths, find(paths), schema)
+
+
+def described(paths: tuple[Path, ...], manifest: Manifest | None, schema: Schema) -> tuple[File, ...]:
+    """The same, of files whose manifest is read already."""
+    if manifest is None:
+        _check_complete(paths)
+        return tuple(File(path=path) for path in paths)
+    check_schema(manifest, schema, paths[0].parent)
+    shards = {shard.file: shard for shards in manifest.splits.values() for shard in shards}
+    return tuple(
+        File(path=path, shard=_present(path, shards.get(path.name)), block=manifest.block) for path in paths
+    )
+
+
+def check_schema(manifest: Manifest, schema: Schema, data: Path) -> None:
+    """Raises StoreError, with every difference, if the dataset cannot be read with this schema."""
+    if manifest.fingerprint in (None, schema.fingerprint):
+        return
+    kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
+    written = Schema.load(data / SCHEMA_FILE, kinds)
+    hint = "build it again, or read it with its own schema.yaml"
+    problems = [
+        Problem(where=str(data), path=one.path, expected=one.expected, got=one.got, hint=hint)
+        for one in differences(written, schema)
+    ]
+    if problems:
+        raise StoreError(problems)
+
+
+def _present(path: Path, shard: Shard | None) -> Shard:
+    """The shard that a file is. It must be in the manifest, and be there."""
+    if shard is None:
+        expected = "a shard that the manifest beside it names"
+        raise StoreError(Problem(where=str(path), expected=expected, got="another file"))
+    if not path.exists():
+        hint = "the manifest names it; build the dataset again"
+        raise StoreError(Problem(where=str(path), expected="a shard", got="no file", hint=hint))
+    return shard
+
+
+def check_size(path: Path, shard: Shard) -> None:
+    size = path.stat().st_size
+    if size != shard.bytes:
+        expected = f"{shard.bytes:,} bytes, as the manifest says"
+        hint = "build the dataset again"
+        raise StoreError(Problem(where=str(path), expected=expected, got=f"{size:,}", hint=hint))
+
+
+def _check_complete(paths: tuple[Path, ...]) -> None:
+    """Without a manifest, the names tell how many shards there should be."""
+    for folder, split, count in sorted(_announced(paths)):
+        for index in range(count):
+            name = f"{split}-{index:05d}-of-{count:05d}.tfrecord"
+            if not any((folder / f"{name}{suffix}").exists() for suffix in ("", ".gz", ".zlib")):
+                raise StoreError(
+                    Problem(where=str(folder / name), expected=f"{count} shards", got="this one missing")
+                )
+
+
+def _announced(paths: tuple[Path, ...]) -> Iterator[tuple[Path, str, int]]:
+    names = ((path.parent, parse_name(path.name)) for path in paths)
+    return iter({(folder, name.split, name.count) for folder, name in names if name is not None})

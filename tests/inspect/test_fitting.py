@@ -1,0 +1,248 @@
+"""Records against a schema without TensorFlow: nothing that TensorFlow cannot read passes for fine."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+import recordspec as rs
+from instances import CASES
+from recordspec.inspect.check import check
+from recordspec.inspect.proposals import proposals
+from recordspec.reading.faults import Trial
+from recordspec.store.files import File, known
+from recordspec.store.shards import expand
+from recordspec.wire import proto
+from recordspec.wire.tfrecord import Record, framed, scan
+
+DATA = Path(__file__).parents[3] / "shared/data"
+KINDS = {"bytes_list": [b"", b"x", b"yy"], "float_list": [0.5, -1.0], "int64_list": [0, 1, 300, -5]}
+
+
+def told(report) -> list[str]:
+    return [str(fault.problem).partition(": ")[2] for fault in report.faults]
+
+
+def stored(path: Path, records: list[bytes]) -> File:
+    path.write_bytes(b"".join(map(framed, records)))
+    return File(path=path)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_what_was_written_fits(case, tmp_path):
+    schema = case.schema
+    rs.write(schema, case.rows, tmp_path / "rows", key=None, progress=False)
+    report = check(known(expand(tmp_path / "rows"), schema), schema)
+    assert (told(report), report.rows, report.unfit) == ([], len(case.rows), 0)
+    assert report.unknown == {}
+    rs.write(schema, case.rows, tmp_path / "blocks", key=None, layout={"blocks": 3}, progress=False)
+    report = check(known(expand(tmp_path / "blocks"), schema), schema)
+    assert (told(report), report.rows, report.unfit) == ([], len(case.rows), 0)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_what_tensorflow_refuses_does_not_fit(case, tmp_path):
+    schema = case.schema
+    chance = random.Random(str(case))
+    records = [damaged(schema, record, chance) for record in case.records for _ in range(8)]
+    trial = Trial(schema, in_blocks=False)
+    refused = trial.misfits([Record(number, 0, data) for number, data in enumerate(records)])
+    report = check([stored(tmp_path / "x", records)], schema, examples=1000)
+    assert refused.keys() <= {fault.record for fault in report.faults}
+    assert report.unfit == len({fault.record for fault in report.faults})
+
+
+def damaged(schema, record: bytes, chance: random.Random) -> bytes:
+    """A record of which something was taken away, added or changed."""
+    made = proto._classes()["Example" if schema.record == "example" else "SequenceExample"].FromString(record)
+    features = made.features.feature if schema.record == "example" else made.context.feature
+    steps = (
+        []
+        if schema.record == "example"
+        else [step for entry in made.feature_lists.feature_list for step in entry.value.feature]
+    )
+    places = [entry.value for entry in features] + steps
+    if not places:
+        return record
+    place = chance.choice(places)
+    damage = chance.choice(["none", "empty", "other", "longer", "shorter"])
+    kind = next((field.name for field, _ in place.ListFields()), "int64_list")
+    if damage == "none":
+        place.Clear()
+    elif damage == "other":
+        other = chance.choice([name for name in KINDS if name != kind])
+        place.Clear()
+        getattr(place, other).value.extend([chance.choice(KINDS[other])])
+    elif damage == "longer":
+        getattr(place, kind).value.append(chance.choice(KINDS[kind]))
+    else:
+        values = list(getattr(place, kind).value)
+        getattr(place, kind).SetInParent()
+        del getattr(place, kind).value[:]
+        getattr(place, kind).value.extend(values[:-1] if damage == "shorter" else [])
+    return made.SerializeToString()
+
+
+SCHEMA = rs.Schema.loads("""
+schema: s
+features:
+  n: int64
+  price: {kind: fixed_len, dtype: float32, default: 1.5}
+  pair: {kind: fixed_len, dtype: int64, shape: [2]}
+  mood: {kind: label, names: [calm, glad]}
+  words: {kind: var_len, dtype: string, max_length: 2}
+  small: {kind: tensor, dtype: int8, shape: [null]}
+  points: {kind: sparse, dtype: float32, size: 10}
+  lists: {kind: ragged, dtype: int64, shape: [null, null]}
+  said: text
+""")
+ROW = {
+    "n": 1,
+    "price": 2.0,
+    "pair": [1, 2],
+    "mood": "glad",
+    "words": ["a"],
+    "small": [1],
+    "points": ([3], [0.5]),
+    "lists": [[1], [2, 3]],
+    "said": "é",
+}
+
+
+def changed(**values) -> bytes:
+    """The row's record with other values under some keys; None takes a key away."""
+    message = proto._classes()["Example"].FromString(SCHEMA.encode(ROW))
+    entries = [entry for entry in message.features.feature if entry.key not in values]
+    made = proto._classes()["Example"]()
+    made.features.feature.extend(entries)
+    for key, given in values.items():
+        if given is not None:
+            value = made.features.feature.add(key=key).value
+            first = given[0] if given else {"words": b"", "price": 0.5}.get(key, 0)
+            kind = {bytes: "bytes_list", float: "float_list"}.get(type(first), "int64_list")
+            getattr(value, kind).value.extend(given)
+            getattr(value, kind).SetInParent()
+    return made.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"n": None}, "features.n: expected 1 int64, got none"),
+        ({"n": [0.5]}, "features.n: expected 1 int64, got 1 float"),
+        ({"n": [1, 2]}, "features.n: expected 1 int64, got 2 int"),
+        ({"price": []}, "features.price: expected values, got an empty list (without the key it would have its default)"),
+        ({"pair": [1]}, "features.pair: expected 2 int64, got 1 int"),
+        ({"mood": [2]}, "features.mood: expected an index from 0 to 1, got 2"),
+        ({"words": [b"a", b"b", b"c"]}, "features.words: expected at most 2 items (max_length), got 3"),
+        ({"words": [1]}, "features.words: expected any number of bytes, got 1 int"),
+        ({"small": [1, 128]}, "features.small: expected int8, got 128"),
+        ({"points/indices": [10]}, "features.points: expected indices from 0 to 9 under `points/indices`, got 10"),
+        ({"points/indices": [1, 2]}, "features.points: expected 1 indices under `points/indices`, one for each value, got 2"),
+        ({"lists/row_lengths": [1, 1]}, "features.lists: expected 2 items, as `lists/row_lengths` says, got 3"),
+        ({"said": [b"\xff"]}, "features.said: expected UTF-8 text, got the byte 0xff at position 0"),
+    ],
+)  # fmt: skip
+def test_every_misfit_is_told(tmp_path, values, message):
+    good = SCHEMA.encode(ROW)
+    report = check([stored(tmp_path / "x", [good, changed(**values), good])], SCHEMA)
+    where = f"record 1 at byte {len(good) + 16:,}: "
+    assert told(report) == [where + message]
+    assert (report.rows, report.unfit, report.fits) == (3, 1, False)
+
+
+def test_no_example_and_a_key_twice(tmp_path):
+    good = SCHEMA.encode(ROW)
+    report = check([stored(tmp_path / "x", [b"\xff" * 9, good + good])], SCHEMA)
+    keys = [key for key, _ in proto.entries(good, "", sequence=False)[0]]
+    assert told(report) == [
+        "record 0 at byte 0: expected an Example, got 9 bytes that are none",
+        *(
+            f"record 1 at byte 25: features.{key}: expected the key once, got it twice or more"
+            for key in keys
+        ),
+    ]
+    assert report.unfit == 2
+
+
+def test_faults_are_counted_and_the_first_are_shown(tmp_path):
+    records = [changed(n=[0.5]) for _ in range(5000)]
+    report = check([stored(tmp_path / "x", records)], SCHEMA, examples=3)
+    (group,) = report.groups.values()
+    assert (group.code, group.count, len(group.examples), group.found) == ("kind", 5000, 3, {"float32"})
+    assert [fault.record for fault in group.examples] == [0, 1, 2]
+    assert list(map(str, proposals(SCHEMA, report))) == [
+        "features.n: dtype: float32 (of another kind in 5,000 of 5,000 rows)"
+    ]
+
+
+def test_what_is_there_beside_the_spec_is_no_fault(tmp_path):
+    records = [changed(other=[1, 2], words=[]), changed(other=[3])]
+    report = check([stored(tmp_path / "x", records)], SCHEMA)
+    assert report.fits
+    assert report.empty == {("features", "words"): 1}
+    assert {path: (key.rows, key.kinds) for path, key in report.unknown.items()} == {
+        ("features", "other"): (2, {"int64"})
+    }
+    assert list(map(str, proposals(SCHEMA, report))) == [
+        "features.other: {kind: var_len, dtype: int64} (in 2 of 2 rows)"
+    ]
+
+
+def test_damage_is_told_with_what_is_lost(tmp_path):
+    rs.write(SCHEMA, [ROW] * 40, tmp_path / "data", shards=1, key=None, progress=False)
+    (path,) = expand(tmp_path / "data")
+    size = len(framed(SCHEMA.encode(ROW)))
+    data = bytearray(path.read_bytes())
+    data[3 * size + 20] ^= 1
+    data[9 * size] ^= 1
+    path.write_bytes(data)
+    report = check(known((path,), SCHEMA), SCHEMA)
+    assert told(report) == [
+        f"record 3 at byte {3 * size:,}: expected data that matches its CRC, got other bytes",
+        f"record 9 at byte {9 * size:,}: expected a length that matches its CRC, got other bytes",
+    ]
+    assert (report.rows, report.unfit, report.lost) == (10, 2, 30)
+
+
+def test_the_report_is_json(tmp_path):
+    report = check([stored(tmp_path / "x", [changed(n=None)])], SCHEMA)
+    (fault,) = json.loads(json.dumps(report.dump()))["faults"]
+    assert (fault["feature"], fault["fault"], fault["rows"]) == ("features.n", "missing", 1)
+    assert fault["examples"][0]["byte"] == 0
+
+
+def test_blocks_are_checked_row_by_row(tmp_path):
+    rs.write(SCHEMA, [ROW] * 20, tmp_path / "data", shards=1, layout={"blocks": 8}, key=None, progress=False)
+    (path,) = expand(tmp_path / "data")
+    blocks = [record.data for record in scan(path)]
+    message = proto._classes()["Example"].FromString(blocks[1])
+    (mood,) = (entry for entry in message.features.feature if entry.key == "mood")
+    mood.value.int64_list.value[5] = 7
+    changed_block = message.SerializeToString()
+    path.write_bytes(b"".join(map(framed, [blocks[0], changed_block, blocks[2]])))
+    report = check([File(path=path, block=8)], SCHEMA)
+    assert told(report) == [
+        f"record 1 at byte {len(blocks[0]) + 16:,}, row 5: features.mood: expected an index from 0 to 1, got 7"
+    ]
+    assert (report.rows, report.unfit) == (20, 1)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the real data is not here")
+def test_real_trips(tmp_path):
+    schema = rs.Schema.loads("""
+schema: trips
+features:
+  company: {kind: var_len, dtype: string}
+  fare: {kind: fixed_len, dtype: float32}
+  trip_miles: {kind: fixed_len, dtype: int64}
+""")
+    report = check(known(expand(DATA / "taxi"), schema), schema)
+    assert report.rows == 15_000
+    assert report.empty[("features", "company")] == 5_140
+    (group,) = report.groups.values()
+    assert (group.path, group.code, group.count) == (("features", "trip_miles"), "kind", 15_000)
+    assert len(report.unknown) == 15
