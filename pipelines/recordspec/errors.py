@@ -165,3 +165,8 @@ def show_path(path: Path) -> str:
             name = part if _PLAIN_NAME.fullmatch(part) else json.dumps(part, ensure_ascii=False)
             text += f".{name}" if text else name
     return text
+
+
+def show_text(text: str) -> str:
+    """Text of which control characters, and others that are not seen, are spelled out."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

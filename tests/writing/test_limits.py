@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import recordspec as rs
-from recordspec.writing import known_keys
+from recordspec.store import known_keys
 from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
 

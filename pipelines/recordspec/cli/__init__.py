@@ -11,12 +11,14 @@ from recordspec import __version__
 from recordspec.cli.bench import bench
 from recordspec.cli.build import build
 from recordspec.cli.check import check
+from recordspec.cli.diff import diff
 from recordspec.cli.doctor import doctor
 from recordspec.cli.explain import explain
 from recordspec.cli.init import init
 from recordspec.cli.lint import lint
 from recordspec.cli.look import count, head
 from recordspec.cli.reshard import reshard
+from recordspec.cli.stats import stats
 from recordspec.errors import Interrupted, RecordspecError, StoreError
 
 # What Ctrl-C ends a shell command with: 128 and the number of SIGINT.
@@ -37,7 +39,7 @@ def commands() -> None:
     """
 
 
-for command in (init, lint, explain, build, reshard, head, count, check, bench, doctor):
+for command in (init, lint, explain, build, reshard, head, count, stats, diff, check, bench, doctor):
     commands.add_command(command)
 
 

@@ -11,6 +11,8 @@ from typing import IO, Any
 
 import click
 
+from recordspec.errors import show_text
+
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON lines, also on a terminal.")
 
 
@@ -52,7 +54,7 @@ def shown(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    return show_text(text)
 
 
 @contextmanager

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from recordspec.errors import Problem, StoreError, missing_extra
+from recordspec.errors import Problem, StoreError, missing_extra, show_text
 
 if TYPE_CHECKING:
+    from recordspec.inspect.stats.figures import Histogram
+    from recordspec.inspect.stats.report import Feature, Report
     from recordspec.reading.bench import Bench
 
 _COLOUR, _LIMIT = "#8c98a8", "#d9622b"
+# Features in a picture: more are for a page.
+_MOST_ROWS = 40
 
 
 def check_plots() -> None:
@@ -36,6 +40,46 @@ def plot(measured: Bench, path: Path, title: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_xlabel(f"rows/s up to each stage; `{measured.limit}` limits")
     axes.set_title(title, loc="left")
+    _save(figure, path)
+
+
+def plot_report(report: Report, path: Path) -> None:
+    """The distributions of numbers, a row of panels a feature and one a split, as PNG. Raises StoreError."""
+    from matplotlib.figure import Figure
+
+    names = {
+        feature.key: feature.feature
+        for split in report.splits
+        for feature in split.features
+        if _bars(feature)
+    }
+    kept = list(names)[:_MOST_ROWS]
+    columns = max(len(report.splits), 1)
+    figure = Figure(figsize=(4 * columns, 0.6 + 1.6 * max(len(kept), 1)), layout="constrained")
+    panels = figure.subplots(max(len(kept), 1), columns, squeeze=False)
+    for axes in panels.flat:
+        axes.set_axis_off()
+    for column, split in enumerate(report.splits):
+        for feature in split.features:
+            if feature.key in kept and (found := _bars(feature)) is not None:
+                axes = panels[kept.index(feature.key)][column]
+                axes.set_axis_on()
+                axes.stairs(found.counts, found.edges, fill=True, color=_COLOUR)
+                axes.set_title(_plain(f"{feature.feature}, {split.split}"), loc="left", fontsize="small")
+                axes.spines[["top", "right"]].set_visible(False)
+    _save(figure, path)
+
+
+def _bars(feature: Feature) -> Histogram | None:
+    return None if feature.numbers is None else feature.numbers.histogram
+
+
+def _plain(text: str) -> str:
+    """Text that matplotlib does not take for formulas."""
+    return show_text(text).replace("$", r"\$")
+
+
+def _save(figure: Any, path: Path) -> None:
     try:
         figure.savefig(path, format="png", dpi=120)
     except OSError as error:

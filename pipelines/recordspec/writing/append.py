@@ -11,10 +11,10 @@ from pathlib import Path
 
 from recordspec.errors import Problem, StoreError
 from recordspec.spec.schema import Schema
+from recordspec.store import known_keys
 from recordspec.store.durable import sync_file
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, LabelCounts, Manifest
 from recordspec.store.shards import parse_name
-from recordspec.writing import known_keys
 from recordspec.writing.label_counts import summed
 from recordspec.writing.options import Write
 

@@ -11,10 +11,11 @@ from pathlib import Path
 from recordspec.errors import Problem, RecordError
 from recordspec.spec.features.label import Label
 from recordspec.spec.schema import Schema
+from recordspec.store import known_keys
 from recordspec.store.durable import sync_file
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, LabelCounts, Manifest, Shard
 from recordspec.store.transaction import Transaction
-from recordspec.writing import known_keys
+from recordspec.workers import Workers
 from recordspec.writing.append import Base
 from recordspec.writing.encoding import PART_BITS, Words
 from recordspec.writing.ending import on_disk
@@ -22,7 +23,6 @@ from recordspec.writing.order import KNOWN, Order, twins
 from recordspec.writing.runs import Run
 from recordspec.writing.shards import shard_count, spans
 from recordspec.writing.tasks import Plan, ShardTask, write_shard
-from recordspec.writing.workers import Workers
 
 log = logging.getLogger("recordspec")
 

@@ -18,11 +18,13 @@ from recordspec.errors import Problem, RecordError, SpecError, describe
 from recordspec.progress import Progress
 from recordspec.spec.plain import plain
 from recordspec.spec.schema import Schema
+from recordspec.store import known_keys
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.journal import Journal
 from recordspec.store.manifest import REJECTS_FILE, Manifest, Shard
 from recordspec.store.transaction import Transaction
-from recordspec.writing import known_keys, rejects
+from recordspec.workers import Here, Workers, workers
+from recordspec.writing import rejects
 from recordspec.writing.assembly import (
     Encoded,
     Shards,
@@ -39,7 +41,6 @@ from recordspec.writing.runs import Run
 from recordspec.writing.sources import Rows, Source, base
 from recordspec.writing.sources.rows import packed
 from recordspec.writing.tasks import PartDone, Plan, budget, encode_part
-from recordspec.writing.workers import Here, Workers, workers
 
 _WHOLE = (int, np.integer)
 

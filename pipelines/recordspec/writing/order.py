@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from recordspec.store import known_keys
 from recordspec.wire.strings import Ints, Strings
-from recordspec.writing import known_keys
 from recordspec.writing.encoding import Words
 from recordspec.writing.runs import END, KEY, NUMBER, ORDER, Run, RunReader
 

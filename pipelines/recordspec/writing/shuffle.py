@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from recordspec.wire.hashes import scattered
 from recordspec.wire.strings import Ints
 
 Hashes = npt.NDArray[np.uint64]
@@ -37,12 +38,4 @@ def split_of(hashed: Hashes, splits: Mapping[str, float]) -> Ints:
 def places(hashed: Hashes, seed: int) -> npt.NDArray[np.uint64]:
     """Where the seed puts the rows of these hashes in the order, uint64 `[n]`; equal hashes are together."""
     digest = hashlib.blake2b(str(seed).encode(), digest_size=8).digest()
-    return _scattered(hashed[:, 1] ^ np.uint64(int.from_bytes(digest, "big")))
-
-
-def _scattered(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """A bijection in which every bit depends on all (the finalizer of SplitMix64, Steele et al. 2014)."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    scattered: npt.NDArray[np.uint64] = words ^ (words >> np.uint64(31))
-    return scattered
+    return scattered(hashed[:, 1] ^ np.uint64(int.from_bytes(digest, "big")))

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from recordspec.errors import Problem, StoreError
 from recordspec.spec.schema import Schema
+from recordspec.store import known_keys
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
 from recordspec.store.shards import parse_name
 from recordspec.wire import tfrecord
 from recordspec.wire.strings import Strings
 from recordspec.wire.tfrecord import HEAD, TAIL, Stretch
-from recordspec.writing import known_keys, shuffle
+from recordspec.writing import shuffle
 from recordspec.writing.sources import base
 
 # Records taken over at once.

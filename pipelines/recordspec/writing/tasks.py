@@ -11,10 +11,11 @@ from pathlib import Path
 
 from recordspec.spec.schema import Schema
 from recordspec.spec.sizes import bytes_of
+from recordspec.store import known_keys
 from recordspec.store.durable import sync_file
 from recordspec.store.manifest import LabelCounts, Shard
 from recordspec.store.transaction import Transaction
-from recordspec.writing import known_keys, order
+from recordspec.writing import order
 from recordspec.writing.append import Base
 from recordspec.writing.encoding import Advance, Encoder
 from recordspec.writing.ending import guarded, on_disk

@@ -19,6 +19,7 @@ from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import REJECTS_FILE, Manifest
 from recordspec.store.transaction import Transaction
+from recordspec.workers import Here
 from recordspec.writing.assembly import Encoded, check_unique, heading, place_shards, publish, write_shards
 from recordspec.writing.encoding import Advance, Encoder, Place
 from recordspec.writing.ending import Account, on_disk, told
@@ -30,7 +31,6 @@ from recordspec.writing.sources.arrays import parts_of
 from recordspec.writing.sources.base import Batch
 from recordspec.writing.sources.rows import batch_of, no_mapping
 from recordspec.writing.tasks import Plan, budget
-from recordspec.writing.workers import Here
 
 
 class ShardedWriter:

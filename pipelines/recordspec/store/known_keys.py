@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from recordspec.store.durable import sync
-from recordspec.writing.encoding import Words
+from recordspec.wire.hashes import Words
 
 _WORD = np.dtype("<u8")
 _ROW = 2 * _WORD.itemsize

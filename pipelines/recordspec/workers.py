@@ -1,4 +1,4 @@
-"""Who does the tasks of a build: this process, or several others on this machine."""
+"""Who does tasks: this process, or several others on this machine."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Processes:
 
 @contextmanager
 def workers(jobs: int, name: str) -> Iterator[Workers]:
-    """So many processes, or this one alone; `name` is the dataset's, in messages."""
+    """So many processes, or this one alone; `name` is that of the work, in messages."""
     if jobs == 1:
         yield Here()
         return

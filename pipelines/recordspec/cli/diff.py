@@ -1,0 +1,138 @@
+"""`recordspec diff`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recordspec.cli.output import json_option, print_json, print_rows, wants_json
+from recordspec.cli.stats import is_yaml, jobs_option, spec_option, to_read
+from recordspec.errors import RecordError, show_path
+
+if TYPE_CHECKING:
+    from recordspec.inspect.diff import Change, Difference, Measure
+
+
+@click.command(short_help="What changed from one schema or dataset to another.")
+@click.argument("old")
+@click.argument("new")
+@spec_option
+@click.option(
+    "--by",
+    type=click.Choice(["key", "distribution"]),
+    help="How datasets are compared. [default: by key, where both have keys]",
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    help="The distance from which on a distribution is another. [default: 0.05]",
+)
+@click.option("--strict", is_flag=True, help="Take changes of a schema that break nothing for differences.")
+@click.option("--all", "everything", is_flag=True, help="Also print what is alike.")
+@jobs_option
+@json_option
+def diff(
+    old: str,
+    new: str,
+    spec: Path | None,
+    by: str | None,
+    threshold: float | None,
+    strict: bool,
+    everything: bool,
+    jobs: int | None,
+    as_json: bool,
+) -> int:
+    """Compare two schemas, or two datasets (folders, files, patterns, configs), OLD and NEW.
+
+    \b
+      recordspec diff data/digits/train-00000-of-00002.tfrecord data/digits/train-00001-of-00002.tfrecord
+      recordspec diff schemas/digits.yaml schemas/digits.yaml --strict
+
+    Of schemas: each change, what it breaks, and why. Of datasets: rows added, removed, moved and changed by
+    key, or else how far apart the distributions of each feature are, by split. Exits with 0 if they are
+    alike, 1 if they differ.
+    """
+    from recordspec.inspect.diff import THRESHOLD, Difference, changes
+    from recordspec.inspect.diff import diff as diff_of
+    from recordspec.progress import Progress
+
+    schemas = [_schema(path) for path in (old, new)]
+    if schemas[0] is not None and schemas[1] is not None:
+        found = Difference(schema=changes(schemas[0], schemas[1]))
+    elif schemas != [None, None]:
+        raise click.UsageError("a schema is compared with a schema, and a dataset with a dataset")
+    else:
+        (old_files, schema), (new_files, _) = to_read((old,), spec), to_read((new,), spec)
+        with Progress() as progress:
+            found = diff_of(
+                old_files,
+                new_files,
+                schema if spec is not None else None,
+                threshold=THRESHOLD if threshold is None else threshold,
+                keys=None if by is None else by == "key",
+                jobs=jobs,
+                progress=progress,
+            )
+    _print(found, as_json, everything)
+    return RecordError.exit_code if found.different or (strict and found.schema) else 0
+
+
+def _schema(path: str) -> Any:
+    """The schema in a file; None of a config, or of data."""
+    from recordspec.config import load_any
+
+    if not is_yaml(path):
+        return None
+    config, schema = load_any(Path(path))
+    return schema if config is None else None
+
+
+def _print(found: Difference, as_json: bool, everything: bool) -> None:
+    measures = [_measure(one) for one in found.measures if everything or one.different]
+    tables = [list(map(_change, found.schema)), list(_keys(found)), measures]
+    for rows in tables:
+        if rows:
+            print_rows(rows, as_json)
+    summary = {"different": found.different, "measures": len(found.measures)}
+    if wants_json(as_json):
+        print_json(summary)
+    else:
+        click.echo(_summary(found))
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "change": show_path(change.path),
+        "old": change.old or "none",
+        "new": change.new or "none",
+        "breaks": ", ".join(change.breaks) or "nothing",
+        "why": change.why,
+    }
+
+
+def _keys(found: Difference) -> Iterator[dict[str, Any]]:
+    if found.keys is not None:
+        yield {**vars(found.keys), "changed": "unknown" if found.keys.changed is None else found.keys.changed}
+
+
+def _measure(measure: Measure) -> dict[str, Any]:
+    return {
+        "split": measure.split,
+        "feature": measure.feature,
+        "measure": measure.measure,
+        "distance": round(measure.distance, 4),
+        "by chance": round(measure.chance, 4),
+        "at": measure.at,
+        "different": "yes" if measure.different else "no",
+    }
+
+
+def _summary(found: Difference) -> str:
+    verdict = "different" if found.different else "alike"
+    if not found.measures:
+        return verdict
+    apart = sum(measure.different for measure in found.measures)
+    return f"{verdict}: {apart:,} of {len(found.measures):,} distances are large"

@@ -1,0 +1,124 @@
+"""`recordspec stats`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recordspec.cli.output import json_option, print_json, print_rows, wants_json
+from recordspec.errors import RecordError, show_text
+
+if TYPE_CHECKING:
+    from recordspec.inspect.stats.report import Feature, Report, Split
+    from recordspec.spec.schema import Schema
+
+jobs_option = click.option("--jobs", type=click.IntRange(1), help="Processes. [default: one a processor]")
+spec_option = click.option(
+    "--spec", type=click.Path(path_type=Path), help="A schema or a config, which gives names to values."
+)
+
+
+@click.command(short_help="What values features have, and what is odd about them.")
+@click.argument("paths", nargs=-1, required=True)
+@spec_option
+@click.option("--html", type=click.Path(path_type=Path), help="Write a page with plots into this file.")
+@click.option("--png", type=click.Path(path_type=Path), help="Draw the distributions into this file.")
+@jobs_option
+@json_option
+def stats(
+    paths: tuple[str, ...],
+    spec: Path | None,
+    html: Path | None,
+    png: Path | None,
+    jobs: int | None,
+    as_json: bool,
+) -> int:
+    """Tell what each feature of the records in PATHS (files, patterns, folders, or a config) holds, by split.
+
+    \b
+      recordspec stats data/digits
+      recordspec stats configs/digits.yaml --html stats.html
+
+    Presence, lengths, distributions, frequent values, labels and their order, copies. Takes bounded
+    memory: of much data, quantiles and distinct values are estimates, and said to be. Exits with 1 if a
+    record cannot be read.
+    """
+    from recordspec.cli.plot import check_plots, plot_report
+    from recordspec.inspect.stats import stats as stats_of
+    from recordspec.progress import Progress
+
+    if png is not None:
+        check_plots()  # before the counting, which takes its time
+    files, schema = to_read(paths, spec)
+    with Progress() as progress:
+        report = stats_of(files, schema, jobs=jobs, progress=progress)
+    if html is not None:
+        from recordspec.inspect.stats.page import page
+
+        html.write_text(page(report, " ".join(paths)), encoding="utf-8")
+    if png is not None:
+        plot_report(report, png)
+    _print(report, as_json)
+    for split in report.splits:
+        for problem in split.problems:
+            click.echo(show_text(str(problem)), err=True)
+    return RecordError.exit_code if report.broken else 0
+
+
+def to_read(paths: tuple[str, ...], spec: Path | None) -> tuple[tuple[str, ...], Schema | None]:
+    """The files that are meant, and what their records are. Raises SpecError and StoreError."""
+    from recordspec.config import load_any
+
+    schema = None if spec is None else load_any(spec)[1]
+    if len(paths) != 1 or not is_yaml(paths[0]):
+        return paths, schema
+    path = Path(paths[0])
+    config, own = load_any(path)
+    if config is None:
+        raise click.UsageError(f"{path} is a schema: name files, and give it as --spec")
+    return (os.path.normpath(path.parent / config.data),), schema or own
+
+
+def is_yaml(path: str) -> bool:
+    """Whether a path means a schema or a config."""
+    return path.endswith((".yaml", ".yml")) and not os.path.isdir(path)
+
+
+def _print(report: Report, as_json: bool) -> None:
+    if wants_json(as_json):
+        for line in report.lines():
+            print_json(line)
+        return
+    for split in report.splits:
+        click.secho(show_text(_title(split)), bold=True)
+        print_rows(map(_row, split.features), as_json)
+        click.echo()
+    for warning in report.warnings:
+        click.echo(f"! {show_text(warning)}")
+
+
+def _title(split: Split) -> str:
+    from recordspec.inspect.stats.wording import of_spread
+
+    sizes = "" if split.sizes is None else f", {of_spread(split.sizes)} bytes each"
+    rows = "" if split.rows + split.broken == split.records else f" with {split.rows:,} rows"
+    files = f"{split.files:,} file{'s' * (split.files != 1)}"
+    return f"{split.split}: {split.records:,} records{rows} in {files}{sizes}"
+
+
+def _row(feature: Feature) -> dict[str, Any]:
+    from recordspec.inspect.stats import wording
+
+    numbers = feature.numbers
+    lengths = feature.steps or feature.lengths
+    return {
+        "feature": feature.feature,
+        "kind": feature.kind,
+        "others": wording.of_presence(feature),
+        "length": "" if lengths is None else wording.of_spread(lengths),
+        "values": wording.of_values(feature),
+        "plot": wording.sparkline(numbers.histogram) if numbers is not None and numbers.histogram else "",
+    }

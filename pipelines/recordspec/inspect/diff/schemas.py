@@ -1,0 +1,136 @@
+"""What a change of a schema breaks: reading what was written, readers that stay, and models."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from recordspec.errors import Path
+from recordspec.spec.features import Feature
+from recordspec.spec.features.label import Label
+from recordspec.spec.plain import plain
+from recordspec.spec.schema import Schema, differences
+
+# What a change may break.
+OLD_RECORDS, OLD_READERS, MODELS = "reading old records", "old readers of new records", "models"
+
+_HEAD = ("name", "version", "description")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One thing that is not the same in two schemas.
+
+    Attributes:
+        path: of what changed.
+        old, new: what it was and is, as JSON; None where it is not there.
+        breaks: what no longer works; nothing where the change is compatible.
+        why: in words.
+    """
+
+    path: Path
+    old: str | None
+    new: str | None
+    breaks: tuple[str, ...]
+    why: str
+
+
+def changes(old: Schema, new: Schema) -> tuple[Change, ...]:
+    """Everything in which two schemas differ, in the order of the new one."""
+    return tuple(_changes(old, new))
+
+
+def _changes(old: Schema, new: Schema) -> Iterator[Change]:
+    for name in _HEAD:
+        before, after = getattr(old, name), getattr(new, name)
+        if before != after:
+            path = ("schema" if name == "name" else name,)
+            yield _change(path, before, after, (), "it is for people: no record depends on it")
+    if old.record != new.record:
+        why = "records of one kind are not read as the other"
+        yield _change(("record",), old.record, new.record, (OLD_RECORDS, OLD_READERS), why)
+        return
+    unread = {problem.path for problem in differences(old, new)}
+    needed = {problem.path for problem in differences(new, old)}
+    before = {(section, feature.name): feature for section, feature in old.placed}
+    after = {(section, feature.name): feature for section, feature in new.placed}
+    for place in dict.fromkeys((*after, *before)):
+        if place not in before:
+            yield _added(place, after[place], unread)
+        elif place not in after:
+            yield _removed(place, before[place], needed)
+        else:
+            yield from _options(place, before[place], after[place])
+
+
+def _added(path: Path, feature: Feature, unread: set[Path]) -> Change:
+    if path in unread:
+        return _change(
+            path, None, _options_of(feature), (OLD_RECORDS,), "old records lack it, and it has no default"
+        )
+    return _change(path, None, _options_of(feature), (), "old records lack it, and read its default")
+
+
+def _removed(path: Path, feature: Feature, needed: set[Path]) -> Change:
+    if path in needed:
+        why = "models lose an input; readers that keep the old schema find no value in new records"
+        return _change(path, _options_of(feature), None, (OLD_READERS, MODELS), why)
+    why = "models lose an input; readers that keep the old schema read its default"
+    return _change(path, _options_of(feature), None, (MODELS,), why)
+
+
+def _options(path: Path, old: Feature, new: Feature) -> Iterator[Change]:
+    """What differs between two features of one name."""
+    if old.kind != new.kind:
+        why = "another kind stores other values"
+        yield _change(path, _options_of(old), _options_of(new), (OLD_RECORDS, OLD_READERS, MODELS), why)
+        return
+    for field in dataclasses.fields(new):
+        before, after = getattr(old, field.name), getattr(new, field.name)
+        if before != after:
+            breaks, why = _broken(field, old, new)
+            name = field.name.removesuffix("_")
+            yield _change((*path, name), before, after, breaks, why)
+
+
+def _broken(field: Any, old: Feature, new: Feature) -> tuple[tuple[str, ...], str]:
+    """What a change of an option breaks, and why."""
+    if field.name == "description":
+        return (), "it is for people: no record depends on it"
+    if field.metadata.get("writing"):
+        return (), "new records are written otherwise, and read the same"
+    if field.metadata.get("reading"):
+        return (MODELS,), "the same records are decoded otherwise"
+    if isinstance(old, Label) and isinstance(new, Label) and field.name == "names":
+        return (OLD_RECORDS, OLD_READERS, MODELS), _of_names(old.names, new.names)
+    return (OLD_RECORDS, OLD_READERS, MODELS), "it is stored otherwise"
+
+
+def _of_names(old: tuple[str, ...], new: tuple[str, ...]) -> str:
+    """Why other names of classes are other data."""
+    for index, (before, after) in enumerate(zip(old, new, strict=False)):
+        if before != after:
+            return f"records hold indices: {index} meant `{before}`, and would mean `{after}`"
+    more = len(new) - len(old)
+    if more > 0:
+        return f"old indices keep their meaning, but there are {more:,} more classes than models have"
+    return f"records may hold the indices of {-more:,} classes that have no name any more"
+
+
+def _options_of(feature: Feature) -> Any:
+    return {"kind": feature.kind, **plain(feature)}
+
+
+def _change(path: Path, old: Any, new: Any, breaks: tuple[str, ...], why: str) -> Change:
+    return Change(path=path, old=_json(old), new=_json(new), breaks=breaks, why=why)
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else json.dumps(_listed(value), ensure_ascii=False)
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(one) for one in value] if isinstance(value, tuple) else value

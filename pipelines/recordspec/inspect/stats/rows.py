@@ -1,0 +1,150 @@
+"""The rows of files, a chunk at a time: each record is one, or a block that holds many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from recordspec.errors import Problem, RecordError
+from recordspec.spec.blocks import placed_columns
+from recordspec.spec.schema import Schema
+from recordspec.wire import blocks, proto, tfrecord
+from recordspec.wire.frames import Chunk, chunks
+from recordspec.wire.hashes import Words, of_records, scattered
+from recordspec.wire.strings import Bytes, Ints, Strings, lengths_of
+from recordspec.wire.tfrecord import Damage, Stretch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Records that are read together.
+
+    Attributes:
+        path: of the file.
+        file: its number among all files.
+        split: that it belongs to.
+        stretch: of the file; None for all of it.
+        blocks: what its records hold, where they hold many rows; None where each is a row.
+    """
+
+    path: Path
+    file: int
+    split: str
+    stretch: Stretch | None
+    blocks: Schema | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Rows that follow each other.
+
+    Attributes:
+        part: that they are of.
+        chunk: the records that they were in.
+        buffer: uint8 `[bytes]`.
+        starts, stops: of each in the buffer, as a record, int64 `[n]`.
+        records: of each, the place of its record in the chunk, int64 `[n]`.
+    """
+
+    part: Part
+    chunk: Chunk
+    buffer: Bytes
+    starts: Ints
+    stops: Ints
+    records: Ints
+
+    @cached_property
+    def places(self) -> Words:
+        """A hash of where each stands among all rows of all files: the same in any parts."""
+        numbers = (self.records + self.chunk.number).astype(np.uint64)
+        of_records = scattered(numbers + scattered(np.array([self.part.file], np.uint64)))
+        if self.part.blocks is None:
+            return of_records
+        firsts = np.searchsorted(self.records, self.records)
+        return scattered(of_records + (np.arange(len(self.records)) - firsts).astype(np.uint64))
+
+    @property
+    def hashes(self) -> Words:
+        """Of the bytes of each, uint64 `[n]`."""
+        return of_records(self.buffer, self.starts, self.stops)
+
+    def place(self, row: int) -> str:
+        """How messages name the record of a row."""
+        return _place(self.part, self.chunk, int(self.records[row]))
+
+
+def read(part: Part) -> Iterator[Rows | Problem]:
+    """The rows of a part, and a problem in the place of each record that has none to give.
+
+    Raises StoreError where the file cannot be opened.
+    """
+    for found in chunks(part.path, part.stretch):
+        if isinstance(found, Damage):
+            yield found.problem
+        elif part.blocks is not None:
+            yield from _of_blocks(part, part.blocks, found)
+        else:
+            records = np.arange(len(found.starts))
+            yield Rows(
+                part=part,
+                chunk=found,
+                buffer=found.buffer,
+                starts=found.starts,
+                stops=found.stops,
+                records=records,
+            )
+
+
+def _of_blocks(part: Part, schema: Schema, chunk: Chunk) -> Iterator[Rows | Problem]:
+    """The rows of all blocks of a chunk together: a block alone has few."""
+    held: list[Strings] = []
+    which: list[int] = []
+    for index, (start, stop) in enumerate(zip(chunk.starts.tolist(), chunk.stops.tolist(), strict=True)):
+        rows = _of_block(schema, chunk.buffer[start:stop].tobytes())
+        if isinstance(rows, Problem):
+            yield rows.at(_place(part, chunk, index))
+        else:
+            held.append(rows)
+            which.append(index)
+    if held:
+        joined = Strings.joined(held)
+        yield Rows(
+            part=part,
+            chunk=chunk,
+            buffer=joined.buffer,
+            starts=joined.offsets[:-1],
+            stops=joined.offsets[1:],
+            records=np.repeat(which, lengths_of(held)),
+        )
+
+
+def _of_block(schema: Schema, data: bytes) -> Strings | Problem:
+    """The rows of a block as records, or why it has none."""
+    try:
+        _check_block(schema, data)
+        return schema.records_of(data)
+    except RecordError as error:
+        return error.problems[0]
+    except (IndexError, ValueError, TypeError, OverflowError) as error:
+        return Problem(expected=f"a block of `{schema.name}`", got=str(error))
+
+
+def _check_block(schema: Schema, data: bytes) -> None:
+    """Raises RecordError where the values of a block are not those of its rows."""
+    parsed = proto.parse_example(data, "")
+    rows = blocks.rows_in(parsed)
+    if not 0 <= rows <= len(data):  # each takes a byte at least: nothing is made for those that are not
+        raise RecordError(Problem(path=(blocks.ROWS,), expected="the number of its rows", got=f"{rows:,}"))
+    for section in schema.sections:
+        problems = tuple(blocks.misfits(placed_columns(schema, section), section, parsed))
+        if problems:
+            raise RecordError(problems)
+
+
+def _place(part: Part, chunk: Chunk, index: int) -> str:
+    offset = int(chunk.starts[index]) - tfrecord.HEAD + chunk.offset
+    return f"{part.path}: {tfrecord.place(chunk.number + index, offset)}"

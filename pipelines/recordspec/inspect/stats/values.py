@@ -1,0 +1,133 @@
+"""What is counted of the values of a feature, by the kind of their lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordspec.inspect.stats.forms import Forms
+from recordspec.inspect.stats.frequent import Frequent
+from recordspec.inspect.stats.moments import Moments
+from recordspec.inspect.stats.sample import Sample
+from recordspec.inspect.stats.sizes import Sizes
+from recordspec.wire import hashes
+from recordspec.wire.hashes import Words
+from recordspec.wire.proto import Kind
+from recordspec.wire.strings import Strings
+
+# Of a value among the most frequent, so many first bytes are kept, and shown.
+SHOWN = 64
+
+
+class Numbers:
+    """Int64 or float32 values.
+
+    Attributes:
+        moments: what is told of all of them.
+        sample: of the finite ones.
+        frequent: whole numbers alone; None of others.
+    """
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self.moments = Moments()
+        self.sample = Sample(dtype)
+        self.frequent = Frequent() if np.dtype(dtype).kind == "i" else None
+
+    def add(self, values: npt.NDArray[Any], places: Words) -> Words | None:
+        """Values, and the hashes of where they stand. Gives what tells them apart, where they are counted."""
+        finite = self.moments.add(values)
+        if finite is None:
+            self.sample.add(values, places)
+        else:
+            self.sample.add(values[finite], places[finite])
+        if self.frequent is None:
+            return None
+        codes = values.view(np.uint64)
+        self.frequent.add(codes)
+        return codes
+
+    def merge(self, other: Numbers) -> None:
+        self.moments.merge(other.moments)
+        self.sample.merge(other.sample)
+        if self.frequent is not None and other.frequent is not None:
+            self.frequent.merge(other.frequent)
+
+    @property
+    def count(self) -> int:
+        return self.moments.count
+
+    @property
+    def top(self) -> list[tuple[int, int]]:
+        """The values that are counted, with their counts; the most frequent first."""
+        if self.frequent is None:
+            return []
+        values = self.frequent.codes.view(np.int64).tolist()
+        return sorted(
+            zip(values, self.frequent.counts.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0])
+        )
+
+
+class ByteStrings:
+    """Bytes values.
+
+    Attributes:
+        sizes: in bytes.
+        forms: what they are.
+    """
+
+    def __init__(self) -> None:
+        self.sizes = Sizes()
+        self.forms = Forms()
+        self.frequent = Frequent()
+        self._names: dict[int, bytes] = {}  # of what is counted: the value, or its first bytes
+
+    def add(self, values: Strings, places: Words) -> Words:
+        """Values, and the hashes of where they stand. Gives what tells them apart."""
+        self.sizes.add(values.each, len(values))
+        self.forms.add(values, places)
+        codes = hashes.of_strings(values)
+        new = self.frequent.add(codes)
+        if len(new):
+            order = np.argsort(codes)
+            at = order[np.searchsorted(codes, new, sorter=order)]
+            cut = (
+                (code, values[place][: SHOWN + 1])
+                for code, place in zip(new.tolist(), at.tolist(), strict=True)
+            )
+            self._names.update(cut)
+            self._forget()
+        return codes
+
+    def merge(self, other: ByteStrings) -> None:
+        self.sizes.merge(other.sizes)
+        self.forms.merge(other.forms)
+        self.frequent.merge(other.frequent)
+        self._names.update(other._names)
+        self._forget()
+
+    @property
+    def count(self) -> int:
+        return self.sizes.count
+
+    @property
+    def top(self) -> list[tuple[bytes, int]]:
+        """The values that are counted, with their counts; the most frequent first. Of one longer than
+        `SHOWN`, a byte more than that."""
+        counted = zip(self.frequent.codes.tolist(), self.frequent.counts.tolist(), strict=True)
+        named = [(self._names[code], count) for code, count in counted]
+        return sorted(named, key=lambda pair: (-pair[1], pair[0]))
+
+    def _forget(self) -> None:
+        """Forgets the values that are counted no more, when they are many."""
+        if len(self._names) > 4 * max(len(self.frequent.codes), SHOWN):
+            self._names = {code: self._names[code] for code in self.frequent.codes.tolist()}
+
+
+Values = Numbers | ByteStrings
+
+
+def of_kind(kind: Kind) -> Values:
+    """What counts values of a kind."""
+    return ByteStrings() if kind == "bytes" else Numbers(kind)
