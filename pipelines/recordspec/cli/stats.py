@@ -117,7 +117,7 @@ def _row(feature: Feature) -> dict[str, Any]:
     return {
         "feature": feature.feature,
         "kind": feature.kind,
-        "others": wording.of_presence(feature),
+        "no value": wording.of_presence(feature),
         "length": "" if lengths is None else wording.of_spread(lengths),
         "values": wording.of_values(feature),
         "plot": wording.sparkline(numbers.histogram) if numbers is not None and numbers.histogram else "",

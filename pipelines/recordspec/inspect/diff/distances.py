@@ -30,6 +30,10 @@ class Distance:
     chance: float
     at: Any
 
+    def weight(self) -> tuple[bool, float]:
+        """What is more than chance explains weighs more than what is not."""
+        return self.distance > self.chance, self.distance
+
 
 def of_counts(
     one: Mapping[Any, float],
@@ -38,7 +42,8 @@ def of_counts(
     rows: tuple[int, int],
     short: float = 0,
 ) -> Distance:
-    """The largest difference of the shares of any value (the L-infinity distance).
+    """The largest difference of the shares of any value (the L-infinity distance), of those that chance does
+    not explain, if there are any.
 
     Args:
         one, other: by value, how often it is there.
@@ -47,7 +52,6 @@ def of_counts(
         short: how far off the shares may be.
     """
     found = Distance(distance=0.0, chance=0.0, at=None)
-    most = -math.inf
     inverse = sum(1 / max(count, 1) for count in rows)
     for value in sorted({*one, *other}, key=str):
         shares = [
@@ -55,10 +59,8 @@ def of_counts(
         ]
         pooled = min(max(sum(shares) / 2, 0.0), 1.0)
         chance = _DEVIATIONS * math.sqrt(pooled * (1 - pooled) * inverse) + short
-        distance = abs(shares[0] - shares[1])
-        if distance - chance > most:
-            most = distance - chance
-            found = Distance(distance=distance, chance=chance, at=value)
+        distance = Distance(distance=abs(shares[0] - shares[1]), chance=chance, at=value)
+        found = max(found, distance, key=Distance.weight)
     return found
 
 

@@ -65,6 +65,8 @@ def _name(key: Key) -> str:
 
 
 def _told(at: Any) -> str:
+    if at is None:
+        return ""
     if isinstance(at, bytes):
         return str(shown(at))
     return wording.figure(at) if isinstance(at, float) else str(at)
@@ -76,10 +78,11 @@ def _compared(
     one, other = tallies
     presence = [_presence(tally, count) for tally, count in zip(tallies, rows, strict=True)]
     yield "presence", distances.of_counts(presence[0], presence[1], rows, rows)
-    lists = (one.kinds.total(), other.kinds.total())
+    kinds = [{kind: count for kind, count in tally.kinds.items() if kind != "none"} for tally in tallies]
+    lists = (sum(kinds[0].values()), sum(kinds[1].values()))
     if not all(lists):
         return
-    yield "kinds", distances.of_counts(dict(one.kinds), dict(other.kinds), lists, rows)
+    yield "kinds", distances.of_counts(kinds[0], kinds[1], lists, rows)
     for name, sizes in (("lengths", (one.lengths, other.lengths)), ("steps", (one.steps, other.steps))):
         yield from _of_sizes(name, sizes, rows)
     for kind in sorted({*one.of} & {*other.of}):

@@ -87,7 +87,7 @@ class Common:
 
     Attributes:
         distinct: how many different ones there are.
-        top: the most frequent, with counts.
+        top: the most frequent, with counts; none of bytes that are no text.
         short: how much may be missing from each count.
         others: how many values have none of these.
     """
@@ -104,11 +104,13 @@ class Classes:
 
     Attributes:
         counts: of each, by name where a spec has names, and then of all names.
+        named: whether a spec says that these are classes; otherwise they look so, as they are few.
         unnamed: records whose value has no name.
         imbalance: how many times as frequent the most frequent is as the rarest; None if that never occurs.
     """
 
     counts: tuple[tuple[Value, int], ...]
+    named: bool
     unnamed: int
     imbalance: float | None
 

@@ -20,6 +20,7 @@ from recordspec.inspect.stats.figures import (
     Strings,
     Value,
 )
+from recordspec.inspect.stats.forms import TEXT
 from recordspec.inspect.stats.frequent import Frequent
 from recordspec.inspect.stats.neighbours import Neighbours
 from recordspec.inspect.stats.sample import rank_error
@@ -123,7 +124,8 @@ def common(counted: values.Values) -> Common | None:
     """The frequent values; None of those that are not counted."""
     if counted.frequent is None:
         return None
-    top = tuple((shown(value), many) for value, many in counted.top[:_TOP])
+    told = not isinstance(counted, values.ByteStrings) or TEXT in counted.forms.counts
+    top = tuple((shown(value), many) for value, many in counted.top[: _TOP if told else 0])
     return Common(
         distinct=counted.frequent.distinct,
         top=top,
@@ -151,7 +153,12 @@ def classes(counted: values.Values, names: tuple[str, ...]) -> Classes:
     else:
         counts = {shown(value): count for value, count in counted.top}
     least, most = min(counts.values()), max(counts.values())
-    return Classes(counts=tuple(counts.items()), unnamed=unnamed, imbalance=most / least if least else None)
+    return Classes(
+        counts=tuple(counts.items()),
+        named=bool(names),
+        unnamed=unnamed,
+        imbalance=most / least if least else None,
+    )
 
 
 def order(found: Neighbours, frequent: Frequent) -> Order | None:

@@ -108,7 +108,7 @@ def _histograms(feature: Feature) -> Iterator[tuple[str, Histogram]]:
 def _facts(feature: Feature, split: Split) -> Iterator[tuple[str, str]]:
     yield "records", f"{feature.records:,} ({wording.share(feature.records / max(split.rows, 1))})"
     if why := wording.of_presence(feature):
-        yield "others", why
+        yield "no value", why
     for what, spread in (("steps", feature.steps), ("lengths", feature.lengths)):
         if spread is not None:
             yield what, wording.of_spread(spread)

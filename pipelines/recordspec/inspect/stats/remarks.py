@@ -11,6 +11,8 @@ from recordspec.inspect.stats.tally import MOST_FEATURES, Tally
 
 # Times as frequent as the rarest, from which on a class is worth a word.
 _IMBALANCE = 20
+# Of more that only look like classes, some are rare by nature.
+_FEW = 20
 _MOST_NAMED = 3
 
 
@@ -77,7 +79,8 @@ def _of_strings(feature: Feature) -> Iterator[str]:
         told = ", ".join(f"{many:,} {form}" for form, many in list(some.items())[:_MOST_NAMED])
         yield f"has bytes of several forms: {told}{', ...' * (len(some) > _MOST_NAMED)}"
     if count > 1 and feature.common.distinct.value == 1:
-        yield f"is always `{feature.common.top[0][0]}`"
+        always = f"`{feature.common.top[0][0]}`" if feature.common.top else "the same bytes"
+        yield f"is always {always}"
 
 
 def _of_classes(classes: Classes) -> Iterator[str]:
@@ -88,7 +91,8 @@ def _of_classes(classes: Classes) -> Iterator[str]:
         told = ", ".join(f"`{name}`" for name in never[:_MOST_NAMED])
         more = ", ..." * (len(never) > _MOST_NAMED)
         yield f"never has {len(never):,} of its {len(classes.counts):,} classes: {told}{more}"
-    if classes.imbalance is not None and classes.imbalance >= _IMBALANCE:
+    few = classes.named or len(classes.counts) <= _FEW
+    if few and classes.imbalance is not None and classes.imbalance >= _IMBALANCE:
         yield f"is uneven: its most frequent class is {classes.imbalance:,.0f} times as large as its rarest"
 
 

@@ -43,7 +43,7 @@ def of_spread(found: Spread) -> str:
 
 def of_presence(feature: Feature) -> str:
     """Why records have no value."""
-    found = {"without": feature.missing, "no kind": feature.no_kind, "empty": feature.empty}
+    found = {"without": feature.missing, "of no kind": feature.no_kind, "empty": feature.empty}
     return ", ".join(f"{count:,} {what}" for what, count in found.items() if count)
 
 
@@ -96,7 +96,8 @@ def of_common(found: Common, most: int) -> str:
 def of_classes(found: Classes) -> str:
     count = found.unnamed + sum(times for _, times in found.counts)
     ordered = tuple(sorted(found.counts, key=lambda pair: -pair[1]))
-    return f"{len(found.counts):,} classes: {_top(ordered, count, 3)}"
+    what = "classes" if found.named else "different"
+    return f"{len(found.counts):,} {what}: {_top(ordered, count, 3)}"
 
 
 def _top(counts: tuple[tuple[Value, int], ...], count: int, most: int) -> str:

@@ -1,0 +1,265 @@
+"""What is counted of parts, put together, is what is counted of the whole; and it is what NumPy says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from examples import example, file_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recordspec.inspect.stats import figuring, parts, stats
+from recordspec.inspect.stats.figures import SHARES
+from recordspec.inspect.stats.frequent import Frequent
+from recordspec.inspect.stats.moments import Moments
+from recordspec.inspect.stats.neighbours import Neighbours
+from recordspec.inspect.stats.sample import Sample, rank_error
+from recordspec.inspect.stats.sizes import Sizes
+from recordspec.inspect.stats.smallest import Smallest
+from recordspec.wire import hashes
+from recordspec.wire.hashes import scattered
+from recordspec.wire.strings import Strings
+
+FLOATS = st.lists(st.floats(width=32), max_size=40)
+INTS = st.lists(st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(0, 3), max_size=40)
+CUT = st.integers(0, 40)
+
+
+def places(count: int, start: int = 0) -> np.ndarray:
+    return scattered(np.arange(start, start + count, dtype=np.uint64))
+
+
+@given(st.lists(st.binary(max_size=80), max_size=20), st.binary(max_size=80))
+def test_a_string_has_one_hash_wherever_it_stands(strings, other):
+    alone = [int(hashes.of_strings(Strings.of([one]))[0]) for one in strings]
+    assert hashes.of_strings(Strings.of(strings)).tolist() == alone
+    assert hashes.of_strings(Strings.of([other, *strings])).tolist()[1:] == alone
+    assert len(set(alone)) == len(set(strings))
+
+
+@given(FLOATS, CUT)
+def test_moments_are_those_of_numpy_in_parts_too(values, cut):
+    held = np.array(values, np.float32)
+    merged = Moments()
+    for some in (held[:cut], held[cut:]):
+        part = Moments()
+        part.add(some)
+        merged.merge(part)
+    finite = held[np.isfinite(held)].astype(np.float64)
+    assert merged.count == len(values)
+    assert merged.nans == np.isnan(held).sum()
+    assert merged.infinite == np.isinf(held).sum()
+    assert merged.zeros == (held == 0).sum()
+    if len(finite):
+        scale = np.abs(finite).max()
+        assert (merged.low, merged.high) == (finite.min(), finite.max())
+        assert merged.mean == pytest.approx(finite.mean(), rel=1e-9, abs=1e-12 * scale)
+        assert merged.deviation == pytest.approx(finite.std(), rel=1e-6, abs=1e-9 * scale)
+    else:
+        assert (merged.low, merged.high) == (None, None)
+
+
+@given(INTS, CUT, st.integers(1, 50))
+def test_a_sample_is_the_same_in_parts_and_all_there_is_of_few(values, cut, size):
+    held, where = np.array(values, np.int64), places(len(values))
+    whole = Sample(np.int64, size)
+    whole.add(held, where)
+    merged = Sample(np.int64, size)
+    for some in (slice(cut, None), slice(0, cut)):
+        part = Sample(np.int64, size)
+        part.add(held[some], where[some])
+        merged.merge(part)
+    assert merged.values.tolist() == whole.values.tolist()
+    assert merged.full == whole.full == (len(values) > size)
+    assert len(whole.values) == min(size, len(values))
+    if not whole.full:
+        assert whole.values.tolist() == sorted(values)
+
+
+def test_the_ranks_of_a_sample_are_off_by_less_than_is_said():
+    values = np.arange(300_000)
+    sample = Sample(np.int64)
+    for start in range(0, len(values), 7777):
+        some = values[start : start + 7777]
+        sample.add(some, places(len(some), start))
+    shares = np.linspace(0, 1, 101)
+    apart = np.abs(np.quantile(sample.values, shares) / len(values) - shares)
+    assert sample.full
+    assert apart.max() < rank_error(len(sample.values)) < 0.013
+
+
+@given(st.lists(st.integers(0, 1 << 40) | st.integers(0, 5000), max_size=40), CUT)
+def test_sizes_are_those_of_numpy_within_a_thousandth(values, cut):
+    held = np.array(values, np.int64)
+    merged = Sizes()
+    for some in (held[:cut], held[cut:]):
+        part = Sizes()
+        part.add(some, len(some))
+        merged.merge(part)
+    assert merged.count == len(values)
+    assert merged.total == sum(values)
+    assert merged.high == max(values, default=0)
+    assert merged.low == min(values, default=0)
+    for share in (0.01, 0.5, 0.99):
+        if values:
+            expected = int(np.quantile(held, share, method="inverted_cdf"))
+            assert merged.quantile(share) == pytest.approx(expected, rel=0.001)
+            if expected < 2048:
+                assert merged.quantile(share) == max(expected, merged.low)
+
+
+def test_one_size_of_all_is_the_size_of_each():
+    one, each = Sizes(), Sizes()
+    one.add(784, 5)
+    each.add(np.full(5, 784), 5)
+    assert vars(one) == vars(each)
+
+
+@given(st.lists(st.integers(0, 60), max_size=80), CUT, st.integers(1, 70))
+def test_the_smallest_hashes_are_the_same_in_parts(values, cut, size):
+    held = scattered(np.array(values, np.uint64))
+    whole = Smallest(size)
+    whole.add(held)
+    merged = Smallest(size)
+    for some in (held[cut:], held[:cut]):
+        part = Smallest(size)
+        part.add(some)
+        merged.merge(part)
+    assert merged.distinct == whole.distinct
+    assert merged.repeated == whole.repeated
+    assert merged.hashes.tolist() == whole.hashes.tolist()
+    assert merged.counts.tolist() == whole.counts.tolist()
+    if len(set(values)) <= size:
+        assert (whole.distinct.value, whole.distinct.error) == (len(set(values)), 0)
+        assert whole.repeated.value == len(values) - len(set(values))
+
+
+@given(st.lists(st.integers(0, 30)), st.lists(st.integers(0, 30)), st.integers(1, 40))
+def test_what_two_have_in_common(one, other, size):
+    held = []
+    for values in (one, other):
+        held.append(Smallest(size))
+        held[-1].add(scattered(np.array(values, np.uint64)))
+    shared = held[0].shared(held[1])
+    assert shared == held[1].shared(held[0])
+    if max(len(set(one)), len(set(other))) <= size:
+        assert shared.value == len(set(one) & set(other))
+        assert shared.error == 0
+
+
+def test_estimates_are_near():
+    numbers = np.arange(200_000, dtype=np.uint64)
+    smallest = Smallest(1 << 12)
+    for start in range(0, len(numbers), 999):
+        smallest.add(scattered(numbers[start : start + 999]))
+    smallest.add(scattered(numbers[:50_000]))
+    assert smallest.distinct.value == pytest.approx(200_000, rel=4 * smallest.distinct.error)
+    assert smallest.distinct.error == pytest.approx(0.0156, abs=0.0001)
+    assert smallest.repeated.value == pytest.approx(50_000, rel=0.2)
+
+
+@given(st.lists(st.integers(0, 30), max_size=80), CUT, st.integers(1, 40))
+def test_frequent_values_are_counted_short_by_no_more_than_is_said(values, cut, size):
+    held = np.array(values, np.uint64)
+    merged = Frequent(size)
+    for some in (held[:cut], held[cut:]):
+        part = Frequent(size)
+        part.add(some)
+        merged.merge(part)
+    counts = {value: values.count(value) for value in values}
+    found = dict(zip(merged.codes.tolist(), merged.counts.tolist(), strict=True))
+    assert merged.short <= len(values) / (size + 1)
+    assert len(found) <= size
+    for value, count in counts.items():
+        assert 0 <= count - found.get(value, 0) <= merged.short
+    if len(counts) <= size:
+        assert found == counts
+        assert merged.exact
+        assert merged.distinct.value == len(counts)
+
+
+@given(st.lists(st.integers(0, 2), max_size=30), CUT)
+def test_neighbours_are_the_same_in_parts(values, cut):
+    held = np.array(values, np.uint64)
+    merged = Neighbours()
+    for some in (held[:cut], held[cut:]):
+        part = Neighbours()
+        part.add(some)
+        merged.merge(part)
+    pairs = list(zip(values, values[1:], strict=False))
+    assert (merged.pairs, merged.same) == (len(pairs), sum(one == other for one, other in pairs))
+
+
+KINDS = st.one_of(
+    st.just(("none", [])),
+    st.tuples(st.just("bytes"), st.lists(st.sampled_from([b"", b"a", b"\xff\0", b"b" * 300]), max_size=3)),
+    st.tuples(st.just("float32"), st.lists(st.sampled_from([0.0, 0.5, -3.0]), max_size=3)),
+    st.tuples(st.just("int64"), st.lists(st.integers(-5, 5), max_size=3)),
+)
+KEYS = st.sampled_from(["a", "b", "c"])
+RECORDS = st.lists(
+    st.tuples(st.dictionaries(KEYS, KINDS), st.dictionaries(KEYS, st.lists(KINDS, max_size=3))), max_size=12
+)
+
+
+@given(RECORDS, st.integers(1, 400))
+@settings(max_examples=150, deadline=None)
+def test_files_in_parts_of_any_size_give_the_same_report(tmp_path_factory, rows, size):
+    path = file_of(tmp_path_factory.mktemp("rows") / "records", [example(*row) for row in rows])
+    whole = stats(path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "_PART", size)
+        assert without_rounding(stats(path)) == without_rounding(whole)
+
+
+def without_rounding(report) -> list:
+    """Sums of floats depend on their order, in the last digits."""
+    return [rounded(line) for line in report.lines()]
+
+
+def rounded(value):
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+@given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=30))
+@settings(max_examples=50, deadline=None)
+def test_quantiles_and_histograms_are_those_of_numpy(tmp_path_factory, values):
+    records = [example({"x": ("float32", [value])}) for value in values]
+    (split,) = stats(file_of(tmp_path_factory.mktemp("rows") / "records", records)).splits
+    found, held = split.features[0].numbers, np.array(values, np.float64)
+    assert list(found.quantiles.values()) == np.quantile(held, SHARES).tolist()
+    assert sum(found.histogram.counts) == len(values)
+    if found.min < found.max:
+        counts, edges = np.histogram(held, figuring._BINS)
+        assert found.histogram.counts == tuple(counts.tolist())
+        assert found.histogram.edges == tuple(edges.tolist())
+
+
+def test_processes_find_what_one_finds(tmp_path, monkeypatch):
+    records = [
+        example({"n": ("int64", [number % 7]), "s": ("bytes", [b"%d" % (number % 90)])})
+        for number in range(900)
+    ]
+    file_of(tmp_path / "train-00000-of-00001.tfrecord", records)
+    file_of(tmp_path / "test-00000-of-00001.tfrecord", records[:50])
+    files = sorted(tmp_path.iterdir())
+    assert list(stats(files, jobs=2).lines()) == list(stats(files, jobs=1).lines())
+
+
+def test_many_files_of_one_split_are_one(tmp_path: Path):
+    records = [example({"n": ("int64", [number])}) for number in range(20)]
+    whole = file_of(tmp_path / "train-00000-of-00001.tfrecord", records)
+    (expected,) = stats(whole).splits
+    halves = [
+        file_of(tmp_path / f"train-0000{half}-of-00002.tfrecord", records[half * 10 : half * 10 + 10])
+        for half in (0, 1)
+    ]
+    (found,) = stats(halves).splits
+    assert found.features == expected.features
+    assert (found.files, found.rows) == (2, 20)
