@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -71,6 +71,12 @@ class Rows:
     def hashes(self) -> Words:
         """Of the bytes of each, uint64 `[n]`."""
         return of_records(self.buffer, self.starts, self.stops)
+
+    def first(self, count: int) -> Rows:
+        """So many of them, from the first."""
+        return replace(
+            self, starts=self.starts[:count], stops=self.stops[:count], records=self.records[:count]
+        )
 
     def place(self, row: int) -> str:
         """How messages name the record of a row."""

@@ -1,0 +1,134 @@
+"""A schema of files that have none: by what stands in them, or by a schema of another language."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+
+from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.inspect.infer.features import Found, feature_of
+from recordspec.inspect.stats.parts import Source, count
+from recordspec.inspect.stats.rows import read
+from recordspec.inspect.stats.tally import Tally
+from recordspec.progress import Progress
+from recordspec.spec.features import Feature
+from recordspec.spec.schema import Schema
+from recordspec.store.shards import Files
+
+__all__ = ["Inferred", "infer"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inferred:
+    """A schema, and what is to be said of it.
+
+    Attributes:
+        rows: that were looked at; None where a schema was translated.
+    """
+
+    schema: Schema
+    notes: tuple[str, ...]
+    rows: int | None
+
+
+def infer(
+    files: Files,
+    name: str,
+    *,
+    sample: int | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Inferred:
+    """A schema with which these TFRecords are read.
+
+    Args:
+        name: of the schema.
+        sample: look at so many records of each file, from its start; None for all. What only others have
+            is then missing from the schema.
+        jobs: processes that share the work; None for one a processor where there is much to read.
+
+    Raises:
+        StoreError: no such files.
+        RecordError: a record is not whole, or none has any features.
+    """
+    source = Source.of(files, None)
+    tally = _sampled(source, sample) if sample is not None else _whole(source, jobs, progress)
+    if tally.problems:
+        raise RecordError(tally.problems)
+    found = list(_found(tally))
+    features = {one.name: feature_of(one) for one in found}
+    notes = [note for one in found for note in one.notes]
+    if not any(features.values()):
+        expected, where = "records with features", str(source.paths[0])
+        raise RecordError(Problem(where=where, expected=expected, got="none", hint="; ".join(notes[:3])))
+    schema = _schema(name, tally, features)
+    return Inferred(schema=schema, notes=(*notes, *_repeated(tally)), rows=tally.rows)
+
+
+def _whole(source: Source, jobs: int | None, progress: Progress | None) -> Tally:
+    """What is counted of all splits."""
+    return reduce(_merged, count(source, jobs, progress).values())
+
+
+def _merged(one: Tally, other: Tally) -> Tally:
+    one.merge(other)
+    return one
+
+
+def _sampled(source: Source, rows: int) -> Tally:
+    """What is counted of the first records of each file."""
+    tally, left = Tally(), dict.fromkeys(source.paths, rows)
+    for part in source.parts:
+        for found in read(part) if left[part.path] > 0 else ():
+            if isinstance(found, Problem):
+                tally.add_broken(found)
+                break
+            some = found.first(left[part.path])
+            tally.add(some)
+            left[part.path] -= len(some.starts)
+            if left[part.path] <= 0:
+                break
+    return tally
+
+
+def _found(tally: Tally) -> list[Found]:
+    """The keys, each with a name of its own."""
+    found, names = [], set()
+    for (sequence, key), counted in sorted(tally.features.items()):
+        name = f"{key}_steps" if key in names else key
+        names.add(name)
+        rows = sum(counted.kinds.values()) if sequence else tally.rows
+        found.append(Found(name=name, key=key, counted=counted, rows=rows))
+    return found
+
+
+def _schema(name: str, tally: Tally, features: dict[str, Feature | None]) -> Schema:
+    made = [feature for feature in features.values() if feature is not None]
+    steps = {key for sequence, key in tally.features if sequence}
+    try:
+        if not steps:
+            return Schema(name=name, features=tuple(made))
+        context = {key for sequence, key in tally.features if not sequence}
+        of_steps = [one for one in made if one.stored in steps and (one.key or one.name not in context)]
+        return Schema(
+            name=name,
+            record="sequence_example",
+            context=tuple(one for one in made if one not in of_steps),
+            sequence=tuple(of_steps),
+        )
+    except SpecError as error:
+        raise RecordError(error.problems) from error
+
+
+def _repeated(tally: Tally) -> list[str]:
+    return [
+        f"{key}: twice in {count:,} records, of which the last counts"
+        for key, count in tally.repeated.items()
+    ]
+
+
+def stem(paths: tuple[Path, ...]) -> str:
+    """What a schema of these files is called."""
+    first = paths[0].name.partition(".")[0].partition("-")[0]
+    return "".join(letter if letter.isalnum() else "_" for letter in first) or "data"
