@@ -11,6 +11,7 @@ from recordspec import __version__
 from recordspec.cli.bench import bench
 from recordspec.cli.build import build
 from recordspec.cli.check import check
+from recordspec.cli.describe import describe
 from recordspec.cli.doctor import doctor
 from recordspec.cli.explain import explain
 from recordspec.cli.init import init
@@ -37,7 +38,7 @@ def commands() -> None:
     """
 
 
-for command in (init, lint, explain, build, reshard, head, count, check, bench, doctor):
+for command in (init, lint, explain, build, reshard, describe, head, count, check, bench, doctor):
     commands.add_command(command)
 
 
