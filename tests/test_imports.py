@@ -17,6 +17,7 @@ LAYERS = [
     {"wire"},
     {"spec"},
     {"store"},
+    {"foreign"},
     {"writing", "reading", "inspect"},
     {"config", "pipeline", "testing", "kinds"},
     {"cli", "__main__"},
@@ -82,7 +83,13 @@ def test_nothing_heavy_is_imported_before_it_is_needed(code):
     assert loaded(code) == []
 
 
-@pytest.mark.parametrize("command", ["--help", "build --help", "count {data}", "head {data}", "lint {spec}"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("--help", "build --help", "count {data}", "head {data}", "lint {spec}"),
+        *("explain {spec} --as tfmd", "explain {spec} --as tfds", "describe {data}"),
+    ],
+)
 def test_quick_commands_load_no_tensorflow_and_take_half_a_second(command, tmp_path, root):
     import recordspec as rs
 

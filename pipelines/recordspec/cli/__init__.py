@@ -11,9 +11,11 @@ from recordspec import __version__
 from recordspec.cli.bench import bench
 from recordspec.cli.build import build
 from recordspec.cli.check import check
+from recordspec.cli.describe import describe
 from recordspec.cli.diff import diff
 from recordspec.cli.doctor import doctor
 from recordspec.cli.explain import explain
+from recordspec.cli.infer import infer
 from recordspec.cli.init import init
 from recordspec.cli.lint import lint
 from recordspec.cli.look import count, head
@@ -39,7 +41,23 @@ def commands() -> None:
     """
 
 
-for command in (init, lint, explain, build, reshard, head, count, stats, diff, check, bench, doctor):
+_COMMANDS = (
+    bench,
+    build,
+    check,
+    count,
+    describe,
+    diff,
+    doctor,
+    explain,
+    head,
+    infer,
+    init,
+    lint,
+    reshard,
+    stats,
+)
+for command in _COMMANDS:
     commands.add_command(command)
 
 

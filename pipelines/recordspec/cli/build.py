@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.output import json_option, print_rows, size
+from recordspec.cli.output import json_option, print_notes, print_rows, size
 
 if TYPE_CHECKING:
     from recordspec.store.manifest import Manifest
@@ -44,8 +44,7 @@ def build(config: Path, dry_run: bool, source: Path | None, as_json: bool, **how
         return
     with print_dataset(pipeline.data, as_json) as printed:
         printed(pipeline.build(source=source, **how))
-    for note in pipeline.notes:
-        click.echo(f"note: {note}", err=True)
+    print_notes(pipeline.notes)
 
 
 @contextmanager

@@ -57,6 +57,12 @@ def shown(value: Any) -> str:
     return show_text(text)
 
 
+def print_notes(notes: Iterable[Any]) -> None:
+    """What is worth knowing beside the result, on stderr."""
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+
+
 @contextmanager
 def quiet_tensorflow() -> Iterator[IO[str]]:
     """Keeps TensorFlow's log, which no setting silences, off stderr, and gives stderr to who else writes.

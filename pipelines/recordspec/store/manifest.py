@@ -67,6 +67,7 @@ class Manifest:
         keys_sha256: of `keys.bin`, where keys are unique: of every row, in the order of the splits and
             shards, the 128-bit hash of its key, so that rows that are appended can be compared.
         block: how many rows a record holds at most; None in the layout `rows`, where each has its own.
+        beside: files that were put beside the shards for other readers, and the SHA-256 of each.
         format: of the manifest.
     """
 
@@ -83,6 +84,7 @@ class Manifest:
     division: Mapping[str, Any] = field(default_factory=dict)
     keys_sha256: str | None = None
     block: int | None = None
+    beside: Mapping[str, str] = field(default_factory=dict)
     format: int = FORMAT
 
     def shards(self, split: str) -> tuple[Shard, ...]:

@@ -221,6 +221,7 @@ def _check_is_dataset(folder: Path, name: str) -> None:
         KEYS_FILE,
         OWNER,  # of a writer that died just after it had published
         *(one.file for shards in manifest.splits.values() for one in shards),
+        *manifest.beside,
     }
     others = sorted({child.name for child in folder.iterdir()} - known)
     if others:

@@ -1,7 +1,6 @@
 """Reading Example bytes outside a graph, with protobuf's own parser and without TensorFlow.
 
-The two messages are declared here, in a descriptor pool of their own, so that TensorFlow may register
-the same names in the default pool.
+The two messages are declared here: TensorFlow, which registers the same names, need not be there.
 """
 
 from __future__ import annotations
@@ -10,9 +9,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
+from google.protobuf import message
 
 from recordspec.errors import Problem, RecordError
+from recordspec.wire.declared import declare
 
 Value = list[int] | list[float] | list[bytes] | None
 Steps = list[Value]
@@ -21,24 +21,19 @@ Kind = Literal["none", "bytes", "float32", "int64"]
 
 _KINDS: dict[str, Kind] = {"bytes_list": "bytes", "float_list": "float32", "int64_list": "int64"}
 
-_MESSAGES: dict[str, list[tuple[str, int, str, bool]]] = {
-    # message: (field, number, type, repeated)
-    "BytesList": [("value", 1, "bytes", True)],
-    "FloatList": [("value", 1, "float", True)],
-    "Int64List": [("value", 1, "int64", True)],
-    "Feature": [
-        ("bytes_list", 1, "BytesList", False),
-        ("float_list", 2, "FloatList", False),
-        ("int64_list", 3, "Int64List", False),
-    ],
-    "FeatureList": [("feature", 1, "Feature", True)],
-    "FeatureEntry": [("key", 1, "string", False), ("value", 2, "Feature", False)],
-    "FeatureListEntry": [("key", 1, "string", False), ("value", 2, "FeatureList", False)],
+_MESSAGES = {
+    "BytesList": "value=1:bytes*",
+    "FloatList": "value=1:float*",
+    "Int64List": "value=1:int64*",
+    "Feature": "bytes_list=1:BytesList float_list=2:FloatList int64_list=3:Int64List",
+    "FeatureList": "feature=1:Feature*",
+    "FeatureEntry": "key=1:string value=2:Feature",
+    "FeatureListEntry": "key=1:string value=2:FeatureList",
     # a map is a repeated entry on the wire; entries as they stand show a key that is there twice
-    "Features": [("feature", 1, "FeatureEntry", True)],
-    "FeatureLists": [("feature_list", 1, "FeatureListEntry", True)],
-    "Example": [("features", 1, "Features", False)],
-    "SequenceExample": [("context", 1, "Features", False), ("feature_lists", 2, "FeatureLists", False)],
+    "Features": "feature=1:FeatureEntry*",
+    "FeatureLists": "feature_list=1:FeatureListEntry*",
+    "Example": "features=1:Features",
+    "SequenceExample": "context=1:Features feature_lists=2:FeatureLists",
 }
 
 
@@ -107,30 +102,4 @@ def _parse(name: str, data: bytes, where: str) -> Any:
 
 @cache
 def _classes() -> Mapping[str, Any]:
-    file = descriptor_pb2.FileDescriptorProto(
-        name="recordspec/example.proto", package="recordspec.wire", syntax="proto3"
-    )
-    for name, fields in _MESSAGES.items():
-        declared = file.message_type.add(name=name)
-        if name == "Feature":
-            declared.oneof_decl.add(name="kind")
-        for field, number, kind, repeated in fields:
-            _declare(declared, field, number, kind, repeated)
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"recordspec.wire.{name}"))
-        for name in ("Example", "SequenceExample")
-    }
-
-
-def _declare(declared: Any, name: str, number: int, kind: str, repeated: bool) -> None:
-    proto = descriptor_pb2.FieldDescriptorProto
-    field = declared.field.add(name=name, number=number)
-    field.label = proto.LABEL_REPEATED if repeated else proto.LABEL_OPTIONAL
-    if kind in _MESSAGES:
-        field.type, field.type_name = proto.TYPE_MESSAGE, f".recordspec.wire.{kind}"
-    else:
-        field.type = getattr(proto, f"TYPE_{kind.upper()}")
-    if declared.name == "Feature":
-        field.oneof_index = 0
+    return declare("recordspec.wire", _MESSAGES, oneofs={"Feature": "kind"})

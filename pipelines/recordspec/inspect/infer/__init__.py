@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.inspect.infer.features import Found, feature_of
@@ -57,12 +56,12 @@ def infer(
     if tally.problems:
         raise RecordError(tally.problems)
     found = list(_found(tally))
-    features = {one.name: feature_of(one) for one in found}
+    features = [(one, feature) for one in found if (feature := feature_of(one)) is not None]
     notes = [note for one in found for note in one.notes]
-    if not any(features.values()):
+    if not features:
         expected, where = "records with features", str(source.paths[0])
         raise RecordError(Problem(where=where, expected=expected, got="none", hint="; ".join(notes[:3])))
-    schema = _schema(name, tally, features)
+    schema = _schema(name, features)
     return Inferred(schema=schema, notes=(*notes, *_repeated(tally)), rows=tally.rows)
 
 
@@ -94,29 +93,21 @@ def _sampled(source: Source, rows: int) -> Tally:
 
 def _found(tally: Tally) -> list[Found]:
     """The keys, each with a name of its own."""
-    found, names = [], set()
+    found: list[Found] = []
     for (sequence, key), counted in sorted(tally.features.items()):
-        name = f"{key}_steps" if key in names else key
-        names.add(name)
+        name = f"{key}_steps" if (False, key) in tally.features and sequence else key
         rows = sum(counted.kinds.values()) if sequence else tally.rows
-        found.append(Found(name=name, key=key, counted=counted, rows=rows))
+        found.append(Found(name=name, key=key, sequence=sequence, counted=counted, rows=rows))
     return found
 
 
-def _schema(name: str, tally: Tally, features: dict[str, Feature | None]) -> Schema:
-    made = [feature for feature in features.values() if feature is not None]
-    steps = {key for sequence, key in tally.features if sequence}
+def _schema(name: str, features: list[tuple[Found, Feature]]) -> Schema:
+    of_steps = tuple(feature for found, feature in features if found.sequence)
+    others = tuple(feature for found, feature in features if not found.sequence)
     try:
-        if not steps:
-            return Schema(name=name, features=tuple(made))
-        context = {key for sequence, key in tally.features if not sequence}
-        of_steps = [one for one in made if one.stored in steps and (one.key or one.name not in context)]
-        return Schema(
-            name=name,
-            record="sequence_example",
-            context=tuple(one for one in made if one not in of_steps),
-            sequence=tuple(of_steps),
-        )
+        if not of_steps:
+            return Schema(name=name, features=others)
+        return Schema(name=name, record="sequence_example", context=others, sequence=of_steps)
     except SpecError as error:
         raise RecordError(error.problems) from error
 
@@ -126,9 +117,3 @@ def _repeated(tally: Tally) -> list[str]:
         f"{key}: twice in {count:,} records, of which the last counts"
         for key, count in tally.repeated.items()
     ]
-
-
-def stem(paths: tuple[Path, ...]) -> str:
-    """What a schema of these files is called."""
-    first = paths[0].name.partition(".")[0].partition("-")[0]
-    return "".join(letter if letter.isalnum() else "_" for letter in first) or "data"

@@ -42,12 +42,14 @@ class Found:
 
     Attributes:
         name: of the feature.
+        sequence: whether it is that of a feature list.
         rows: of all records (of a feature list: of all steps) that could have a list.
         notes: what nobody should have to find out alone.
     """
 
     name: str
     key: str
+    sequence: bool
     counted: FeatureTally
     rows: int
     notes: list[str] = field(default_factory=list)

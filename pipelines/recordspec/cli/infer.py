@@ -1,0 +1,67 @@
+"""`recordspec infer`: a schema of files that have none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from recordspec.cli.output import shown
+from recordspec.errors import Problem, StoreError
+
+
+@click.command(short_help="A schema of files that have none.")
+@click.argument("files", nargs=-1, required=True)
+@click.option("--out", type=click.Path(path_type=Path), help="Write the schema to this file.")
+@click.option(
+    "--config", type=click.Path(path_type=Path), help="Write a config, too, that builds a dataset of them."
+)
+@click.option("--name", help="What the schema is called; by default as the first file.")
+@click.option("--sample", type=click.IntRange(1), help="Look at so many records of each file only.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes that share the work.")
+def infer(
+    files: tuple[str, ...],
+    out: Path | None,
+    config: Path | None,
+    name: str | None,
+    sample: int | None,
+    jobs: int | None,
+) -> None:
+    """Find a schema for FILES: TFRecords, a CSV or Parquet file, TensorFlow Metadata's `schema.pbtxt`, or
+    TFDS's `features.json`.
+
+    \b
+      recordspec infer 'data/digits/train-*'
+      recordspec infer rows.csv --out schemas/rows.yaml --config configs/rows.yaml
+
+    The schema goes to --out or to stdout. What it does not say is told on stderr: keys that are always empty,
+    how often others are missing, what may be a class.
+    """
+    from recordspec.inspect.infer.starting import dumped, inferred
+    from recordspec.progress import Progress
+
+    if config is not None and out is None:
+        raise click.UsageError("--config needs --out, the schema that it names")
+    for path in (out, config):
+        if path is not None and path.exists():
+            raise StoreError(Problem(where=str(path), expected="a new file", got="one that exists"))
+    with Progress() as progress:
+        found = inferred(files, name, sample=sample, jobs=jobs, progress=progress)
+    if out is None:
+        click.echo(found.schema.dump(), nl=False)
+    else:
+        _write(out, found.schema.dump())
+    if config is not None and out is not None:
+        _write(config, dumped(files, found.schema, out, config))
+    for note in found.notes:
+        click.echo(shown(note), err=True)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        got = error.strerror or str(error)
+        raise StoreError(Problem(where=str(path), expected="a file to write", got=got)) from None
+    click.echo(path)

@@ -1,0 +1,1 @@
+"""Schemas of others: TensorFlow Metadata and TensorFlow Datasets, in and out."""

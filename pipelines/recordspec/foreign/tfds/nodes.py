@@ -1,0 +1,136 @@
+"""features.json as nodes: a class of TFDS and its content, whichever of the three ways of writing it is.
+
+Since its release 4.4 TFDS writes the JSON of a protobuf message; before, a type and a content, which may be
+such a message, as JSON or as text in which there is JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recordspec.errors import Path, Problem, SpecError, describe
+
+# The depth of features in features, and of JSON that is read at all.
+_DEEPEST = 32
+_CONTENTS = (
+    *("featuresDict", "tensor", "classLabel", "image", "video", "audio", "boundingBox", "text"),
+    *("translation", "sequence", "jsonFeature"),
+)
+_CAMEL = {
+    "encoding_format": "encodingFormat",
+    "num_classes": "numClasses",
+    "file_format": "fileFormat",
+    "sample_rate": "sampleRate",
+    "lazy_decode": "lazyDecode",
+    "bbox_format": "bboxFormat",
+    "use_colormap": "useColormap",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """A feature of TFDS.
+
+    Attributes:
+        kind: its class, without the module.
+        path: where it stands.
+        content: its options.
+        description: for people.
+    """
+
+    kind: str
+    path: Path
+    content: Mapping[str, Any]
+    description: str = ""
+
+    def wrong(self, expected: str, got: str, *option: str) -> SpecError:
+        """The error for an option, or for the node as a whole."""
+        return SpecError(Problem(path=(*self.path, *option), expected=expected, got=got))
+
+    def option(self, name: str) -> Any:
+        """An option's value; None if it is not given."""
+        return self.content.get(_CAMEL.get(name, name), self.content.get(name))
+
+    def text(self, name: str) -> str:
+        """A text; empty if it is not given."""
+        value = self.option(name)
+        if value is not None and not isinstance(value, str):
+            raise self.wrong("text", describe(value), name)
+        return value or ""
+
+    def number(self, name: str) -> int | None:
+        """A whole number, which protobuf's JSON writes as text; None if it is not given."""
+        value = self.option(name)
+        return None if value is None else self._whole(value, name)
+
+    def _whole(self, value: Any, name: str) -> int:
+        if isinstance(value, str) and value.removeprefix("-").isdecimal() and len(value) < 20:
+            return int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        raise self.wrong("a whole number", describe(value), name)
+
+    def shape(self) -> tuple[int | None, ...]:
+        """The sizes; null for one that is not known."""
+        value = self.option("shape")
+        if isinstance(value, Mapping):
+            value = value.get("dimensions", [])
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            raise self.wrong("a list of sizes", describe(value), "shape")
+        sizes = [None if size is None else self._whole(size, "shape") for size in value]
+        return tuple(None if size is None or size < 0 else size for size in sizes)
+
+    def child(self, value: Any, *name: str) -> Node:
+        """A feature in this one."""
+        return _node(value, (*self.path, *name))
+
+    def children(self) -> dict[str, Node]:
+        """The features of a FeaturesDict, by name."""
+        features = self.content.get("features", {}) if "features" in self.content else self.content
+        if not isinstance(features, Mapping) or not features:
+            raise self.wrong("features by name", describe(features))
+        return {name: self.child(value, name) for name, value in features.items()}
+
+
+def document(text: str, source: str) -> Node:
+    """The node that a file holds. Raises SpecError, placed at `source`."""
+    try:
+        return _node(json.loads(text), ())
+    except (ValueError, RecursionError) as error:
+        got = str(error) or "lists in lists in lists"
+        raise SpecError(Problem(where=source, expected="JSON", got=got)) from None
+
+
+def _node(value: Any, path: Path) -> Node:
+    expected = "a feature of TFDS"
+    if not isinstance(value, Mapping):
+        raise SpecError(Problem(path=path, expected=expected, got=describe(value)))
+    if len(path) > _DEEPEST:
+        raise SpecError(Problem(path=path[:1], expected=f"at most {_DEEPEST} levels", got="more"))
+    name = value.get("pythonClassName", value.get("type"))
+    content = value.get("content") if "type" in value else _content(value)
+    if isinstance(content, str):
+        try:
+            content = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise SpecError(Problem(path=path, expected="JSON", got=str(error))) from None
+    if not isinstance(name, str) or not isinstance(content, Mapping):
+        raise SpecError(Problem(path=path, expected=expected, got=describe(dict(value))))
+    description = value.get("description", "")
+    return Node(
+        kind=name.rpartition(".")[2],
+        path=path,
+        content=content,
+        description=description if isinstance(description, str) else "",
+    )
+
+
+def _content(value: Mapping[str, Any]) -> Any:
+    """The one of the contents that is there; a message with nothing in it may be left out."""
+    found: Any = next((value[name] for name in _CONTENTS if name in value), {})
+    return found.get("json", "{}") if "jsonFeature" in value and isinstance(found, Mapping) else found

@@ -1,0 +1,244 @@
+"""A schema of TensorFlow Metadata as one of ours.
+
+What is understood is taken out of the message; what is left in it when all is done are the notes. So
+nothing is passed over in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from recordspec.errors import Path, SpecError
+from recordspec.foreign.forms import Form, filled
+from recordspec.foreign.notes import Note
+from recordspec.foreign.tfmd.declared import STEPS, STRUCT, stages
+from recordspec.foreign.tfmd.domains import Domains
+from recordspec.foreign.tfmd.parsing import inline
+from recordspec.foreign.tfmd.tensors import Place, Tensor, of_sparse_feature, represented
+from recordspec.foreign.tfmd.values import (
+    DTYPES,
+    LEGACY_DEFAULTS,
+    comment_of,
+    default_of,
+    is_always_there,
+    sizes,
+    take,
+    take_presence,
+)
+from recordspec.spec.features import Feature
+from recordspec.spec.features.sparse import SparseValues
+from recordspec.spec.schema import Schema
+
+# What becomes of a field that has no counterpart.
+_REASONS = {
+    "presence": "in how many records it is, is not checked",
+    "min": "how many values it has at least, is not checked",
+    "value_counts": "lists in lists are read flat (a tensor representation says how they are stored)",
+    "shape": "it is not said that every record has it, or a size is unknown: read as a list",
+    "domain": "values are not restricted to it",
+    "string_domain": "values are not restricted to it",
+    "int_domain": "the range is not checked",
+    "float_domain": "the range is not checked",
+    "image_domain": "how images are encoded is not said: they stay bytes, until `kind: image` says it",
+    "audio_domain": "how sounds are encoded is not said: they stay bytes, until `kind: audio` says it",
+    "weighted_feature": "both features are read, each by itself",
+    "sparse_feature": "its size is not said: its features are read, each by itself",
+    "lifecycle_stage": "left out, as TensorFlow Metadata does",
+    "deprecated": "left out, as TensorFlow Metadata does",
+}
+_NO_COUNTERPART = "has no counterpart"
+
+
+def read_schema(message: Any, name: str, source: str) -> tuple[Schema, list[Note]]:
+    """The schema, and what has no counterpart in it. Raises SpecError where it gives none."""
+    reader = _Reader(message)
+    try:
+        sections = reader.sections()
+        schema = Schema(name=name, description=reader.description, **sections)
+    except SpecError as error:
+        raise SpecError([problem.at(source) for problem in error.problems]) from None
+    return schema, [*reader.notes, *reader.left()]
+
+
+class _Reader:
+    """A message that is read, on a copy.
+
+    Attributes:
+        description: of the schema.
+        notes: on what is no field's.
+    """
+
+    def __init__(self, message: Any) -> None:
+        self._rest = type(message)()
+        self._rest.CopyFrom(message)
+        self.notes: list[Note] = []
+        self.description = comment_of(self._rest)
+        self._legacy = self._rest.generate_legacy_feature_spec
+        self._domains = Domains(self._rest)
+        self._features: dict[Place, Any] = {(one.name,): one for one in self._rest.feature if _is_live(one)}
+        self._has_steps = (STEPS,) in self._features
+        self._features |= {(STEPS, one.name): one for one in self._steps()}
+        take(self._rest, "generate_legacy_feature_spec", "represent_variable_length_as_ragged")
+
+    def _steps(self) -> list[Any]:
+        found = self._features.pop((STEPS,), None)
+        if found is None:
+            return []
+        take(found, "presence", "value_count")
+        return [one for one in found.struct_domain.feature if _is_live(one)]
+
+    def sections(self) -> dict[str, Any]:
+        """The kind of record, and the features of each of its sections."""
+        tensors: dict[Place, list[Tensor]] = {}
+        for tensor in self._tensors():
+            tensors.setdefault(tensor.values, []).append(tensor)
+        parts = {place for found in tensors.values() for one in found for place in [*one.places][1:]}
+        first: list[Feature] = []
+        steps: list[Feature] = []
+        for place, feature in self._features.items():
+            if feature.type == STRUCT or place in parts:
+                continue
+            made = [self._represented(one) for one in tensors.get(place, ())] or [self._plain(place)]
+            (first if len(place) == 1 else steps).extend(made)
+        if self._has_steps:
+            return {"record": "sequence_example", "context": tuple(first), "sequence": tuple(steps)}
+        return {"features": tuple(first)}
+
+    def _tensors(self) -> Iterator[Tensor]:
+        """Those that are made of features that are there; notes are left on the others."""
+        for entry in self._rest.tensor_representation_group:
+            for one in entry.value.tensor_representation:
+                tensor = represented(one.key, one.value) if entry.key == "" else None
+                if tensor is not None and self._is_there(tensor):
+                    yield tensor
+                    continue
+                path = ("tensor_representation_group", entry.key, one.key)
+                self.notes.append(Note(path=path, text=f"{inline(one.value)}: {_NO_COUNTERPART}"))
+        take(self._rest, "tensor_representation_group")
+        for at, given in reversed(list(enumerate(self._rest.sparse_feature))):
+            tensor = of_sparse_feature(given, self._features) if _is_live(given) else None
+            if tensor is not None and self._is_there(tensor):
+                yield tensor
+                del self._rest.sparse_feature[at]
+
+    def _is_there(self, tensor: Tensor) -> bool:
+        found = [self._features.get(place) for place in tensor.places]
+        return all(one is not None and one.type in DTYPES for one in found)
+
+    def _represented(self, tensor: Tensor) -> Feature:
+        """The feature of a tensor that the schema describes."""
+        given = self._features[tensor.values]
+        form = self._form(tensor.values, given, tensor.name)
+        shape = tensor.shape or ()
+        if tensor.form == "sparse":
+            return self._sparse(tensor, form)
+        if tensor.form == "varlen":
+            form = replace(form, shape=(None,), sparse=True)
+        elif tensor.form == "dense":
+            form = self._dense(tensor, form, given)
+        elif tensor.parts or shape:
+            levels = (None,) * (1 + len(tensor.parts))
+            form = replace(form, shape=(*levels, *shape), row_lengths=tensor.parts)
+        else:
+            form = self._counted(form, given)
+        return self._domains.feature(form, given)
+
+    def _dense(self, tensor: Tensor, form: Form, given: Any) -> Form:
+        counted = self._counted(form, given)
+        shape = counted.shape if tensor.shape is None else tensor.shape
+        take(given, "value_count", "shape", "presence")
+        default = None if tensor.default is None else default_of(tensor.default, form.dtype)
+        if tensor.default is not None and default is None:
+            path = ("tensor_representation_group", "", tensor.name, "default_value")
+            self.notes.append(Note(path=path, text=f"{inline(tensor.default)}: no {form.dtype}"))
+        return replace(form, shape=shape, default=None if default is None else filled(default, shape))
+
+    def _sparse(self, tensor: Tensor, form: Form) -> Feature:
+        shape = tuple(size or 0 for size in tensor.shape or ())
+        usual = tuple(f"{form.key}/indices{f'_{at}' * (len(shape) > 1)}" for at in range(len(shape)))
+        for place in [*tensor.places][1:]:
+            take(self._features[place], "int_domain")  # the size tells it
+        return SparseValues(
+            name=form.name,
+            key=None if form.key == form.name else form.key,
+            description=form.description,
+            dtype=form.dtype,
+            size=shape[0] if len(shape) == 1 else shape,
+            index_keys=() if tensor.parts == usual else tensor.parts,
+        )
+
+    def _plain(self, place: Place) -> Feature:
+        """The feature that no representation describes: its counts tell its shape."""
+        given = self._features[place]
+        return self._domains.feature(self._counted(self._form(place, given, place[-1]), given), given)
+
+    def _form(self, place: Place, given: Any, name: str) -> Form:
+        return Form(
+            name=name,
+            key=place[-1],
+            dtype=DTYPES[given.type],
+            steps=len(place) == 2,
+            description=comment_of(given),
+        )
+
+    def _counted(self, form: Form, given: Any) -> Form:
+        """With the shape that the counts of a feature tell."""
+        always = form.steps or is_always_there(given)
+        count = given.value_count
+        if given.HasField("shape") and always and None not in sizes(given.shape):
+            shape = sizes(given.shape)
+        elif count.min == count.max >= 1 and (always or self._legacy):
+            shape = () if count.max == 1 else (count.max,)
+        else:
+            longest = count.max if count.max > 0 else None
+            take(given.value_count, "max", *(["min"] * (count.min == 0)))
+            if not given.value_count.ListFields():
+                take(given, "value_count")
+            return replace(form, shape=(None,), max_length=longest)
+        take(given, "shape", "value_count")
+        if always:
+            take_presence(given)
+            return replace(form, shape=shape)
+        return replace(form, shape=shape, default=filled(LEGACY_DEFAULTS[form.dtype], shape))
+
+    def left(self) -> Iterator[Note]:
+        """On what was not understood."""
+        yield from self._domains.left()
+        for descriptor, value in self._rest.ListFields():
+            if descriptor.name == "feature":
+                yield from _left_in(value, ("feature",))
+            else:
+                yield from _left_of(value, (descriptor.name,))
+
+
+def _is_live(feature: Any) -> bool:
+    return not feature.deprecated and feature.lifecycle_stage not in stages()
+
+
+def _left_in(features: Any, path: Path) -> Iterator[Note]:
+    for feature in features:
+        here = (*path, feature.name)
+        if not _is_live(feature):
+            stage = stages().get(feature.lifecycle_stage, "deprecated")
+            yield Note(path=here, text=f"{stage}: {_REASONS['lifecycle_stage']}")
+            continue
+        if feature.type not in DTYPES and here != ("feature", STEPS):
+            yield Note(path=here, text="no list of bytes, integers or floats: left out")
+            continue
+        for descriptor, value in feature.ListFields():
+            if descriptor.name == "struct_domain":
+                yield from _left_in(value.feature, here)
+            elif descriptor.name == "value_count":
+                yield from _left_of(value.min, (*here, "value_count", "min"))
+            elif descriptor.name not in ("name", "type"):
+                yield from _left_of(value, (*here, descriptor.name))
+
+
+def _left_of(value: Any, path: Path) -> Iterator[Note]:
+    parts = list(value) if hasattr(value, "append") else [value]
+    for part in parts:
+        reason = _REASONS.get(str(path[-1]), _NO_COUNTERPART)
+        named = (*path, part.name) if hasattr(part, "name") and len(path) == 1 else path
+        yield Note(path=named, text=f"{inline(part)}: {reason}")

@@ -1,0 +1,84 @@
+"""What somebody starts with who has files and nothing else: a schema, by what the files are, and a config."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from recordspec.errors import Problem, SpecError
+from recordspec.foreign import tfds, tfmd
+from recordspec.inspect.infer import Inferred, infer, tables
+from recordspec.progress import Progress
+from recordspec.spec.features.label import Label
+from recordspec.spec.schema import Schema
+from recordspec.store.shards import expand
+
+_TABLES = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet"}
+_LANGUAGES = {".pbtxt": tfmd, ".pb": tfmd, ".json": tfds}
+
+
+def inferred(
+    files: Sequence[str],
+    name: str | None,
+    *,
+    sample: int | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Inferred:
+    """A schema of TFRecords, of a table, or translated from another language, by the files' names.
+
+    Raises StoreError, RecordError or SpecError where there is none.
+    """
+    paths = expand(files)
+    suffix = paths[0].suffix
+    if suffix not in (*_TABLES, *_LANGUAGES):
+        return infer(files, name or stem(paths[0]), sample=sample, jobs=jobs, progress=progress)
+    if len(paths) > 1:
+        raise SpecError(Problem(where=str(paths[1]), expected=f"one {suffix} file", got="several"))
+    if suffix in _TABLES:
+        found, notes, rows = tables.features(paths[0])
+        schema = Schema(name=name or stem(paths[0]), features=tuple(found))
+        return Inferred(schema=schema, notes=tuple(notes), rows=rows)
+    schema, translated = _LANGUAGES[suffix].load(paths[0])
+    return Inferred(schema=schema, notes=tuple(map(str, translated)), rows=None)
+
+
+def dumped(files: Sequence[str], schema: Schema, schema_path: Path, path: Path) -> str:
+    """A config, in YAML, that builds a dataset of these files and trains on it.
+
+    What a model takes is a guess: the labels, or else the last feature, from all others.
+    """
+    paths, home = expand(files), path.parent
+    targets = [feature.name for _, feature in schema.placed if isinstance(feature, Label)]
+    names = [feature.name for _, feature in schema.placed]
+    targets = targets or names[-1:]
+    source = _TABLES.get(paths[0].suffix, "tfrecord")
+    given = [os.path.relpath(one, home) for one in files]
+    config = {
+        "schema": os.path.relpath(schema_path, home),
+        "data": os.path.relpath(home / f"{schema.name}-data", home),
+        "write": {
+            "source": {source: given[0] if len(given) == 1 else given},
+            "splits": {"train": 80, "test": 20},
+            "shuffle": {"seed": 1},
+        },
+        "read": {"batch": 32, "shuffle": {"buffer": 10_000, "seed": 1}},
+        "fit": {
+            "inputs": _one_or_all([one for one in names if one not in targets] or targets),
+            "targets": _one_or_all(targets),
+        },
+    }
+    return yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+
+
+def _one_or_all(names: list[str]) -> str | list[str]:
+    return names[0] if len(names) == 1 else names
+
+
+def stem(path: Path) -> str:
+    """What a schema of a file is called."""
+    first = path.name.partition(".")[0].partition("-")[0]
+    return "".join(letter if letter.isalnum() else "_" for letter in first) or "data"
