@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from recordspec.spec.features import KINDS
 from recordspec.testing import LAWS
 
 ROOT = Path(__file__).parents[1]
+MNIST = ROOT.parent / "shared/data/mnist/mnist.tfrecord"
 README = (ROOT / "README.md").read_text()
 BUILDING = (ROOT / "docs/building.md").read_text()
 READING = (ROOT / "docs/reading.md").read_text()
@@ -64,6 +66,23 @@ def test_the_readme_runs(tmp_path, monkeypatch):
     history = run(README, tmp_path)["model"].history.history
     assert len(history["accuracy"]) == 5
     assert history["loss"][-1] < history["loss"][0]
+
+
+@pytest.mark.skipif(not MNIST.exists(), reason="the real data is not here")
+def test_five_commands_train_a_model(tmp_path):
+    shutil.copy(MNIST, tmp_path)
+    (five,) = (block for language, block in blocks(README) if language == "sh")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-e", "-c", five],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": path},
+    )
+    assert done.returncode == 0, done.stderr
+    accuracy = float(re.findall(r"val_accuracy: ([0-9.]+)", done.stdout)[-1])
+    assert accuracy > 0.7
 
 
 def test_the_page_on_building_runs(tmp_path, monkeypatch):

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from examples import example, file_of
 
 import recordspec as rs
+from examples import example, file_of
 from recordspec.errors import StoreError
 from recordspec.inspect.stats import stats, tally
 from recordspec.inspect.stats.page import page

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-from examples import example, file_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import example, file_of
 from recordspec.inspect.stats import figuring, parts, stats
 from recordspec.inspect.stats.figures import SHARES
 from recordspec.inspect.stats.frequent import Frequent
@@ -188,7 +189,7 @@ def test_neighbours_are_the_same_in_parts(values, cut):
         part = Neighbours()
         part.add(some)
         merged.merge(part)
-    pairs = list(zip(values, values[1:], strict=False))
+    pairs = list(pairwise(values))
     assert (merged.pairs, merged.same) == (len(pairs), sum(one == other for one, other in pairs))
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.progress import Progress
 from recordspec.spec.misfits import failures, misfits
 from recordspec.spec.schema import Schema
 from recordspec.store.files import File
@@ -58,7 +57,7 @@ class Checked:
     rows: int = 0
 
 
-def check(file: File, schema: Schema, most: int | None = None, progress: Progress | None = None) -> Checked:
+def check(file: File, schema: Schema, most: int | None = None) -> Checked:
     """Reads a file, every byte of it, and decodes its records; up to so many faults."""
     checked = Checked()
     for found in _examined(file, schema):
@@ -66,28 +65,11 @@ def check(file: File, schema: Schema, most: int | None = None, progress: Progres
             rows = file.rows_of(found.number)
             checked.records += 1
             checked.rows += rows
-            if progress is not None:
-                progress.advance(rows, len(found.data))
             continue
         checked.faults.append(found)
         if len(checked.faults) == most:
             break
     return checked
-
-
-def check_all(files: Sequence[File], schema: Schema, most: int, progress: Progress) -> Checked:
-    """The same of several files, up to so many faults in all."""
-    together = Checked()
-    known = [None if file.shard is None else file.shard.rows for file in files]
-    progress.begin("checking", None if None in known else sum(rows for rows in known if rows is not None))
-    for file in files:
-        checked = check(file, schema, most - len(together.faults), progress)
-        together.faults += checked.faults
-        together.records += checked.records
-        together.rows += checked.rows
-        if len(together.faults) == most:
-            break
-    return together
 
 
 def _examined(file: File, schema: Schema) -> Iterator[Record | Fault]:

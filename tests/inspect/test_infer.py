@@ -1,0 +1,231 @@
+"""Schemas of files that have none: with them, nothing is found that does not fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import recordspec as rs
+from recordspec.inspect.check import check
+from recordspec.inspect.infer import infer
+from recordspec.inspect.infer.starting import inferred
+from recordspec.store.files import known
+from recordspec.store.shards import expand
+from recordspec.wire.tfrecord import framed
+from test_cli import run
+
+DATA = Path(__file__).parents[3] / "shared/data"
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the real data is not here")
+
+YAML = """
+schema: s
+features:
+  fare: float32
+  hour: int64
+  image/class: {kind: label, names: [a, b, c]}
+  picture: {kind: image, shape: [4, 5, 3]}
+  point: {kind: fixed_len, dtype: float32, shape: [3]}
+  said: text
+  sound: {kind: audio, sample_rate: 8000}
+  words: {kind: var_len, dtype: string}
+"""
+SCHEMA = rs.Schema.loads(YAML)
+
+
+def row(number: int) -> dict:
+    return {
+        "fare": number / 2,
+        "hour": number % 24,
+        "image/class": number % 3,
+        "point": [0.0, 1.0, 2.0],
+        "picture": np.full((4, 5, 3), number % 256, np.uint8),
+        "said": f"é{number}",
+        "sound": np.zeros((100, 1), np.float32),
+        "words": ["w"] * (number % 3),
+    }
+
+
+def written(folder, schema, rows) -> Path:
+    """The records, and nothing that tells what they are."""
+    rs.write(schema, rows, folder / "data", shards=2, key=None, progress=False)
+    for name in ("manifest.json", "schema.yaml"):
+        (folder / "data" / name).unlink()
+    return folder / "data"
+
+
+def fits(files, schema) -> int:
+    """How many rows there are, all of which fit."""
+    report = check(known(expand(files), schema), schema)
+    assert [str(fault.problem) for fault in report.faults] == []
+    return report.rows
+
+
+def test_what_stands_in_records_is_recognised(tmp_path):
+    data = written(tmp_path, SCHEMA, map(row, range(100)))
+    found = infer(str(data), "s")
+    told = "{kind: var_len, description: missing in 34 of 100, dtype: string}"
+    guessed = YAML.replace("[a, b, c]", '["0", "1", "2"]').replace("{kind: var_len, dtype: string}", told)
+    assert found.schema == rs.Schema.loads(guessed)
+    assert found.notes == (
+        "image/class: classes 0 to 2: put their names in the place of these numbers",
+        "words: missing in 34 of 100",
+    )
+    assert found.rows == fits(data, found.schema) == 100
+
+
+def test_images_of_different_sizes_and_other_bytes(tmp_path):
+    schema = rs.Schema.loads(
+        "schema: s\nfeatures: {picture: {kind: image}, blob: {kind: fixed_len, dtype: string}}"
+    )
+    rows = [
+        {"picture": np.zeros((1 + number, 2, 3), np.uint8), "blob": bytes([255, number, 0, 1])}
+        for number in range(9)
+    ]
+    data = written(tmp_path, schema, rows)
+    found = infer(str(data), "s")
+    picture = found.schema.names["picture"]
+    assert (picture.kind, picture.shape, picture.encoding) == ("image", (None, 2, 3), "png")
+    assert found.schema.names["blob"].dtype == "string"
+    assert found.notes == ("blob: 4 bytes each: `kind: tensor` with `encoding: raw`, if these are numbers",)
+    assert fits(data, found.schema) == 9
+
+
+def test_several_kinds_under_a_key_are_left_out(tmp_path):
+    one = rs.Schema.loads("schema: s\nfeatures: {n: int64, m: int64}")
+    other = rs.Schema.loads("schema: s\nfeatures: {n: float32, m: int64}")
+    path = tmp_path / "x.tfrecord"
+    path.write_bytes(framed(one.encode({"n": 1, "m": 1})) + framed(other.encode({"n": 1.5, "m": 2})))
+    found = infer(path, "s")
+    assert list(found.schema.names) == ["m"]
+    assert found.notes[-1] == (
+        "n: lists of several kinds (1 of float32 and 1 of int64), which no feature reads, so it is left out"
+    )
+
+
+def test_a_sample_looks_at_the_first_records(tmp_path):
+    schema = rs.Schema.loads("schema: s\nfeatures: {n: {kind: var_len, dtype: int64}}")
+    path = tmp_path / "x.tfrecord"
+    path.write_bytes(
+        b"".join(framed(schema.encode({"n": [1] * (2 if number > 50 else 1)})) for number in range(100))
+    )
+    assert infer(path, "s", sample=40).schema.names["n"].kind == "fixed_len"
+    assert infer(path, "s", sample=40).rows == 40
+    assert infer(path, "s").schema.names["n"].kind == "var_len"
+
+
+def test_records_without_features_have_no_schema(tmp_path):
+    path = tmp_path / "x.tfrecord"
+    path.write_bytes(framed(b"") * 3)
+    with pytest.raises(rs.RecordError) as caught:
+        infer(path, "s")
+    assert str(caught.value) == f"{path}: expected records with features, got none"
+    path.write_bytes(framed(b"\xff\xff") * 3)
+    with pytest.raises(rs.RecordError) as caught:
+        infer(path, "s")
+    assert str(caught.value).splitlines()[0] == (
+        f"{path}: record 0 at byte 0: expected an Example or a SequenceExample, got 2 bytes that are none"
+    )
+
+
+TABLE = """\
+id,price,city,comment,paid,empty
+1,1.5,Rome,x1,true,
+2,,Paris,,false,
+"""
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+def test_tables(tmp_path, suffix):
+    path = tmp_path / f"rows{suffix}"
+    lines = TABLE.splitlines()
+    text = "\n".join([lines[0], *lines[1:] * 50]) + "\n"
+    if suffix == ".parquet":
+        import io
+
+        from pyarrow import csv, parquet
+
+        options = csv.ConvertOptions(strings_can_be_null=True)
+        parquet.write_table(csv.read_csv(io.BytesIO(text.encode()), convert_options=options), path)
+    else:
+        path.write_text(text.replace(",", "\t") if suffix == ".tsv" else text)
+    found = inferred([str(path)], None)
+    assert found.rows == 100
+    assert found.schema == rs.Schema.loads("""
+schema: rows
+features:
+  id: int64
+  price: {kind: fixed_len, description: missing in 50 of 100, dtype: float32, default: 0.0}
+  city: {kind: label, names: [Paris, Rome]}
+  comment: {kind: fixed_len, description: missing in 50 of 100, dtype: string, default: ""}
+  paid: {kind: tensor, dtype: bool}
+""")
+    assert found.notes == (
+        "price: missing in 50 of 100 rows and reads as its default",
+        "comment: missing in 50 of 100 rows and reads as its default",
+        "empty: always empty, in 100 rows: its type is unknown, so it is left out",
+    )
+
+
+def test_a_table_that_is_none_is_said_in_a_line(tmp_path):
+    (tmp_path / "x.parquet").write_bytes(b"no parquet")
+    done = run("infer", "x.parquet", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("x.parquet: expected a table, got ")
+
+
+def test_a_schema_and_a_config_that_build(tmp_path):
+    written(tmp_path, SCHEMA, map(row, range(40)))
+    done = run(
+        "infer",
+        "data",
+        "--out",
+        "schemas/s.yaml",
+        "--config",
+        "configs/c.yaml",
+        "--name",
+        "mine",
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stdout) == (0, "schemas/s.yaml\nconfigs/c.yaml\n")
+    done = run("build", "configs/c.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert sum(json.loads(line)["rows"] for line in done.stdout.splitlines()) == 40
+    inputs, targets = next(iter(rs.Pipeline.load(tmp_path / "configs/c.yaml").dataset("train")))
+    assert set(inputs) == set(SCHEMA.names) - {"image/class"}
+    assert targets.dtype == "int64"
+    done = run("infer", "data", "--out", "schemas/s.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (3, "schemas/s.yaml: expected a new file, got one that exists\n")
+
+
+@needs_data
+def test_real_trips_fit_their_schema_and_are_read():
+    files = str(DATA / "taxi/trips-*.gz")
+    found = infer(files, "trips")
+    assert "company: missing in 5,140 of 15,000" in found.notes
+    assert (
+        "pickup_census_tract: always empty, in 15,000 of 15,000: its type is unknown, so it is left out"
+        in found.notes
+    )
+    assert fits(files, found.schema) == 15_000
+    read = rs.read(found.schema, files, batch=1000)
+    assert sum(int(batch["fare"].shape[0]) for batch in read) == 15_000
+
+
+@needs_data
+def test_real_sequences_and_digits():
+    steps = infer(str(DATA / "sequence"), "steps")
+    assert (steps.schema.record, list(steps.schema.names)) == ("sequence_example", ["f", "i", "s"])
+    assert fits(DATA / "sequence", steps.schema) == 15_000
+    digits = infer(str(DATA / "mnist/mnist.tfrecord"), "digits").schema
+    assert digits.names["image_floats"].shape == (784,)
+    assert digits.names["image_class"].names == tuple("0123456789")
+
+
+@needs_data
+def test_schemas_of_other_languages():
+    found = inferred([str(DATA / "taxi/schema.pbtxt")], None)
+    assert found.rows is None
+    assert found.schema.names["fare"].dtype == "float32"
