@@ -17,6 +17,7 @@ from recordspec.cli.init import init
 from recordspec.cli.lint import lint
 from recordspec.cli.look import count, head
 from recordspec.cli.reshard import reshard
+from recordspec.cli.whole import index, repair, verify
 from recordspec.errors import Interrupted, RecordspecError, StoreError
 
 # What Ctrl-C ends a shell command with: 128 and the number of SIGINT.
@@ -37,7 +38,21 @@ def commands() -> None:
     """
 
 
-for command in (init, lint, explain, build, reshard, head, count, check, bench, doctor):
+for command in (
+    init,
+    lint,
+    explain,
+    build,
+    reshard,
+    head,
+    count,
+    verify,
+    check,
+    repair,
+    index,
+    bench,
+    doctor,
+):
     commands.add_command(command)
 
 
