@@ -114,7 +114,7 @@ def frames_in(buffer: Bytes, at: int = 0) -> Ints:
         length, at = next_length, stop
         places.append(at)
         if same >= _ALIKE:
-            run = _run(buffer, at, length, 4 * same)
+            run = _run(buffer, at, length, 8 * same)
             found += [np.array(places), run]
             same, places = same + len(run), []
             at = int(run[-1]) if len(run) else at
@@ -129,10 +129,9 @@ _ALIKE = 16
 def _run(buffer: Bytes, at: int, length: int, most: int) -> Ints:
     """The ends of the next frames, up to `most`, as long as they are of this length."""
     step = HEAD + length + TAIL
-    count = min(most, (len(buffer) - at) // step)
-    head = heads(np.array([length])).view(np.uint8)
-    lengths = np.ndarray((count,), "<u8", buffer, at, (step,))
-    crcs = np.ndarray((count,), "<u4", buffer, at + 8, (step,))
-    alike = (lengths == head[:8].view("<u8")) & (crcs == head[8:].view("<u4"))
-    count = count if alike.all() else int(alike.argmin())
+    count = 1 + min(most, (len(buffer) - at) // step)  # with the one before them
+    lengths = np.ndarray((count,), "<u8", buffer, at - step, (step,))
+    crcs = np.ndarray((count,), "<u4", buffer, at - step + 8, (step,))
+    alike = (lengths == lengths[0]) & (crcs == crcs[0])
+    count = (count if alike.all() else int(alike.argmin())) - 1
     return at + step * np.arange(1, count + 1)
