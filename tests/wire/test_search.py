@@ -100,7 +100,7 @@ def test_one_damage_anywhere_loses_the_records_that_it_touches(
     kept = [record for index, record in enumerate(records) if index not in touched]
     if size:
         assert [one for one in data_of(found) if one in kept] == kept
-        assert len(data_of(found)) == len(kept)
+        assert set(data_of(found)) <= set(records)  # what is lost may leave a whole record of two halves
     else:
         assert len(data_of(found)) >= len(kept)
     for before, after in pairwise(found):

@@ -12,7 +12,7 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, one_of
 from recordspec.store.durable import sync
-from recordspec.store.manifest import INDEX_SUFFIX
+from recordspec.store.manifest import INDEX_SUFFIXES
 from recordspec.store.shards import Files, expand
 from recordspec.wire.frames import Damage
 from recordspec.wire.heads import Stretch, ends
@@ -22,7 +22,6 @@ from recordspec.wire.tfrecord import Record, compression_of, salvage, scan
 Format = Literal["recordspec", "tfrecord", "dali"]
 
 FORMATS: tuple[Format, ...] = get_args(Format)
-_SUFFIXES = {"recordspec": INDEX_SUFFIX, "tfrecord": ".tfindex", "dali": ".idx"}
 _VERSION = 1
 # From an offset that is kept, the heads of the records between are read: 64 take 20 us. Of a large file fewer
 # are kept, so that an index is never larger than a megabyte.
@@ -58,7 +57,7 @@ def _index(path: Path, form: Format) -> Written:
         hint = "`recordspec reshard --compression none` makes one"
         got = f"{compression}, which has no random access"
         raise RecordError(Problem(where=str(path), expected="an uncompressed file", got=got, hint=hint))
-    target = path.with_name(f"{path.name}{_SUFFIXES[form]}")
+    target = path.with_name(f"{path.name}{INDEX_SUFFIXES[form]}")
     fresh = path.with_name(f".{target.name}.new")
     try:
         with fresh.open("w", encoding="ascii") as file:
@@ -116,7 +115,7 @@ def _ours(path: Path) -> Iterator[tuple[str, int]]:
     for number, places in ends(path):
         starts: Ints = np.concatenate([[start], places[:-1]])
         kept = np.concatenate([kept, starts[-number % every :: every]])
-        if len(kept) > _MOST_OFFSETS:
+        while len(kept) > _MOST_OFFSETS:
             kept, every = kept[::2], 2 * every
         records, start = number + len(places), int(places[-1])
     found = _Index(
@@ -133,7 +132,7 @@ def _ours(path: Path) -> Iterator[tuple[str, int]]:
 def _known(path: Path) -> _Index | None:
     """The index of a file, if there is one, and it is of this file."""
     try:
-        held: Any = json.loads(path.with_name(f"{path.name}{INDEX_SUFFIX}").read_text())
+        held: Any = json.loads(path.with_name(f"{path.name}{INDEX_SUFFIXES['recordspec']}").read_text())
         found = _Index(**held)
     except (OSError, ValueError, TypeError, RecursionError):
         return None

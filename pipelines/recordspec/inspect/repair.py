@@ -130,7 +130,7 @@ def _save(tally: Tally, folder: Path, progress: Progress) -> Saved:
 
 def _rows(tally: Tally) -> int:
     """A record has as many rows as the manifest says: only the last of a shard may have fewer."""
-    if tally.shard is None or tally.block is None:
+    if tally.shard is None or tally.file.block is None:
         return tally.saved
     return tally.shard.rows - (tally.rows_lost or 0)
 

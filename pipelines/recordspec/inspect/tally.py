@@ -9,6 +9,7 @@ from typing import Any
 
 from recordspec.errors import Problem
 from recordspec.progress import Progress
+from recordspec.store.files import File
 from recordspec.store.manifest import Manifest, Shard
 from recordspec.wire.compression import likely_compression
 from recordspec.wire.frames import Chunk, Damage
@@ -43,9 +44,7 @@ class Tally:
     """Of one file.
 
     Attributes:
-        path: of it.
-        shard: what its manifest says; None without one.
-        block: rows of a record at most; None where each has one.
+        file: it, and what its manifest says.
         size: its bytes; None where it is compressed.
         records: that are whole, and that every reader comes to.
         bad: with wrong data, which a reader can step over.
@@ -56,10 +55,8 @@ class Tally:
         bytes_lost: of no whole record; None where nobody knows.
     """
 
-    path: Path
-    shard: Shard | None = None
-    block: int | None = None
-    size: int | None = None
+    file: File
+    size: int | None
     records: int = 0
     bad: int = 0
     found_again: int = 0
@@ -74,12 +71,9 @@ class Tally:
     def of(cls, path: Path, manifest: Manifest | None) -> Tally:
         """Before the file is read."""
         shards = [] if manifest is None else [one for many in manifest.splits.values() for one in many]
-        return cls(
-            path=path,
-            shard=next((shard for shard in shards if shard.file == path.name), None),
-            block=None if manifest is None else manifest.block,
-            size=path.stat().st_size if likely_compression(path) == "none" else None,
-        )
+        shard = next((shard for shard in shards if shard.file == path.name), None)
+        file = File(path=path, shard=shard, block=None if manifest is None else manifest.block)
+        return cls(file=file, size=path.stat().st_size if likely_compression(path) == "none" else None)
 
     def read(self, file: Readable, progress: Progress) -> Iterator[Chunk]:
         """Reads the file, which is open, to its end. Gives what is whole of it."""
@@ -89,6 +83,16 @@ class Tally:
                 progress.advance(len(found), len(found.frames))
                 yield found
         self._close()
+
+    @property
+    def path(self) -> Path:
+        """Of the file."""
+        return self.file.path
+
+    @property
+    def shard(self) -> Shard | None:
+        """What its manifest says; None without one."""
+        return self.file.shard
 
     @property
     def reaches_end(self) -> bool:
@@ -129,11 +133,9 @@ class Tally:
             self._open, self._behind = damage, True
 
     def _lose_rows(self, record: int, *, rest: bool) -> None:
-        if self.shard is None or self.rows_lost is None:
-            self.rows_lost = None
-            return
-        rows = self.shard.rows_from if rest else self.shard.rows_of
-        self.rows_lost += rows(record, self.block)
+        rows = self.file.rows_from(record) if rest else self.file.rows_of(record)
+        known = None not in (rows, self.rows_lost, self.shard)
+        self.rows_lost = (self.rows_lost or 0) + (rows or 0) if known else None
 
     def _name(self, damage: Damage, stop: int | None) -> None:
         if stop is None or self.bytes_lost is None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, starmap
+from pathlib import Path
 
 from recordspec.errors import Problem
-from recordspec.inspect.beside import differences, manifest_in
+from recordspec.inspect.beside import Found, differences, manifest_in
 from recordspec.inspect.hashed import Hashed
 from recordspec.inspect.tally import Tally
 from recordspec.progress import Progress
-from recordspec.store.manifest import Shard
+from recordspec.store.manifest import Manifest, Shard
 from recordspec.store.shards import Files, expand
 from recordspec.wire.compression import opened
 
@@ -50,12 +52,19 @@ def verify(files: Files, progress: Progress | None = None) -> Iterator[Verified]
     progress = progress or Progress(show=False)
     rows = [None if tally.shard is None else tally.shard.records for tally in tallies]
     progress.begin("verifying", None if None in rows else sum(row for row in rows if row is not None))
+    others: dict[Path, tuple[Problem, ...]] = {}
+    for path, problem in chain.from_iterable(starmap(_beside, folders.items())):
+        others[path] = (*others.get(path, ()), problem)
     for tally in tallies:
-        yield _verified(tally, progress)
-    for folder, (manifest, problems) in folders.items():
-        found = [*problems, *([] if manifest is None else differences(folder, manifest))]
-        for path, problem in found:
-            yield Verified(file=str(path), problems=(problem,))
+        read = _verified(tally, progress)
+        yield replace(read, problems=(*others.pop(tally.path, ()), *read.problems))
+    for path, problems in others.items():
+        yield Verified(file=str(path), problems=problems)
+
+
+def _beside(folder: Path, read: tuple[Manifest | None, list[Found]]) -> list[Found]:
+    manifest, problems = read
+    return problems if manifest is None else [*problems, *differences(folder, manifest)]
 
 
 def _verified(tally: Tally, progress: Progress) -> Verified:

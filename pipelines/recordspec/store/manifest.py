@@ -18,7 +18,8 @@ SCHEMA_FILE = "schema.yaml"
 REJECTS_FILE = "rejects.jsonl"
 KEYS_FILE = "keys.bin"
 REPORT_FILE = "repair.json"
-INDEX_SUFFIX = ".index.json"
+# Behind the name of a shard: the index that recordspec uses, and those for the tfrecord package and DALI.
+INDEX_SUFFIXES = {"recordspec": ".index.json", "tfrecord": ".tfindex", "dali": ".idx"}
 FORMAT = 1
 
 # By split, then by feature: how many rows of each class.
@@ -46,14 +47,6 @@ class Shard:
     def __post_init__(self) -> None:
         if not all(type(count) is int for count in (self.rows, self.records, self.bytes)):
             raise TypeError(f"counts of {self.file} that are no whole numbers")
-
-    def rows_of(self, record: int, block: int | None) -> int:
-        """Rows of a record, where one has `block` rows at most (None: one)."""
-        return min(block or 1, self.rows_from(record, block))
-
-    def rows_from(self, record: int, block: int | None) -> int:
-        """Rows of a record and of all behind it."""
-        return max(0, self.rows - record * (block or 1))
 
 
 @dataclass(frozen=True, kw_only=True)

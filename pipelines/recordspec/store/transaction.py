@@ -18,7 +18,7 @@ from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.locks import OWNER, exchange, locked, owner, write_owner
 from recordspec.store.manifest import (
     FILE,
-    INDEX_SUFFIX,
+    INDEX_SUFFIXES,
     KEYS_FILE,
     REJECTS_FILE,
     REPORT_FILE,
@@ -226,7 +226,7 @@ def _check_is_dataset(folder: Path, name: str) -> None:
         REPORT_FILE,
         OWNER,  # of a writer that died just after it had published
         *shards,
-        *(f"{shard}{INDEX_SUFFIX}" for shard in shards),
+        *(f"{shard}{suffix}" for shard in shards for suffix in INDEX_SUFFIXES.values()),
     }
     others = sorted({child.name for child in folder.iterdir()} - known)
     if others:
