@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from recordspec import RecordError
 from recordspec.wire import tfrecord
+from recordspec.wire.framing import heads
 from recordspec.wire.strings import Strings
 
 DATA = [b"", b"a", b"bc" * 200, bytes(range(256)), b"\x00" * 70_000]
@@ -96,7 +97,7 @@ def test_damage_is_named(tmp_path, data, expected):
 def test_a_length_past_the_end_allocates_nothing(tmp_path):
     path = tmp_path / "x"
     frame = bytearray(sealed([b"abc"]))
-    frame[:12] = tfrecord._heads(np.array([2**60])).tobytes()
+    frame[:12] = heads(np.array([2**60])).tobytes()
     path.write_bytes(frame)
     for read in (tfrecord.count, lambda path: list(tfrecord.scan(path))):
         with pytest.raises(RecordError, match="expected 1,152,921,504,606,846,976 bytes of data"):

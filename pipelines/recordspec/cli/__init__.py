@@ -21,6 +21,7 @@ from recordspec.cli.lint import lint
 from recordspec.cli.look import count, head
 from recordspec.cli.reshard import reshard
 from recordspec.cli.stats import stats
+from recordspec.cli.whole import index, repair, verify
 from recordspec.errors import Interrupted, RecordspecError, StoreError
 
 # What Ctrl-C ends a shell command with: 128 and the number of SIGINT.
@@ -51,11 +52,14 @@ _COMMANDS = (
     doctor,
     explain,
     head,
+    index,
     infer,
     init,
     lint,
+    repair,
     reshard,
     stats,
+    verify,
 )
 for command in _COMMANDS:
     commands.add_command(command)

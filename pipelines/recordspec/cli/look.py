@@ -22,8 +22,10 @@ def count(files: tuple[str, ...], as_json: bool) -> None:
       recordspec count "data/digits/train-*" --json
     """
     from recordspec.inspect.count import count as count_records
+    from recordspec.progress import Progress
 
-    counted = count_records(files)
+    with Progress() as progress:
+        counted = count_records(files, progress)
     records, total = sum(one.records for one in counted), sum(one.bytes for one in counted)
     print_rows(
         (vars(one) for one in counted),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from recordspec.progress import Progress
 from recordspec.store.shards import Files, expand
 from recordspec.wire import tfrecord
 
@@ -19,14 +20,19 @@ class Counted:
     compression: tfrecord.Compression
 
 
-def count(files: Files) -> list[Counted]:
+def count(files: Files, progress: Progress | None = None) -> list[Counted]:
     """The records of each file. Of an uncompressed one only the lengths are read.
 
     Raises RecordError where a file is not whole, StoreError where there is none.
     """
-    return [_count(path) for path in expand(files)]
+    progress = progress or Progress(show=False)
+    progress.begin("counting", None)
+    return [_count(path, progress) for path in expand(files)]
 
 
-def _count(path: Path) -> Counted:
-    compression = tfrecord.compression_of(path)
-    return Counted(str(path), tfrecord.count(path), path.stat().st_size, compression)
+def _count(path: Path, progress: Progress) -> Counted:
+    compression, records = tfrecord.compression_of(path), 0
+    for some in tfrecord.counts(path):
+        records += some
+        progress.advance(some)
+    return Counted(str(path), records, path.stat().st_size, compression)

@@ -17,6 +17,9 @@ FILE = "manifest.json"
 SCHEMA_FILE = "schema.yaml"
 REJECTS_FILE = "rejects.jsonl"
 KEYS_FILE = "keys.bin"
+REPORT_FILE = "repair.json"
+# Behind the name of a shard: the index that recordspec uses, and those for the tfrecord package and DALI.
+INDEX_SUFFIXES = {"recordspec": ".index.json", "tfrecord": ".tfindex", "dali": ".idx"}
 FORMAT = 1
 
 # By split, then by feature: how many rows of each class.

@@ -50,16 +50,16 @@ def auto_count(size: int, rows: int) -> int:
     return max(1, min(wanted, rows))
 
 
-def expand(files: Files) -> tuple[Path, ...]:
+def expand(files: Files, *, as_found: bool = False) -> tuple[Path, ...]:
     """The files that a path, a pattern, a folder, or several of them mean, in order of name.
 
     A folder means its shards; a file that is meant twice is there once. Raises StoreError where one means
-    nothing.
+    nothing, and unless the shards are taken as they are found, where a folder has others than its manifest.
     """
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     if not given:
         raise StoreError(Problem(expected="at least one file", got="none"))
-    found = [path for one in given for path in _expand_one(os.fspath(one))]
+    found = [path for one in given for path in _expand_one(os.fspath(one), as_found)]
     once: dict[str, Path] = {}
     for path in found:
         once.setdefault(os.path.realpath(path), path)  # it may go by several names
@@ -75,13 +75,14 @@ def local(path: str | os.PathLike[str]) -> Path:
     return Path(text)
 
 
-def _expand_one(pattern: str) -> list[Path]:
+def _expand_one(pattern: str, as_found: bool) -> list[Path]:
     path = local(pattern)
     if path.is_dir():
         shards = sorted(child for child in path.iterdir() if parse_name(child.name))
         if not shards:
             raise StoreError(Problem(where=pattern, expected="shards in the folder", got="none"))
-        check_folder(path, shards)
+        if not as_found:
+            check_folder(path, shards)
         return shards
     if path.exists():
         return [path]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import shutil
@@ -15,11 +16,20 @@ from recordspec.errors import Problem, StoreError
 from recordspec.store.durable import sync, sync_folder
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.locks import OWNER, exchange, locked, owner, write_owner
-from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, SCHEMA_FILE, Manifest
+from recordspec.store.manifest import (
+    FILE,
+    INDEX_SUFFIXES,
+    KEYS_FILE,
+    REJECTS_FILE,
+    REPORT_FILE,
+    SCHEMA_FILE,
+    Manifest,
+)
 from recordspec.store.shards import local
 
 # What is needed on the way, and gone in the end.
 _WORK = "work"
+_DATASET = "a dataset, and nothing else"
 
 
 log = logging.getLogger("recordspec")
@@ -85,9 +95,9 @@ class Transaction:
             os.close(self._lock)
             self._lock = None
 
-    def commit(self, manifest: Manifest, schema: str | None) -> None:
-        """Writes the schema, if any, then the manifest, and puts the folder in its place."""
-        for name, text in ((SCHEMA_FILE, schema), (FILE, manifest.dump())):
+    def commit(self, manifest: Manifest | None, schema: str | None) -> None:
+        """Writes the schema, then the manifest, if any, and puts the folder in its place."""
+        for name, text in ((SCHEMA_FILE, schema), (FILE, None if manifest is None else manifest.dump())):
             if text is None:
                 continue
             with (self.staging / name).open("w", encoding="utf-8") as file:
@@ -205,28 +215,39 @@ class Transaction:
 
 
 def _check_is_dataset(folder: Path, name: str) -> None:
-    """Raises StoreError unless a folder, which is to be removed, holds a dataset and nothing else."""
-    expected = "a dataset, and nothing else"
-    if not (folder / FILE).is_file():
-        raise StoreError(Problem(where=name, expected=expected, got="something without a manifest"))
-    try:
-        manifest = Manifest.load(folder)
-    except StoreError as error:
-        got = "a manifest of something else"
-        raise StoreError(Problem(where=name, expected=expected, got=got)) from error
+    """Raises StoreError unless a folder, which is to be removed, holds a dataset and nothing else, or what
+    was repaired of other files."""
+    shards = _shards_in(folder, name)
     known = {
         FILE,
         SCHEMA_FILE,
         REJECTS_FILE,
         KEYS_FILE,
+        REPORT_FILE,
         OWNER,  # of a writer that died just after it had published
-        *(one.file for shards in manifest.splits.values() for one in shards),
         *manifest.beside,
+        *shards,
+        *(f"{shard}{suffix}" for shard in shards for suffix in INDEX_SUFFIXES.values()),
     }
     others = sorted({child.name for child in folder.iterdir()} - known)
     if others:
         hint = "move it elsewhere first"
-        raise StoreError(Problem(where=name, expected=expected, got=f"`{others[0]}` in it", hint=hint))
+        raise StoreError(Problem(where=name, expected=_DATASET, got=f"`{others[0]}` in it", hint=hint))
+
+
+def _shards_in(folder: Path, name: str) -> set[str]:
+    """The names of the shards that a folder's manifest has, or else its report of a repair."""
+    if not (folder / FILE).is_file():
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            report = json.loads((folder / REPORT_FILE).read_text(encoding="utf-8"))
+            return {str(one["shard"]) for one in report["files"]}
+        raise StoreError(Problem(where=name, expected=_DATASET, got="something without a manifest"))
+    try:
+        manifest = Manifest.load(folder)
+    except StoreError as error:
+        got = "a manifest of something else"
+        raise StoreError(Problem(where=name, expected=_DATASET, got=got)) from error
+    return {shard.file for shards in manifest.splits.values() for shard in shards}
 
 
 def _remove(dataset: Path) -> None:

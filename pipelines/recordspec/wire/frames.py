@@ -1,4 +1,4 @@
-"""shim"""
+"""The frames of a file, many at a time, each checked, without a copy of each."""
 
 from __future__ import annotations
 
@@ -6,42 +6,185 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from recordspec.errors import Problem, RecordError
+from recordspec.wire.compression import Compression, foreign, likely_compression, opened
+from recordspec.wire.framing import HEAD, TAIL, frames_in, length_in, masked_crcs, tails
+from recordspec.wire.heads import Stretch, checked_length, cut, data_of, problem_at
+from recordspec.wire.inflated import Inflated, Readable
 from recordspec.wire.strings import Bytes, Ints
-from recordspec.wire.tfrecord import HEAD, TAIL, Damage, Record, frames, salvage
+from recordspec.wire.window import Plain, Window
+
+SIZE = 4 << 20
+# Of what a compressed file inflates to, nobody knows how much there is before it is held. protobuf parses no
+# message beyond this.
+LARGEST_COMPRESSED = (1 << 31) - 1
+# Read first: some want a few records only.
+_FIRST = 64 << 10
 
 
 @dataclass(frozen=True)
+class Damage:
+    """What stands in the place of a record that cannot be read.
+
+    Attributes:
+        number, offset: of the record.
+        problem: what is wrong.
+        stop: the byte behind it; None where no record behind it can be found.
+    """
+
+    number: int
+    offset: int
+    problem: Problem
+    stop: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Chunk:
+    """Records that follow each other in a file, and are whole; at least one.
+
+    Attributes:
+        buffer: uint8 `[bytes]`; it does not change.
+        starts, stops: where the data of each stand in it, int64 `[n]`.
+        number: of the first.
+        offset: the byte of the file where the buffer begins; in a compressed file, of uncompressed bytes.
+    """
+
     buffer: Bytes
     starts: Ints
     stops: Ints
     number: int
     offset: int
 
+    def __len__(self) -> int:
+        return len(self.starts)
 
-def chunks(path: Path, stretch=None, size: int = 4 << 20) -> Iterator[Chunk | Damage]:
-    some: list[Record] = []
+    @property
+    def frames(self) -> memoryview:
+        """The records as they stand in the file."""
+        return self.buffer.data[int(self.starts[0]) - HEAD : int(self.stops[-1]) + TAIL]
 
-    def made():
-        framed = frames([one.data for one in some])
-        return Chunk(
-            framed.buffer,
-            framed.offsets[:-1] + HEAD,
-            framed.offsets[1:] - TAIL,
-            some[0].number,
-            some[0].offset,
-        )
 
-    for one in salvage(path):
-        if isinstance(one, Damage):
-            if some:
-                yield made()
-            some = []
-            yield one
-        else:
-            some.append(one)
-            if len(some) == 4096:
-                yield made()
-                some = []
-    if some:
-        yield made()
+def chunks(path: Path, stretch: Stretch | None = None, size: int = SIZE) -> Iterator[Chunk | Damage]:
+    """The records of a file, or of a stretch of it, as far as they can be read, and damage in the place of
+    those that cannot.
+
+    Takes a few times as much memory as `size`, or as the largest record. That is as large as its length says
+    only where the CRC of the length is right, and the file has so many bytes; in a compressed file, it is
+    not larger than LARGEST_COMPRESSED.
+    """
+    problem = foreign(path) if stretch is None else None
+    if problem is not None:
+        yield Damage(0, 0, problem)
+        return
+    compression = likely_compression(path) if stretch is None else "none"
+    with opened(path) as file:
+        if stretch is not None:
+            file.seek(stretch.start)
+        yield from Frames(path, file, compression, stretch, size)
+
+
+class Frames:
+    """Finds the frames of a file that is open.
+
+    Attributes:
+        window: what is held of it.
+        limit: the bytes of the file; None where it is compressed.
+        number, offset: of the record that is next.
+    """
+
+    def __init__(
+        self, path: Path, file: Readable, compression: Compression, stretch: Stretch | None, size: int
+    ) -> None:
+        self._path, self._size = path, size
+        self.limit = path.stat().st_size if compression == "none" else None
+        self._end = self.limit if stretch is None else stretch.stop
+        self.number, self.offset = (0, 0) if stretch is None else (stretch.number, stretch.start)
+        self._ahead = min(size, _FIRST)
+        self.window = Window(Plain(file) if compression == "none" else Inflated(file), self.offset)
+
+    def __iter__(self) -> Iterator[Chunk | Damage]:
+        """From the next record on. Damage without a stop is the last."""
+        try:
+            while self._load():
+                yield from self._checked()
+        except RecordError as error:
+            yield Damage(self.number, self.offset, error.problems[0])
+
+    def _load(self) -> bool:
+        """Has the window hold a whole frame at least; False at the end. Raises RecordError where there is
+        something else."""
+        if self._end is not None and self.offset >= self._end:
+            return False
+        if not self._at_hand():
+            self._read_on()
+        head = self.window.bytes(self.offset, HEAD)
+        if not head and self._end is None and not self.window.fault:
+            return False
+        stop = self.offset + HEAD + self._length(head) + TAIL
+        self._reach(stop)
+        if self.window.stop < stop:
+            raise self._cut(data_of(stop - TAIL - HEAD - self.offset))
+        return True
+
+    def _at_hand(self) -> bool:
+        length = length_in(self.window.bytes(self.offset, HEAD))
+        return length is not None and self.offset + HEAD + length + TAIL <= self.window.stop
+
+    def _read_on(self) -> None:
+        stop = self.offset + max(HEAD, self._ahead)
+        self._reach(stop if self._end is None else min(stop, self._end))
+        self._ahead = min(self._size, 4 * self._ahead)
+
+    def _reach(self, stop: int) -> None:
+        """Has the window go up to there. It doubles at most: there may be less than a length says."""
+        while self.window.stop < stop and not self.window.ended:
+            most = max(self._ahead, 2 * (self.window.stop - self.offset), HEAD)
+            self.window.load(self.offset, min(stop, self.offset + most))
+
+    def _length(self, head: bytes) -> int:
+        if len(head) < HEAD and self.window.fault:
+            raise self._cut("")
+        length = checked_length(self._path, self.number, self.offset, head, self.limit)
+        if self.limit is None and length > LARGEST_COMPRESSED:
+            expected = f"at most {LARGEST_COMPRESSED:,} bytes of data in a compressed file"
+            raise self._error(expected, f"{length:,}")
+        return length
+
+    def _checked(self) -> Iterator[Chunk | Damage]:
+        """The whole frames that the window holds: chunks of those whose data are right, and damage."""
+        buffer, origin = self.window.buffer, self.window.offset
+        places = frames_in(buffer, self.offset - origin)
+        starts, stops = places[:-1] + HEAD, places[1:] - TAIL
+        wrong = np.flatnonzero(masked_crcs(buffer, starts, stops) != tails(buffer, stops)).tolist()
+        first = 0
+        for bad in [*wrong, len(starts)]:
+            number, self.number, self.offset = (
+                self.number,
+                self.number + bad - first,
+                origin + int(places[bad]),
+            )
+            if first < bad:
+                some = slice(first, bad)
+                yield Chunk(
+                    buffer=buffer, starts=starts[some], stops=stops[some], number=number, offset=origin
+                )
+            if bad < len(starts):
+                yield self._wrong(origin + int(places[bad + 1]))
+            first = bad + 1
+
+    def _wrong(self, stop: int) -> Damage:
+        """The next record is one whose data are wrong; then comes the one behind it."""
+        error = self._error("data that matches its CRC", "other bytes")
+        damage = Damage(self.number, self.offset, error.problems[0], stop)
+        self.number, self.offset = self.number + 1, stop
+        return damage
+
+    def _cut(self, expected: str) -> RecordError:
+        if self.window.fault:
+            return self._error("whole compressed data", self.window.fault)
+        return cut(self._path, self.number, self.offset, expected)
+
+    def _error(self, expected: str, got: str) -> RecordError:
+        return RecordError(problem_at(self._path, self.number, self.offset, expected, got), self.number)

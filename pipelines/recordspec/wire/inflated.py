@@ -5,14 +5,19 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import IO, Protocol
+from typing import Protocol
 
-_CHUNK = 1 << 20
+# Bytes that zlib is given, and that it gives, at once. What it leaves of the first it copies each time: of a
+# file of empty streams, or of one that inflates to a thousand times its size, that is most of the work.
+_GIVEN, _TAKEN = 64 << 10, 1 << 20
 _WINDOW_EITHER = 47  # zlib's wbits: a header of gzip or of zlib
 
 
 class Readable(Protocol):
+    """A file that is open."""
+
     def read(self, size: int, /) -> bytes: ...
+    def readinto(self, view: memoryview, /) -> int: ...
 
 
 class BrokenStream(Exception):
@@ -22,42 +27,47 @@ class BrokenStream(Exception):
 class Inflated:
     """A gzip or zlib stream; streams that follow each other count as one.
 
-    Raises BrokenStream where it is not whole: behind the last byte that could be read.
+    Attributes:
+        fault: what was found where it is not whole, behind the last byte that could be read; else empty.
     """
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: Readable) -> None:
         self._parts = _parts(file)
-        self._ready = b""  # inflated, and from `_at` on not yet read
-        self._at = 0
+        self._ready = memoryview(b"")  # inflated, and not yet read
+        self.fault = ""
 
-    def read(self, size: int, /) -> bytes:
-        parts: list[bytes] = []
-        while size > 0:
-            if self._at == len(self._ready):
-                self._ready, self._at = next(self._parts, b""), 0
-                if not self._ready:
-                    break
-            part = self._ready[self._at : self._at + size]
-            self._at += len(part)
-            size -= len(part)
-            parts.append(part)
-        return b"".join(parts)
+    def fill(self, view: memoryview) -> int:
+        """Reads as many bytes as there is room for; less only where there are no more."""
+        filled = 0
+        while filled < len(view) and (self._ready or self._inflate()):
+            part = self._ready[: len(view) - filled]
+            view[filled : filled + len(part)] = part
+            self._ready = self._ready[len(part) :]
+            filled += len(part)
+        return filled
+
+    def _inflate(self) -> bool:
+        try:
+            self._ready = memoryview(next(self._parts, b""))
+        except BrokenStream as error:
+            self.fault = str(error)
+        return len(self._ready) > 0
 
 
-def _parts(file: IO[bytes]) -> Iterator[bytes]:
+def _parts(file: Readable) -> Iterator[bytes]:
     """What is inflated, many bytes at once: what zlib leaves of its input, it copies."""
     stream = zlib.decompressobj(_WINDOW_EITHER)
     while True:
         if stream.eof:
-            data = stream.unused_data or file.read(_CHUNK)
+            data = stream.unused_data or file.read(_GIVEN)
             if not data:
                 return
             stream = zlib.decompressobj(_WINDOW_EITHER)
         else:
-            data = stream.unconsumed_tail or file.read(_CHUNK)
+            data = stream.unconsumed_tail or file.read(_GIVEN)
         before = stream.copy()
         try:
-            part = stream.decompress(data, _CHUNK)
+            part = stream.decompress(data, _TAKEN)
         except zlib.error as error:
             yield from _bytewise(before, data)
             raise BrokenStream(str(error)) from error

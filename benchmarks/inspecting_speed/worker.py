@@ -1,0 +1,34 @@
+"""One way in a process: makes a timed pass over all records for each line it is sent.
+
+    python -m inspecting_speed.worker WAY FILE
+
+Lines of JSON go back: first `{"versions": ...}`, then for each line the wall and CPU seconds of a pass, and
+the records that it found. CPU time is user and system time of all threads.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+from inspecting_speed.ways import WAYS
+from processes import answers, cpu_seconds, versions
+
+
+def main() -> None:
+    way, file = sys.argv[1:]
+    answer = answers()
+    run = WAYS[way].load()(Path(file))
+    answer({"versions": versions(WAYS[way].packages)})
+    for _ in sys.stdin:
+        cpu, wall = cpu_seconds(), time.perf_counter()
+        records = run()
+        answer({"wall": time.perf_counter() - wall, "cpu": cpu_seconds() - cpu, "records": records})
+
+
+if __name__ == "__main__":
+    main()

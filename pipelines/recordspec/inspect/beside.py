@@ -1,0 +1,74 @@
+"""What lies in a dataset's folder, and what its manifest says of it; the shards themselves are not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from recordspec.errors import Problem, RecordspecError, StoreError
+from recordspec.inspect.hashed import Hashed
+from recordspec.spec.schema import Schema
+from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, SCHEMA_FILE, Manifest
+from recordspec.store.shards import parse_name
+
+Found = tuple[Path, Problem]
+
+
+def manifest_in(folder: Path) -> tuple[Manifest | None, list[Found]]:
+    """The manifest of a folder, if it has one; and what is wrong where that cannot be read."""
+    path = folder / FILE
+    if not path.exists():
+        return None, []
+    try:
+        return Manifest.load(folder), []
+    except StoreError as error:
+        return None, [(path, problem) for problem in error.problems]
+
+
+def differences(folder: Path, manifest: Manifest) -> Iterator[Found]:
+    """What is missing in the folder, foreign there, or not what was written: all but the shards' bytes."""
+    known = {shard.file for shards in manifest.splits.values() for shard in shards}
+    found = {path.name for path in folder.iterdir() if parse_name(path.name)}
+    for name in sorted(known):
+        if not (folder / name).exists():
+            yield _problem(folder / name, "a shard that the manifest names", "no file")
+    for name in sorted(found - known):
+        yield _problem(folder / name, "shards that the manifest names", "another one")
+    yield from _schema(folder / SCHEMA_FILE, manifest)
+    yield from _keys(folder / KEYS_FILE, manifest)
+    if manifest.rejected and not (folder / REJECTS_FILE).exists():
+        expected = f"{manifest.rejected:,} rejected rows, as the manifest says"
+        yield _problem(folder / REJECTS_FILE, expected, "no file")
+
+
+def _schema(path: Path, manifest: Manifest) -> Iterator[Found]:
+    if manifest.fingerprint is None:
+        return
+    expected = f"the schema of fingerprint {manifest.fingerprint}, as the manifest says"
+    if not path.exists():
+        yield _problem(path, expected, "no file")
+        return
+    try:
+        got = Schema.load(path).fingerprint
+    except RecordspecError as error:
+        yield from ((path, problem) for problem in error.problems)
+        return
+    if got != manifest.fingerprint:
+        yield _problem(path, expected, f"one of {got}")
+
+
+def _keys(path: Path, manifest: Manifest) -> Iterator[Found]:
+    if manifest.keys_sha256 is None:
+        return
+    expected = f"sha256 {manifest.keys_sha256}, as the manifest says"
+    if not path.exists():
+        yield _problem(path, expected, "no file")
+        return
+    with path.open("rb") as file, Hashed(file) as hashed:
+        got = hashed.sha256()
+    if got != manifest.keys_sha256:
+        yield _problem(path, expected, got)
+
+
+def _problem(path: Path, expected: str, got: str) -> Found:
+    return path, Problem(where=str(path), expected=expected, got=got)

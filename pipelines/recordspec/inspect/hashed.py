@@ -1,0 +1,61 @@
+"""The hash of a file, from the same pass over its bytes that reads its records."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+
+from recordspec.wire.inflated import Readable
+
+_REST = 1 << 20
+# Pieces that may wait to be hashed: each is in memory until then.
+_WAITING = 2
+
+
+class Hashed:
+    """A file that is open; what is read of it is hashed in a thread, since that lets Python go on.
+
+    What it is read into must not change.
+    """
+
+    def __init__(self, file: Readable) -> None:
+        self._file = file
+        self._hash = hashlib.sha256()
+        self._thread = ThreadPoolExecutor(1, "recordspec-hash")
+        self._waiting: deque[Future[None]] = deque()
+
+    def __enter__(self) -> Hashed:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._thread.shutdown(cancel_futures=True)
+
+    def read(self, size: int, /) -> bytes:
+        data = self._file.read(size)
+        self._put(memoryview(data))
+        return data
+
+    def readinto(self, view: memoryview, /) -> int:
+        count = self._file.readinto(view)
+        self._put(view[:count])
+        return count
+
+    def sha256(self) -> str:
+        """Of the whole file: what was not read yet is read."""
+        while self.read(_REST):
+            pass
+        while self._waiting:
+            self._waiting.popleft().result()
+        return self._hash.hexdigest()
+
+    def _put(self, data: memoryview) -> None:
+        self._waiting.append(self._thread.submit(self._hash.update, data))
+        if len(self._waiting) > _WAITING:
+            self._waiting.popleft().result()

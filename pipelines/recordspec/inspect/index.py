@@ -1,0 +1,203 @@
+"""Where the records of a file stand: random access by number, and what other readers want for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from recordspec.errors import Problem, RecordError, SpecError, one_of
+from recordspec.store.durable import sync
+from recordspec.store.manifest import INDEX_SUFFIXES
+from recordspec.store.shards import Files, expand
+from recordspec.wire.frames import Damage
+from recordspec.wire.heads import Stretch, ends
+from recordspec.wire.strings import Ints
+from recordspec.wire.tfrecord import Record, compression_of, salvage, scan
+
+Format = Literal["recordspec", "tfrecord", "dali"]
+
+FORMATS: tuple[Format, ...] = get_args(Format)
+_VERSION = 1
+# From an offset that is kept, the heads of the records between are read: 64 take 20 us. Of a large file fewer
+# are kept, so that an index is never larger than a megabyte.
+_EVERY, _MOST_OFFSETS = 64, 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """A file, the index of it that was written, and the records of both."""
+
+    file: str
+    index: str
+    records: int
+
+
+def index(files: Files, form: Format = "recordspec") -> list[Written]:
+    """Writes an index beside each file, and replaces the one there.
+
+    Of the form `recordspec`, `record` and `records` use it as long as the file does not change. `tfrecord`
+    and `dali` are lines of text, for the package of that name and for DALI: for each record the byte where
+    it begins, and its size with its length and CRCs.
+
+    Raises SpecError for another form, RecordError where a file is compressed, or a length is wrong.
+    """
+    if form not in FORMATS:
+        raise SpecError(Problem(path=("format",), expected=one_of(FORMATS), got=f"`{form}`"))
+    return [_index(path, form) for path in expand(files)]
+
+
+def _index(path: Path, form: Format) -> Written:
+    compression = compression_of(path)
+    if compression != "none":
+        hint = "`recordspec reshard --compression none` makes one"
+        got = f"{compression}, which has no random access"
+        raise RecordError(Problem(where=str(path), expected="an uncompressed file", got=got, hint=hint))
+    target = path.with_name(f"{path.name}{INDEX_SUFFIXES[form]}")
+    fresh = path.with_name(f".{target.name}.new")
+    try:
+        with fresh.open("w", encoding="ascii") as file:
+            records = 0
+            for text, count in _ours(path) if form == "recordspec" else _lines(path):
+                file.write(text)
+                records += count
+            sync(file)
+        fresh.replace(target)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return Written(file=str(path), index=str(target), records=records)
+
+
+def _lines(path: Path) -> Iterator[tuple[str, int]]:
+    """The text of DALI's `tfrecord2idx` and the package's, some records at a time."""
+    start = 0
+    for _, places in ends(path):
+        starts = np.concatenate([[start], places[:-1]])
+        sizes = places - starts
+        lines = zip(starts.tolist(), sizes.tolist(), strict=True)
+        yield "".join(f"{offset} {size}\n" for offset, size in lines), len(places)
+        start = int(places[-1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Index:
+    """What is kept of a file.
+
+    Attributes:
+        version: of this form.
+        bytes, mtime_ns: of the file; with others it is another one.
+        records: in it.
+        every: how many records there are from one offset to the next.
+        offsets: of the first record, and so on.
+    """
+
+    version: int
+    bytes: int
+    mtime_ns: int
+    records: int
+    every: int
+    offsets: list[int]
+
+    def before(self, number: int) -> tuple[int, int]:
+        """A record at most so far, and the byte where it begins."""
+        at = min(number // self.every, len(self.offsets) - 1)
+        return at * self.every, self.offsets[at]
+
+
+def _ours(path: Path) -> Iterator[tuple[str, int]]:
+    stat = path.stat()
+    every, records, start = _EVERY, 0, 0
+    kept = np.empty(0, np.int64)
+    for number, places in ends(path):
+        starts: Ints = np.concatenate([[start], places[:-1]])
+        kept = np.concatenate([kept, starts[-number % every :: every]])
+        while len(kept) > _MOST_OFFSETS:
+            kept, every = kept[::2], 2 * every
+        records, start = number + len(places), int(places[-1])
+    found = _Index(
+        version=_VERSION,
+        bytes=stat.st_size,
+        mtime_ns=stat.st_mtime_ns,
+        records=records,
+        every=every,
+        offsets=kept.tolist(),
+    )
+    yield json.dumps(asdict(found)), records
+
+
+def _known(path: Path) -> _Index | None:
+    """The index of a file, if there is one, and it is of this file."""
+    try:
+        held: Any = json.loads(path.with_name(f"{path.name}{INDEX_SUFFIXES['recordspec']}").read_text())
+        found = _Index(**held)
+    except (OSError, ValueError, TypeError, RecursionError):
+        return None
+    stat = path.stat()
+    known = (found.version, found.bytes, found.mtime_ns)
+    return found if known == (_VERSION, stat.st_size, stat.st_mtime_ns) and found.offsets else None
+
+
+def record(path: Path, number: int) -> Record:
+    """A record of a file. Raises RecordError where it is not whole, SpecError where there is none."""
+    (found,) = records(path, [number])
+    return found
+
+
+def records(path: Path, numbers: Iterable[int]) -> Iterator[Record]:
+    """Records of a file, in its order, each once.
+
+    With an index, or in an uncompressed file, what is between them is not read. Raises RecordError where
+    one is not whole, or cannot be reached, and SpecError for a number that no record has.
+    """
+    wanted = sorted(set(numbers))
+    if wanted and wanted[0] < 0:
+        raise _no_such(path, "a record from 0 on", wanted[0])
+    if compression_of(path) == "none":
+        for stretch in _stretches(path, wanted):
+            yield from scan(path, stretch)
+    else:
+        yield from _streamed(path, wanted)
+
+
+def _stretches(path: Path, wanted: list[int]) -> Iterator[Stretch]:
+    """Where records stand, one by one."""
+    known = _known(path)
+    first, places = 0, np.zeros(1, np.int64)  # of record `first` on where each begins
+    walk = ends(path)
+    for number in wanted:
+        if known is not None and known.before(number)[0] >= first + len(places):
+            first, offset = known.before(number)
+            walk, places = ends(path, first, offset), np.array([offset])
+        while number - first >= len(places) - 1:
+            last = int(places[-1])
+            found, more = next(walk, (None, None))
+            if found is None or more is None:
+                count = first + len(places) - 1
+                raise _no_such(path, f"a record below {count:,}", number)
+            first, places = found, np.concatenate([[last], more])
+        at = number - first
+        yield Stretch(number, int(places[at]), int(places[at + 1]))
+
+
+def _streamed(path: Path, wanted: list[int]) -> Iterator[Record]:
+    waiting = wanted[::-1]
+    count = 0
+    for found in salvage(path):
+        if not waiting:
+            return
+        if isinstance(found, Damage) and (found.stop is None or found.number == waiting[-1]):
+            raise RecordError(found.problem, found.number)
+        count = found.number + 1
+        if isinstance(found, Record) and found.number == waiting[-1]:
+            waiting.pop()
+            yield found
+    if waiting:
+        raise _no_such(path, f"a record below {count:,}", waiting[-1])
+
+
+def _no_such(path: Path, expected: str, number: int) -> SpecError:
+    return SpecError(Problem(where=str(path), expected=expected, got=f"record {number:,}"))

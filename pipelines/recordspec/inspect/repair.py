@@ -1,0 +1,179 @@
+"""What can be saved of damaged files, in new shards."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from recordspec.errors import Problem, SpecError
+from recordspec.inspect.beside import manifest_in
+from recordspec.inspect.tally import Tally, described
+from recordspec.progress import Progress
+from recordspec.store.durable import sync, sync_file
+from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, REPORT_FILE, SCHEMA_FILE, Manifest, Shard
+from recordspec.store.shard_file import ShardFile
+from recordspec.store.shards import Files, expand
+from recordspec.store.transaction import Transaction
+from recordspec.wire.compression import likely_compression, opened
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saved:
+    """A file, what was read of it, and the shard with what could be saved."""
+
+    tally: Tally
+    shard: Shard
+
+    @property
+    def rows_lost(self) -> int | None:
+        """Rows that the manifest counts, and the shard lacks; None where nobody counted them."""
+        return None if self.tally.shard is None else self.tally.shard.rows - self.shard.rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repaired:
+    """What was written.
+
+    Attributes:
+        files: in their order.
+        manifest: of the new folder; None where it has none.
+        note: why it has none, or empty.
+    """
+
+    files: tuple[Saved, ...]
+    manifest: Manifest | None
+    note: str
+
+    def report(self) -> dict[str, Any]:
+        """As JSON has it."""
+        files = [
+            {
+                **described(one.tally),
+                "shard": one.shard.file,
+                "saved": one.tally.saved,
+                "rows lost": one.rows_lost,
+            }
+            for one in self.files
+        ]
+        return {"files": files, "note": self.note}
+
+
+def repair(
+    files: Files, directory: str | os.PathLike[str], *, force: bool = False, progress: Progress | None = None
+) -> Repaired:
+    """Writes the records of files that are whole to new shards of the same names, in a folder that appears
+    whole or not at all, with a report beside them, `repair.json`.
+
+    Records behind a bad length are found again where they are whole. Of a dataset, the new folder has a
+    manifest of what was saved, the schema, and the rejected rows.
+
+    Args:
+        files: a path, a folder of shards, a pattern, or several of these; they stay as they are.
+        directory: a folder that does not exist yet.
+        force: replaces the folder if it exists, and holds a dataset or an earlier repair.
+        progress: is told what is done.
+
+    Raises StoreError, SpecError where two files have one name or lie in the folder.
+    """
+    paths = expand(files, as_found=True)
+    _check_names(paths, Path(directory))
+    old = _manifest_of(paths)
+    progress = progress or Progress(show=False)
+    progress.begin("repairing", None)
+    with Transaction(directory, force=force) as transaction:
+        saved = tuple(_save(Tally.of(path, old), transaction.staging, progress) for path in paths)
+        manifest, note = _new_manifest(old, saved)
+        done = Repaired(files=saved, manifest=manifest, note=note)
+        with (transaction.staging / REPORT_FILE).open("w", encoding="utf-8") as file:
+            file.write(json.dumps(done.report(), indent=1, ensure_ascii=False) + "\n")
+            sync(file)
+        if manifest is not None:
+            _copy_rest(paths[0].parent, transaction.staging, manifest)
+        transaction.commit(manifest, _schema_beside(paths[0].parent, manifest))
+    return done
+
+
+def _check_names(paths: Sequence[Path], directory: Path) -> None:
+    name, count = Counter(path.name for path in paths).most_common(1)[0]
+    if count > 1:
+        raise SpecError(
+            Problem(path=("files",), expected="files of different names", got=f"{count} `{name}`")
+        )
+    if any(path.parent.resolve() == directory.resolve() for path in paths):
+        expected = "another folder than that of the files"
+        raise SpecError(Problem(path=("directory",), expected=expected, got=str(directory)))
+
+
+def _manifest_of(paths: Sequence[Path]) -> Manifest | None:
+    """The manifest beside all of these, if there is one that can be read."""
+    folders = {path.parent for path in paths}
+    return manifest_in(folders.pop())[0] if len(folders) == 1 else None
+
+
+def _save(tally: Tally, folder: Path, progress: Progress) -> Saved:
+    shard = ShardFile(folder / tally.path.name, likely_compression(tally.path))
+    try:
+        with opened(tally.path) as file:
+            for chunk in tally.read(file, progress):
+                shard.write(chunk.frames, len(chunk), len(chunk))
+        return Saved(tally=tally, shard=replace(shard.close(tally.path.name), rows=_rows(tally)))
+    except BaseException:
+        shard.abandon()
+        raise
+
+
+def _rows(tally: Tally) -> int:
+    """A record has as many rows as the manifest says: only the last of a shard may have fewer."""
+    if tally.shard is None or tally.file.block is None:
+        return tally.saved
+    return tally.shard.rows - (tally.rows_lost or 0)
+
+
+def _new_manifest(old: Manifest | None, saved: Sequence[Saved]) -> tuple[Manifest | None, str]:
+    """The manifest of what was saved, or why there is none."""
+    if old is None:
+        return None, "no manifest: the files have none beside them that can be read"
+    unknown = [one for one in saved if one.tally.shard is None]
+    if unknown:
+        return None, f"no manifest: that of the files does not name {unknown[0].shard.file}"
+    uncounted = [one for one in saved if old.block is not None and not one.tally.reaches_end]
+    if uncounted:
+        reason = "has records of many rows behind a bad length; nobody knows how many"
+        return None, f"no manifest: {uncounted[0].shard.file} {reason}"
+    return _of_saved(old, saved), ""
+
+
+def _of_saved(old: Manifest, saved: Sequence[Saved]) -> Manifest:
+    shards = {one.shard.file: one.shard for one in saved}
+    given = {
+        split: tuple(shards[one.file] for one in many if one.file in shards)
+        for split, many in old.splits.items()
+    }
+    new = replace(old, splits={split: many for split, many in given.items() if many})
+    kept = [split for split in new.splits if new.rows(split) == old.rows(split)]
+    return replace(
+        new,
+        label_counts={split: old.label_counts[split] for split in kept if split in old.label_counts},
+        # the keys of all rows, or none: which are lost, nobody knows
+        keys_sha256=old.keys_sha256 if kept == list(old.splits) else None,
+    )
+
+
+def _copy_rest(folder: Path, staging: Path, manifest: Manifest) -> None:
+    """What else belongs to the dataset, as far as it is there."""
+    names = (REJECTS_FILE if manifest.rejected else None, KEYS_FILE if manifest.keys_sha256 else None)
+    for name in names:
+        if name is not None and (folder / name).exists():
+            shutil.copyfile(folder / name, staging / name)
+            sync_file(staging / name)
+
+
+def _schema_beside(folder: Path, manifest: Manifest | None) -> str | None:
+    path = folder / SCHEMA_FILE
+    return path.read_text(encoding="utf-8") if manifest is not None and path.exists() else None

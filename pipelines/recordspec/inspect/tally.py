@@ -1,0 +1,172 @@
+"""What a file is found to hold as it is read, and what is lost of it: told by `verify`, and by `repair`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from recordspec.errors import Problem
+from recordspec.progress import Progress
+from recordspec.store.files import File
+from recordspec.store.manifest import Manifest, Shard
+from recordspec.wire.compression import likely_compression
+from recordspec.wire.frames import Chunk, Damage
+from recordspec.wire.framing import HEAD
+from recordspec.wire.inflated import Readable
+from recordspec.wire.search import rescue
+
+# Losses of a file that are named one by one; a file of nothing else has millions.
+MOST_NAMED = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """Bytes of a file that are no whole record.
+
+    Attributes:
+        record: the number of the record that should be there. Behind a bad length it is counted from what
+            was found again, as if one were lost.
+        offset: the byte where they begin; in a compressed file, of the uncompressed ones.
+        stop: the byte behind them; None where they go on to the end of a compressed file.
+        problem: what is wrong.
+    """
+
+    record: int
+    offset: int
+    stop: int | None
+    problem: Problem
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """Of one file.
+
+    Attributes:
+        file: it, and what its manifest says.
+        size: its bytes; None where it is compressed.
+        records: that are whole, and that every reader comes to.
+        bad: with wrong data, which a reader can step over.
+        found_again: that are whole, but behind a bad length, where only `repair` finds them.
+        losses: the first MOST_NAMED of them.
+        lost: how many there are.
+        rows_lost: that a reader does not come to; None where nobody knows.
+        bytes_lost: of no whole record; None where nobody knows.
+    """
+
+    file: File
+    size: int | None
+    records: int = 0
+    bad: int = 0
+    found_again: int = 0
+    losses: list[Loss] = field(default_factory=list)
+    lost: int = 0
+    rows_lost: int | None = 0
+    bytes_lost: int | None = 0
+    _open: Damage | None = None  # damage that nothing follows as yet
+    _behind: bool = False  # whether there was such damage
+
+    @classmethod
+    def of(cls, path: Path, manifest: Manifest | None) -> Tally:
+        """Before the file is read."""
+        shards = [] if manifest is None else [one for many in manifest.splits.values() for one in many]
+        shard = next((shard for shard in shards if shard.file == path.name), None)
+        file = File(path=path, shard=shard, block=None if manifest is None else manifest.block)
+        return cls(file=file, size=path.stat().st_size if likely_compression(path) == "none" else None)
+
+    def read(self, file: Readable, progress: Progress) -> Iterator[Chunk]:
+        """Reads the file, which is open, to its end. Gives what is whole of it."""
+        for found in rescue(self.path, file):
+            self._add(found)
+            if isinstance(found, Chunk):
+                progress.advance(len(found), len(found.frames))
+                yield found
+        self._close()
+
+    @property
+    def path(self) -> Path:
+        """Of the file."""
+        return self.file.path
+
+    @property
+    def shard(self) -> Shard | None:
+        """What its manifest says; None without one."""
+        return self.file.shard
+
+    @property
+    def reaches_end(self) -> bool:
+        """Whether a reader comes to the end of the file."""
+        return not self._behind
+
+    @property
+    def saved(self) -> int:
+        """Records that are whole."""
+        return self.records + self.found_again
+
+    def _add(self, found: Chunk | Damage) -> None:
+        if isinstance(found, Damage):
+            self._lose(found)
+            return
+        if self._open is not None:
+            self._name(self._open, found.offset + int(found.starts[0]) - HEAD)
+            self._open = None
+        if self._behind:
+            self.found_again += len(found)
+        else:
+            self.records += len(found)
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self._name(self._open, self.size)
+            self._open = None
+        elif not self._behind and self.shard is not None:
+            self._lose_rows(self.records + self.bad, rest=True)  # cut between two records, it looks whole
+
+    def _lose(self, damage: Damage) -> None:
+        if not self._behind:
+            self._lose_rows(damage.number, rest=damage.stop is None)
+        if damage.stop is not None:
+            self.bad += 1
+            self._name(damage, damage.stop)
+        else:
+            self._open, self._behind = damage, True
+
+    def _lose_rows(self, record: int, *, rest: bool) -> None:
+        rows = self.file.rows_from(record) if rest else self.file.rows_of(record)
+        known = None not in (rows, self.rows_lost, self.shard)
+        self.rows_lost = (self.rows_lost or 0) + (rows or 0) if known else None
+
+    def _name(self, damage: Damage, stop: int | None) -> None:
+        if stop is None or self.bytes_lost is None:
+            self.bytes_lost = None
+        else:
+            self.bytes_lost += stop - damage.offset
+        self.lost += 1
+        if len(self.losses) < MOST_NAMED:
+            loss = Loss(record=damage.number, offset=damage.offset, stop=stop, problem=damage.problem)
+            self.losses.append(loss)
+
+
+def described(tally: Tally) -> dict[str, Any]:
+    """What was read of a file, as JSON has it."""
+    named = [
+        {
+            "record": loss.record,
+            "byte": loss.offset,
+            "to": loss.stop,
+            "expected": loss.problem.expected,
+            "got": loss.problem.got,
+        }
+        for loss in tally.losses
+    ]
+    return {
+        "file": str(tally.path),
+        "records": tally.records,
+        "bad": tally.bad,
+        "found again": tally.found_again,
+        "bytes lost": tally.bytes_lost,
+        "rows lost": tally.rows_lost,
+        "losses": named,
+        "not named": tally.lost - len(named),
+    }

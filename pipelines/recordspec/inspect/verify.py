@@ -1,0 +1,93 @@
+"""Whether files are whole: each length, each CRC, and what the manifest beside them says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, starmap
+from pathlib import Path
+
+from recordspec.errors import Problem
+from recordspec.inspect.beside import Found, differences, manifest_in
+from recordspec.inspect.hashed import Hashed
+from recordspec.inspect.tally import Tally
+from recordspec.progress import Progress
+from recordspec.store.manifest import Manifest, Shard
+from recordspec.store.shards import Files, expand
+from recordspec.wire.compression import opened
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verified:
+    """A file.
+
+    Attributes:
+        file: its path.
+        tally: what was read of it; None of what is there besides shards, or is missing.
+        problems: what its manifest says otherwise.
+    """
+
+    file: str
+    tally: Tally | None = None
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return not self.problems and (self.tally is None or not self.tally.losses)
+
+
+def verify(files: Files, progress: Progress | None = None) -> Iterator[Verified]:
+    """Reads files, every byte of them, and checks each length, each CRC, and what follows a bad length.
+
+    Where a manifest lies beside a file, its size, hash and number of records are compared, too, and what
+    else the manifest names: after the files come those in their folders that are missing, foreign, or
+    changed. Damage is found, not raised.
+
+    Raises StoreError where there is no file, or one cannot be read.
+    """
+    paths = expand(files, as_found=True)
+    folders = {folder: manifest_in(folder) for folder in dict.fromkeys(path.parent for path in paths)}
+    tallies = [Tally.of(path, folders[path.parent][0]) for path in paths]
+    progress = progress or Progress(show=False)
+    rows = [None if tally.shard is None else tally.shard.records for tally in tallies]
+    progress.begin("verifying", None if None in rows else sum(row for row in rows if row is not None))
+    others: dict[Path, tuple[Problem, ...]] = {}
+    for path, problem in chain.from_iterable(starmap(_beside, folders.items())):
+        others[path] = (*others.get(path, ()), problem)
+    for tally in tallies:
+        read = _verified(tally, progress)
+        yield replace(read, problems=(*others.pop(tally.path, ()), *read.problems))
+    for path, problems in others.items():
+        yield Verified(file=str(path), problems=problems)
+
+
+def _beside(folder: Path, read: tuple[Manifest | None, list[Found]]) -> list[Found]:
+    manifest, problems = read
+    return problems if manifest is None else [*problems, *differences(folder, manifest)]
+
+
+def _verified(tally: Tally, progress: Progress) -> Verified:
+    with opened(tally.path) as file:
+        if tally.shard is None:
+            for _ in tally.read(file, progress):
+                pass
+            return Verified(file=str(tally.path), tally=tally)
+        with Hashed(file) as hashed:
+            for _ in tally.read(hashed, progress):
+                pass
+            problems = tuple(_compared(tally, tally.shard, hashed.sha256()))
+    return Verified(file=str(tally.path), tally=tally, problems=problems)
+
+
+def _compared(tally: Tally, shard: Shard, sha256: str) -> Iterator[Problem]:
+    """What the manifest says otherwise. Where a length is bad, nobody knows how many records there are."""
+    where, size = str(tally.path), tally.path.stat().st_size
+    if size != shard.bytes:
+        yield Problem(where=where, expected=f"{shard.bytes:,} bytes, as the manifest says", got=f"{size:,}")
+    if tally.reaches_end and (records := tally.records + tally.bad) != shard.records:
+        expected = f"{shard.records:,} records, as the manifest says"
+        yield Problem(where=where, expected=expected, got=f"{records:,}")
+    if sha256 != shard.sha256:
+        expected = f"sha256 {shard.sha256}, as the manifest says"
+        yield Problem(where=where, expected=expected, got=sha256)

@@ -1,0 +1,137 @@
+"""A record's frame: its length and two CRCs around its data.
+
+A record is `length (u64) | masked crc32c(length) | data | masked crc32c(data)`, little-endian
+(tensorflow/core/lib/io/record_writer.h). There is no header and no footer.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+
+import crc32c
+import numpy as np
+import numpy.typing as npt
+
+from recordspec.wire.strings import Bytes, Ints, Strings, items, windows
+
+Crcs = npt.NDArray[np.uint32]
+
+HEAD, TAIL = 12, 4
+
+_MASK_DELTA = 0xA282EAD8  # tensorflow/core/lib/hash/crc32c.h
+# Heads that are remembered: records of one size, or of a few thousand sizes, have few.
+_REMEMBERED = 1 << 13
+
+
+def seal(records: Strings) -> memoryview:
+    """Frames encoded records in place, and returns the bytes of all of them.
+
+    Each record must have room for HEAD bytes before and TAIL bytes after its data.
+    """
+    starts, stops = records.offsets[:-1] + HEAD, records.offsets[1:] - TAIL
+    lengths = np.atleast_1d(np.asarray(records.each)) - HEAD - TAIL
+    windows(records.buffer, HEAD)[starts - HEAD] = heads(lengths)
+    checksums = masked_crcs(records.buffer, starts, stops)
+    windows(records.buffer, TAIL)[stops] = checksums.astype("<u4").view(f"V{TAIL}")
+    return records.buffer.data
+
+
+def frames(records: Sequence[bytes]) -> Strings:
+    """Records as they stand in a file."""
+    held = Strings.of([b"".join([bytes(HEAD), record, bytes(TAIL)]) for record in records])
+    framed = Strings(held.buffer.copy(), held.offsets)
+    seal(framed)
+    return framed
+
+
+def framed(data: bytes) -> bytes:
+    """One record as it stands in a file."""
+    length = struct.pack("<Q", len(data))
+    crcs = struct.pack("<I", _masked_crc(length)), struct.pack("<I", _masked_crc(data))
+    return b"".join([length, crcs[0], data, crcs[1]])
+
+
+def heads(lengths: Ints) -> npt.NDArray[np.void]:
+    """The first HEAD bytes of records of these lengths."""
+    distinct, index = np.unique(lengths, return_inverse=True)
+    crcs = [crc32c.crc32c(struct.pack("<Q", length)) for length in distinct.tolist()]
+    made = np.empty((len(distinct), HEAD), np.uint8)
+    made[:, :8] = distinct.astype("<u8").view(np.uint8).reshape(-1, 8)
+    made[:, 8:] = mask(np.array(crcs, np.uint32)).astype("<u4").view(np.uint8).reshape(-1, 4)
+    return items(made)[index]
+
+
+def masked_crcs(buffer: Bytes, starts: Ints, stops: Ints) -> Crcs:
+    """The CRCs of data in a buffer, as records carry them."""
+    view = buffer.data
+    bounds = zip(starts.tolist(), stops.tolist(), strict=True)
+    return mask(np.array([crc32c.crc32c(view[start:stop]) for start, stop in bounds], np.uint32))
+
+
+def tails(buffer: Bytes, stops: Ints) -> Crcs:
+    """The CRCs that records carry behind their data."""
+    carried: Crcs = windows(buffer, TAIL)[stops].view("<u4")
+    return carried
+
+
+def mask(crc: Crcs) -> Crcs:
+    """CRCs as records carry them."""
+    rotated = (crc >> np.uint32(15)) | (crc << np.uint32(17))
+    masked: Crcs = rotated + np.uint32(_MASK_DELTA)
+    return masked
+
+
+def _masked_crc(data: bytes | memoryview) -> int:
+    crc = crc32c.crc32c(data)
+    return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
+
+
+@lru_cache(_REMEMBERED)
+def length_in(head: bytes) -> int | None:
+    """The length that a record's first HEAD bytes say, if their CRC is right."""
+    if len(head) < HEAD:
+        return None
+    length, crc = struct.unpack("<QI", head)
+    return int(length) if crc == _masked_crc(head[:8]) else None
+
+
+def frames_in(buffer: Bytes, at: int = 0) -> Ints:
+    """Where frames begin that follow each other from byte `at` on and stand whole in a buffer, and where
+    the last one ends, int64 `[n + 1]`. Their data are not looked at.
+
+    The head of each tells where the next one is; while all are the same, many are looked at together.
+    """
+    view, found = buffer.data, [np.array([at])]
+    places: list[int] = []
+    length, same = -1, 0
+    while (next_length := length_in(bytes(view[at : at + HEAD]))) is not None:
+        stop = at + HEAD + next_length + TAIL
+        if stop > len(buffer):
+            break
+        same = same + 1 if next_length == length else 0
+        length, at = next_length, stop
+        places.append(at)
+        if same >= _ALIKE:
+            run = _run(buffer, at, length, 8 * same)
+            found += [np.array(places), run]
+            same, places = same + len(run), []
+            at = int(run[-1]) if len(run) else at
+    return np.concatenate([*found, np.array(places, np.int64)])
+
+
+# Records of one length that must have followed each other before more of them are looked for: to look for
+# them takes as long as to step over twenty.
+_ALIKE = 16
+
+
+def _run(buffer: Bytes, at: int, length: int, most: int) -> Ints:
+    """The ends of the next frames, up to `most`, as long as they are of this length."""
+    step = HEAD + length + TAIL
+    count = 1 + min(most, (len(buffer) - at) // step)  # with the one before them
+    lengths = np.ndarray((count,), "<u8", buffer, at - step, (step,))
+    crcs = np.ndarray((count,), "<u4", buffer, at - step + 8, (step,))
+    alike = (lengths == lengths[0]) & (crcs == crcs[0])
+    count = (count if alike.all() else int(alike.argmin())) - 1
+    return at + step * np.arange(1, count + 1)

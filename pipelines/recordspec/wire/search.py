@@ -1,0 +1,147 @@
+"""Records behind a length that is wrong: the next byte where a whole one begins is looked for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import crc32c
+import numpy as np
+
+from recordspec.wire.compression import foreign, likely_compression
+from recordspec.wire.frames import SIZE, Chunk, Damage, Frames
+from recordspec.wire.framing import HEAD, TAIL, Crcs, length_in, mask, masked_crcs, tails
+from recordspec.wire.inflated import Readable
+from recordspec.wire.strings import Bytes, Ints
+from recordspec.wire.window import Window
+
+# Larger records are not looked for.
+LONGEST = (1 << 28) - 1
+# Bytes of data whose CRC is computed in vain: so many for each byte of the file up to there, and at least so
+# many. Without a bound, heads that lie would make the search quadratic; damaged records need one for each.
+_IN_VAIN, _IN_VAIN_AT_LEAST = 4, 64 << 20
+# Bytes that are looked at together: what fits into a processor's cache.
+_PIECE = 1 << 18
+
+
+def rescue(path: Path, file: Readable, size: int = SIZE) -> Iterator[Chunk | Damage]:
+    """The records of a file that is open, as `chunks` gives them, and behind damage that ends these, the
+    records from the next whole one on that has at most LONGEST bytes.
+
+    Those are numbered as if one were lost before them: nobody knows how many are.
+    """
+    frames = Frames(path, file, likely_compression(path), None, size)
+    search = Search(frames.window, frames.limit)
+    problem = foreign(path)
+    while last := (yield from _until_lost(frames)):
+        frames.window.hold = None
+        found = search.after(last[0].offset + 1)
+        if problem is not None and last[0].offset == 0:
+            last = [replace(last[0], problem=problem)]
+        if found is not None and found < last[-1].offset:
+            last = [replace(last[0], stop=None)]  # its length was a lie
+        yield from last
+        if found is None:
+            return
+        frames.number, frames.offset = last[-1].number + 1, found
+
+
+def _until_lost(frames: Frames) -> Generator[Chunk | Damage, None, list[Damage]]:
+    """What comes before damage that nothing follows. Gives that, and the record with wrong data before it,
+    if any, whose length may be wrong too; nothing at the end of the file."""
+    doubtful: list[Damage] = []
+    for found in frames:
+        if isinstance(found, Damage) and found.stop is None:
+            return [*doubtful, found]
+        yield from doubtful
+        doubtful = [found] if isinstance(found, Damage) else []
+        frames.window.hold = found.offset if isinstance(found, Damage) else None
+        if not doubtful:
+            yield found
+    yield from doubtful
+    return []
+
+
+class Search:
+    """Looks for whole records in the bytes of a window, and of what comes behind it."""
+
+    def __init__(self, window: Window, limit: int | None) -> None:
+        """`limit`: the bytes of the file, where they are known."""
+        self._window, self._limit = window, limit
+        # Heads in what was looked at: no byte is looked at twice, however often the search begins anew.
+        self._heads: deque[int] = deque()
+        self._looked = 0
+        self._in_vain = 0
+
+    def after(self, start: int) -> int | None:
+        """The first byte from `start` on where a whole record begins. `start` does not go back."""
+        while True:
+            while not self._heads:
+                if not self._look(max(start, self._looked)):
+                    return None
+            offset = self._heads.popleft()
+            if offset >= start and self._is_whole(offset):
+                return offset
+
+    def _look(self, start: int) -> bool:
+        """Looks for heads in the next bytes; False where there are none."""
+        self._window.load(start, start + _PIECE)
+        at = start - self._window.offset
+        piece = self._window.buffer[at : at + _PIECE]
+        if len(piece) < HEAD:
+            return False
+        self._heads.extend((heads_in(piece) + start).tolist())
+        self._looked = start + len(piece) - HEAD + 1
+        return True
+
+    def _is_whole(self, offset: int) -> bool:
+        """Whether the record of a head is there, and its data are right."""
+        length = length_in(self._window.bytes(offset, HEAD)) or 0
+        stop = offset + HEAD + length + TAIL
+        in_time = self._in_vain + length <= max(_IN_VAIN * stop, _IN_VAIN_AT_LEAST)
+        if not in_time or (self._limit is not None and stop > self._limit):
+            return False
+        self._window.load(offset, stop)
+        if self._window.stop < stop:
+            return False
+        ends = np.array([stop - TAIL - self._window.offset])
+        buffer = self._window.buffer
+        whole = bool((masked_crcs(buffer, ends - length, ends) == tails(buffer, ends)).all())
+        self._in_vain += 0 if whole else length
+        return whole
+
+
+def heads_in(piece: Bytes) -> Ints:
+    """Where bytes stand that are a length of at most LONGEST and its CRC, int64 `[n]`.
+
+    By chance, one of 2**68 places is one.
+    """
+    count = len(piece) - HEAD + 1
+    zero = piece == 0
+    small = piece[3 : 3 + count] <= LONGEST >> 24
+    for byte in range(4, 8):
+        small &= zero[byte : byte + count]
+    places = np.flatnonzero(small)
+    lower = np.ndarray((count,), "<u2", piece, 0, (1,))[places]
+    upper = np.ndarray((count,), "<u2", piece, 2, (1,))[places]
+    carried = np.ndarray((count,), "<u4", piece, 8, (1,))[places]
+    tables = _tables()
+    found: Ints = places[mask(tables[0][lower] ^ tables[1][upper]) == carried]
+    return found
+
+
+@cache
+def _tables() -> Crcs:
+    """What the lower two bytes of a length, and the next two, make of its CRC: uint32 `[2, 65536]`.
+
+    A CRC is linear: each bit of the data changes the same bits of it, whatever the others are.
+    """
+    nothing = crc32c.crc32c(bytes(8))
+    tables = np.array([[nothing], [0]], np.uint32)
+    for bit in range(16):
+        changes = [crc32c.crc32c((1 << at).to_bytes(8, "little")) ^ nothing for at in (bit, bit + 16)]
+        tables = np.concatenate([tables, tables ^ np.array(changes, np.uint32)[:, None]], axis=1)
+    return tables

@@ -1,0 +1,267 @@
+"""Verify names every damage; repair saves every record that is whole."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import recordspec as rs
+from frames_by_hand import frame, head
+from recordspec import Manifest, SpecError, StoreError
+from recordspec.inspect import tally
+from recordspec.inspect.repair import repair
+from recordspec.inspect.verify import Verified, verify
+from recordspec.wire import tfrecord
+from recordspec.wire.tfrecord import scan
+from test_cli import run
+
+COUNT, SIZE = 10_000, 40
+STEP = SIZE + 16
+RECORDS = [index.to_bytes(4, "little") * (SIZE // 4) for index in range(COUNT)]
+REGIONS = {"length": 3, "length CRC": 9, "data": 20, "data CRC": STEP - 1}
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    changed = bytearray(data)
+    changed[at] ^= 0x10
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize("number", [0, 5_000, COUNT - 1])
+@pytest.mark.parametrize("region", REGIONS)
+def test_a_flipped_byte_is_named_and_every_whole_record_saved(tmp_path, region, number, compression):
+    path = tmp_path / "x.tfrecord"
+    start, stop = number * STEP, (number + 1) * STEP
+    data = flipped(b"".join(map(frame, RECORDS)), start + REGIONS[region])
+    stream = tfrecord.compressor(compression)
+    path.write_bytes(bytes(stream.compress(data)) + stream.flush())
+    (found,) = verify(path)
+    (loss,) = found.tally.losses
+    last = number == COUNT - 1 and region.startswith("length")
+    assert (loss.record, loss.offset) == (number, start)
+    assert loss.stop == (None if last and compression != "none" else stop)
+    wrong = "a length that matches its CRC" if region.startswith("length") else "data that matches its CRC"
+    assert (
+        str(loss.problem) == f"{path}: record {number} at byte {start:,}: expected {wrong}, got other bytes"
+    )
+    assert found.tally.bytes_lost == (None if loss.stop is None else STEP)
+    behind = COUNT - 1 - number if region.startswith("length") else 0
+    assert (found.tally.records, found.tally.found_again) == (COUNT - 1 - behind, behind)
+    done = repair(path, tmp_path / "saved")
+    assert [one.data for one in scan(tmp_path / "saved/x.tfrecord")] == RECORDS[:number] + RECORDS[
+        number + 1 :
+    ]
+    assert tfrecord.compression_of(tmp_path / "saved/x.tfrecord") == compression
+    assert (done.files[0].shard.records, done.manifest) == (COUNT - 1, None)
+
+
+SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64, kind: {kind: label, names: [a, b]}}")
+
+
+@pytest.fixture
+def data(tmp_path) -> Path:
+    """A dataset of two splits, two shards each."""
+    rows = [{"id": index, "kind": index % 2} for index in range(1000)]
+    rs.write(SCHEMA, rows, tmp_path / "data", split={"train": 0.8, "test": 0.2}, shards=2, key="id")
+    return tmp_path / "data"
+
+
+def told(data: Path) -> dict[str, list[str]]:
+    """Of each file that is not whole what is wrong; not the hash of a shard, which is if anything is."""
+    return {
+        Path(one.file).name: [
+            _short(one, problem)
+            for problem in one.problems
+            if "sha256" not in problem.expected or not one.tally
+        ]
+        + [_short(one, loss.problem) for loss in (one.tally.losses if one.tally else ())]
+        for one in verify(data)
+        if not one.whole
+    }
+
+
+def _short(one: Verified, problem: rs.errors.Problem) -> str:
+    assert problem.where.startswith(one.file)
+    return str(problem).removeprefix(f"{one.file}: ")
+
+
+def shards(data: Path) -> list[Path]:
+    return sorted(data.glob("*.tfrecord"))
+
+
+def test_a_dataset_as_it_was_written_is_whole(data):
+    found = list(verify(data))
+    assert [Path(one.file) for one in found] == shards(data)
+    assert all(one.whole for one in found)
+    assert sum(one.tally.records for one in found) == 1000
+
+
+def test_what_the_manifest_says_otherwise_is_told(data):
+    test0, test1, train0, train1 = shards(data)
+    test0.unlink()
+    records = tfrecord.count(test1)
+    stop = [record.stop for record in scan(test1)][-2]
+    size = test1.stat().st_size
+    test1.write_bytes(test1.read_bytes()[:stop])  # cut between two records
+    train0.write_bytes(flipped(train0.read_bytes(), 5))
+    extra = data / "train-00002-of-00003.tfrecord"
+    shutil.copy(train1, extra)
+    (data / "schema.yaml").write_text("schema: s\nfeatures: {id: int64}")
+    (data / "keys.bin").unlink()
+    fingerprint = Manifest.load(data).fingerprint
+    assert told(data) == {
+        test0.name: ["expected a shard that the manifest names, got no file"],
+        test1.name: [
+            f"expected {size:,} bytes, as the manifest says, got {stop:,}",
+            f"expected {records} records, as the manifest says, got {records - 1}",
+        ],
+        train0.name: ["record 0 at byte 0: expected a length that matches its CRC, got other bytes"],
+        extra.name: ["expected shards that the manifest names, got another one"],
+        "schema.yaml": [
+            f"expected the schema of fingerprint {fingerprint}, as the manifest says, got one of "
+            f"{rs.Schema.load(data / 'schema.yaml').fingerprint}"
+        ],
+        "keys.bin": [f"expected sha256 {Manifest.load(data).keys_sha256}, as the manifest says, got no file"],
+    }
+    lost = {Path(one.file).name: one.tally.rows_lost for one in verify(data) if one.tally}
+    rows = {shard.file: shard.rows for many in Manifest.load(data).splits.values() for shard in many}
+    assert lost == {test1.name: 1, train0.name: rows[train0.name], train1.name: 0, extra.name: 0}
+
+
+def test_another_content_of_the_same_size_is_told_by_its_hash(data):
+    first, *_ = shards(data)
+    records = [record.data for record in scan(first)]
+    first.write_bytes(b"".join(map(frame, records[::-1])))
+    (wrong,) = [one for one in verify(data) if not one.whole]
+    (problem,) = wrong.problems
+    assert problem.expected.startswith("sha256 ")
+    assert problem.expected.endswith(", as the manifest says")
+    assert wrong.tally.records == len(records)
+
+
+def test_a_manifest_that_cannot_be_read_is_told(data):
+    (data / "manifest.json").write_text("{")
+    assert list(told(data)) == ["manifest.json"]
+
+
+def test_of_many_losses_the_first_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(tally, "MOST_NAMED", 10)
+    path = tmp_path / "x"
+    path.write_bytes(flipped(frame(b"a"), 12) * 100)
+    (found,) = verify(path)
+    assert (len(found.tally.losses), found.tally.lost, found.tally.bytes_lost) == (10, 100, 1700)
+    assert tally.described(found.tally)["not named"] == 90
+
+
+def test_a_repaired_dataset_is_a_dataset(data, tmp_path):
+    first, second, third, _ = shards(data)
+    first.write_bytes(flipped(first.read_bytes(), 100))
+    second.unlink()
+    third.write_bytes(flipped(third.read_bytes(), 2))
+    done = repair(data, tmp_path / "saved")
+    assert all(one.whole for one in verify(tmp_path / "saved"))
+    old, new = Manifest.load(data), Manifest.load(tmp_path / "saved")
+    assert new == done.manifest
+    assert new.rows("train") == old.rows("train") - 1
+    assert new.rows("test") == old.splits["test"][0].rows - 1
+    assert (new.keys_sha256, dict(new.label_counts)) == (None, {})
+    assert len(list(rs.read(SCHEMA, tmp_path / "saved"))) == new.rows("train") + new.rows("test")
+    assert rs.Schema.load(tmp_path / "saved/schema.yaml").fingerprint == SCHEMA.fingerprint
+    report = json.loads((tmp_path / "saved/repair.json").read_text())
+    assert report == done.report()
+    assert [(one["shard"], one["rows lost"]) for one in report["files"]] == [(first.name, 1), (third.name, 1), (shards(data)[-1].name, 0)]  # fmt: skip
+
+
+def test_a_whole_dataset_stays_what_it_is(data, tmp_path):
+    repair(data, tmp_path / "saved")
+    names = {path.name for path in data.iterdir()}
+    assert {path.name for path in (tmp_path / "saved").iterdir()} == {*names, "repair.json"}
+    for name in names:
+        assert (tmp_path / "saved" / name).read_bytes() == (data / name).read_bytes()
+
+
+def test_blocks_are_counted_as_far_as_records_can_be_numbered(tmp_path):
+    rows = [{"id": index, "kind": 0} for index in range(1000)]
+    rs.write(SCHEMA, rows, tmp_path / "data", layout={"blocks": 64})
+    (path,) = shards(tmp_path / "data")
+    offsets = [record.offset for record in scan(path)]
+    whole = path.read_bytes()
+    path.write_bytes(flipped(whole, offsets[-1] + 20))
+    done = repair(path, tmp_path / "saved")
+    assert done.manifest.rows("train") == 1000 - 1000 % 64
+    path.write_bytes(flipped(whole, offsets[3] + 20))
+    assert repair(path, tmp_path / "saved", force=True).manifest.rows("train") == 1000 - 64
+    path.write_bytes(flipped(whole, offsets[3]))
+    done = repair(path, tmp_path / "saved", force=True)
+    reason = "has records of many rows behind a bad length; nobody knows how many"
+    assert (done.manifest, done.note) == (None, f"no manifest: {path.name} {reason}")
+    assert done.files[0].tally.saved == len(offsets) - 1
+
+
+def test_a_repair_replaces_an_earlier_one_and_nothing_else(tmp_path):
+    path, saved = tmp_path / "x.tfrecord", tmp_path / "saved"
+    path.write_bytes(frame(b"a"))
+    repair(path, saved)
+    with pytest.raises(StoreError, match="expected a new folder, got one that exists"):
+        repair(path, saved)
+    repair(path, saved, force=True)
+    (saved / "notes.txt").touch()
+    with pytest.raises(StoreError, match="nothing else, got `notes"):
+        repair(path, saved, force=True)
+
+
+def test_a_repair_in_place_is_refused(tmp_path):
+    path = tmp_path / "x.tfrecord"
+    path.write_bytes(frame(b"a"))
+    with pytest.raises(SpecError) as caught:
+        repair(path, tmp_path, force=True)
+    assert str(caught.value) == f"directory: expected another folder than that of the files, got {tmp_path}"
+    (tmp_path / "other").mkdir()
+    shutil.copy(path, tmp_path / "other")
+    with pytest.raises(SpecError) as caught:
+        repair([path, tmp_path / "other/x.tfrecord"], tmp_path / "saved")
+    assert str(caught.value) == "files: expected files of different names, got 2 `x.tfrecord`"
+    assert path.read_bytes() == frame(b"a")
+
+
+def test_a_stream_is_repaired_as_far_as_it_inflates(tmp_path):
+    path = tmp_path / "x.gz"
+    noise = np.random.default_rng(0)
+    records = [noise.bytes(100) for _ in range(1000)]
+    stream = tfrecord.compressor("gzip")
+    data = bytes(stream.compress(b"".join(map(frame, records)))) + stream.flush()
+    path.write_bytes(data[: len(data) // 2])
+    saved = repair(path, tmp_path / "saved").files[0].tally.saved
+    assert 490 < saved < 500
+    assert [record.data for record in scan(tmp_path / "saved/x.gz")] == records[:saved]
+
+
+def test_the_command_line_tells_it_and_exits_with_1(tmp_path):
+    fine, bad = tmp_path / "fine", tmp_path / "bad"
+    fine.write_bytes(frame(b"a") * 3)
+    bad.write_bytes(frame(b"a") + head(2**60) + frame(b"b") * 2)
+    done = run("verify", fine)
+    assert done.returncode == 0
+    nothing = {"bad": 0, "found again": 0, "bytes lost": 0, "rows lost": 0, "losses": [], "not named": 0}
+    assert json.loads(done.stdout) == {
+        "file": str(fine),
+        "records": 3,
+        **nothing,
+        "whole": True,
+        "problems": [],
+    }
+    done = run("verify", fine, bad)
+    assert done.returncode == 1
+    loss = {"record": 1, "byte": 17, "to": 29, "expected": f"{2**60:,} bytes of data and its CRC", "got": "the end of the file"}  # fmt: skip
+    found = {"file": str(bad), "records": 1, "bad": 0, "found again": 2, "bytes lost": 12, "rows lost": None, "losses": [loss], "not named": 0}  # fmt: skip
+    assert json.loads(done.stdout.splitlines()[1]) == {**found, "whole": False, "problems": []}
+    done = run("repair", bad, "--out", tmp_path / "saved")
+    assert done.returncode == 0
+    assert done.stderr == "note: no manifest: the files have none beside them that can be read\n"
+    assert json.loads(done.stdout) == {**found, "shard": "bad", "saved": 3}
+    assert run("verify", tmp_path / "none").stderr.startswith(f"{tmp_path}/none: expected a file, got none")

@@ -1,0 +1,212 @@
+"""Many frames at a time: the same verdicts as one by one, and as TensorFlow's, in bounded memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from frames_by_hand import frame, head, salvaged
+from recordspec import RecordError
+from recordspec.wire import tfrecord
+from recordspec.wire.compression import TF_COMPRESSION, compressor, foreign
+from recordspec.wire.frames import Damage, chunks
+from recordspec.wire.framing import frames_in
+from recordspec.wire.heads import Stretch, ends, stretches
+
+WRITTEN = ["none", "gzip", "zlib"]
+
+
+def compressed(data: bytes, compression: str) -> bytes:
+    stream = compressor(compression)
+    return bytes(stream.compress(data)) + stream.flush()
+
+
+@st.composite
+def damaged(draw, lies=(0, 1, 2**31, 2**60, 2**64 - 1)) -> bytes:
+    """Frames of records, many of one length, and what happens to files."""
+    records = draw(st.lists(st.binary(max_size=40), max_size=30))
+    data = bytearray(b"".join(frame(one) * draw(st.sampled_from([1, 1, 40])) for one in records))
+    for _ in range(draw(st.integers(0, 2))):
+        at = draw(st.integers(0, len(data)))
+        match draw(st.sampled_from(["flip", "cut", "put", "lose", "lie"])):
+            case "flip" if at < len(data):
+                data[at] ^= draw(st.integers(1, 255))
+            case "cut":
+                del data[at:]
+            case "put":
+                data[at:at] = draw(st.binary(max_size=30))
+            case "lose":
+                del data[at : at + draw(st.integers(1, 60))]
+            case "lie":
+                data[at : at + 12] = head(draw(st.sampled_from(lies)))
+    return bytes(data)
+
+
+def found(path: Path, size: int, stretch: Stretch | None = None) -> list:
+    """What chunks hold, one by one."""
+    each = []
+    for one in chunks(path, stretch, size):
+        if isinstance(one, Damage):
+            prefix = f"{path}: record {one.number} at byte {one.offset:,}"
+            assert one.problem.where == prefix
+            each.append((one.number, one.offset, (one.problem.expected, one.problem.got)))
+            continue
+        assert len(one) > 0
+        for index, (start, stop) in enumerate(zip(one.starts, one.stops, strict=True)):
+            each.append((one.number + index, one.offset + start - 12, one.buffer[start:stop].tobytes()))
+    return each
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("frames") / "x"
+
+
+@given(damaged(), st.sampled_from(WRITTEN), st.sampled_from([1, 13, 100, 1 << 20]), st.integers(0, 3))
+@settings(max_examples=400, deadline=None)
+def test_chunks_hold_what_is_there_one_by_one(file, data, compression, size, flips):
+    packed = bytearray(compressed(data, compression))
+    if compression != "none" and flips == 3:
+        packed[len(packed) // 2] ^= 1
+    file.write_bytes(packed)
+    if foreign(file) is None:
+        assert found(file, size) == list(salvaged(file))
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=300, deadline=None)
+def test_any_bytes_are_damage_or_records(file, data):
+    file.write_bytes(data)
+    if foreign(file) is None:
+        assert found(file, 50) == list(salvaged(file))
+    else:
+        assert list(chunks(file)) == [Damage(0, 0, foreign(file))]
+
+
+# TensorFlow allocates what a length says before it looks for so many bytes.
+@given(damaged(lies=(0, 1, 1000)), st.sampled_from(WRITTEN))
+@settings(max_examples=150, deadline=None)
+def test_tensorflow_finds_the_same_records_whole_up_to_the_first_damage(file, data, compression):
+    file.write_bytes(compressed(data, compression))
+    if foreign(file) is not None:
+        return
+    theirs, fault = [], False
+    try:
+        for record in tf.data.TFRecordDataset(str(file), TF_COMPRESSION[compression]):
+            theirs.append(record.numpy())
+    except tf.errors.DataLossError:
+        fault = True
+    ours = list(salvaged(file))
+    wrong = next((index for index, one in enumerate(ours) if not isinstance(one[2], bytes)), None)
+    assert [one[2] for one in ours[:wrong]] == theirs
+    # a head that is cut, TensorFlow takes for the end of the file
+    cut = wrong is not None and ours[wrong][2] == ("12 bytes of length and CRC", "the end of the file")
+    assert fault == (wrong is not None and not cut)
+    assert found(file, 100) == ours
+
+
+@given(damaged(), st.sampled_from([10, 100, 1000]))
+@settings(max_examples=150, deadline=None)
+def test_stretches_hold_all_records_once(file, data, size):
+    file.write_bytes(data)
+    whole = list(salvaged(file))
+    if foreign(file) is not None or any(not isinstance(one[2], bytes) for one in whole):
+        return
+    cut = list(stretches(file, size))
+    assert all(stretch.stop - stretch.start >= size for stretch in cut[:-1])
+    assert [one for stretch in cut for one in found(file, 30, stretch)] == whole
+
+
+@given(damaged())
+@settings(max_examples=200, deadline=None)
+def test_heads_alone_tell_how_many_records_there_are(file, data):
+    file.write_bytes(data)
+    if foreign(file) is not None:
+        return
+    each = list(salvaged(file))
+    lost = [one for one in each if not isinstance(one[2], bytes) and one[2][0] != "data that matches its CRC"]
+    if not lost:
+        assert sum(len(places) for _, places in ends(file)) == len(each)
+        return
+    with pytest.raises(RecordError) as caught:
+        list(ends(file))
+    number, offset, (expected, got) = lost[0]
+    assert str(caught.value) == f"{file}: record {number} at byte {offset:,}: expected {expected}, got {got}"
+
+
+def test_large_records_and_small_ones_are_counted(file):
+    data = [bytes(size) for size in (3, 2_000_000, 5, 7, 100_000, 100_000, 20_000)] + [bytes(10)] * 200_000
+    file.write_bytes(b"".join(map(frame, data)))
+    assert tfrecord.count(file) == len(data)
+    assert sum(len(one) for one in chunks(file)) == len(data)
+
+
+def peak(function) -> int:
+    """Bytes that a function had allocated at the most."""
+    tracemalloc.start()
+    function()
+    size = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return size
+
+
+@pytest.mark.parametrize("compression", WRITTEN)
+@pytest.mark.parametrize("length", [2**31 - 1, 2**31, 2**60, 2**64 - 16, 2**64 - 1])
+def test_a_length_that_lies_allocates_nothing(file, compression, length):
+    file.write_bytes(compressed(frame(b"abc") + head(length) + bytes(1000), compression))
+    ours: list = []
+    assert peak(lambda: ours.extend(found(file, 4 << 20))) < 10 << 20
+    assert ours == list(salvaged(file))
+    assert len(ours) == 2
+
+
+def test_many_records_take_a_few_times_the_size_of_a_chunk(file):
+    file.write_bytes(frame(bytes(784)) * 100_000)  # 80 MB
+
+    def read() -> None:
+        assert sum(len(one) for one in chunks(file)) == 100_000
+
+    assert peak(read) < 16 << 20
+
+
+def bomb(file: Path, data: bytes, times: int) -> None:
+    """What inflates to a thousand times its size."""
+    stream = zlib.compressobj(9)
+    parts = [stream.compress(data) for _ in range(times)]
+    file.write_bytes(b"".join(parts) + stream.flush())
+
+
+def test_what_inflates_to_a_thousand_times_its_size_stays_small(file):
+    bomb(file, frame(b"") * 65_536, 64)
+    counted = []
+    assert peak(lambda: counted.extend(len(one) for one in chunks(file))) < 60 << 20
+    assert sum(counted) == 65_536 * 64
+
+
+def test_a_record_that_inflates_to_anything_is_held_once(file):
+    bomb(file, head(100 << 20) + bytes((1 << 20) - 12), 256)
+    ours: list = []
+    assert peak(lambda: ours.extend(found(file, 4 << 20))) < 350 << 20
+    assert [(one[1], one[2]) for one in ours] == [(0, ("data that matches its CRC", "other bytes")), ((100 << 20) + 16, ("a length that matches its CRC", "other bytes"))]  # fmt: skip
+
+
+def test_empty_streams_one_behind_another_are_read_in_their_time(file):
+    empty = zlib.compress(b"")
+    file.write_bytes(zlib.compress(frame(b"a")) + empty * 100_000 + zlib.compress(frame(b"b")))
+    assert [one[2] for one in found(file, 100)] == [b"a", b"b"]
+
+
+@given(st.lists(st.sampled_from([0, 1, 5, 300]), max_size=60), st.integers(0, 40), st.integers(0, 3))
+@settings(max_examples=300, deadline=None)
+def test_frames_are_found_from_any_byte_on(sizes, repeated, before):
+    sizes = [size for size in sizes for _ in range(repeated)]
+    data = bytes(before) + b"".join(frame(bytes(size)) for size in sizes)
+    places = np.cumsum([before, *(size + 16 for size in sizes)])
+    assert frames_in(np.frombuffer(data, np.uint8), before).tolist() == places.tolist()

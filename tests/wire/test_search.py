@@ -1,0 +1,160 @@
+"""Records behind a bad length: what is whole is found again, in bounded time."""
+
+from __future__ import annotations
+
+import struct
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_frames import compressed, damaged
+
+from frames_by_hand import frame, head
+from recordspec.wire import search
+from recordspec.wire.frames import Chunk, Damage, chunks
+from recordspec.wire.framing import length_in
+from recordspec.wire.search import LONGEST, heads_in, rescue
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("search") / "x"
+
+
+def rescued(path: Path, size: int = 1 << 20) -> list[Chunk | Damage]:
+    with path.open("rb") as file:
+        return list(rescue(path, file, size))
+
+
+def data_of(found: list[Chunk | Damage]) -> list[bytes]:
+    return [
+        one.buffer[start:stop].tobytes()
+        for one in found
+        if isinstance(one, Chunk)
+        for start, stop in zip(one.starts, one.stops, strict=True)
+    ]
+
+
+def numbered(size: int, count: int) -> list[bytes]:
+    """Records that differ, without frames in them."""
+    return [struct.pack("<I", index) * (size // 4) for index in range(count)]
+
+
+@given(st.binary(max_size=300), st.lists(st.integers(0, 2 * LONGEST), max_size=5))
+@settings(max_examples=200, deadline=None)
+def test_heads_are_found_wherever_they_stand(data, lengths):
+    data = data.join(head(length) for length in lengths) + data
+    places = [
+        at
+        for at in range(len(data) - 11)
+        if (length := length_in(data[at : at + 12])) is not None and length <= LONGEST
+    ]
+    if len(data) >= 12:
+        assert heads_in(np.frombuffer(data, np.uint8)).tolist() == places
+
+
+@given(damaged(), st.sampled_from(["none", "gzip"]), st.sampled_from([1, 100, 1 << 20]))
+@settings(max_examples=300, deadline=None)
+def test_before_a_bad_length_it_is_what_chunks_gives(file, data, compression, size):
+    file.write_bytes(compressed(data, compression))
+    plain, found = list(chunks(file, None, size)), rescued(file, size)
+    ends = next(
+        (at for at, one in enumerate(found) if isinstance(one, Damage) and one.stop is None), len(found)
+    )
+    upto = plain[: ends + 1]
+    assert data_of(upto) == data_of(found[: ends + 1])
+    assert [one for one in upto if isinstance(one, Damage)][:-1] == [one for one in found[: ends + 1] if isinstance(one, Damage)][:-1]  # fmt: skip
+
+
+@given(
+    st.integers(2, 12),
+    st.sampled_from([0, 4, 40]),
+    st.sampled_from(["flip", "put", "lose"]),
+    st.data(),
+    st.sampled_from(["none", "zlib"]),
+    st.sampled_from([1, 50, 1 << 20]),
+)
+@settings(max_examples=500, deadline=None)
+def test_one_damage_anywhere_loses_the_records_that_it_touches(
+    file, count, size, kind, draw, compression, chunk
+):
+    records = numbered(size, count)
+    data = bytearray(b"".join(map(frame, records)))
+    step = size + 16
+    at = draw.draw(st.integers(0, len(data) - 1))
+    stop = at
+    match kind:
+        case "flip":
+            data[at] ^= draw.draw(st.integers(1, 255))
+        case "put":
+            data[at:at] = draw.draw(st.binary(min_size=1, max_size=9))
+        case "lose":
+            stop = min(len(data), at + draw.draw(st.integers(1, 50))) - 1
+            del data[at : stop + 1]
+    touched = range(at // step, stop // step + 1) if kind != "put" or at % step else ()
+    file.write_bytes(compressed(bytes(data), compression))
+    found = rescued(file, chunk)
+    kept = [record for index, record in enumerate(records) if index not in touched]
+    if size:
+        assert [one for one in data_of(found) if one in kept] == kept
+        assert set(data_of(found)) <= set(records)  # what is lost may leave a whole record of two halves
+    else:
+        assert len(data_of(found)) >= len(kept)
+    for before, after in pairwise(found):
+        assert isinstance(after, Chunk) or not isinstance(before, Damage) or before.stop is not None
+
+
+@pytest.fixture
+def counted(monkeypatch) -> dict[str, int]:
+    """Bytes that are looked at for heads, and bytes of data whose CRC is computed."""
+    seen = {"heads": 0, "data": 0}
+    find, crcs = search.heads_in, search.masked_crcs
+
+    def heads(piece):
+        seen["heads"] += len(piece)
+        return find(piece)
+
+    def data(buffer, starts, stops):
+        seen["data"] += int((stops - starts).sum())
+        return crcs(buffer, starts, stops)
+
+    monkeypatch.setattr(search, "heads_in", heads)
+    monkeypatch.setattr(search, "masked_crcs", data)
+    monkeypatch.setattr(search, "_IN_VAIN_AT_LEAST", 0)
+    return seen
+
+
+@pytest.mark.parametrize("compression", ["none", "zlib"])
+def test_heads_that_lie_do_not_make_the_search_quadratic(file, counted, compression):
+    """Each of 20,000 heads says that it goes on to the end: all their data together are 2.4 GB."""
+    count = 20_000
+    lies = b"".join(head(12 * (count - index) + 2000) for index in range(count))
+    data = b"x" + lies + bytes(2016) + frame(b"whole")
+    file.write_bytes(compressed(data, compression))
+    assert data_of(rescued(file)) == [b"whole"]
+    assert counted["heads"] < 1.1 * len(data)
+    assert counted["data"] < 5 * len(data)
+
+
+def test_many_losses_do_not_make_the_search_quadratic(file, counted):
+    data = (frame(b"a") + b"x") * 5_000
+    file.write_bytes(data)
+    assert data_of(rescued(file)) == [b"a"] * 5_000
+    assert counted["heads"] < 1.1 * len(data)
+    assert counted["data"] < len(data)
+
+
+def test_a_file_that_begins_with_zeros_has_records_behind(file):
+    file.write_bytes(bytes(4096) + frame(b"a") * 3)
+    damage, chunk = rescued(file)
+    assert str(damage.problem) == f"{file}: expected a TFRecord file, got 512 zero bytes"
+    assert (damage.stop, chunk.number, len(chunk)) == (None, 1, 3)
+
+
+def test_records_that_are_too_large_are_not_looked_for(file, monkeypatch):
+    monkeypatch.setattr(search, "LONGEST", (1 << 24) - 1)
+    file.write_bytes(b"bad length.." + frame(bytes(1 << 24)) + frame(b"a"))
+    assert data_of(rescued(file)) == [b"a"]
