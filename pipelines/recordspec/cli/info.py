@@ -1,0 +1,104 @@
+"""`recordspec info`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recordspec.cli.choosing import files_argument
+from recordspec.cli.output import json_option, print_json, print_rows, shown, size, wants_json
+
+if TYPE_CHECKING:
+    from recordspec.inspect.info import FeatureInfo, Info, Lengths
+    from recordspec.store.manifest import Manifest
+
+
+@click.command(short_help="What files hold: records, bytes, features.")
+@files_argument
+@click.option("-n", "most", type=click.IntRange(1), help="Look at so many records of each file: 1000.")
+@click.option("--all", "every", is_flag=True, help="Look at all records.")
+@json_option
+def info(files: tuple[str, ...], most: int | None, every: bool, as_json: bool) -> None:
+    """Show what TFRecord files hold, with or without a manifest beside them.
+
+    \b
+      recordspec info data/digits
+      recordspec info "data/digits/train-*" --all --json
+
+    Files, records, bytes and compression; and of the first records of each file, what they are, and
+    the kinds, presence and lengths of their features.
+    """
+    from recordspec.inspect.info import LOOKED_AT
+    from recordspec.inspect.info import info as info_of
+
+    found = info_of(files, None if every else most or LOOKED_AT)
+    if wants_json(as_json):
+        print_json(_summary(found))
+        return
+    print_rows((vars(one) for one in found.files), as_json)
+    click.echo("\n".join(map(shown, _lines(found))) + "\n")
+    print_rows((_row(feature) for feature in found.features), as_json)
+
+
+def _summary(found: Info) -> dict[str, Any]:
+    return {
+        "files": [vars(one) for one in found.files],
+        "records": found.records,
+        "bytes": sum(one.bytes for one in found.files),
+        "looked_at": found.looked_at,
+        "kinds": found.kinds,
+        "layout": "blocks" if found.blocks else "rows",
+        "features": [_row(feature) for feature in found.features],
+        "manifest": None if found.manifest is None else _manifest(found.manifest),
+    }
+
+
+def _manifest(manifest: Manifest) -> dict[str, Any]:
+    return {
+        "schema": manifest.schema,
+        "record": manifest.record,
+        "layout": "rows" if manifest.block is None else {"blocks": manifest.block},
+        "compression": manifest.compression,
+        "splits": {
+            split: {"shards": len(shards), "rows": manifest.rows(split), "bytes": manifest.bytes(split)}
+            for split, shards in manifest.splits.items()
+        },
+    }
+
+
+def _row(feature: FeatureInfo) -> dict[str, Any]:
+    return {
+        "key": feature.key,
+        "in": "sequence" if feature.sequence else "features",
+        "records": feature.records,
+        "kind": ", ".join(f"{kind}" for kind in feature.kinds),
+        "lengths": _range(feature.lengths),
+        "steps": _range(feature.steps),
+    }
+
+
+def _range(lengths: Lengths) -> str:
+    if lengths.least is None:
+        return ""
+    return str(lengths.least) if lengths.least == lengths.most else f"{lengths.least}..{lengths.most}"
+
+
+def _lines(found: Info) -> Iterator[str]:
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.kinds.items() if count)
+    total = sum(one.bytes for one in found.files)
+    yield f"{found.records:,} records in {len(found.files):,} files, {size(total)}"
+    yield f"{found.looked_at:,} looked at: {kinds or 'none'}"
+    if found.blocks:
+        yield "each record is a block of rows"
+    if found.manifest is not None:
+        yield from _of_manifest(found.manifest)
+
+
+def _of_manifest(manifest: Manifest) -> Iterator[str]:
+    layout = "rows" if manifest.block is None else f"blocks of {manifest.block:,} rows"
+    yield f"manifest: schema {manifest.schema or 'unknown'}, {manifest.record}, layout {layout}"
+    for split, shards in manifest.splits.items():
+        count = f"{manifest.rows(split):,} rows in {len(shards):,} shards"
+        yield f"  {split}: {count}, {size(manifest.bytes(split))}"
