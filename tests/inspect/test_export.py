@@ -14,6 +14,7 @@ from test_looking import BLOCKED, DATA, example, needs_data, write
 
 import recordspec as rs
 from recordspec.errors import RecordError, SpecError, StoreError
+from recordspec.inspect.exporting import export as module
 from recordspec.inspect.exporting import npz
 from recordspec.inspect.exporting.export import export
 from recordspec.inspect.looking.choice import Choice
@@ -247,6 +248,18 @@ def test_no_records_are_a_file_without_rows(tmp_path, suffix):
     done = export(write(tmp_path / "f"), tmp_path / f"out.{suffix}")
     assert (done.rows, done.columns) == (0, ())
     assert (tmp_path / f"out.{suffix}").exists()
+
+
+def test_records_with_a_key_each_are_cut_into_pieces_or_refused(tmp_path, monkeypatch):
+    path = write(tmp_path / "f", *(example(**{f"key{n}": [n]}) for n in range(4097)))
+    with pytest.raises(SpecError) as error:
+        export(path, tmp_path / "out.jsonl")
+    assert str(error.value) == "columns: expected at most 4,096 features to export, got more (choose some)"
+    some = write(tmp_path / "g", *(example(**{f"key{n}": [n]}) for n in range(50)))
+    monkeypatch.setattr(module, "_MOST_CELLS", 100)
+    export(some, tmp_path / "out.parquet")
+    rows = parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    assert rows == [{f"key{n}": n if n == row else None for n in range(50)} for row in range(50)]
 
 
 def test_labels_and_conditions(tmp_path):

@@ -289,6 +289,18 @@ def test_what_files_hold(data):
     assert info(data, 4).looked_at == 12
 
 
+def test_of_very_many_keys_some_are_told(tmp_path):
+    path = write(tmp_path / "f", *(example(**{f"key{n}": [n], "all": [1]}) for n in range(10_050)))
+    found = info(path, None)
+    assert (len(found.features), found.more_keys) == (10_000, True)
+    assert found.features[0].records == 10_050
+    with pytest.raises(SpecError) as error:
+        Look(path, Choice(columns=("ALL", "key")))
+    assert str(error.value).startswith(
+        "columns: expected one of 10,051 names, got `ALL` (did you mean `all`?)"
+    )
+
+
 @needs_data
 def test_taxi():
     found = info(DATA / "taxi/trips-0000?-of-00002.tfrecord.gz", None)
@@ -368,8 +380,8 @@ def test_without_extras_headers_are_read(monkeypatch):
     def missing(purpose: str):
         raise rs.errors.MissingExtra(rs.errors.Problem(expected=purpose, got="none"))
 
-    monkeypatch.setattr(media, "pillow", missing)
-    monkeypatch.setattr(media, "soundfile", missing)
+    monkeypatch.setattr("recordspec.spec.media.images.pillow", missing)
+    monkeypatch.setattr("recordspec.spec.media.sounds.soundfile", missing)
     assert media.described(png(3, 4)) == "PNG 3x4"
     assert media.described(wav(2, 8000)) == "WAV 2.0 s at 8 kHz"
     assert media.described(b"\xff\xd8\xff\xe0") == "JPEG, 4 bytes"

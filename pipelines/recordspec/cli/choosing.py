@@ -10,6 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from recordspec.inspect.looking.choice import Choice
+    from recordspec.spec.schema import Schema
 
 Function = Callable[..., Any]
 
@@ -30,8 +31,13 @@ def columns_options(function: Function) -> Function:
 
 def choice(columns: str | None, spec: Path | None, where: str | None = None) -> Choice:
     """What these options choose. Raises SpecError."""
-    from recordspec.config import load_any
     from recordspec.inspect.looking.choice import Choice
 
     names = tuple(name.strip() for name in columns.split(",")) if columns else ()
-    return Choice(columns=names, where=where, spec=None if spec is None else load_any(spec)[1])
+    return Choice(columns=names, where=where, spec=None if spec is None else _schema(spec))
+
+
+def _schema(spec: Path) -> Schema:
+    from recordspec.config import load_any  # it takes 0.1 s, and most look without a spec
+
+    return load_any(spec)[1]

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 @click.command(short_help="What files hold: records, bytes, features.")
 @files_argument
-@click.option("-n", "most", type=click.IntRange(1), help="Look at so many records of each file: 1000.")
+@click.option(
+    "-n", "most", type=click.IntRange(1), help="Look at so many records of each file, and not at 1000."
+)
 @click.option("--all", "every", is_flag=True, help="Look at all records.")
 @json_option
 def info(files: tuple[str, ...], most: int | None, every: bool, as_json: bool) -> None:
@@ -50,7 +52,8 @@ def _summary(found: Info) -> dict[str, Any]:
         "looked_at": found.looked_at,
         "kinds": found.kinds,
         "layout": "blocks" if found.blocks else "rows",
-        "features": [_row(feature) for feature in found.features],
+        "more_keys": found.more_keys,
+        "features": [_feature(feature) for feature in found.features],
         "manifest": None if found.manifest is None else _manifest(found.manifest),
     }
 
@@ -68,28 +71,50 @@ def _manifest(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def _row(feature: FeatureInfo) -> dict[str, Any]:
+def _feature(feature: FeatureInfo) -> dict[str, Any]:
     return {
         "key": feature.key,
-        "in": "sequence" if feature.sequence else "features",
+        "sequence": feature.sequence,
         "records": feature.records,
-        "kind": ", ".join(f"{kind}" for kind in feature.kinds),
+        "kinds": {kind: lengths.lists for kind, lengths in feature.kinds.items()},
         "lengths": _range(feature.lengths),
         "steps": _range(feature.steps),
     }
 
 
-def _range(lengths: Lengths) -> str:
-    if lengths.least is None:
+def _range(lengths: Lengths) -> list[int | None] | None:
+    return [lengths.least, lengths.most] if lengths.lists else None
+
+
+def _row(feature: FeatureInfo) -> dict[str, Any]:
+    """A line of the table."""
+    kinds = {kind: lengths.lists for kind, lengths in feature.kinds.items()}
+    several = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+    return {
+        "key": feature.key,
+        "in": "sequence" if feature.sequence else "features",
+        "records": feature.records,
+        "kind": next(iter(kinds), "") if len(kinds) < 2 else several,
+        "lengths": _shown(feature.lengths),
+        "steps": _shown(feature.steps),
+    }
+
+
+def _shown(lengths: Lengths) -> str:
+    if not lengths.lists:
         return ""
-    return str(lengths.least) if lengths.least == lengths.most else f"{lengths.least}..{lengths.most}"
+    least, most = f"{lengths.least:,}", f"{lengths.most:,}"
+    return least if least == most else f"{least}..{most}"
 
 
 def _lines(found: Info) -> Iterator[str]:
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.kinds.items() if count)
     total = sum(one.bytes for one in found.files)
     yield f"{found.records:,} records in {len(found.files):,} files, {size(total)}"
-    yield f"{found.looked_at:,} looked at: {kinds or 'none'}"
+    which = "all" if found.looked_at == found.records else f"the first of each file, {found.looked_at:,},"
+    yield f"{which} looked at: {kinds or 'none'}"
+    if found.more_keys:
+        yield f"there are more features than the {len(found.features):,} below"
     if found.blocks:
         yield "each record is a block of rows"
     if found.manifest is not None:

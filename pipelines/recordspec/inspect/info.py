@@ -23,6 +23,8 @@ from recordspec.wire.strings import Ints
 RecordKind = Literal["Example", "SequenceExample", "neither"]
 
 LOOKED_AT = 1000
+# Records may each have a key of their own.
+_MOST_KEYS = 10_000
 
 
 @dataclass
@@ -80,6 +82,7 @@ class Info:
         kinds: how many of them are Examples, SequenceExamples, and neither.
         blocks: whether a record is a block of rows.
         features: by key.
+        more_keys: whether there are others, which are not told.
         manifest: what lies beside the files, if anything does.
     """
 
@@ -88,6 +91,7 @@ class Info:
     kinds: dict[RecordKind, int]
     blocks: bool
     features: tuple[FeatureInfo, ...]
+    more_keys: bool
     manifest: Manifest | None
 
     @property
@@ -111,6 +115,7 @@ def info(files: Files, most: int | None = LOOKED_AT) -> Info:
         kinds=found.kinds,
         blocks=source.in_blocks,
         features=tuple(found.features[key] for key in sorted(found.features)),
+        more_keys=found.more_keys,
         manifest=source.manifest,
     )
 
@@ -132,27 +137,35 @@ class _Found:
         self.records = 0
         self.kinds: dict[RecordKind, int] = {"Example": 0, "SequenceExample": 0, "neither": 0}
         self.features: dict[Key, FeatureInfo] = {}
+        self.more_keys = False
 
     def add(self, decoded: Decoded) -> None:
         neither = {*decoded.broken, *decoded.foreign}
         if decoded.foreign:
             decoded = _without(decoded, decoded.foreign)
         in_lists = np.zeros(decoded.rows, bool)
-        for key in keys_of(decoded):
-            feature = self.features.setdefault(key, FeatureInfo(key[1], key[0]))
-            if not feature.sequence:
-                feature.records += _add(feature, decoded.features[feature.key])
-                continue
-            for steps in decoded.sequence[feature.key]:
+        for many in decoded.sequence.values():
+            for steps in many:
                 in_lists[steps.rows] = True
-                feature.records += len(steps.rows)
-                feature.steps.add(steps.counts, len(steps.rows))
-                _add(feature, steps.held)
-        sequences = int(in_lists.sum())
+        for key in keys_of(decoded):
+            self._add(key, decoded)
         self.records += decoded.rows
         self.kinds["neither"] += len(neither)
-        self.kinds["SequenceExample"] += sequences
-        self.kinds["Example"] += decoded.rows - sequences - len(neither)
+        self.kinds["SequenceExample"] += int(in_lists.sum())
+        self.kinds["Example"] += decoded.rows - int(in_lists.sum()) - len(neither)
+
+    def _add(self, key: Key, decoded: Decoded) -> None:
+        if key not in self.features and len(self.features) == _MOST_KEYS:
+            self.more_keys = True
+            return
+        feature = self.features.setdefault(key, FeatureInfo(key[1], key[0]))
+        if not feature.sequence:
+            feature.records += _add(feature, decoded.features[feature.key])
+            return
+        for steps in decoded.sequence[feature.key]:
+            feature.records += len(steps.rows)
+            feature.steps.add(steps.counts, len(steps.rows))
+            _add(feature, steps.held)
 
 
 def _add(feature: FeatureInfo, many: tuple[Held, ...]) -> int:

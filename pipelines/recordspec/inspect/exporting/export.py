@@ -36,6 +36,9 @@ class Writer(Protocol):
 
 FORMATS: dict[str, type[Writer]] = {".jsonl": JsonLines, ".csv": Csv, ".parquet": Parquet, ".npz": Npz}
 
+# Of a column, a row that has nothing takes 17 bytes, too.
+_MOST_CELLS = 1 << 22
+
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
@@ -110,19 +113,30 @@ class _Records:
         self._source, self._limit = source, limit
         self.choice = choice
         self.rows = 0
+        self.columns = 0
 
     def parts(self, progress: Progress) -> Iterator[tuple[Part, Decoded]]:
         self.rows = 0
         for part in self.choice.parts(self._source):
             if self._limit is not None and self.rows + len(part) > self._limit:
                 part = part.at(np.arange(self._limit - self.rows))
-            decoded = part.decode()
-            check_sound(decoded, part.place)
             self.rows += len(part)
-            yield part, decoded
-            progress.advance(len(part), int((part.stops - part.starts).sum()))
+            for piece, decoded in self._pieces(part):
+                check_sound(decoded, piece.place)
+                yield piece, decoded
+                progress.advance(len(piece), int((piece.stops - piece.starts).sum()))
             if self.rows == self._limit:
                 return
+
+    def _pieces(self, part: Part) -> Iterator[tuple[Part, Decoded]]:
+        """A part, or pieces of it that have not too many cells: all columns have all rows."""
+        decoded = part.decode()
+        columns = max(self.columns, len(decoded.features) + len(decoded.sequence))
+        if len(part) == 1 or len(part) * columns <= _MOST_CELLS:
+            yield part, decoded
+            return
+        for half in np.array_split(np.arange(len(part)), 2):
+            yield from self._pieces(part.at(half))
 
 
 def _while_looking(
@@ -136,6 +150,7 @@ def _while_looking(
         for part, decoded in records.parts(progress):
             columns = columns_of(part, decoded, records.choice, forms)
             before, forms = forms, with_columns(forms, columns)
+            records.columns = len(forms)
             wanted.check(forms)
             if writer is None:
                 writer = stack.enter_context(closing(wanted(path, forms)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from recordspec.errors import RecordError
+from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.inspect.looking.choice import Choice, keys_of, mixed, typed_values
 from recordspec.inspect.looking.naming import Key, texts
 from recordspec.inspect.looking.source import Part
@@ -15,6 +15,9 @@ from recordspec.inspect.looking.values import StepValues, Values
 from recordspec.wire.decoded import Decoded
 from recordspec.wire.proto import Kind
 from recordspec.wire.strings import Strings
+
+# Records may each have a key of their own.
+_MOST_COLUMNS = 4096
 
 # The values of some rows, by the name of their column.
 Columns = dict[str, Values | StepValues]
@@ -124,6 +127,9 @@ def with_columns(forms: Forms, columns: Columns) -> dict[str, Form]:
     for name, held in columns.items():
         form = form_of(held)
         found[name] = form.joined(found[name]) if name in found else form
+    if len(found) > _MOST_COLUMNS:
+        expected = f"at most {_MOST_COLUMNS:,} features to export"
+        raise SpecError(Problem(path=("columns",), expected=expected, got="more", hint="choose some"))
     return found
 
 

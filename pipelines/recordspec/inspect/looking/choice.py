@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +14,12 @@ from recordspec.inspect.looking import conditions
 from recordspec.inspect.looking.naming import Key, Naming, check_known, named
 from recordspec.inspect.looking.source import Part, Source
 from recordspec.inspect.looking.values import MixedKindsError, StepValues, Values, plain, steps_of, values_of
-from recordspec.spec.schema import Schema
 from recordspec.wire.decoded import Decoded
 from recordspec.wire.pieces import Mask
 from recordspec.wire.strings import Strings, offsets
+
+if TYPE_CHECKING:
+    from recordspec.spec.schema import Schema
 
 # Values of a row that are made along with those of all rows.
 _SHORT = 16

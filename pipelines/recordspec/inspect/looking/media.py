@@ -9,8 +9,6 @@ import wave
 from typing import Any
 
 from recordspec.errors import MissingExtra
-from recordspec.spec.media.images import pillow
-from recordspec.spec.media.sounds import soundfile
 from recordspec.wire.recognised import format_of
 
 _IMAGES = {"PNG", "JPEG", "GIF", "BMP", "WebP"}
@@ -31,6 +29,8 @@ def described(data: bytes) -> str:
 
 def _size(name: str, data: bytes) -> tuple[int, int] | None:
     """Width and height. Without Pillow only those of a PNG file are known."""
+    from recordspec.spec.media.images import pillow
+
     try:
         library = pillow("the sizes of images")
     except MissingExtra:
@@ -50,6 +50,8 @@ def _png_size(data: bytes) -> tuple[int, int] | None:
 
 def _length(name: str, data: bytes) -> str | None:
     """`1.2 s at 16 kHz`. Without soundfile only that of a WAV file of whole numbers is known."""
+    from recordspec.spec.media.sounds import soundfile
+
     try:
         library = soundfile("the lengths of sounds")
     except MissingExtra:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from recordspec.errors import Problem, SpecError, nearest, one_of
-from recordspec.spec.features.label import OOV_NAME, Label
-from recordspec.spec.schema import Schema
 from recordspec.wire.strings import Ints, Strings
+
+if TYPE_CHECKING:
+    from recordspec.spec.features.label import Label
+    from recordspec.spec.schema import Schema
 
 # A key, and whether it is that of a feature list.
 Key = tuple[bool, str]
+
+_MOST_LISTED = 40  # in a message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +39,9 @@ class Naming:
         """Those of a schema; without one, everything is as it is stored."""
         if schema is None:
             return cls()
+        # the kinds of features take 0.1 s to import
+        from recordspec.spec.features.label import Label
+
         placed = [((section == "sequence", feature.stored), feature) for section, feature in schema.placed]
         return cls(
             names={key: feature.name for key, feature in placed},
@@ -43,12 +52,16 @@ class Naming:
         """What a key is called. One that no feature has may be the name of a feature that has another."""
         if key in self.names:
             return self.names[key]
-        in_sequence, stored = key
-        taken = any(other[0] == in_sequence and name == stored for other, name in self.names.items())
-        return f"{stored} (stored)" if taken else stored
+        return f"{key[1]} (stored)" if key in self._taken else key[1]
+
+    @cached_property
+    def _taken(self) -> set[Key]:
+        return {(in_sequence, name) for (in_sequence, _), name in self.names.items()}
 
 
 def _classes(label: Label) -> tuple[str, ...]:
+    from recordspec.spec.features.label import OOV_NAME
+
     return (*label.names, OOV_NAME) if label.oov == "index" else label.names
 
 
@@ -76,4 +89,6 @@ def check_known(wanted: Iterable[str], known: Iterable[str], option: str) -> Non
 
 
 def _expected(known: list[str]) -> str:
+    if len(known) > _MOST_LISTED:
+        return f"one of {len(known):,} names"
     return one_of(known) if known else "no names, as the records have none"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
@@ -105,9 +106,8 @@ class Look:
         if steps:
             told = {name: shown_steps(steps[key], self._style) for name, key in self._names(steps)}
             found["sequence"] = told
-        keys = [key for key, _ in (*context, *lists)]
-        if len(keys) > len(values) + len(steps):
-            found["repeated"] = sorted({key for key in keys if keys.count(key) > 1})
+        if len(context) + len(lists) > len(values) + len(steps):
+            found["repeated"] = sorted({*_repeated(context), *_repeated(lists)})
         return found
 
     def _names(self, keys: Iterable[Key]) -> list[tuple[str, Key]]:
@@ -127,6 +127,11 @@ class Look:
         if message is None:
             return {"bytes": shown_value(data, self._style)}
         return {"fields": _fields(message, self._style)}
+
+
+def _repeated(entries: Iterable[tuple[str, Any]]) -> list[str]:
+    counts = Counter(key for key, _ in entries)
+    return [key for key, count in counts.items() if count > 1]
 
 
 def _fields(message: Message, style: Style) -> list[Any]:

@@ -7,18 +7,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.spec.blocks import placed_columns
-from recordspec.spec.schema import Schema
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, find
 from recordspec.store.shards import Files, expand
 from recordspec.wire import blocks, proto, tfrecord
 from recordspec.wire.decoded import Decoded, decode
 from recordspec.wire.frames import Chunk, Damage, chunks
 from recordspec.wire.strings import Bytes, Ints, Strings
+
+if TYPE_CHECKING:
+    from recordspec.spec.schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +95,8 @@ class Source:
         """What the records are, as far as somebody says so."""
         if self._given is not None:
             return self._given
+        from recordspec.spec.schema import Schema  # it takes 0.2 s, and only blocks need it
+
         beside = self.paths[0].parent / SCHEMA_FILE
         return Schema.load(beside) if self.manifest is not None and beside.exists() else None
 
@@ -226,6 +230,8 @@ def _rows(schema: Schema | None, part: Part, index: int) -> Strings:
 
 
 def _check_block(schema: Schema, data: bytes) -> None:
+    from recordspec.spec.blocks import placed_columns
+
     parsed = proto.parse_example(data, "")
     rows = blocks.rows_in(parsed)
     if not 0 <= rows <= len(data):  # each takes a byte at least: so nothing is made for those that are not
