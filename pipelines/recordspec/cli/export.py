@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from recordspec.cli.choosing import choice, columns_options, files_argument, where_option
-from recordspec.cli.output import json_option, print_json, size, wants_json
+from recordspec.cli.output import counted, json_option, print_json, shown, size, wants_json
 
 
 @click.command(short_help="Records as jsonl, csv, parquet or npz.")
@@ -39,4 +39,5 @@ def export(
     if wants_json(as_json):
         print_json(vars(done))
     else:
-        click.echo(f"{done.rows:,} rows of {len(done.columns)} columns in {done.file}, {size(done.bytes)}")
+        held = f"{counted(done.rows, 'row')} of {counted(len(done.columns), 'column')}"
+        click.echo(f"{held} in {shown(done.file)}, {size(done.bytes)}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recordspec.cli.choosing import files_argument
-from recordspec.cli.output import json_option, print_json, print_rows, shown, size, wants_json
+from recordspec.cli.output import counted, json_option, print_json, print_rows, shown, size, wants_json
 
 if TYPE_CHECKING:
     from recordspec.inspect.info import FeatureInfo, Info, Lengths
@@ -110,7 +110,7 @@ def _shown(lengths: Lengths) -> str:
 def _lines(found: Info) -> Iterator[str]:
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.kinds.items() if count)
     total = sum(one.bytes for one in found.files)
-    yield f"{found.records:,} records in {len(found.files):,} files, {size(total)}"
+    yield f"{counted(found.records, 'record')} in {counted(len(found.files), 'file')}, {size(total)}"
     which = "all" if found.looked_at == found.records else f"the first of each file, {found.looked_at:,},"
     yield f"{which} looked at: {kinds or 'none'}"
     if found.more_keys:
@@ -125,5 +125,5 @@ def _of_manifest(manifest: Manifest) -> Iterator[str]:
     layout = "rows" if manifest.block is None else f"blocks of {manifest.block:,} rows"
     yield f"manifest: schema {manifest.schema or 'unknown'}, {manifest.record}, layout {layout}"
     for split, shards in manifest.splits.items():
-        count = f"{manifest.rows(split):,} rows in {len(shards):,} shards"
-        yield f"  {split}: {count}, {size(manifest.bytes(split))}"
+        held = f"{counted(manifest.rows(split), 'row')} in {counted(len(shards), 'shard')}"
+        yield f"  {split}: {held}, {size(manifest.bytes(split))}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recordspec.cli.choosing import Function, choice, columns_options, files_argument, where_option
-from recordspec.cli.output import json_option, print_json, print_rows, shown, size, wants_json
+from recordspec.cli.output import counted, json_option, print_json, print_rows, shown, size, wants_json
 
 if TYPE_CHECKING:
     from recordspec.inspect.looking.records import Look, Shown
@@ -30,12 +30,12 @@ def count(files: tuple[str, ...], as_json: bool) -> None:
     """
     from recordspec.inspect.count import count as count_records
 
-    counted = count_records(files)
-    records, total = sum(one.records for one in counted), sum(one.bytes for one in counted)
+    found = count_records(files)
+    records, total = sum(one.records for one in found), sum(one.bytes for one in found)
     print_rows(
-        (vars(one) for one in counted),
+        (vars(one) for one in found),
         as_json,
-        lambda: f"{records:,} records in {len(counted)} files, {size(total)}",
+        lambda: f"{counted(records, 'record')} in {counted(len(found), 'file')}, {size(total)}",
     )
 
 

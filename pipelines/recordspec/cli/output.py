@@ -97,6 +97,11 @@ def quiet_tensorflow() -> Iterator[IO[str]]:
         os.close(kept)
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 file`, `2,000 files`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def size(count: int) -> str:
     """Bytes in a unit that suits."""
     amount = float(count)

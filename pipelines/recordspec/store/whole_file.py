@@ -23,12 +23,13 @@ def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
     # hidden, so that no pattern of a reader finds it
     begun = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        begun.touch()
         yield begun
         sync_file(begun)
         os.replace(begun, path)
         sync_folder(path.parent)
     except OSError as error:
-        got = error.strerror or str(error)
+        got = os.strerror(error.errno) if error.errno else str(error)  # pyarrow's text is a long one
         raise StoreError(Problem(where=str(path), expected="a file to write", got=got)) from None
     finally:
         begun.unlink(missing_ok=True)
