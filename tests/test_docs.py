@@ -112,7 +112,8 @@ def test_a_kind_of_your_own_runs_and_keeps_every_law(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "pythons", "yamls"), [(README, 6, 3), (BUILDING, 2, 2), (LOOKING, 4, 2), (KINDS_OF_YOUR_OWN, 3, 1)]
+    ("text", "pythons", "yamls"),
+    [(README, 6, 3), (BUILDING, 2, 2), (LOOKING, 4, 2), (KINDS_OF_YOUR_OWN, 3, 1)],
 )
 def test_the_blocks_are_all_seen(text, pythons, yamls):
     languages = [language for language, _ in blocks(text)]
