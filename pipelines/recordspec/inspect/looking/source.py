@@ -166,16 +166,14 @@ class Source:
 
     def parts_of(self, path: Path) -> Iterator[Part]:
         """Those of one file."""
+        schema = self.schema if self.in_rows else None
         number = 0
         for chunk in _whole(chunks(path)):
             part = _part(path, chunk)
-            if not self.in_rows:
-                yield part
-                continue
-            for index in range(len(part)):
-                rows = _rows(self.schema, part, index)
-                yield _part_of_rows(path, rows, number)
-                number += len(rows)
+            if schema is not None:
+                part = _part_of_rows(path, _rows(schema, part), number)
+            yield part
+            number += len(part)
 
 
 def _whole(found: Iterator[Chunk | Damage]) -> Iterator[Chunk]:
@@ -215,31 +213,19 @@ def _is_block(record: bytes) -> bool:
     return len(rows) == 1 and isinstance(rows[0], int)
 
 
-def _rows(schema: Schema | None, part: Part, index: int) -> Strings:
-    """The rows of a block as records. Raises RecordError where they are not those of the schema."""
-    assert schema is not None
-    data, where = part.data(index), part.place(index)
-    try:
-        _check_block(schema, data)
-        return schema.records_of(data)
-    except RecordError as error:
-        raise error.at(where) from None
-    except (IndexError, ValueError, TypeError, OverflowError) as error:
-        expected = f"a block of `{schema.name}`"
-        raise RecordError(Problem(where=where, expected=expected, got=str(error))) from None
+def _rows(schema: Schema, part: Part) -> Strings:
+    """The rows of all blocks of a part as records. Raises RecordError where they are none of the schema."""
+    from recordspec.spec.blocks import rows_of_block
 
-
-def _check_block(schema: Schema, data: bytes) -> None:
-    from recordspec.spec.blocks import placed_columns
-
-    parsed = proto.parse_example(data, "")
-    rows = blocks.rows_in(parsed)
-    if not 0 <= rows <= len(data):  # each takes a byte at least: so nothing is made for those that are not
-        raise RecordError(Problem(path=(blocks.ROWS,), expected="the number of its rows", got=str(rows)))
-    problems = [
-        problem
-        for section in schema.sections
-        for problem in blocks.misfits(placed_columns(schema, section), section, parsed)
-    ]
-    if problems:
-        raise RecordError(problems)
+    held = []
+    for index in range(len(part)):
+        data, where = part.data(index), part.place(index)
+        try:
+            rows_of_block(schema, data)  # refuses what is not whole
+            held.append(schema.records_of(data))
+        except RecordError as error:
+            raise error.at(where) from None
+        except (IndexError, ValueError, TypeError, OverflowError) as error:
+            expected = f"a block of `{schema.name}`"
+            raise RecordError(Problem(where=where, expected=expected, got=str(error))) from None
+    return Strings.joined(held)
