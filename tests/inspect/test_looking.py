@@ -350,7 +350,7 @@ def test_images_are_described(name):
     Image.new("RGB", (28, 30)).save(stream, name)
     data = stream.getvalue()
     assert media.described(data) == f"{name} 28x30"
-    assert media.described(data[:12]) == f"{name}, 12 bytes"
+    assert media.described(data[:12]) == f"{name} image, 12 bytes"
 
 
 def wav(seconds: float, rate: int, channels: int = 1) -> bytes:
@@ -373,19 +373,19 @@ def test_sounds_are_described():
     stream = io.BytesIO()
     soundfile.write(stream, np.zeros(8000), 8000, format="FLAC")
     assert media.described(stream.getvalue()) == "FLAC 1.0 s at 8 kHz"
-    assert media.described(b"RIFF\x04\x00\x00\x00WAVE") == "WAV, 12 bytes"
+    assert media.described(b"RIFF\x04\x00\x00\x00WAVE") == "WAV file, 12 bytes"
 
 
 def test_without_extras_headers_are_read(monkeypatch):
     def missing(purpose: str):
         raise rs.errors.MissingExtra(rs.errors.Problem(expected=purpose, got="none"))
 
-    monkeypatch.setattr("recordspec.spec.media.images.pillow", missing)
-    monkeypatch.setattr("recordspec.spec.media.sounds.soundfile", missing)
+    monkeypatch.setattr("recordspec.inspect.stats.media.pillow", missing)
+    monkeypatch.setattr("recordspec.inspect.stats.media.soundfile", missing)
     assert media.described(png(3, 4)) == "PNG 3x4"
     assert media.described(wav(2, 8000)) == "WAV 2.0 s at 8 kHz"
-    assert media.described(b"\xff\xd8\xff\xe0") == "JPEG, 4 bytes"
-    assert media.described(b"RIFF\x04\x00\x00\x00WAVE") == "WAV, 12 bytes"
+    assert media.described(b"\xff\xd8\xff\xe0") == "JPEG image, 4 bytes"
+    assert media.described(b"RIFF\x04\x00\x00\x00WAVE") == "WAV file, 12 bytes"
     assert media.described(struct.pack(">H", 0xFFFF)) == "2 bytes"
 
 

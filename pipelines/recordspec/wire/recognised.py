@@ -57,12 +57,12 @@ def recognised(data: bytes) -> str | None:
     return _text(data)
 
 
-def format_of(data: bytes) -> str | None:
-    """The format that the first bytes tell, such as `PNG`, `WAV` or `gzip`; None of others, and of text."""
+def form_of(data: bytes) -> str | None:
+    """What the first bytes tell, without an article: `PNG image`, `WAV file`, `gzip data`; None of text, of
+    zeros, and of what is not known.
+    """
     found = _by_start(data)
-    return (
-        None if found is None else found.removeprefix("a ").removeprefix("an ").partition(" ")[0].rstrip(",")
-    )
+    return None if found is None else found.removeprefix("a ").removeprefix("an ")
 
 
 def printable(data: bytes) -> str | None:
