@@ -10,11 +10,9 @@ import sys
 import time
 from pathlib import Path
 
-import click
 import pytest
 
 import recordspec as rs
-from recordspec.cli.look import _print_record
 from recordspec.wire.tfrecord import scan
 
 ENVIRONMENT = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "COLUMNS": "200"}
@@ -112,33 +110,6 @@ def test_count_and_head_tell_what_is_there(home):
     shown = [json.loads(line) for line in run("head", data, "-n", "3").stdout.splitlines()]
     assert len(shown) == 3
     assert shown[0]["features"].keys() >= {"id", "petal_length", "species"}
-
-
-def test_head_on_a_terminal_shows_values_as_they_are_and_controls_as_text(capsys):
-    features = {"time": 1478559600, "x": 0.5, "text": "a\x1b[31m\nb", "list": [1, 2000]}
-    _print_record({"file": "f", "record": 1234, "features": features})
-    assert click.unstyle(capsys.readouterr().out).splitlines() == [
-        "f: record 1234",
-        "  time  1478559600",
-        "  x     0.5",
-        "  text  a\\x1b[31m\\nb",
-        "  list  [1, 2000]",
-    ]
-
-
-def test_head_shows_steps_and_describes_bytes(tmp_path):
-    schema = rs.Schema.loads(
-        "schema: s\nrecord: sequence_example\ncontext: {image: {kind: image, shape: [2, 3, 1]}}\n"
-        "sequence: {n: {kind: fixed_len_sequence, dtype: int64}, raw: {kind: tensor, dtype: float64}}"
-    )
-    import numpy as np
-
-    row = {"image": np.zeros((2, 3, 1), np.uint8), "n": list(range(20)), "raw": [1.0]}
-    rs.write(schema, [row], tmp_path / "data")
-    shown = json.loads(run("head", tmp_path / "data").stdout)
-    assert shown["features"]["image"].endswith("bytes PNG 3x2>")
-    assert shown["sequence"]["n"] == [*range(16), "... 4 more"]
-    assert shown["sequence"]["raw"] == ["<8 bytes>"]
 
 
 def test_tensorflow_keeps_its_log_to_itself(root):

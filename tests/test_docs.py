@@ -22,6 +22,7 @@ MNIST = ROOT.parent / "shared/data/mnist/mnist.tfrecord"
 README = (ROOT / "README.md").read_text()
 BUILDING = (ROOT / "docs/building.md").read_text()
 READING = (ROOT / "docs/reading.md").read_text()
+LOOKING = (ROOT / "docs/looking.md").read_text()
 KINDS_OF_YOUR_OWN = (ROOT / "docs/kinds-of-your-own.md").read_text()
 
 
@@ -95,6 +96,12 @@ def test_the_page_on_reading_runs(tmp_path, monkeypatch):
     run(READING, tmp_path)
 
 
+def test_the_page_on_looking_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    run(LOOKING, tmp_path)
+
+
 def test_a_kind_of_your_own_runs_and_keeps_every_law(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -105,7 +112,8 @@ def test_a_kind_of_your_own_runs_and_keeps_every_law(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "pythons", "yamls"), [(README, 6, 3), (BUILDING, 2, 2), (KINDS_OF_YOUR_OWN, 3, 1)]
+    ("text", "pythons", "yamls"),
+    [(README, 6, 3), (BUILDING, 2, 2), (LOOKING, 4, 2), (KINDS_OF_YOUR_OWN, 3, 1)],
 )
 def test_the_blocks_are_all_seen(text, pythons, yamls):
     languages = [language for language, _ in blocks(text)]

@@ -15,10 +15,13 @@ from recordspec.cli.describe import describe
 from recordspec.cli.diff import diff
 from recordspec.cli.doctor import doctor
 from recordspec.cli.explain import explain
+from recordspec.cli.export import export
 from recordspec.cli.infer import infer
+from recordspec.cli.info import info
 from recordspec.cli.init import init
 from recordspec.cli.lint import lint
-from recordspec.cli.look import count, head
+from recordspec.cli.look import count, head, sample, show
+from recordspec.cli.output import shown
 from recordspec.cli.reshard import reshard
 from recordspec.cli.stats import stats
 from recordspec.cli.whole import index, repair, verify
@@ -51,13 +54,17 @@ _COMMANDS = (
     diff,
     doctor,
     explain,
+    export,
     head,
     index,
     infer,
+    info,
     init,
     lint,
     repair,
     reshard,
+    sample,
+    show,
     stats,
     verify,
 )
@@ -78,7 +85,7 @@ def main() -> None:
         sys.exit(done.exit_code)
     except RecordspecError as error:
         for line in (*error.problems, *getattr(error, "__notes__", ())):
-            click.echo(line, err=True)
+            click.echo(shown(str(line)), err=True)  # names of files and features, too, may be hostile
         sys.exit(error.exit_code)
     except click.ClickException as error:
         error.show()

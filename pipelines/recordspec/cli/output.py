@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import sys
@@ -22,8 +23,21 @@ def wants_json(as_json: bool) -> bool:
 
 
 def print_json(value: Any) -> None:
-    """One value on a line."""
-    click.echo(json.dumps(value, ensure_ascii=False, allow_nan=True))
+    """One value on a line; bytes in base64. What a terminal would take for a command is escaped."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=True, default=_base64)
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
+    click.echo(text)
+
+
+def _escaped(value: Any) -> str:
+    return repr(value)[2:-1] if isinstance(value, bytes) else str(value)
+
+
+def _base64(value: Any) -> str:
+    if not isinstance(value, bytes):
+        raise TypeError(f"{type(value).__name__} in JSON")
+    return base64.b64encode(value).decode()
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]], as_json: bool, footer: Callable[[], str] = str) -> None:
@@ -53,7 +67,9 @@ def shown(value: Any) -> str:
     """A value as text: thousands apart, control characters made visible."""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, bytes):
+        return _escaped(value)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_escaped)
     return show_text(text)
 
 
@@ -79,6 +95,11 @@ def quiet_tensorflow() -> Iterator[IO[str]]:
         os.dup2(kept, 2)
         os.close(silent)
         os.close(kept)
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 file`, `2,000 files`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def size(count: int) -> str:

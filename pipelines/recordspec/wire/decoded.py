@@ -31,6 +31,7 @@ class Decoded:
         sequence: by key, likewise.
         repeated: keys that a row has twice, the last of which counts: pairs of row and key.
         broken: the problems of rows that are none of these messages, and have no values.
+        foreign: rows with fields that none of these messages has, which are left out.
     """
 
     rows: int
@@ -38,6 +39,7 @@ class Decoded:
     sequence: dict[str, tuple[Steps, ...]] = field(default_factory=dict)
     repeated: list[tuple[int, str]] = field(default_factory=list)
     broken: dict[int, Problem] = field(default_factory=dict)
+    foreign: list[int] = field(default_factory=list)
 
 
 def decode(buffer: Bytes, starts: Ints, stops: Ints, *, sequence: bool = False) -> Decoded:
@@ -78,6 +80,8 @@ def _parse(found: Decoded, records: Mapping[int, bytes], *, sequence: bool) -> N
         except RecordError as error:
             found.broken[row] = error.problems[0]
             continue
+        if proto.has_others(data, sequence=sequence):
+            found.foreign.append(row)
         found.repeated += [(row, key) for key in (*_sort(context, row, features), *_sort(steps, row, lists))]
     for key, values in features.items():
         rows = np.fromiter(values, np.int64, len(values))

@@ -34,6 +34,8 @@ _MESSAGES = {
     "FeatureLists": "feature_list=1:FeatureListEntry*",
     "Example": "features=1:Features",
     "SequenceExample": "context=1:Features feature_lists=2:FeatureLists",
+    # of which all fields are unknown
+    "Any": "",
 }
 
 
@@ -50,6 +52,23 @@ def parse_sequence_example(data: bytes, where: str) -> tuple[dict[str, Value], d
         for entry in parsed.feature_lists.feature_list
     }
     return _features(parsed.context), lists
+
+
+def parses(data: bytes) -> bool:
+    """Whether these are the bytes of a protobuf message, of whatever definition."""
+    try:
+        _classes()["Any"].FromString(data)
+    except message.DecodeError:
+        return False
+    return True
+
+
+def has_others(data: bytes, *, sequence: bool) -> bool:
+    """Whether a record that parses has fields that no Example (or SequenceExample) has."""
+    parsed = _classes()["SequenceExample" if sequence else "Example"].FromString(data)
+    before = parsed.ByteSize()
+    parsed.DiscardUnknownFields()
+    return bool(parsed.ByteSize() != before)
 
 
 class Listed(NamedTuple):

@@ -48,6 +48,36 @@ def recognised(data: bytes) -> str | None:
         return "no bytes at all"
     if not data.strip(b"\0"):
         return f"{len(data):,} zero bytes"
+    if (found := _by_start(data)) is not None:
+        return found
+    head = data[:512].lstrip().lower()
+    for start, name in _MARKUP.items():
+        if head.startswith(start):
+            return name
+    return _text(data)
+
+
+def form_of(data: bytes) -> str | None:
+    """What the first bytes tell, without an article: `PNG image`, `WAV file`, `gzip data`; None of text, of
+    zeros, and of what is not known.
+    """
+    found = _by_start(data)
+    return None if found is None else found.removeprefix("a ").removeprefix("an ")
+
+
+def printable(data: bytes) -> str | None:
+    """UTF-8 that a person can read, as text; None of other bytes."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if text.translate(_BREAKS).isprintable() else None
+
+
+_BREAKS = dict.fromkeys(map(ord, "\n\r\t"))
+
+
+def _by_start(data: bytes) -> str | None:
     for start, name in _STARTS.items():
         if data.startswith(start):
             return name
@@ -55,11 +85,7 @@ def recognised(data: bytes) -> str | None:
         return _RIFFS.get(data[8:12], "a RIFF file")
     if data[4:8] == b"ftyp":
         return _BRANDS.get(data[8:12], "a video, or another ISO media file")
-    head = data[:512].lstrip().lower()
-    for start, name in _MARKUP.items():
-        if head.startswith(start):
-            return name
-    return _text(data)
+    return None
 
 
 def _text(data: bytes) -> str | None:

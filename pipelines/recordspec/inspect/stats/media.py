@@ -23,11 +23,14 @@ class Medium:
         form: what its bytes begin like.
         mode: Pillow's word for the channels of an image; of a sound, its rate and channels.
         measures: `width` and `height`, or `seconds`.
+        rate, channels: of a sound, samples a second; 0 of an image.
     """
 
     form: str
     mode: str
     measures: Mapping[str, float]
+    rate: int = 0
+    channels: int = 0
 
 
 class Media:
@@ -45,10 +48,9 @@ class Media:
 
     def add(self, place: int, form: str, strings: Strings, index: int) -> None:
         """One of some strings, if it can be an image or a sound; and the hash of where it stands."""
-        read = _READERS.get(form)
-        if read is None or place >= self._limit:
+        if form not in _READERS or place >= self._limit:
             return
-        self._held[place] = _tried(read, strings[index], form)
+        self._held[place] = medium(strings[index], form)
         if len(self._held) >= 2 * self.SIZE:
             self._settle()
 
@@ -71,11 +73,15 @@ class Media:
             self._held = {place: self._held[place] for place in places[: self.SIZE]}
 
 
-def _tried(read: Callable[[bytes, str], Medium | None], data: bytes, form: str) -> Medium | None:
+def medium(data: bytes, form: str) -> Medium | None:
+    """What the header of bytes of a form, such as `PNG image` or `WAV file`, tells; None of no such form, or
+    where it cannot be read, or not without a package that is missing.
+    """
+    read = _READERS.get(form)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of images of very many pixels, none of which is decoded
-            return read(data, form)
+            return None if read is None else read(data, form)
     except Exception:  # Pillow raises many types for bad data; or it is not installed
         return None
 
@@ -91,7 +97,13 @@ def _sound(data: bytes, form: str) -> Medium | None:
     if found.samplerate <= 0 or not 0 <= found.frames < _MOST_SAMPLES:
         return None
     mode = f"{found.samplerate:,} Hz, {found.channels} channel{'s' * (found.channels != 1)}"
-    return Medium(form=form, mode=mode, measures={"seconds": found.frames / found.samplerate})
+    return Medium(
+        form=form,
+        mode=mode,
+        measures={"seconds": found.frames / found.samplerate},
+        rate=found.samplerate,
+        channels=found.channels,
+    )
 
 
 _READERS: dict[str, Callable[[bytes, str], Medium | None]] = {

@@ -1,0 +1,43 @@
+"""`recordspec export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from recordspec.cli.choosing import choice, columns_options, files_argument, where_option
+from recordspec.cli.output import counted, json_option, print_json, shown, size, wants_json
+
+
+@click.command(short_help="Records as jsonl, csv, parquet or npz.")
+@files_argument
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), help="FILE.jsonl, .csv, .parquet, .npz"
+)
+@click.option("--limit", type=click.IntRange(1), help="So many records at most.")
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@where_option
+@columns_options
+@json_option
+def export(
+    files: tuple[str, ...], out: Path, limit: int | None, force: bool, as_json: bool, **chosen: Any
+) -> None:
+    """Write the records of TFRecord files to a file of another format, which its name says.
+
+    \b
+      recordspec export data/digits --out digits.parquet
+      recordspec export "data/digits/train-*" --out labels.csv --columns label --limit 1000
+
+    A column holds single values where every record has one, else lists; what is missing is null.
+    """
+    from recordspec.inspect.exporting.export import export as export_records
+    from recordspec.progress import Progress
+
+    done = export_records(files, out, choice(**chosen), limit=limit, force=force, progress=Progress())
+    if wants_json(as_json):
+        print_json(vars(done))
+    else:
+        held = f"{counted(done.rows, 'row')} of {counted(len(done.columns), 'column')}"
+        click.echo(f"{held} in {shown(done.file)}, {size(done.bytes)}")

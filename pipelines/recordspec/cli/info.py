@@ -1,0 +1,129 @@
+"""`recordspec info`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recordspec.cli.choosing import files_argument
+from recordspec.cli.output import counted, json_option, print_json, print_rows, shown, size, wants_json
+
+if TYPE_CHECKING:
+    from recordspec.inspect.info import FeatureInfo, Info, Lengths
+    from recordspec.store.manifest import Manifest
+
+
+@click.command(short_help="What files hold: records, bytes, features.")
+@files_argument
+@click.option(
+    "-n", "most", type=click.IntRange(1), help="Look at so many records of each file, and not at 1000."
+)
+@click.option("--all", "every", is_flag=True, help="Look at all records.")
+@json_option
+def info(files: tuple[str, ...], most: int | None, every: bool, as_json: bool) -> None:
+    """Show what TFRecord files hold, with or without a manifest beside them.
+
+    \b
+      recordspec info data/digits
+      recordspec info "data/digits/train-*" --all --json
+
+    Files, records, bytes and compression; and of the first records of each file, what they are, and
+    the kinds, presence and lengths of their features.
+    """
+    from recordspec.inspect.info import LOOKED_AT
+    from recordspec.inspect.info import info as info_of
+
+    found = info_of(files, None if every else most or LOOKED_AT)
+    if wants_json(as_json):
+        print_json(_summary(found))
+        return
+    print_rows((vars(one) for one in found.files), as_json)
+    click.echo("\n".join(map(shown, _lines(found))) + "\n")
+    print_rows((_row(feature) for feature in found.features), as_json)
+
+
+def _summary(found: Info) -> dict[str, Any]:
+    return {
+        "files": [vars(one) for one in found.files],
+        "records": found.records,
+        "bytes": sum(one.bytes for one in found.files),
+        "looked_at": found.looked_at,
+        "kinds": found.kinds,
+        "layout": "blocks" if found.blocks else "rows",
+        "more_keys": found.more_keys,
+        "features": [_feature(feature) for feature in found.features],
+        "manifest": None if found.manifest is None else _manifest(found.manifest),
+    }
+
+
+def _manifest(manifest: Manifest) -> dict[str, Any]:
+    return {
+        "schema": manifest.schema,
+        "record": manifest.record,
+        "layout": "rows" if manifest.block is None else {"blocks": manifest.block},
+        "compression": manifest.compression,
+        "splits": {
+            split: {"shards": len(shards), "rows": manifest.rows(split), "bytes": manifest.bytes(split)}
+            for split, shards in manifest.splits.items()
+        },
+    }
+
+
+def _feature(feature: FeatureInfo) -> dict[str, Any]:
+    return {
+        "key": feature.key,
+        "sequence": feature.sequence,
+        "records": feature.records,
+        "kinds": {kind: lengths.lists for kind, lengths in feature.kinds.items()},
+        "lengths": _range(feature.lengths),
+        "steps": _range(feature.steps),
+    }
+
+
+def _range(lengths: Lengths) -> list[int | None] | None:
+    return [lengths.least, lengths.most] if lengths.lists else None
+
+
+def _row(feature: FeatureInfo) -> dict[str, Any]:
+    """A line of the table."""
+    kinds = {kind: lengths.lists for kind, lengths in feature.kinds.items()}
+    several = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+    return {
+        "key": feature.key,
+        "in": "sequence" if feature.sequence else "features",
+        "records": feature.records,
+        "kind": next(iter(kinds), "") if len(kinds) < 2 else several,
+        "lengths": _shown(feature.lengths),
+        "steps": _shown(feature.steps),
+    }
+
+
+def _shown(lengths: Lengths) -> str:
+    if not lengths.lists:
+        return ""
+    least, most = f"{lengths.least:,}", f"{lengths.most:,}"
+    return least if least == most else f"{least}..{most}"
+
+
+def _lines(found: Info) -> Iterator[str]:
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.kinds.items() if count)
+    total = sum(one.bytes for one in found.files)
+    yield f"{counted(found.records, 'record')} in {counted(len(found.files), 'file')}, {size(total)}"
+    which = "all" if found.looked_at == found.records else f"the first of each file, {found.looked_at:,},"
+    yield f"{which} looked at: {kinds or 'none'}"
+    if found.more_keys:
+        yield f"there are more features than the {len(found.features):,} below"
+    if found.blocks:
+        yield "each record is a block of rows"
+    if found.manifest is not None:
+        yield from _of_manifest(found.manifest)
+
+
+def _of_manifest(manifest: Manifest) -> Iterator[str]:
+    layout = "rows" if manifest.block is None else f"blocks of {manifest.block:,} rows"
+    yield f"manifest: schema {manifest.schema or 'unknown'}, {manifest.record}, layout {layout}"
+    for split, shards in manifest.splits.items():
+        held = f"{counted(manifest.rows(split), 'row')} in {counted(len(shards), 'shard')}"
+        yield f"  {split}: {held}, {size(manifest.bytes(split))}"

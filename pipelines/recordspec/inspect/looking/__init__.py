@@ -1,0 +1,1 @@
+"""Looking at records, with or without a spec for them."""

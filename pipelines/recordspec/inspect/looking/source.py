@@ -1,0 +1,231 @@
+"""The records of files, in order: many at once, or single ones by number. Of block shards, their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.store.manifest import SCHEMA_FILE, Manifest, find
+from recordspec.store.shards import Files, expand
+from recordspec.wire import blocks, proto, tfrecord
+from recordspec.wire.decoded import Decoded, decode
+from recordspec.wire.frames import Chunk, Damage, chunks
+from recordspec.wire.strings import Bytes, Ints, Strings
+
+if TYPE_CHECKING:
+    from recordspec.spec.schema import Schema
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Records of a file, or rows of its blocks, in a buffer.
+
+    Attributes:
+        path: of the file.
+        numbers: of each in the file, int64 `[n]`.
+        buffer: uint8 `[bytes]`.
+        starts, stops: of each in the buffer, int64 `[n]`.
+        offsets: the byte of the file (or of what it inflates to) where each record begins; None of rows.
+    """
+
+    path: Path
+    numbers: Ints
+    buffer: Bytes
+    starts: Ints
+    stops: Ints
+    offsets: Ints | None
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def at(self, which: Ints) -> Part:
+        """Some of them."""
+        kept = None if self.offsets is None else self.offsets[which]
+        return replace(
+            self,
+            numbers=self.numbers[which],
+            starts=self.starts[which],
+            stops=self.stops[which],
+            offsets=kept,
+        )
+
+    def data(self, index: int) -> bytes:
+        return self.buffer[self.starts[index] : self.stops[index]].tobytes()
+
+    def place(self, index: int) -> str:
+        """How messages name it."""
+        number = int(self.numbers[index])
+        if self.offsets is None:
+            return f"{self.path}: row {number}"
+        return f"{self.path}: {tfrecord.place(number, int(self.offsets[index]))}"
+
+    def decode(self) -> Decoded:
+        return decode(self.buffer, self.starts, self.stops, sequence=True)
+
+
+class Source:
+    """The records that some files hold together.
+
+    Args:
+        files: paths, folders or patterns.
+        schema: of the records; without one, blocks are taken apart by the schema that lies beside them.
+        taken_apart: whether blocks are, where there is a schema.
+
+    Raises StoreError without files.
+    """
+
+    def __init__(self, files: Files, schema: Schema | None = None, *, taken_apart: bool = True) -> None:
+        self.paths = expand(files)
+        self._given, self._taken_apart = schema, taken_apart
+
+    @cached_property
+    def manifest(self) -> Manifest | None:
+        """What lies beside the files, where they lie in one folder."""
+        return find(self.paths)
+
+    @cached_property
+    def schema(self) -> Schema | None:
+        """What the records are, as far as somebody says so."""
+        if self._given is not None:
+            return self._given
+        from recordspec.spec.schema import Schema  # it takes 0.2 s, and only blocks need it
+
+        beside = self.paths[0].parent / SCHEMA_FILE
+        return Schema.load(beside) if self.manifest is not None and beside.exists() else None
+
+    @cached_property
+    def in_blocks(self) -> bool:
+        """Whether a record holds many rows: as the manifest says, or the first record."""
+        if self.manifest is not None:
+            return self.manifest.block is not None
+        return any(_is_block(record.data) for record in islice(tfrecord.scan(self.paths[0]), 1))
+
+    @property
+    def in_rows(self) -> bool:
+        """Whether blocks are taken apart."""
+        return self._taken_apart and self.in_blocks and self.schema is not None
+
+    def parts(self) -> Iterator[Part]:
+        """All of them. Raises RecordError where one cannot be read, behind those before it."""
+        for path in self.paths:
+            yield from self.parts_of(path)
+
+    def starts(self) -> Iterator[Part]:
+        """The first few of each file."""
+        for path in self.paths:
+            yield from islice(self.parts_of(path), 1)
+
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """How many each file has."""
+        if self.in_rows:
+            return tuple(sum(len(part) for part in self.parts_of(path)) for path in self.paths)
+        return tuple(map(tfrecord.count, self.paths))
+
+    def pick(self, numbers: Sequence[int]) -> Iterator[Part]:
+        """Those of these numbers, rising, counted through all the files; each alone.
+
+        Raises SpecError for a number that is too large.
+        """
+        first = 0
+        for index, path in enumerate(self.paths):
+            left = [number - first for number in numbers if number >= first]
+            if not left:
+                return
+            count = self.counts[index]
+            yield from self._picked(path, [number for number in left if number < count])
+            first += count
+        if numbers and numbers[-1] >= first:
+            expected = f"a number from 0 to {first - 1}" if first else "a record"
+            got = str(numbers[-1]) if first else "files without any"
+            raise SpecError(Problem(path=("record",), expected=expected, got=got))
+
+    def _picked(self, path: Path, numbers: list[int]) -> Iterator[Part]:
+        wanted = np.array(numbers, np.int64)
+        if not len(wanted):
+            return
+        for part in self._near(path, set(numbers)):
+            for index in np.flatnonzero(np.isin(part.numbers, wanted)).tolist():
+                yield part.at(np.array([index]))
+
+    def _near(self, path: Path, numbers: set[int]) -> Iterator[Part]:
+        """Parts that have records of these numbers: of a file that is not compressed, they alone."""
+        if self.in_rows or tfrecord.compression_of(path) != "none":
+            yield from self.parts_of(path)
+            return
+        for stretch in tfrecord.stretches(path, 1):
+            if stretch.number in numbers:
+                yield from (_part(path, chunk) for chunk in _whole(chunks(path, stretch)))
+
+    def parts_of(self, path: Path) -> Iterator[Part]:
+        """Those of one file."""
+        schema = self.schema if self.in_rows else None
+        number = 0
+        for chunk in _whole(chunks(path)):
+            part = _part(path, chunk)
+            if schema is not None:
+                part = _part_of_rows(path, _rows(schema, part), number)
+            yield part
+            number += len(part)
+
+
+def _whole(found: Iterator[Chunk | Damage]) -> Iterator[Chunk]:
+    for chunk in found:
+        if isinstance(chunk, Damage):
+            raise RecordError(chunk.problem, chunk.number)
+        yield chunk
+
+
+def _part(path: Path, chunk: Chunk) -> Part:
+    return Part(
+        path=path,
+        numbers=np.arange(len(chunk.starts)) + chunk.number,
+        buffer=chunk.buffer,
+        starts=chunk.starts,
+        stops=chunk.stops,
+        offsets=chunk.starts - tfrecord.HEAD + chunk.offset,
+    )
+
+
+def _part_of_rows(path: Path, rows: Strings, number: int) -> Part:
+    return Part(
+        path=path,
+        numbers=np.arange(len(rows)) + number,
+        buffer=rows.buffer,
+        starts=rows.offsets[:-1],
+        stops=rows.offsets[1:],
+        offsets=None,
+    )
+
+
+def _is_block(record: bytes) -> bool:
+    try:
+        rows = proto.parse_example(record, "").get(blocks.ROWS) or []
+    except RecordError:  # another message
+        return False
+    return len(rows) == 1 and isinstance(rows[0], int)
+
+
+def _rows(schema: Schema, part: Part) -> Strings:
+    """The rows of all blocks of a part as records. Raises RecordError where they are none of the schema."""
+    from recordspec.spec.blocks import rows_of_block
+
+    held = []
+    for index in range(len(part)):
+        data, where = part.data(index), part.place(index)
+        try:
+            rows_of_block(schema, data)  # refuses what is not whole
+            held.append(schema.records_of(data))
+        except RecordError as error:
+            raise error.at(where) from None
+        except (IndexError, ValueError, TypeError, OverflowError) as error:
+            expected = f"a block of `{schema.name}`"
+            raise RecordError(Problem(where=where, expected=expected, got=str(error))) from None
+    return Strings.joined(held)

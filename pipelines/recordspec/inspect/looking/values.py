@@ -1,0 +1,163 @@
+"""What rows have under a key, in the order of the rows, as arrays and as Python's values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordspec.errors import Problem, RecordError
+from recordspec.wire.decoded import Decoded
+from recordspec.wire.held import Held, Steps
+from recordspec.wire.pieces import Mask
+from recordspec.wire.proto import Kind
+from recordspec.wire.strings import Ints, Strings, offsets
+
+# As text, a float takes 128 bytes.
+_AT_ONCE = 1 << 16
+
+
+class MixedKindsError(Exception):
+    """Rows have lists of two kinds under one key: the first row, its kind, and that of rows before."""
+
+    def __init__(self, row: int, found: Kind, before: Kind) -> None:
+        super().__init__(row, found, before)
+        self.row, self.found, self.before = row, found, before
+
+
+@dataclass(frozen=True, kw_only=True)
+class Values:
+    """The values of a key.
+
+    Attributes:
+        kind: of the lists; `none` where no row has one.
+        present: which rows have a list, bool `[n]`; a Feature without a kind is none.
+        lengths: of the list of each row, int64 `[n]`; 0 where there is none.
+        flat: the values of all rows end to end; None of the kind `none`.
+    """
+
+    kind: Kind
+    present: Mask
+    lengths: Ints
+    flat: npt.NDArray[Any] | Strings | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepValues:
+    """The values of a feature list.
+
+    Attributes:
+        present: which rows have it, bool `[n]`.
+        counts: the steps of each, int64 `[n]`.
+        values: of all steps, end to end.
+    """
+
+    present: Mask
+    counts: Ints
+    values: Values
+
+
+def values_of(held: tuple[Held, ...], rows: int) -> Values:
+    """What `rows` rows have. Raises MixedKindsError."""
+    some = [one for one in held if one.kind != "none" and len(one.rows)]
+    _check_kinds(some)
+    present, lengths = np.zeros(rows, bool), np.zeros(rows, np.int64)
+    for one in some:
+        present[one.rows] = True
+        lengths[one.rows] = one.cells.lengths
+    if not some:
+        return Values(kind="none", present=present, lengths=lengths, flat=None)
+    return Values(kind=some[0].kind, present=present, lengths=lengths, flat=_joined(some))
+
+
+def steps_of(many: tuple[Steps, ...], rows: int) -> StepValues:
+    """What `rows` rows have in a feature list. Raises MixedKindsError."""
+    present, counts = np.zeros(rows, bool), np.zeros(rows, np.int64)
+    for steps in many:
+        present[steps.rows] = True
+        counts[steps.rows] = steps.counts
+    starts = offsets(counts)
+    held = tuple(
+        Held(one.kind, _step_numbers(steps, starts)[one.rows], one.cells)
+        for steps in many
+        for one in steps.held
+    )
+    try:
+        values = values_of(held, int(starts[-1]))
+    except MixedKindsError as error:
+        row = int(np.searchsorted(starts, error.row, side="right")) - 1
+        raise MixedKindsError(row, error.found, error.before) from None
+    return StepValues(present=present, counts=counts, values=values)
+
+
+def _step_numbers(steps: Steps, starts: Ints) -> Ints:
+    """The numbers, among those of all rows, of the steps of some."""
+    before = offsets(steps.counts)
+    first = np.repeat(starts[steps.rows] - before[:-1], steps.counts)
+    return first + np.arange(before[-1])
+
+
+def _check_kinds(held: list[Held]) -> None:
+    kinds = {one.kind for one in held}
+    if len(kinds) > 1:
+        first = min(held, key=lambda one: int(one.rows[0]))
+        other = min((one for one in held if one.kind != first.kind), key=lambda one: int(one.rows[0]))
+        raise MixedKindsError(int(other.rows[0]), other.kind, first.kind)
+
+
+def _joined(held: list[Held]) -> npt.NDArray[Any] | Strings:
+    """The values of several, of one kind, in the order of their rows."""
+    if len(held) == 1:
+        return held[0].cells.flat
+    lengths = [np.broadcast_to(np.asarray(one.cells.lengths), (len(one.rows),)) for one in held]
+    owners = np.concatenate([np.repeat(one.rows, each) for one, each in zip(held, lengths, strict=True)])
+    order = np.argsort(owners, kind="stable")
+    flats: list[Any] = [one.cells.flat for one in held]
+    if isinstance(flats[0], Strings):
+        return Strings.joined(flats).take(order)
+    joined: npt.NDArray[Any] = np.concatenate(flats)[order]
+    return joined
+
+
+def lists(values: Values) -> Iterator[list[Any] | None]:
+    """The list of each row, None where there is none."""
+    flat = plain(values.flat)
+    places = offsets(values.lengths).tolist()
+    for row, present in enumerate(values.present.tolist()):
+        yield flat[places[row] : places[row + 1]] if present else None
+
+
+def plain(flat: npt.NDArray[Any] | Strings | None) -> list[Any]:
+    """As Python's numbers and bytes. A float32 is the shortest that reads back as the same one."""
+    if flat is None:
+        return []
+    if isinstance(flat, Strings):
+        return list(flat)
+    return shortest(flat) if flat.dtype == np.float32 else list(flat.tolist())
+
+
+def shortest(numbers: npt.NDArray[Any]) -> list[float]:
+    """float32 `[n]` as floats of as few digits as make the difference: 0.1, not 0.10000000149011612."""
+    found: list[float] = []
+    for start in range(0, len(numbers), _AT_ONCE):
+        found += _shortest(numbers[start : start + _AT_ONCE])
+    return found
+
+
+def _shortest(numbers: npt.NDArray[Any]) -> list[float]:
+    short = numbers.astype("U").astype(np.float64)
+    with np.errstate(over="ignore"):
+        same = (short.astype(np.float32) == numbers) | np.isnan(numbers)
+    return list(np.where(same, short, numbers.astype(np.float64)).tolist())
+
+
+def check_sound(decoded: Decoded, place: Callable[[int], str]) -> None:
+    """Raises RecordError for the first row that is no Example, nor a SequenceExample."""
+    bad = sorted({*decoded.broken, *decoded.foreign})
+    if bad:
+        got = "another message" if bad[0] in decoded.foreign else "bytes that are none"
+        expected = "an Example or a SequenceExample"
+        raise RecordError(Problem(where=place(bad[0]), expected=expected, got=got), bad[0])

@@ -1,0 +1,366 @@
+"""Records in files of other formats, and back again."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+from test_looking import BLOCKED, DATA, example, needs_data, write
+
+import recordspec as rs
+from recordspec.errors import RecordError, SpecError, StoreError
+from recordspec.inspect.exporting import export as module
+from recordspec.inspect.exporting import npz
+from recordspec.inspect.exporting.export import export
+from recordspec.inspect.looking.choice import Choice
+from recordspec.wire import frames
+from recordspec.wire.tfrecord import scan
+
+CELLS = rs.Schema.loads(
+    """
+schema: cells
+features:
+  n: int64
+  x: {dtype: float32, default: -1.0}
+  text: {dtype: string, default: "none"}
+"""
+)
+LISTS = rs.Schema.loads(
+    """
+schema: lists
+features:
+  n: int64
+  x: {dtype: float32, default: -1.0}
+  text: {dtype: string, default: "none"}
+  many: {kind: var_len, dtype: float32}
+  words: {kind: var_len, dtype: string}
+  pair: {dtype: int64, shape: [2]}
+"""
+)
+TEXTS = ["", "ä, b", 'say "so"', "two\nlines", " ", "null", "1", "\u2028", "\x7f\x9b"]
+ROWS = [
+    {
+        "n": n - 7,
+        "many": [n / 10] * (n % 4),
+        "words": [f"w{n}", "é"][: n % 3],
+        "pair": [n, -n],
+        **({} if n % 5 == 0 else {"x": n / 7}),
+        **({} if n % 4 == 0 else {"text": TEXTS[n % len(TEXTS)]}),
+    }
+    for n in range(60)
+]
+
+
+def written(schema: rs.Schema, folder: Path, **how) -> Path:
+    names = schema.names
+    rows = [{name: value for name, value in row.items() if name in names} for row in ROWS]
+    rs.write(schema, rows, folder, **how)
+    return folder
+
+
+def records(folder: Path) -> list[bytes]:
+    return [record.data for file in sorted(folder.glob("*.tfrecord*")) for record in scan(file)]
+
+
+def build(home: Path, schema: rs.Schema, source: str) -> list[bytes]:
+    """The records that a build makes of a file."""
+    (home / "schema.yaml").write_text(schema.dump())
+    (home / "config.yaml").write_text(f"schema: schema.yaml\ndata: again\nwrite: {{source: {source}}}\n")
+    rs.Pipeline.load(home / "config.yaml").build()
+    return records(home / "again")
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Few records at once, so that forms change on the way."""
+    monkeypatch.setattr(frames.chunks, "__defaults__", (None, 200))
+
+
+@pytest.mark.parametrize("chunks", ["small_chunks", None])
+@pytest.mark.parametrize(
+    ("schema", "suffix"),
+    [(CELLS, "csv"), (CELLS, "jsonl"), (CELLS, "parquet"), (LISTS, "jsonl"), (LISTS, "parquet")],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_what_is_built_from_an_export_is_what_was_there(tmp_path, request, schema, suffix, chunks):
+    if chunks:
+        request.getfixturevalue(chunks)
+    data = written(schema, tmp_path / "data")
+    done = export(data, tmp_path / f"out.{suffix}")
+    assert (done.rows, done.bytes) == (60, (tmp_path / f"out.{suffix}").stat().st_size)
+    assert done.columns == tuple(sorted(schema.names))
+    assert build(tmp_path, schema, f"{{{suffix}: out.{suffix}}}") == records(data)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_sequence_examples_are_lists_of_lists(tmp_path, suffix):
+    schema = rs.Schema.loads(
+        """
+schema: s
+record: sequence_example
+context: {n: int64}
+sequence:
+  one: {kind: fixed_len_sequence, dtype: string}
+  many: {kind: var_len, dtype: float32}
+"""
+    )
+    rows = [
+        {"n": n, "one": [f"{n}", "x"][: n % 3], "many": [[0.5] * step for step in range(n % 4)]}
+        for n in range(20)
+    ]
+    rs.write(schema, rows, tmp_path / "data")
+    export(tmp_path / "data", tmp_path / f"out.{suffix}")
+    assert read_rows(tmp_path / f"out.{suffix}") == [dict(sorted(row.items())) for row in rows]
+    assert build(tmp_path, schema, f"{{{suffix}: out.{suffix}}}") == records(tmp_path / "data")
+
+
+def read_rows(path: Path) -> list[dict]:
+    if path.suffix == ".jsonl":
+        return [dict(sorted(json.loads(line).items())) for line in path.read_text().splitlines()]
+    return [dict(sorted(row.items())) for row in parquet.read_table(path).to_pylist()]
+
+
+def test_blocks_are_exported_as_rows(tmp_path):
+    rows = [{"n": n, "s": [n] * (n % 3), **({"name": "x"} if n % 2 else {})} for n in range(20)]
+    rs.write(BLOCKED, rows, tmp_path / "b", layout={"blocks": 8})
+    rs.write(BLOCKED, rows, tmp_path / "r")
+    for folder in "br":
+        export(tmp_path / folder, tmp_path / f"{folder}.jsonl")
+    assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "r.jsonl").read_bytes()
+    (file,) = (tmp_path / "b").glob("*.tfrecord")
+    file.rename(tmp_path / "alone")
+    with pytest.raises(SpecError) as error:
+        export(tmp_path / "alone", tmp_path / "no.jsonl")
+    assert str(error.value) == "spec: expected a schema to take blocks apart with, got none"
+
+
+def test_types_follow_from_all_records(tmp_path, small_chunks):
+    """The first records do not tell that a later one has two values, another key, or bytes that are no text."""
+    first = [example(a=[1], b=[b"text"], gone=[]) for _ in range(50)]
+    path = write(tmp_path / "f", *first, example(a=[1, 2], b=[b"\xff"], late=[0.5]))
+    export(path, tmp_path / "out.parquet")
+    table = parquet.read_table(tmp_path / "out.parquet")
+    assert {name: str(table.schema.field(name).type) for name in table.column_names} == {
+        "a": "list<element: int64>",
+        "b": "binary",
+        "gone": "null",
+        "late": "float",
+    }
+    assert table.to_pylist()[0] == {"a": [1], "b": b"text", "gone": None, "late": None}
+    assert table.to_pylist()[-1] == {"a": [1, 2], "b": b"\xff", "gone": None, "late": 0.5}
+    export(path, tmp_path / "out.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert lines[0] == {"a": [1], "b": base64.b64encode(b"text").decode(), "gone": None, "late": None}
+    assert len(lines) == 51
+
+
+def test_csv_refuses_lists_by_name(tmp_path):
+    data = written(LISTS, tmp_path / "data")
+    with pytest.raises(SpecError) as error:
+        export(data, tmp_path / "out.csv")
+    hint = "(choose other columns, or write jsonl or parquet)"
+    assert str(error.value).splitlines() == [
+        f"{name}: expected one value a record for csv, got a list {hint}"
+        for name in ("many", "pair", "words")
+    ]
+    assert os.listdir(tmp_path) == ["data"]
+    export(data, tmp_path / "out.csv", Choice(columns=("text", "n")), limit=3)
+    assert (tmp_path / "out.csv").read_text() == '"text","n"\n,-7\n"ä, b",-6\n"say ""so""",-5\n'
+
+
+def test_bytes_are_in_base64_in_csv(tmp_path):
+    path = write(tmp_path / "f", example(a=[b"\xff"]), example(), example(a=[b""]))
+    export(path, tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == '"a"\n"/w=="\n\n""\n'
+
+
+def test_a_file_is_there_whole_or_not_at_all(tmp_path):
+    data = written(CELLS, tmp_path / "data")
+    out = tmp_path / "out.jsonl"
+    export(data, out, limit=2)
+    before = out.read_bytes()
+    with pytest.raises(StoreError) as error:
+        export(data, out)
+    assert (
+        str(error.value)
+        == f"{out}: expected a new file, got one that exists (force=True, or --force, replaces it)"
+    )
+    (file,) = data.glob("*.tfrecord")
+    spoilt = bytearray(file.read_bytes())
+    spoilt[-1] ^= 1
+    file.write_bytes(spoilt)
+    with pytest.raises(RecordError):
+        export(data, out, force=True)
+    assert out.read_bytes() == before
+    assert sorted(os.listdir(tmp_path)) == ["data", "out.jsonl"]
+    export(data, out, force=True, limit=3)
+    assert len(out.read_text().splitlines()) == 3
+    with pytest.raises(StoreError) as error:
+        export(data, tmp_path / "none/out.jsonl")
+    assert (
+        str(error.value)
+        == f"{tmp_path}/none/out.jsonl: expected a file to write, got No such file or directory"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("out.jsnol", "out: expected a name that ends in one of .jsonl, .csv, .parquet, .npz, got `out.jsnol` (did you mean `.jsonl`?)"),
+        ("out", "out: expected a name that ends in one of .jsonl, .csv, .parquet, .npz, got `out`"),
+    ],
+)  # fmt: skip
+def test_a_name_of_no_known_format(tmp_path, name, message):
+    with pytest.raises(SpecError) as error:
+        export(write(tmp_path / "f", example(a=[1])), tmp_path / name)
+    assert str(error.value) == message
+
+
+def test_records_that_have_no_columns(tmp_path):
+    path = write(tmp_path / "f", example(a=[1]), example(a=[0.5]))
+    with pytest.raises(RecordError) as error:
+        export(path, tmp_path / "out.jsonl")
+    assert (
+        str(error.value)
+        == f"{path}: record 1 at byte 30: a: expected int64, as in records before, got float32"
+    )
+    path = write(tmp_path / "g", example(a=[1]), b"\x18\x01")
+    with pytest.raises(RecordError) as error:
+        export(path, tmp_path / "out.jsonl")
+    assert str(error.value) == (
+        f"{path}: record 1 at byte 30: expected an Example or a SequenceExample, got another message"
+    )
+    path = write(tmp_path / "h", b"\xff")
+    with pytest.raises(RecordError) as error:
+        export(path, tmp_path / "out.jsonl")
+    assert str(error.value) == (
+        f"{path}: record 0 at byte 0: expected an Example or a SequenceExample, got bytes that are none"
+    )
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet", "npz"])
+def test_no_records_are_a_file_without_rows(tmp_path, suffix):
+    done = export(write(tmp_path / "f"), tmp_path / f"out.{suffix}")
+    assert (done.rows, done.columns) == (0, ())
+    assert (tmp_path / f"out.{suffix}").exists()
+
+
+def test_records_with_a_key_each_are_cut_into_pieces_or_refused(tmp_path, monkeypatch):
+    path = write(tmp_path / "f", *(example(**{f"key{n}": [n]}) for n in range(4097)))
+    with pytest.raises(SpecError) as error:
+        export(path, tmp_path / "out.jsonl")
+    assert str(error.value) == "columns: expected at most 4,096 features to export, got more (choose some)"
+    some = write(tmp_path / "g", *(example(**{f"key{n}": [n]}) for n in range(50)))
+    monkeypatch.setattr(module, "_MOST_CELLS", 100)
+    export(some, tmp_path / "out.parquet")
+    rows = parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    assert rows == [{f"key{n}": n if n == row else None for n in range(50)} for row in range(50)]
+
+
+def test_labels_and_conditions(tmp_path):
+    schema = rs.Schema.loads(
+        "schema: s\nfeatures: {side: {kind: label, names: [left, right], key: s}, n: int64}"
+    )
+    rs.write(schema, [{"side": n % 2, "n": n} for n in range(9)], tmp_path / "data")
+    choice = Choice(columns=("n", "side"), where="side == 'right' and n > 2", spec=schema)
+    export(tmp_path / "data", tmp_path / "out.csv", choice)
+    assert (tmp_path / "out.csv").read_text() == '"n","side"\n3,"right"\n5,"right"\n7,"right"\n'
+
+
+def test_arrays(tmp_path):
+    data = written(LISTS, tmp_path / "data")
+    export(data, tmp_path / "out.npz")
+    found = np.load(tmp_path / "out.npz")
+    assert sorted(found) == [
+        "many",
+        "many/lengths",
+        "n",
+        "pair",
+        "text",
+        "text/lengths",
+        "words",
+        "words/lengths",
+        "x",
+        "x/lengths",
+    ]
+    np.testing.assert_array_equal(found["n"], np.arange(60) - 7)
+    np.testing.assert_array_equal(found["pair"], [[n, -n] for n in range(60)])
+    np.testing.assert_array_equal(found["many/lengths"], np.arange(60) % 4)
+    np.testing.assert_array_equal(found["many"], np.float32([value for row in ROWS for value in row["many"]]))
+    assert found["text"].tolist() == [row["text"] for row in ROWS if "text" in row]
+    assert found["n"].dtype == np.int64
+
+
+def test_what_arrays_do_not_hold(tmp_path, monkeypatch):
+    path = write(tmp_path / "f", example(a=[b"\xff"], b=[b"x\0"], c=[1] * 1000))
+    hint = "(choose other columns, or write parquet)"
+    with pytest.raises(SpecError) as error:
+        export(path, tmp_path / "out.npz")
+    assert str(error.value) == f"a: expected numbers or text for npz, got bytes that are no text {hint}"
+    with pytest.raises(RecordError) as error:
+        export(path, tmp_path / "out.npz", Choice(columns=("b",)))
+    assert str(error.value) == "b: expected texts that end in no zero for npz, got one that does"
+    monkeypatch.setattr(npz, "MOST_BYTES", 7999)
+    with pytest.raises(RecordError) as error:
+        export(path, tmp_path / "out.npz", Choice(columns=("c",)))
+    assert str(error.value).endswith("got more (choose fewer columns or a limit, or write parquet)")
+    assert os.listdir(tmp_path) == ["f"]
+
+
+@pytest.mark.parametrize(("suffix", "extra"), [("csv", "csv"), ("parquet", "parquet")])
+def test_without_pyarrow_it_is_asked_for(tmp_path, monkeypatch, suffix, extra):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(rs.errors.MissingExtra) as error:
+        export(write(tmp_path / "f", example(a=[1])), tmp_path / f"out.{suffix}")
+    assert str(error.value).endswith(f"(pip install 'recordspec[{extra}]')")
+    assert os.listdir(tmp_path) == ["f"]
+
+
+@needs_data
+def test_taxi(tmp_path):
+    files = DATA / "taxi/trips-0000?-of-00002.tfrecord.gz"
+    assert export(files, tmp_path / "out.parquet").rows == 15_000
+    table = parquet.read_table(tmp_path / "out.parquet")
+    assert table["company"].null_count == 5140
+    assert str(table.schema.field("pickup_census_tract").type) == "null"
+    assert export(files, tmp_path / "out.csv").rows == 15_000
+    schema = rs.Schema.loads(
+        "schema: s\nfeatures: {trip_start_timestamp: int64, fare: float32, company: {dtype: string, default: '-'}}"
+    )
+    (built,) = rs.read(schema, files, batch=20_000)
+    np.testing.assert_array_equal(table["fare"].to_numpy(), built["fare"].numpy())
+    for suffix in ("csv", "parquet"):
+        folder = tmp_path / suffix
+        folder.mkdir()
+        (tmp_path / f"out.{suffix}").rename(folder / f"out.{suffix}")
+        build(folder, schema, f"{{{suffix}: out.{suffix}}}")
+        (again,) = rs.read(schema, folder / "again", batch=20_000)
+        for name, value in built.items():
+            np.testing.assert_array_equal(again[name].numpy(), value.numpy())
+
+
+@needs_data
+def test_sequences(tmp_path):
+    export(DATA / "sequence/data-00000-of-00001.tfrecord.gz", tmp_path / "out.parquet")
+    table = parquet.read_table(tmp_path / "out.parquet")
+    assert [str(table.schema.field(name).type) for name in ("f", "i", "s")] == [
+        "float",
+        "int64",
+        "list<element: string>",
+    ]
+    assert table["i"].null_count == 1500
+    assert table["s"].to_pylist() == [[f"{n}", f"{n + 1}"] for n in range(15_000)]
+
+
+@needs_data
+def test_mnist(tmp_path):
+    file = DATA / "mnist/mnist.tfrecord"
+    export(file, tmp_path / "out.npz")
+    found = np.load(tmp_path / "out.npz")
+    assert (found["image_floats"].shape, found["image_class"].shape) == ((1000, 784), (1000,))
+    assert found["image_floats"].dtype == np.float32

@@ -1,0 +1,397 @@
+"""Records as they are shown: any, also those of others and of nobody."""
+
+from __future__ import annotations
+
+import io
+import random
+import struct
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recordspec as rs
+from recordspec.errors import RecordError, SpecError
+from recordspec.inspect.info import info
+from recordspec.inspect.looking import media
+from recordspec.inspect.looking.choice import Choice
+from recordspec.inspect.looking.records import Look, _reservoir
+from recordspec.inspect.looking.values import shortest
+from recordspec.wire.proto import _classes
+from recordspec.wire.tfrecord import framed
+
+DATA = Path(__file__).parents[3] / "shared/data"
+needs_data = pytest.mark.skipif(not DATA.exists(), reason="the foreign data is not beside this checkout")
+
+SCHEMA = rs.Schema.loads(
+    """
+schema: s
+features:
+  id: {dtype: int64, key: number}
+  text: {dtype: string, default: ""}
+  many: {kind: var_len, dtype: float32}
+  side: {kind: label, names: [left, right]}
+"""
+)
+ROWS = [
+    {"id": n, "many": [0.1] * (n % 20), "side": n % 2, **({"text": f"t{n}"} if n % 3 else {})}
+    for n in range(50)
+]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "d"
+    rs.write(SCHEMA, ROWS, folder, shards=3)
+    return folder
+
+
+def example(**features) -> bytes:
+    made = _classes()["SequenceExample"]()
+    for key, values in features.items():
+        _fill(made.context.feature.add(key=key).value, values)
+    return made.SerializeToString()
+
+
+def _fill(feature, values) -> None:
+    if values:
+        name = {bytes: "bytes_list", float: "float_list", int: "int64_list"}[type(values[0])]
+        getattr(feature, name).value.extend(values)
+    else:
+        feature.SetInParent()
+
+
+def write(path: Path, *records: bytes) -> Path:
+    path.write_bytes(b"".join(map(framed, records)))
+    return path
+
+
+def test_the_first_records(data):
+    first, second = Look(data).head(2)
+    assert first == {
+        "file": str(data / "train-00000-of-00003.tfrecord"),
+        "record": 0,
+        "features": {"many": [], "number": 0, "side": 0},
+    }
+    assert second["features"] == {"many": 0.1, "number": 1, "side": 1, "text": "t1"}
+    assert len(list(Look(data).head(1000))) == 50
+
+
+def test_a_spec_names_keys_and_labels(data):
+    (first,) = Look(data, Choice(spec=SCHEMA)).head(1)
+    assert first["features"] == {"id": 0, "many": [], "side": "left"}
+    (chosen,) = Look(
+        data, Choice(spec=SCHEMA, columns=("side", "id"), where="side == 'right' and id > 3")
+    ).head(1)
+    assert list(chosen["features"].items()) == [("side", "right"), ("id", 5)]
+
+
+def test_names_that_nobody_knows(data):
+    with pytest.raises(SpecError) as error:
+        Look(data, Choice(columns=("sid", "many")))
+    assert (
+        str(error.value)
+        == "columns: expected one of many, number, side, text, got `sid` (did you mean `side`?)"
+    )
+    with pytest.raises(SpecError) as error:
+        Look(data, Choice(where="id == 3"))
+    assert (
+        str(error.value) == "where: expected one of many, number, side, text, got `id` (did you mean `side`?)"
+    )
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_records_by_number(tmp_path, compression):
+    rs.write(SCHEMA, ROWS, tmp_path / "d", shards=3, compression=compression)
+    look = Look(tmp_path / "d")
+    assert [look.show(number)["features"]["number"] for number in range(50)] == list(range(50))
+    with pytest.raises(SpecError) as error:
+        look.show(50)
+    assert str(error.value) == "record: expected a number from 0 to 49, got 50"
+
+
+def test_a_sample_is_a_function_of_the_seed_and_takes_all_alike(data):
+    def numbers(seed: int, **how) -> list[int]:
+        return [record["features"]["number"] for record in Look(data, Choice(**how)).sample(5, seed)]
+
+    assert numbers(1) == numbers(1) != numbers(2)
+    assert len(numbers(1)) == 5
+    assert numbers(3) == sorted(numbers(3))
+    assert all(number > 40 for number in numbers(1, where="number > 40"))
+    assert len(list(Look(data).sample(80, 1))) == 50
+
+
+def test_a_reservoir_holds_each_as_often():
+    rng = random.Random(7)
+    counted = Counter(number for _ in range(4000) for number in _reservoir(range(10), 3, rng))
+    assert set(counted) == set(range(10))
+    assert all(abs(count - 1200) < 120 for count in counted.values())  # 4 standard deviations
+
+
+def test_what_is_long_is_cut_and_what_is_full_is_not(tmp_path):
+    numbers = [float(n) / 2 for n in range(784)]
+    record = example(
+        floats=numbers,
+        ints=list(range(-3, 14)),
+        text=[b"x" * 300],
+        texts=[b"a"] * 17,
+        nan=[float("nan")] * 18,
+    )
+    path = write(tmp_path / "f", record)
+    (short,) = Look(path).head(1)
+    assert short["features"] == {
+        "floats": "<784 floats in [0.0, 391.5]>",
+        "ints": "<17 integers in [-3, 13]>",
+        "nan": "<18 NaN>",
+        "text": "x" * 200 + "... 300 characters",
+        "texts": "<17 bytes values, the first 'a'>",
+    }
+    (full,) = Look(path, style="full").head(1)
+    assert full["features"]["floats"] == numbers
+    assert full["features"]["text"] == "x" * 300
+    (raw,) = Look(path, style="raw").head(1)
+    assert raw["features"]["text"] == b"x" * 300
+
+
+def test_keys_that_are_there_twice_are_told(tmp_path):
+    path = write(tmp_path / "f", example(a=[1]) + example(a=[2]))
+    (record,) = Look(path).head(1)
+    assert (record["features"], record["repeated"]) == ({"a": 2}, ["a"])
+
+
+def test_what_is_no_example_is_dumped(tmp_path):
+    other = b"\x08\x96\x01" + b"\x12\x03abc" + b"\x1a\x02\x08\x01"
+    path = write(
+        tmp_path / "f",
+        other,
+        b"just a text",
+        b"\xff\xfe\x00",
+        b"\x08" + b"\x80" * 10 + b"\x01",
+        b"\x0b" * 10_000,
+    )
+    records = list(Look(path).head(9))
+    assert records[0]["fields"] == [
+        {"field": 1, "type": "varint", "value": 150},
+        {"field": 2, "type": "text", "value": "abc"},
+        {"field": 3, "type": "message", "value": [{"field": 1, "type": "varint", "value": 1}]},
+    ]
+    assert [record.get("bytes") for record in records[1:]] == [
+        "just a text",
+        "<3 bytes>",
+        "<12 bytes>",
+        "<10,000 bytes>",
+    ]
+    found = info(path)
+    assert found.kinds == {"Example": 0, "SequenceExample": 0, "neither": 5}
+    assert found.features == ()
+    (raw,) = Look(path, style="raw").sample(1, 4)
+    assert isinstance(raw.get("bytes", b""), bytes)
+
+
+@given(st.lists(st.binary(max_size=60), max_size=4))
+def test_no_record_is_too_strange_to_be_shown(tmp_path_factory, records):
+    path = write(tmp_path_factory.mktemp("any") / "f", *records)
+    assert len(list(Look(path).head(9))) == len(records)
+    assert sum(info(path).kinds.values()) == len(records)
+
+
+def test_a_damaged_file_is_shown_up_to_there(tmp_path):
+    path = write(tmp_path / "f", example(a=[1]), example(a=[2]))
+    spoilt = bytearray(path.read_bytes())
+    spoilt[-1] ^= 1
+    path.write_bytes(spoilt)
+    shown = Look(path).head(9)
+    assert next(shown)["features"] == {"a": 1}
+    with pytest.raises(RecordError) as error:
+        next(shown)
+    assert (
+        str(error.value)
+        == f"{path}: record 1 at byte 30: expected data that matches its CRC, got other bytes"
+    )
+
+
+BLOCKED = rs.Schema.loads(
+    """
+schema: b
+record: sequence_example
+context: {n: int64, name: {dtype: string, default: ""}}
+sequence: {s: {kind: fixed_len_sequence, dtype: int64}}
+"""
+)
+
+
+def test_blocks_are_shown_as_rows(tmp_path):
+    rows = [{"n": n, "s": [n] * (n % 3), **({"name": "x"} if n % 2 else {})} for n in range(20)]
+    rs.write(BLOCKED, rows, tmp_path / "b", layout={"blocks": 8})
+    rs.write(BLOCKED, rows, tmp_path / "r")
+    blocked, plain = Look(tmp_path / "b"), Look(tmp_path / "r")
+    for number, (one, other) in enumerate(zip(blocked.head(99), plain.head(99), strict=True)):
+        assert (one["row"], one["features"], one.get("sequence")) == (
+            other["record"],
+            other["features"],
+            other.get("sequence"),
+        )
+        assert blocked.show(number) == one
+    assert blocked.notes == ()
+    assert [row["features"]["n"] for row in Look(tmp_path / "b", Choice(where="n > 15")).head(99)] == [
+        16,
+        17,
+        18,
+        19,
+    ]
+
+
+def test_blocks_without_a_schema_are_shown_as_they_are_stored(tmp_path):
+    rs.write(BLOCKED, [{"n": 1, "s": [2]}, {"n": 3, "s": []}], tmp_path / "b", layout={"blocks": 8})
+    (file,) = (tmp_path / "b").glob("*.tfrecord")
+    alone = tmp_path / "alone.tfrecord"
+    alone.write_bytes(file.read_bytes())
+    look = Look(alone)
+    (block,) = look.head(9)
+    assert block["features"]["/rows"] == 2
+    assert block["features"]["context/n"] == [1, 3]
+    assert look.notes == (
+        "each record is a block of rows; a schema beside the shards, or --spec, takes them apart",
+    )
+    assert [row["features"]["n"] for row in Look(alone, Choice(spec=BLOCKED)).head(9)] == [1, 3]
+
+
+@pytest.mark.parametrize("rows", [-1, 1 << 60, 3])
+def test_blocks_that_lie_are_refused(tmp_path, rows):
+    schema = rs.Schema.loads("schema: s\nfeatures: {a: int64}")
+    path = write(tmp_path / "f", example(**{"/rows": [rows], "a": [1, 2]}))
+    with pytest.raises(RecordError) as error:
+        list(Look(path, Choice(spec=schema)).head(9))
+    assert str(error.value).startswith(f"{path}: record 0 at byte 0: ")
+
+
+def test_what_files_hold(data):
+    found = info(data)
+    assert [(one.records, one.compression) for one in found.files] == [
+        (16, "none"),
+        (17, "none"),
+        (17, "none"),
+    ]
+    assert (found.records, found.looked_at, found.blocks) == (50, 50, False)
+    told = {
+        one.key: (one.records, list(one.kinds), one.lengths.least, one.lengths.most) for one in found.features
+    }
+    assert told == {
+        "many": (50, ["float32"], 0, 19),
+        "number": (50, ["int64"], 1, 1),
+        "side": (50, ["int64"], 1, 1),
+        "text": (33, ["bytes"], 1, 1),
+    }
+    assert found.manifest.schema == "s"
+    assert info(data, 4).looked_at == 12
+
+
+def test_of_very_many_keys_some_are_told(tmp_path):
+    path = write(tmp_path / "f", *(example(**{f"key{n}": [n], "all": [1]}) for n in range(10_050)))
+    found = info(path, None)
+    assert (len(found.features), found.more_keys) == (10_000, True)
+    assert found.features[0].records == 10_050
+    with pytest.raises(SpecError) as error:
+        Look(path, Choice(columns=("ALL", "key")))
+    assert str(error.value).startswith(
+        "columns: expected one of 10,051 names, got `ALL` (did you mean `all`?)"
+    )
+
+
+@needs_data
+def test_taxi():
+    found = info(DATA / "taxi/trips-0000?-of-00002.tfrecord.gz", None)
+    assert (found.records, found.looked_at, found.kinds["Example"]) == (15_000, 15_000, 15_000)
+    told = {one.key: one for one in found.features}
+    assert list(told["pickup_census_tract"].kinds) == ["none"]
+    assert told["company"].kinds["bytes"].lists == 9860
+    assert told["company"].kinds["none"].lists == 5140
+    look = Look(
+        DATA / "taxi/trips-0000?-of-00002.tfrecord.gz", Choice(where="missing(company) and fare > 100")
+    )
+    assert all(record["features"]["company"] is None for record in look.head(5))
+
+
+@needs_data
+def test_sequences():
+    found = info(DATA / "sequence/data-00000-of-00001.tfrecord.gz", None)
+    assert found.kinds == {"Example": 0, "SequenceExample": 15_000, "neither": 0}
+    (steps,) = [one for one in found.features if one.sequence]
+    assert (steps.key, steps.records, steps.steps.least, steps.steps.most) == ("s", 15_000, 2, 2)
+    assert (steps.lengths.least, steps.lengths.most) == (1, 1)
+    (first,) = Look(
+        DATA / "sequence/data-00000-of-00001.tfrecord.gz", Choice(where="'7' in s and i == 7")
+    ).head(1)
+    assert first["sequence"] == {"s": ["7", "8"]}
+
+
+@needs_data
+def test_mnist():
+    (first,) = Look(DATA / "mnist/mnist.tfrecord").head(1)
+    assert first["features"]["image_floats"] == "<784 floats in [-0.5, 0.5]>"
+
+
+def png(width: int, height: int) -> bytes:
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.new("L", (width, height)).save(stream, "PNG")
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("name", ["PNG", "JPEG", "GIF", "BMP", "WebP"])
+def test_images_are_described(name):
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.new("RGB", (28, 30)).save(stream, name)
+    data = stream.getvalue()
+    assert media.described(data) == f"{name} 28x30"
+    assert media.described(data[:12]) == f"{name} image, 12 bytes"
+
+
+def wav(seconds: float, rate: int, channels: int = 1) -> bytes:
+    import wave
+
+    stream = io.BytesIO()
+    with wave.open(stream, "wb") as file:
+        file.setnchannels(channels)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(bytes(2 * channels * round(seconds * rate)))
+    return stream.getvalue()
+
+
+def test_sounds_are_described():
+    import soundfile
+
+    assert media.described(wav(1.2, 16_000)) == "WAV 1.2 s at 16 kHz"
+    assert media.described(wav(0.05, 44_100, 2)) == "WAV 0.05 s at 44.1 kHz, 2 channels"
+    stream = io.BytesIO()
+    soundfile.write(stream, np.zeros(8000), 8000, format="FLAC")
+    assert media.described(stream.getvalue()) == "FLAC 1.0 s at 8 kHz"
+    assert media.described(b"RIFF\x04\x00\x00\x00WAVE") == "WAV file, 12 bytes"
+
+
+def test_without_extras_headers_are_read(monkeypatch):
+    def missing(purpose: str):
+        raise rs.errors.MissingExtra(rs.errors.Problem(expected=purpose, got="none"))
+
+    monkeypatch.setattr("recordspec.inspect.stats.media.pillow", missing)
+    monkeypatch.setattr("recordspec.inspect.stats.media.soundfile", missing)
+    assert media.described(png(3, 4)) == "PNG 3x4"
+    assert media.described(wav(2, 8000)) == "WAV 2.0 s at 8 kHz"
+    assert media.described(b"\xff\xd8\xff\xe0") == "JPEG image, 4 bytes"
+    assert media.described(b"RIFF\x04\x00\x00\x00WAVE") == "WAV file, 12 bytes"
+    assert media.described(struct.pack(">H", 0xFFFF)) == "2 bytes"
+
+
+@given(st.lists(st.floats(width=32)))
+def test_floats_are_short_and_exact(values):
+    numbers = np.array(values, np.float32)
+    found = shortest(numbers)
+    np.testing.assert_array_equal(np.array(found, np.float32), numbers)
+    assert shortest(np.array([0.1, 2.5, 1e20], np.float32)) == [0.1, 2.5, 1e20]
