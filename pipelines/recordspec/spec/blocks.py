@@ -91,6 +91,11 @@ def rows_of_block(schema: Schema, block: Any) -> Decoded:
     """
     parsed = proto.parse_example(block, "")
     found = Decoded(rows=blocks.rows_in(parsed))
+    if (
+        not 0 <= found.rows <= len(block)
+    ):  # each takes a byte at least: nothing is made for those that are not
+        got = f"{found.rows:,}"
+        raise RecordError(Problem(path=(blocks.ROWS,), expected="the number of a block's rows", got=got))
     problems: list[Problem] = []
     for section in schema.sections:
         columns = placed_columns(schema, section)

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from recordspec.errors import Problem, RecordError
-from recordspec.spec.blocks import placed_columns
+from recordspec.spec.blocks import rows_of_block
 from recordspec.spec.schema import Schema
-from recordspec.wire import blocks, proto, tfrecord
+from recordspec.wire import tfrecord
 from recordspec.wire.frames import Chunk, chunks
 from recordspec.wire.hashes import Words, of_records, scattered
 from recordspec.wire.strings import Bytes, Ints, Strings, lengths_of
@@ -131,24 +131,12 @@ def _of_blocks(part: Part, schema: Schema, chunk: Chunk) -> Iterator[Rows | Prob
 def _of_block(schema: Schema, data: bytes) -> Strings | Problem:
     """The rows of a block as records, or why it has none."""
     try:
-        _check_block(schema, data)
+        rows_of_block(schema, data)  # refuses what is not whole
         return schema.records_of(data)
     except RecordError as error:
         return error.problems[0]
     except (IndexError, ValueError, TypeError, OverflowError) as error:
         return Problem(expected=f"a block of `{schema.name}`", got=str(error))
-
-
-def _check_block(schema: Schema, data: bytes) -> None:
-    """Raises RecordError where the values of a block are not those of its rows."""
-    parsed = proto.parse_example(data, "")
-    rows = blocks.rows_in(parsed)
-    if not 0 <= rows <= len(data):  # each takes a byte at least: nothing is made for those that are not
-        raise RecordError(Problem(path=(blocks.ROWS,), expected="the number of its rows", got=f"{rows:,}"))
-    for section in schema.sections:
-        problems = tuple(blocks.misfits(placed_columns(schema, section), section, parsed))
-        if problems:
-            raise RecordError(problems)
 
 
 def _place(part: Part, chunk: Chunk, index: int) -> str:
