@@ -93,7 +93,7 @@ def rows_of_block(schema: Schema, block: Any) -> Decoded:
     found = Decoded(rows=blocks.rows_in(parsed))
     if (
         not 0 <= found.rows <= len(block)
-    ):  # each takes a byte at least: nothing is made for those that are not
+    ):  # each takes a byte at least
         got = f"{found.rows:,}"
         raise RecordError(Problem(path=(blocks.ROWS,), expected="the number of a block's rows", got=got))
     problems: list[Problem] = []
