@@ -39,10 +39,8 @@ def of_strings(strings: Strings) -> Words:
     for start in range(0, min(int(sizes.max(initial=0)), _LONGEST), _WORD):
         at = np.flatnonzero(short & (sizes > start))
         hashed[at] = scattered(hashed[at] ^ _words(buffer, starts[at] + start, sizes[at] - start))
-    for place in np.flatnonzero(~short).tolist():
-        hashed[place] = int.from_bytes(
-            _digest(buffer[starts[place] : starts[place] + sizes[place]].data), "little"
-        )
+    long = np.flatnonzero(~short)
+    hashed[long] = of_records(buffer, starts[long], strings.offsets[1:][long])
     return hashed
 
 
