@@ -22,6 +22,7 @@ MNIST = ROOT.parent / "shared/data/mnist/mnist.tfrecord"
 README = (ROOT / "README.md").read_text()
 BUILDING = (ROOT / "docs/building.md").read_text()
 READING = (ROOT / "docs/reading.md").read_text()
+STATISTICS = (ROOT / "docs/statistics.md").read_text()
 KINDS_OF_YOUR_OWN = (ROOT / "docs/kinds-of-your-own.md").read_text()
 
 
@@ -93,6 +94,13 @@ def test_the_page_on_building_runs(tmp_path, monkeypatch):
 def test_the_page_on_reading_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run(READING, tmp_path)
+
+
+def test_the_page_on_statistics_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", path)
+    run(STATISTICS, tmp_path)
 
 
 def test_a_kind_of_your_own_runs_and_keeps_every_law(tmp_path, monkeypatch):
