@@ -23,6 +23,7 @@ README = (ROOT / "README.md").read_text()
 BUILDING = (ROOT / "docs/building.md").read_text()
 READING = (ROOT / "docs/reading.md").read_text()
 LOOKING = (ROOT / "docs/looking.md").read_text()
+STATISTICS = (ROOT / "docs/statistics.md").read_text()
 KINDS_OF_YOUR_OWN = (ROOT / "docs/kinds-of-your-own.md").read_text()
 
 
@@ -100,6 +101,13 @@ def test_the_page_on_looking_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     run(LOOKING, tmp_path)
+
+
+def test_the_page_on_statistics_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", path)
+    run(STATISTICS, tmp_path)
 
 
 def test_a_kind_of_your_own_runs_and_keeps_every_law(tmp_path, monkeypatch):

@@ -86,7 +86,15 @@ def test_nothing_heavy_is_imported_before_it_is_needed(code):
 @pytest.mark.parametrize(
     "command",
     [
-        *("--help", "build --help", "count {data}", "head {data}", "lint {spec}"),
+        *(
+            "--help",
+            "build --help",
+            "count {data}",
+            "head {data}",
+            "stats {data}",
+            "diff {data} {data}",
+            "lint {spec}",
+        ),
         *("explain {spec} --as tfmd", "explain {spec} --as tfds", "describe {data}"),
     ],
 )

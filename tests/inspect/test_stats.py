@@ -272,7 +272,7 @@ class Tags(html.parser.HTMLParser):
 
 
 def test_the_page_is_whole_and_asks_for_nothing(tmp_path):
-    labelled(tmp_path / "data", splits={"train": 1, "test": 1})
+    labelled(tmp_path / "data", split={"train": 1, "test": 1})
     report = stats(tmp_path / "data")
     text = page(report, "data")
     tags = Tags()

@@ -91,9 +91,7 @@ def rows_of_block(schema: Schema, block: Any) -> Decoded:
     """
     parsed = proto.parse_example(block, "")
     found = Decoded(rows=blocks.rows_in(parsed))
-    if (
-        not 0 <= found.rows <= len(block)
-    ):  # each takes a byte at least
+    if not 0 <= found.rows <= len(block):  # each takes a byte at least
         got = f"{found.rows:,}"
         raise RecordError(Problem(path=(blocks.ROWS,), expected="the number of a block's rows", got=got))
     problems: list[Problem] = []

@@ -39,8 +39,8 @@ def of_strings(strings: Strings) -> Words:
     for start in range(0, min(int(sizes.max(initial=0)), _LONGEST), _WORD):
         at = np.flatnonzero(short & (sizes > start))
         hashed[at] = scattered(hashed[at] ^ _words(buffer, starts[at] + start, sizes[at] - start))
-    for place in np.flatnonzero(~short).tolist():
-        hashed[place] = _of_bytes(buffer[starts[place] : starts[place] + sizes[place]].data)
+    long = np.flatnonzero(~short)
+    hashed[long] = of_records(buffer, starts[long], strings.offsets[1:][long])
     return hashed
 
 
@@ -48,7 +48,8 @@ def of_records(buffer: Bytes, starts: Ints, stops: Ints) -> Words:
     """The hash of each of some parts of a buffer, which are long, uint64 `[n]`."""
     view = buffer.data
     parts = zip(starts.tolist(), stops.tolist(), strict=True)
-    return np.fromiter((_of_bytes(view[start:stop]) for start, stop in parts), np.uint64, len(starts))
+    hashed = b"".join([_digest(view[start:stop]) for start, stop in parts])
+    return np.frombuffer(hashed, "<u8").astype(np.uint64, copy=False)
 
 
 def _words(buffer: Bytes, places: Ints, sizes: Ints) -> Words:
@@ -57,5 +58,5 @@ def _words(buffer: Bytes, places: Ints, sizes: Ints) -> Words:
     return words if (sizes >= _WORD).all() else words & _MASKS[np.minimum(sizes, _WORD)]
 
 
-def _of_bytes(data: memoryview) -> int:
-    return int.from_bytes(hashlib.blake2b(data, digest_size=_WORD).digest(), "little")
+def _digest(data: memoryview) -> bytes:
+    return hashlib.blake2b(data, digest_size=_WORD).digest()

@@ -137,6 +137,16 @@ def squeeze(matrix: Bytes, sizes: npt.NDArray[np.integer[Any]]) -> Strings:
     return Strings(buffer[: places[-1]], places)
 
 
+def heads(strings: Strings, size: int) -> Strings:
+    """The first `size` bytes of each, or all that it has."""
+    sizes = strings.sizes
+    if int(sizes.max(initial=0)) <= size:
+        return strings
+    view, kept, starts = strings.buffer.data, np.minimum(sizes, size), strings.offsets[:-1]
+    pairs = zip(starts.tolist(), (starts + kept).tolist(), strict=True)
+    return Strings(b"".join([view[start:stop] for start, stop in pairs]), offsets(kept))
+
+
 def items(matrix: Bytes) -> npt.NDArray[np.void]:
     """The rows of uint8 `[n, width]` as items, `[n]`: NumPy copies each at once, not byte by byte."""
     rows: npt.NDArray[np.void] = matrix.view(f"V{matrix.shape[1]}")[:, 0]

@@ -82,6 +82,7 @@ def _compared(
     lists = (sum(kinds[0].values()), sum(kinds[1].values()))
     if not all(lists):
         return
+    rows = (min(rows[0], lists[0]), min(rows[1], lists[1]))  # of records without one, chance does not depend
     yield "kinds", distances.of_counts(kinds[0], kinds[1], lists, rows)
     for name, sizes in (("lengths", (one.lengths, other.lengths)), ("steps", (one.steps, other.steps))):
         yield from _of_sizes(name, sizes, rows)

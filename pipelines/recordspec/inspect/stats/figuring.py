@@ -22,6 +22,7 @@ from recordspec.inspect.stats.figures import (
 )
 from recordspec.inspect.stats.forms import TEXT
 from recordspec.inspect.stats.frequent import Frequent
+from recordspec.inspect.stats.names import SHOWN
 from recordspec.inspect.stats.neighbours import Neighbours
 from recordspec.inspect.stats.sample import rank_error
 from recordspec.inspect.stats.sizes import Sizes
@@ -138,8 +139,8 @@ def shown(value: int | bytes) -> int | str:
     """A value as it is told; of a long one the first bytes, and what is no text as escapes."""
     if isinstance(value, int):
         return value
-    cut = "..." if len(value) > values.SHOWN else ""
-    return value[: values.SHOWN].decode(errors="backslashreplace") + cut
+    cut = "..." if len(value) > SHOWN else ""
+    return value[:SHOWN].decode(errors="backslashreplace") + cut
 
 
 def classes(counted: values.Values, names: tuple[str, ...]) -> Classes:

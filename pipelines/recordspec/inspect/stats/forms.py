@@ -11,7 +11,7 @@ from recordspec.inspect.stats.media import Media
 from recordspec.wire.hashes import Words
 from recordspec.wire.pieces import Mask
 from recordspec.wire.recognised import first_bytes, recognised
-from recordspec.wire.strings import Ints, Strings, offsets, windows
+from recordspec.wire.strings import Ints, Strings, heads, windows
 
 TEXT, EMPTY, ZEROS, OTHER = "text", "empty", "zero bytes", "other bytes"
 
@@ -39,15 +39,15 @@ class Forms:
 
     def add(self, strings: Strings, places: Words) -> None:
         """Strings, and the hashes of where they stand."""
-        heads = _heads(strings)
-        some = heads.sizes > 0
-        text = _are_text(heads, strings.sizes) & some
+        first = heads(strings, _HEAD)
+        some = first.sizes > 0
+        text = _are_text(first, strings.sizes) & some
         others = np.flatnonzero(some & ~text)
-        known = others[_may_be_known(heads, others)]
+        known = others[_may_be_known(first, others)] if len(others) else others
         counts = {TEXT: int(text.sum()), EMPTY: int((~some).sum()), OTHER: len(others) - len(known)}
         self.counts.update({form: count for form, count in counts.items() if count})
         for index in known.tolist():
-            form = _form(heads[index])
+            form = _form(first[index])
             self.counts[form] += 1
             self.media.add(int(places[index]), form, strings, index)
 
@@ -56,28 +56,17 @@ class Forms:
         self.media.merge(other.media)
 
 
-def _heads(strings: Strings) -> Strings:
-    """The first bytes of each."""
-    sizes = strings.sizes
-    if int(sizes.max(initial=0)) <= _HEAD:
-        return strings
-    view, kept = strings.buffer.data, np.minimum(sizes, _HEAD)
-    starts = strings.offsets[:-1]
-    pairs = zip(starts.tolist(), (starts + kept).tolist(), strict=True)
-    return Strings(b"".join([view[start:stop] for start, stop in pairs]), offsets(kept))
-
-
-def _are_text(heads: Strings, sizes: Ints) -> Mask:
+def _are_text(first: Strings, sizes: Ints) -> Mask:
     """Which are UTF-8 without control characters, as far as their first bytes tell."""
-    levels = _LEVELS[heads.buffer]
-    text = np.ones(len(heads), bool)
+    levels = _LEVELS[first.buffer]
+    text = np.ones(len(first), bool)
     if not levels.any():
         return text
-    some = np.flatnonzero(heads.sizes > 0)
-    highest = np.maximum.reduceat(levels, heads.offsets[:-1][some])
+    some = np.flatnonzero(first.sizes > 0)
+    highest = np.maximum.reduceat(levels, first.offsets[:-1][some])
     text[some] = highest < 2
     for index in some[highest == 1].tolist():
-        text[index] = _decodes(heads[index], whole=bool(sizes[index] <= _HEAD))
+        text[index] = _decodes(first[index], whole=bool(sizes[index] <= _HEAD))
     return text
 
 
@@ -90,11 +79,11 @@ def _decodes(data: bytes, *, whole: bool) -> bool:
     return True
 
 
-def _may_be_known(heads: Strings, which: Ints) -> Mask:
+def _may_be_known(first: Strings, which: Ints) -> Mask:
     """Which of some may be recognised."""
-    may = heads.sizes[which] >= 2
-    first = windows(heads.buffer, 2)[heads.offsets[:-1][which[may]]].view(">u2")
-    may[may] = np.isin(first, _FIRST_BYTES)
+    may = first.sizes[which] >= 2
+    begin = windows(first.buffer, 2)[first.offsets[:-1][which[may]]].view(">u2")
+    may[may] = np.isin(begin, _FIRST_BYTES)
     return may
 
 

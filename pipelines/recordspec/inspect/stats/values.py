@@ -10,15 +10,13 @@ import numpy.typing as npt
 from recordspec.inspect.stats.forms import Forms
 from recordspec.inspect.stats.frequent import Frequent
 from recordspec.inspect.stats.moments import Moments
+from recordspec.inspect.stats.names import Names
 from recordspec.inspect.stats.sample import Sample
 from recordspec.inspect.stats.sizes import Sizes
 from recordspec.wire import hashes
 from recordspec.wire.hashes import Words
 from recordspec.wire.proto import Kind
 from recordspec.wire.strings import Strings
-
-# Of a value among the most frequent, so many first bytes are kept, and shown.
-SHOWN = 64
 
 
 class Numbers:
@@ -81,7 +79,7 @@ class ByteStrings:
         self.sizes = Sizes()
         self.forms = Forms()
         self.frequent = Frequent()
-        self._names: dict[int, bytes] = {}  # of what is counted: the value, or its first bytes
+        self._names = Names()
 
     def add(self, values: Strings, places: Words) -> Words:
         """Values, and the hashes of where they stand. Gives what tells them apart."""
@@ -91,21 +89,16 @@ class ByteStrings:
         new = self.frequent.add(codes)
         if len(new):
             order = np.argsort(codes)
-            at = order[np.searchsorted(codes, new, sorter=order)]
-            cut = (
-                (code, values[place][: SHOWN + 1])
-                for code, place in zip(new.tolist(), at.tolist(), strict=True)
-            )
-            self._names.update(cut)
-            self._forget()
+            self._names.add(new, values.take(order[np.searchsorted(codes, new, sorter=order)]))
+            self._names.forget(self.frequent.codes)
         return codes
 
     def merge(self, other: ByteStrings) -> None:
         self.sizes.merge(other.sizes)
         self.forms.merge(other.forms)
         self.frequent.merge(other.frequent)
-        self._names.update(other._names)
-        self._forget()
+        self._names.merge(other._names)
+        self._names.forget(self.frequent.codes)
 
     @property
     def count(self) -> int:
@@ -113,16 +106,9 @@ class ByteStrings:
 
     @property
     def top(self) -> list[tuple[bytes, int]]:
-        """The values that are counted, with their counts; the most frequent first. Of one longer than
-        `SHOWN`, a byte more than that."""
-        counted = zip(self.frequent.codes.tolist(), self.frequent.counts.tolist(), strict=True)
-        named = [(self._names[code], count) for code, count in counted]
+        """The values that are counted, or their beginnings, with their counts; the most frequent first."""
+        named = zip(self._names.of(self.frequent.codes), self.frequent.counts.tolist(), strict=True)
         return sorted(named, key=lambda pair: (-pair[1], pair[0]))
-
-    def _forget(self) -> None:
-        """Forgets the values that are counted no more, when they are many."""
-        if len(self._names) > 4 * max(len(self.frequent.codes), SHOWN):
-            self._names = {code: self._names[code] for code in self.frequent.codes.tolist()}
 
 
 Values = Numbers | ByteStrings

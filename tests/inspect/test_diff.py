@@ -1,0 +1,316 @@
+"""`recordspec diff`: schemas, datasets with keys, and distributions."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recordspec as rs
+from examples import example, file_of
+from recordspec.errors import RecordError, StoreError
+from recordspec.inspect.diff import changes, diff, distances, keys
+
+DATA = Path(__file__).parents[3] / "shared/data"
+real = pytest.mark.skipif(not DATA.exists(), reason="the foreign data is not beside this checkout")
+
+OLD = """
+schema: pets
+features:
+  id: int64
+  image: {kind: image, shape: [8, 8, 1], quality: 90, encoding: jpeg}
+  label: {kind: label, names: [cat, dog]}
+  tokens: {kind: var_len, dtype: int64}
+  note: {dtype: string, default: ""}
+"""
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "recordspec", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def changed(old: str, new: str) -> list[tuple]:
+    """Path, what breaks, and why, after a text of OLD was replaced."""
+    assert old in OLD
+    found = changes(rs.Schema.loads(OLD), rs.Schema.loads(OLD.replace(old, new)))
+    return [(".".join(map(str, change.path)), change.breaks, change.why) for change in found]
+
+
+ALL = ("reading old records", "old readers of new records", "models")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("", "", []),
+        (
+            "[8, 8, 1], quality: 90",
+            "[8, 8, 1], quality: 80",
+            [("features.image.quality", (), "new records are written otherwise, and read the same")],
+        ),
+        ("[8, 8, 1]", "[4, 8, 1]", [("features.image.shape", ALL, "it is stored otherwise")]),
+        (
+            "{kind: var_len, dtype: int64}",
+            "{kind: var_len, dtype: int64, as: dense}",
+            [("features.tokens.as", ("models",), "the same records are decoded otherwise")],
+        ),
+        ("id: int64", "id: float32", [("features.id.dtype", ALL, "it is stored otherwise")]),
+        (
+            "[cat, dog]",
+            "[dog, cat]",
+            [
+                (
+                    "features.label.names",
+                    ALL,
+                    "records hold indices: 0 meant `cat`, and would mean `dog`",
+                )
+            ],
+        ),
+        (
+            "[cat, dog]",
+            "[cat, dog, fox]",
+            [
+                (
+                    "features.label.names",
+                    ALL,
+                    "old indices keep their meaning, but there are 1 more classes than models have",
+                )
+            ],
+        ),
+        (
+            "  id: int64\n",
+            "  id: int64\n  more: {dtype: float32, default: 0}\n",
+            [("features.more", (), "old records lack it, and read its default")],
+        ),
+        (
+            "  id: int64\n",
+            "  id: int64\n  more: float32\n",
+            [("features.more", ("reading old records",), "old records lack it, and it has no default")],
+        ),
+        (
+            "  id: int64\n",
+            "",
+            [
+                (
+                    "features.id",
+                    ("old readers of new records", "models"),
+                    "models lose an input; readers that keep the old schema find no value in new records",
+                )
+            ],
+        ),
+        (
+            '  note: {dtype: string, default: ""}\n',
+            "",
+            [
+                (
+                    "features.note",
+                    ("models",),
+                    "models lose an input; readers that keep the old schema read its default",
+                )
+            ],
+        ),
+        ("id: int64", "id: {kind: text}", [("features.id", ALL, "another kind stores other values")]),
+        (
+            "schema: pets",
+            "schema: pets\nversion: 2",
+            [("version", (), "it is for people: no record depends on it")],
+        ),
+    ],
+)
+def test_what_a_change_of_a_schema_breaks(old, new, expected):
+    assert changed(old, new) == expected
+
+
+def test_what_breaks_is_what_readers_refuse(tmp_path):
+    """The words agree with what reading does."""
+    for old, new in (("id: int64", "id: float32"), ("  id: int64\n", "  id: int64\n  more: float32\n")):
+        (change,) = changes(rs.Schema.loads(OLD), rs.Schema.loads(OLD.replace(old, new)))
+        assert "reading old records" in change.breaks
+        rows = [{"id": 1, "image": np.zeros((8, 8, 1), np.uint8), "label": 0, "tokens": [], "note": ""}]
+        rs.write(rs.Schema.loads(OLD), rows, tmp_path / "data", force=True)
+        with pytest.raises(StoreError):
+            rs.read(rs.Schema.loads(OLD.replace(old, new)), tmp_path / "data")
+
+
+def test_schemas_on_the_command_line(tmp_path):
+    (tmp_path / "old.yaml").write_text(OLD)
+    (tmp_path / "new.yaml").write_text(OLD.replace("int64\n", "float32\n", 1))
+    (tmp_path / "next.yaml").write_text(OLD + "  more: {dtype: int64, default: 0}\n")
+    done = run("diff", tmp_path / "old.yaml", tmp_path / "new.yaml")
+    assert done.returncode == 1
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        {
+            "change": "features.id.dtype",
+            "old": '"int64"',
+            "new": '"float32"',
+            "breaks": ", ".join(ALL),
+            "why": "it is stored otherwise",
+        },
+        {"different": True, "measures": 0},
+    ]
+    compatible = run("diff", tmp_path / "old.yaml", tmp_path / "next.yaml")
+    assert (compatible.returncode, json.loads(compatible.stdout.splitlines()[0])["breaks"]) == (0, "nothing")
+    assert run("diff", tmp_path / "old.yaml", tmp_path / "next.yaml", "--strict").returncode == 1
+    assert run("diff", tmp_path / "old.yaml", tmp_path / "old.yaml", "--strict").returncode == 0
+    mixed = run("diff", tmp_path / "old.yaml", tmp_path)
+    assert mixed.returncode == 2
+    assert mixed.stderr.splitlines()[-1] == (
+        "Error: a schema is compared with a schema, and a dataset with a dataset"
+    )
+
+
+ROWS = rs.Schema.loads("schema: s\nfeatures: {id: int64, x: {kind: var_len, dtype: int64}}")
+
+
+def keyed(folder: Path, rows: dict[int, int], **options) -> Path:
+    given = [{"id": key, "x": [value] * (value % 3)} for key, value in rows.items()]
+    rs.write(ROWS, given, folder, key="id", **options)
+    return folder
+
+
+@pytest.mark.parametrize("layout", ["rows", {"blocks": 8}])
+@pytest.mark.parametrize("at_once", [7, 1 << 21])
+def test_rows_by_key(tmp_path, monkeypatch, layout, at_once):
+    """In pieces of any size; rows lie in another order, and in other shards."""
+    monkeypatch.setattr(keys, "_AT_ONCE", at_once)
+    rows = {number: number for number in range(100)}
+    old = keyed(tmp_path / "old", rows, layout=layout, shuffle=3, shards=2)
+    new = {number: number for number in range(10, 105)} | {50: 51, 60: 61}
+    new = keyed(tmp_path / "new", new, layout=layout, shuffle=4, shards=3)
+    found = diff(old, new)
+    assert vars(found.keys) == {"old": 100, "new": 95, "added": 5, "removed": 10, "moved": 0, "changed": 2}
+    assert found.different
+    assert found.measures == ()
+    assert not diff(old, old).different
+
+
+def test_rows_that_moved_and_rows_that_are_stored_otherwise(tmp_path):
+    rows = {number: number for number in range(100)}
+    old = keyed(tmp_path / "old", rows, split={"train": 80, "test": 20})
+    new = keyed(tmp_path / "new", rows, split={"train": 50, "test": 50})
+    by_key = diff(old, new).keys
+    assert (by_key.added, by_key.removed, by_key.changed) == (0, 0, 0)
+    assert 15 < by_key.moved < 45
+    other = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
+    rs.write(other, [{"id": key} for key in rows], tmp_path / "other", key="id")
+    found = diff(old, tmp_path / "other")
+    assert found.keys.changed is None
+    assert [".".join(change.path) for change in found.schema] == ["features.x"]
+
+
+def test_keys_that_are_not_there(tmp_path):
+    path = file_of(tmp_path / "file", [example({"n": ("int64", [1])})])
+    done = run("diff", path, path, "--by", "key")
+    assert done.returncode == 3
+    assert done.stderr == (
+        f"{tmp_path}: expected `keys.bin` with the keys of all rows, got none "
+        "(datasets that were built with unique keys have it; give the whole folder)\n"
+    )
+    assert run("diff", path, path).returncode == 0
+
+
+def records(rng: np.random.Generator, count: int, shift: float = 0.0, share: float = 0.5) -> list[bytes]:
+    made = []
+    for value, choice in zip(rng.normal(shift, 1, count), rng.random(count), strict=True):
+        features = {"x": ("float32", [float(value)]), "c": ("bytes", [b"a" if choice < share else b"b"])}
+        if value > 1:
+            features["rare"] = ("int64", [int(choice * 1000)])
+        made.append(example(features))
+    return made
+
+
+def large(old: Path, new: Path, **options) -> set[tuple[str, str]]:
+    found = diff(old, new, **options)
+    assert found.different == any(measure.different for measure in found.measures)
+    return {(measure.feature, measure.measure) for measure in found.measures if measure.different}
+
+
+def test_distributions_that_moved(tmp_path):
+    rng = np.random.default_rng(7)
+    same = [file_of(tmp_path / f"same{index}", records(rng, 4000)) for index in range(2)]
+    shifted = file_of(tmp_path / "shifted", records(rng, 4000, shift=0.5))
+    other = file_of(tmp_path / "other", records(rng, 4000, share=0.6))
+    assert large(same[0], same[1]) == set()
+    assert large(same[0], shifted) == {("x", "numbers"), ("rare", "presence")}
+    assert large(same[0], other) == {("c", "values")}
+    assert large(same[0], other, threshold=0.2) == set()
+
+
+def test_a_few_records_are_not_told_apart_by_chance(tmp_path):
+    rng = np.random.default_rng(7)
+    few = [file_of(tmp_path / f"few{index}", records(rng, 30)) for index in range(2)]
+    assert large(few[0], few[1], threshold=0.0) == set()
+    nothing = file_of(tmp_path / "nothing", [])
+    assert large(few[0], nothing) == set()
+
+
+def test_what_moved_beside_values(tmp_path):
+    nan = float("nan")
+    old = [example({"k": ("int64", [1]), "l": ("float32", [0.5] * 2), "n": ("float32", [0.5])}, {})] * 200
+    new = [example({"k": ("float32", [1]), "l": ("float32", [0.5] * 3), "n": ("float32", [nan])}, {})] * 200
+    steps = [
+        example({}, {"s": [("bytes", [b"a"])] * 2}),
+        example({}, {"s": [("bytes", [b"\x89PNG\r\n\x1a\n"])] * 5}),
+    ]
+    old_path, new_path = file_of(tmp_path / "old", old), file_of(tmp_path / "new", new)
+    assert large(old_path, new_path) == {("k", "kinds"), ("l", "lengths"), ("n", "special")}
+    old_path = file_of(tmp_path / "old", steps[:1] * 200)
+    new_path = file_of(tmp_path / "new", steps[1:] * 200)
+    assert large(old_path, new_path) == {
+        ("s[]", "steps"),
+        ("s[]", "sizes"),
+        ("s[]", "forms"),
+        ("s[]", "values"),
+    }
+
+
+def test_records_that_cannot_be_read_are_no_difference_but_an_error(tmp_path):
+    path = file_of(tmp_path / "bad", [example({"n": ("int64", [1])}), b"\x0b"])
+    with pytest.raises(RecordError) as error:
+        diff(path, path)
+    assert str(error.value) == (
+        f"{path}: record 1 at byte {path.stat().st_size - 17}: expected an Example or a SequenceExample, "
+        "got 1 bytes that are none"
+    )
+
+
+@given(st.lists(st.integers(0, 20), min_size=1), st.lists(st.integers(0, 20), min_size=1))
+@settings(deadline=None)  # the first waits for an import
+def test_the_distance_of_points_is_that_of_kolmogorov_and_smirnov(one, other):
+    stats = pytest.importorskip("scipy.stats")
+    sizes = (len(one), len(other))
+    found = distances.of_points(np.sort(one), np.sort(other), (None, None), sizes)
+    assert found.distance == pytest.approx(stats.ks_2samp(one, other).statistic)
+    held = [np.unique(some, return_counts=True) for some in (one, other)]
+    weighted = distances.of_points(held[0][0], held[1][0], (held[0][1], held[1][1]), sizes)
+    assert weighted.distance == pytest.approx(found.distance)
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1), st.lists(st.sampled_from("abc"), min_size=1))
+def test_the_distance_of_counts_is_the_largest_of_any_share(one, other):
+    counts = [{value: some.count(value) for value in some} for some in (one, other)]
+    sizes = (len(one), len(other))
+    found = distances.of_counts(counts[0], counts[1], sizes, sizes)
+    apart = {value: abs(one.count(value) / len(one) - other.count(value) / len(other)) for value in "abc"}
+    assert found.distance <= max(apart.values())
+    if found.distance <= found.chance:
+        assert found.distance == max(apart.values())
+
+
+@real
+def test_the_two_shards_of_the_taxi_trips_are_alike():
+    first, second = sorted((DATA / "taxi").glob("*.gz"))
+    done = run("diff", first, second)
+    assert (done.returncode, done.stdout) == (0, '{"different": false, "measures": 73}\n')
+    full = run("diff", first, second, "--all").stdout.splitlines()
+    assert len(full) == 74
+    assert json.loads(full[0])["feature"] == "company"
