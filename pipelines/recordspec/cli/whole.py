@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.look import files_argument
+from recordspec.cli.choosing import files_argument
 from recordspec.cli.output import json_option, print_json, print_rows, wants_json
 from recordspec.errors import RecordError
 

@@ -225,7 +225,6 @@ def _check_is_dataset(folder: Path, name: str) -> None:
         KEYS_FILE,
         REPORT_FILE,
         OWNER,  # of a writer that died just after it had published
-        *manifest.beside,
         *shards,
         *(f"{shard}{suffix}" for shard in shards for suffix in INDEX_SUFFIXES.values()),
     }
@@ -236,7 +235,8 @@ def _check_is_dataset(folder: Path, name: str) -> None:
 
 
 def _shards_in(folder: Path, name: str) -> set[str]:
-    """The names of the shards that a folder's manifest has, or else its report of a repair."""
+    """The names of the shards, and of what was put beside them, that a folder's manifest has, or else its
+    report of a repair."""
     if not (folder / FILE).is_file():
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
             report = json.loads((folder / REPORT_FILE).read_text(encoding="utf-8"))
@@ -247,7 +247,7 @@ def _shards_in(folder: Path, name: str) -> set[str]:
     except StoreError as error:
         got = "a manifest of something else"
         raise StoreError(Problem(where=name, expected=_DATASET, got=got)) from error
-    return {shard.file for shards in manifest.splits.values() for shard in shards}
+    return {shard.file for shards in manifest.splits.values() for shard in shards} | set(manifest.beside)
 
 
 def _remove(dataset: Path) -> None:
