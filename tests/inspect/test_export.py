@@ -259,6 +259,7 @@ def test_records_with_a_key_each_are_cut_into_pieces_or_refused(tmp_path, monkey
     monkeypatch.setattr(module, "_MOST_CELLS", 100)
     export(some, tmp_path / "out.parquet")
     rows = parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    assert list(rows[0]) == sorted(rows[0])
     assert rows == [{f"key{n}": n if n == row else None for n in range(50)} for row in range(50)]
 
 

@@ -32,10 +32,10 @@ def info(files: tuple[str, ...], most: int | None, every: bool, as_json: bool) -
     Files, records, bytes and compression; and of the first records of each file, what they are, and
     the kinds, presence and lengths of their features.
     """
-    from recordspec.inspect.info import LOOKED_AT
     from recordspec.inspect.info import info as info_of
+    from recordspec.inspect.looking.source import FIRST
 
-    found = info_of(files, None if every else most or LOOKED_AT)
+    found = info_of(files, None if every else most or FIRST)
     if wants_json(as_json):
         print_json(_summary(found))
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -12,7 +11,7 @@ from recordspec.inspect.count import Counted
 from recordspec.inspect.count import count as count_records
 from recordspec.inspect.looking.choice import keys_of
 from recordspec.inspect.looking.naming import Key
-from recordspec.inspect.looking.source import Part, Source
+from recordspec.inspect.looking.source import FIRST, Source
 from recordspec.store.manifest import Manifest
 from recordspec.store.shards import Files
 from recordspec.wire.decoded import Decoded
@@ -22,7 +21,6 @@ from recordspec.wire.strings import Ints
 
 RecordKind = Literal["Example", "SequenceExample", "neither"]
 
-LOOKED_AT = 1000
 # Records may each have a key of their own.
 _MOST_KEYS = 10_000
 
@@ -99,16 +97,15 @@ class Info:
         return sum(one.records for one in self.files)
 
 
-def info(files: Files, most: int | None = LOOKED_AT) -> Info:
+def info(files: Files, most: int | None = FIRST) -> Info:
     """What files hold, as the first `most` records of each file tell; None looks at all of them.
 
     Raises RecordError where a file is not whole, StoreError where there is none.
     """
     source = Source(files, taken_apart=False)
     found = _Found()
-    for path in source.paths:
-        for part in _first(source.parts_of(path), most):
-            found.add(part.decode())
+    for part in source.starts(most):
+        found.add(part.decode())
     return Info(
         files=tuple(count_records(source.paths)),
         looked_at=found.records,
@@ -118,18 +115,6 @@ def info(files: Files, most: int | None = LOOKED_AT) -> Info:
         more_keys=found.more_keys,
         manifest=source.manifest,
     )
-
-
-def _first(parts: Iterator[Part], most: int | None) -> Iterator[Part]:
-    left = most
-    for part in parts:
-        if left is None:
-            yield part
-            continue
-        yield part.at(np.arange(min(left, len(part))))
-        left -= len(part)
-        if left <= 0:
-            return
 
 
 class _Found:

@@ -12,7 +12,15 @@ import numpy as np
 
 from recordspec.errors import Problem, SpecError, nearest, one_of
 from recordspec.inspect.exporting.arrow import Csv, Parquet
-from recordspec.inspect.exporting.forms import Columns, Form, Forms, columns_of, missing, with_columns
+from recordspec.inspect.exporting.forms import (
+    Columns,
+    Form,
+    Forms,
+    columns_of,
+    missing,
+    ordered,
+    with_columns,
+)
 from recordspec.inspect.exporting.jsonl import JsonLines
 from recordspec.inspect.exporting.npz import Npz
 from recordspec.inspect.looking.choice import Choice
@@ -149,7 +157,7 @@ def _while_looking(
         writer: Writer | None = None
         for part, decoded in records.parts(progress):
             columns = columns_of(part, decoded, records.choice, forms)
-            before, forms = forms, with_columns(forms, columns)
+            before, forms = forms, ordered(with_columns(forms, columns), records.choice.columns)
             records.columns = len(forms)
             wanted.check(forms)
             if writer is None:

@@ -46,10 +46,11 @@ class Form:
     def __str__(self) -> str:
         return f"steps of {self.kind}" if self.steps else self.kind
 
-    def fits(self, other: Form) -> bool:
-        """Whether one column holds both."""
-        alike = "none" in (self.kind, other.kind) or self.kind == other.kind
-        return self == Form() or (alike and self.steps == other.steps)
+    def fits(self, held: Values | StepValues) -> bool:
+        """Whether the column holds these, too."""
+        steps = isinstance(held, StepValues)
+        kind = held.values.kind if isinstance(held, StepValues) else held.kind
+        return self == Form() or (steps == self.steps and ("none" in (kind, self.kind) or kind == self.kind))
 
     def joined(self, other: Form) -> Form:
         """What holds both, which are of the same key."""
@@ -92,7 +93,7 @@ def columns_of(part: Part, decoded: Decoded, choice: Choice, known: Forms) -> Co
     found: Columns = {}
     for key, name in _names(decoded, choice).items():
         held = found[name] = _labelled(typed_values(decoded, key, part), choice.naming.classes.get(key))
-        if name in known and not known[name].fits(form_of(held)):
+        if name in known and not known[name].fits(held):
             row = int(np.argmax(held.present))
             problem = mixed(str(known[name]), str(form_of(held)), key[1])
             raise RecordError(problem.at(part.place(row)), row)
@@ -131,6 +132,12 @@ def with_columns(forms: Forms, columns: Columns) -> dict[str, Form]:
         expected = f"at most {_MOST_COLUMNS:,} features to export"
         raise SpecError(Problem(path=("columns",), expected=expected, got="more", hint="choose some"))
     return found
+
+
+def ordered(forms: Forms, columns: tuple[str, ...]) -> dict[str, Form]:
+    """The columns as they are wanted; if nobody said so, by name, feature lists last."""
+    names = columns or sorted(forms, key=lambda name: (forms[name].steps, name))
+    return {name: forms[name] for name in names}
 
 
 def missing(form: Form, rows: int) -> Values | StepValues:

@@ -22,6 +22,9 @@ from recordspec.wire.strings import Bytes, Ints, Strings
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
 
+# So many records of each file tell what the others are like.
+FIRST = 1000
+
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
@@ -117,10 +120,10 @@ class Source:
         for path in self.paths:
             yield from self.parts_of(path)
 
-    def starts(self) -> Iterator[Part]:
-        """The first few of each file."""
+    def starts(self, most: int | None = FIRST) -> Iterator[Part]:
+        """The first `most` of each file; None means all."""
         for path in self.paths:
-            yield from islice(self.parts_of(path), 1)
+            yield from _first(self.parts_of(path), most)
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
@@ -174,6 +177,18 @@ class Source:
                 part = _part_of_rows(path, _rows(schema, part), number)
             yield part
             number += len(part)
+
+
+def _first(parts: Iterator[Part], most: int | None) -> Iterator[Part]:
+    left = most
+    for part in parts:
+        if left is None:
+            yield part
+            continue
+        yield part.at(np.arange(min(left, len(part))))
+        left -= len(part)
+        if left <= 0:
+            return
 
 
 def _whole(found: Iterator[Chunk | Damage]) -> Iterator[Chunk]:
