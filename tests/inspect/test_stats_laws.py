@@ -225,7 +225,7 @@ def rounded(value):
         return {key: rounded(one) for key, one in value.items()}
     if isinstance(value, list):
         return [rounded(one) for one in value]
-    return float(f"{value:.9g}") if isinstance(value, float) else value
+    return round(value, 9) + 0.0 if isinstance(value, float) else value
 
 
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=30))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +91,8 @@ def _schema(path: str) -> Any:
 
 def _print(found: Difference, as_json: bool, everything: bool) -> None:
     measures = [_measure(one) for one in found.measures if everything or one.different]
-    tables = [list(map(_change, found.schema)), list(_keys(found)), measures]
+    keys = [] if found.keys is None else [vars(found.keys)]
+    tables = [[_change(one) for one in found.schema], keys, measures]
     for rows in tables:
         if rows:
             print_rows(rows, as_json)
@@ -111,11 +111,6 @@ def _change(change: Change) -> dict[str, Any]:
         "breaks": ", ".join(change.breaks) or "nothing",
         "why": change.why,
     }
-
-
-def _keys(found: Difference) -> Iterator[dict[str, Any]]:
-    if found.keys is not None:
-        yield {**vars(found.keys), "changed": "unknown" if found.keys.changed is None else found.keys.changed}
 
 
 def _measure(measure: Measure) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
 
+from recordspec.inspect.looking.naming import Naming
 from recordspec.inspect.stats import figuring, remarks
 from recordspec.inspect.stats.figures import Common
 from recordspec.inspect.stats.forms import EMPTY, TEXT
@@ -13,7 +14,6 @@ from recordspec.inspect.stats.parts import Source
 from recordspec.inspect.stats.report import Feature, Report, Shared, Split
 from recordspec.inspect.stats.tally import FeatureTally, Key, Tally
 from recordspec.inspect.stats.values import ByteStrings, Values
-from recordspec.spec.features.label import OOV_NAME, Label
 from recordspec.spec.schema import Schema
 
 # What has no more different values, each ten times on average, is taken for a label.
@@ -61,18 +61,13 @@ def _known(schema: Schema | None) -> Known:
     """By key, the names of the features of a schema, and of their classes."""
     if schema is None:
         return {}
-    return {
-        (section == "sequence", column.key): (
-            feature.name if column.key == feature.stored else column.key,
-            _names(feature) if isinstance(feature, Label) else (),
-        )
+    naming = Naming.of(schema)
+    keys = (
+        (section == "sequence", column.key)
         for section, feature in schema.placed
         for column in feature.columns()
-    }
-
-
-def _names(label: Label) -> tuple[str, ...]:
-    return (*label.names, OOV_NAME) if label.oov == "index" else label.names
+    )
+    return {key: (naming.name(key), naming.classes.get(key, ())) for key in keys}
 
 
 def _feature(key: Key, tally: Tally, known: Known) -> Feature:

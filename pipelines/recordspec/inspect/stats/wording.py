@@ -15,7 +15,7 @@ def figure(value: float) -> str:
     """A number with no more digits than are read: whole ones as they are."""
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
-    return f"{value:,.1f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+    return f"{value:,.1f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def share(part: float) -> str:
