@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import recordspec as rs
+from recordspec.foreign import tfds, tfmd
 from recordspec.wire.tfrecord import scan
 
 ENVIRONMENT = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "COLUMNS": "200"}
@@ -129,6 +130,38 @@ def test_explain_shows_what_is_stored(root):
         "bytes": rows[1]["bytes"],
     }
     assert rows[1]["bytes"] > 0
+
+
+def test_explain_says_a_schema_in_other_languages(root):
+    spec = root / "schemas/movie_ratings.yaml"
+    python = run("explain", spec, "--as", "python")
+    assert python.stdout.startswith("import tensorflow as tf\n")
+    assert python.stdout == run("explain", spec, "--python").stdout
+    said = run("explain", spec, "--as", "tfmd")
+    assert said.stdout == tfmd.dumps(rs.Schema.load(spec))[0]
+    assert said.stderr.splitlines() == ["note: schema: not said"]
+    said = run("explain", spec, "--as", "tfds")
+    assert said.stdout == tfds.dumps(rs.Schema.load(spec))[0]
+    assert said.stderr.splitlines() == [
+        "note: schema: not said",
+        'note: features."Purchase Price".default: not said',
+    ]
+
+
+def test_describe_names_its_files_and_is_refused_elsewhere(home):
+    data = home / "data/flowers"
+    done = run("describe", data)
+    names = ["features.json", "species.labels.txt", "dataset_info.json"]
+    assert list(map(json.loads, done.stdout.splitlines())) == [
+        {"file": str(data / name), "bytes": (data / name).stat().st_size} for name in names
+    ]
+    assert done.stderr == "note: features.sepal_length.default: not said\n"
+    refused = run("describe", home)
+    assert refused.returncode == 3
+    assert refused.stderr == (
+        f"{home}/manifest.json: expected a manifest, got no such file"
+        " (the dataset was not built, or not by recordspec)\n"
+    )
 
 
 def test_doctor_tries_what_it_reports():

@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 MNIST = ROOT.parent / "shared/data/mnist/mnist.tfrecord"
 README = (ROOT / "README.md").read_text()
 BUILDING = (ROOT / "docs/building.md").read_text()
+FOREIGN_SCHEMAS = (ROOT / "docs/foreign-schemas.md").read_text()
 READING = (ROOT / "docs/reading.md").read_text()
 LOOKING = (ROOT / "docs/looking.md").read_text()
 STATISTICS = (ROOT / "docs/statistics.md").read_text()
@@ -92,6 +93,11 @@ def test_the_page_on_building_runs(tmp_path, monkeypatch):
     run(BUILDING, tmp_path)
 
 
+def test_the_page_on_schemas_of_others_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(FOREIGN_SCHEMAS, tmp_path)
+
+
 def test_the_page_on_reading_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run(READING, tmp_path)
@@ -121,7 +127,13 @@ def test_a_kind_of_your_own_runs_and_keeps_every_law(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("text", "pythons", "yamls"),
-    [(README, 6, 3), (BUILDING, 2, 2), (LOOKING, 4, 2), (KINDS_OF_YOUR_OWN, 3, 1)],
+    [
+        (README, 6, 3),
+        (BUILDING, 2, 2),
+        (FOREIGN_SCHEMAS, 4, 1),
+        (LOOKING, 4, 2),
+        (KINDS_OF_YOUR_OWN, 3, 1),
+    ],
 )
 def test_the_blocks_are_all_seen(text, pythons, yamls):
     languages = [language for language, _ in blocks(text)]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from recordspec.errors import Problem, SpecError
 from recordspec.spec.features import Feature
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
@@ -12,6 +14,9 @@ from recordspec.spec.features.options import STORAGE
 from recordspec.spec.features.ragged import RaggedLists
 from recordspec.spec.features.tensor import AnyTensor
 from recordspec.spec.features.var_len import VariableLen
+
+# Each is an item of a tuple in Python.
+_MOST_DEFAULTS = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +79,11 @@ class Form:
 
 
 def filled(value: Any, shape: tuple[int | None, ...]) -> Any:
-    """A value in every place of a shape, as nested tuples."""
+    """A value in every place of a shape, as nested tuples. Raises SpecError where they are too many."""
+    count = math.prod(size or 0 for size in shape)
+    if count > _MOST_DEFAULTS:
+        expected = f"a default of at most {_MOST_DEFAULTS:,} values"
+        raise SpecError(Problem(path=("default",), expected=expected, got=f"{count:,}"))
     for size in reversed(shape):
         value = (value,) * (size or 0)
     return value

@@ -164,6 +164,7 @@ def _from_json(data: dict[str, Any]) -> Manifest:
         for split, by_label in data.get("label_counts", {}).items()
     }
     read = {"splits": splits, "labels": labels, "label_counts": counts, "key": tuple(data["key"])}
+    read["beside"] = dict(data.get("beside", {}))
     return Manifest(**{**data, **read})
 
 

@@ -5,6 +5,7 @@ that `tfds.builder_from_directory` opens.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def describe(folder: str | Path) -> tuple[tuple[str, ...], tuple[Note, ...]]:
     }
     back, _ = loads(files[dataset.FEATURES], name=schema.name, names=labels.get)
     put(folder, files)
-    return tuple(files), (*notes, *losses(schema, back))
+    return tuple(files), (*notes, *losses(schema, replace(back, version=schema.version)))
 
 
 def _schema(folder: Path) -> Schema:

@@ -27,6 +27,9 @@ def obstacles(manifest: Manifest) -> Iterator[Problem]:
         yield Problem(path=("layout",), expected="rows, for TFDS", got="blocks", hint=hint)
     hint = "`recordspec reshard` numbers shards anew"
     for split, shards in manifest.splits.items():
+        if "+" in split:
+            expected = "splits without a + in their names, which TFDS adds up"
+            yield Problem(path=("splits",), expected=expected, got=f"`{split}`")
         for index, shard in enumerate(shards):
             name = parse_name(shard.file)
             if name is None or (name.split, name.index, name.count) != (split, index, len(shards)):

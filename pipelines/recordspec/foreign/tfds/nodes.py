@@ -101,9 +101,10 @@ def document(text: str, source: str) -> Node:
     """The node that a file holds. Raises SpecError, placed at `source`."""
     try:
         return _node(json.loads(text), ())
+    except SpecError as error:
+        raise SpecError([problem.at(source) for problem in error.problems]) from None
     except (ValueError, RecursionError) as error:
-        got = str(error) or "lists in lists in lists"
-        raise SpecError(Problem(where=source, expected="JSON", got=got)) from None
+        raise SpecError(Problem(where=source, expected="JSON", got=str(error))) from None
 
 
 def _node(value: Any, path: Path) -> Node:

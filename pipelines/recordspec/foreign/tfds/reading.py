@@ -6,59 +6,23 @@ A Sequence is a dimension of all that is in it: TFDS stores a list for each feat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from recordspec.errors import SpecError, show_shape
 from recordspec.foreign.forms import Form, filled
 from recordspec.foreign.notes import Note
+from recordspec.foreign.tfds import media
 from recordspec.foreign.tfds.dtypes import DTYPES, STORED, optional_default
 from recordspec.foreign.tfds.nodes import Node
+from recordspec.foreign.tfds.places import FLAT, ROW_LENGTHS, Place, Shape, named
 from recordspec.spec.features import Feature
-from recordspec.spec.features.audio import Audio
-from recordspec.spec.features.box import Box, Format
-from recordspec.spec.features.image import Image
 from recordspec.spec.features.label import OOV_NAME, Label
 from recordspec.spec.features.tensor import AnyTensor
 from recordspec.spec.features.text import Text
-from recordspec.spec.features.video import Video
-from recordspec.spec.media.sounds import Encoding
 from recordspec.spec.schema import Schema
 
 # What gives the names of a ClassLabel, by the stem of its file; None where there is no such file.
 Names = Callable[[str], "tuple[str, ...] | None"]
-Shape = tuple[int | None, ...]
-
-FLAT, ROW_LENGTHS = "ragged_flat_values", "ragged_row_lengths_"
-_BYTES = "string"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where a feature stands.
-
-    Attributes:
-        key: what it is stored under: the names on the way to it.
-        lengths: of the sequences that it is in, outermost first; null if it is not fixed.
-        file: the stem of the file of its names.
-    """
-
-    key: str = ""
-    lengths: Shape = ()
-    file: str = ""
-
-    def of(self, name: str) -> Place:
-        """That of a feature in this one."""
-        dotted = name.replace("/", ".")
-        return Place(
-            key=f"{self.key}/{name}" if self.key else name,
-            lengths=self.lengths,
-            file=f"{self.file}-{dotted}" if self.file else dotted,
-        )
-
-    def each(self, length: int | None) -> Place:
-        """That of the items of a sequence."""
-        return Place(key=self.key, lengths=(*self.lengths, length), file=self.file)
 
 
 class Reader:
@@ -81,8 +45,10 @@ class Reader:
                 yield from self._features(child, place.of(name))
         elif node.kind in ("Sequence", "Dataset"):
             if node.kind == "Dataset":
-                self._note(node, "a dataset in each record: read as lists")
+                self.note(node, "a dataset in each record: read as lists")
             length = node.number("length")
+            if len(place.lengths) == _MOST_LEVELS:
+                raise node.wrong(f"at most {_MOST_LEVELS} sequences in each other", "more")
             inner = node.child(node.option("feature"))
             yield from self._features(inner, place.each(None if length in (None, -1) else length))
         elif node.kind in ("Translation", "TranslationVariableLanguages"):
@@ -101,10 +67,11 @@ class Reader:
                 [one if one.path[:own] == node.path else one.under(*node.path) for one in error.problems]
             ) from None
 
-    def _note(self, node: Node, text: str, *option: str) -> None:
+    def note(self, node: Node, text: str, *option: str) -> None:
+        """Keeps a note on a node, or on an option of it."""
         self.notes.append(Note(path=(*node.path, *option), text=text))
 
-    def _form(self, node: Node, place: Place, dtype: str, shape: Shape, default: Any = None) -> Feature:
+    def values(self, node: Node, place: Place, dtype: str, shape: Shape = (), default: Any = None) -> Feature:
         """A list of numbers or bytes, of the shape that all sequences give it together."""
         whole = (*place.lengths, *shape)
         key, row_lengths = place.key, tuple[str, ...]()
@@ -112,7 +79,7 @@ class Reader:
             key, row_lengths = self._ragged(node, place, shape)
             dtype = self._wide(node, dtype)
         elif None in whole[1:]:
-            self._note(node, f"{show_shape(whole)} is read as one list", "shape")
+            self.note(node, f"{show_shape(whole)} is read as one list", "shape")
             dtype, whole = self._wide(node, dtype), (None,)
         form = Form(
             name=place.key,
@@ -137,14 +104,15 @@ class Reader:
         """Only `tensor` narrows what a list holds, and it takes no list in a list."""
         stored = STORED[dtype]
         if stored != dtype:
-            self._note(node, f"{dtype} is read as {stored}, which stores it", "dtype")
+            self.note(node, f"{dtype} is read as {stored}, which stores it", "dtype")
         return stored
 
-    def _tensor(self, node: Node, place: Place) -> Feature:
-        dtype, shape = self._dtype(node), node.shape()
+    def tensor(self, node: Node, place: Place) -> Feature:
+        """A Tensor: a list, or bytes."""
+        dtype, shape = self.dtype(node), node.shape()
         for bound in ("minimum", "maximum"):
             if node.option(bound) is not None:
-                self._note(node, "not checked", bound)
+                self.note(node, "not checked", bound)
         encoding = node.text("encoding").lower() or "none"
         if encoding != "none":
             return self._encoded(node, place, dtype, encoding)
@@ -155,13 +123,13 @@ class Reader:
         default = None
         if node.option("optional"):
             default = self._default(node, place, dtype, shape)
-        return self._form(node, place, dtype, shape, default)
+        return self.values(node, place, dtype, shape, default)
 
     def _default(self, node: Node, place: Place, dtype: str, shape: Shape) -> Any:
         """What TFDS reads where an optional value is missing."""
         default = optional_default(dtype)
         if default is None or place.lengths or None in shape:
-            self._note(node, "a record without it cannot be read", "optional")
+            self.note(node, "a record without it cannot be read", "optional")
             return None
         return filled(default, shape)
 
@@ -170,37 +138,37 @@ class Reader:
             raise node.wrong("one of none, bytes, zlib", f"`{encoding}` of {dtype}", "encoding")
         shape = node.shape()
         if shape.count(None) > 1:
-            raise node.wrong("at most one size that is not known", str(list(shape)), "shape")
+            raise node.wrong("at most one size that is not known", show_shape(shape), "shape")
         if place.lengths or None in shape[1:]:
-            self._note(node, f"bytes of {dtype} {list(shape)}: they stay bytes", "encoding")
-            return self._form(node, place, _BYTES, ())
+            self.note(node, f"{dtype} {show_shape(shape)} as bytes: they stay bytes", "encoding")
+            return self.values(node, place, "string")
         return AnyTensor(
-            **_named(node, place), dtype=dtype, shape=shape, encoding="zlib" if encoding == "zlib" else "raw"
+            **named(node, place), dtype=dtype, shape=shape, encoding="zlib" if encoding == "zlib" else "raw"
         )
 
-    def _dtype(self, node: Node) -> str:
+    def dtype(self, node: Node) -> str:
+        """Its dtype, by our name. Raises SpecError for one that we have none for."""
         given = node.text("dtype")
         if given not in DTYPES:
             raise node.wrong(f"one of {', '.join(DTYPES)}", f"`{given}`", "dtype")
         return DTYPES[given]
 
     def _label(self, node: Node, place: Place) -> Feature:
-        names = self._names(place.file) or tuple(map(str, range(self._classes(node))))
+        names = self._names(place.file) or self._numbers(node)
         if not names or len(place.lengths) > 1:
-            self._note(node, "the names of its classes are lost" if names else "without names")
-            return self._form(node, place, "int64", ())
+            self.note(node, "its classes have no counterpart: read as integers")
+            return self.values(node, place, "int64")
         known = names[:-1] if names[-1] == OOV_NAME and len(names) > 1 else names
         oov: Any = "error" if known == names else "index"
-        return Label(**_named(node, place), names=known, shape=place.lengths, oov=oov)
+        return Label(**named(node, place), names=known, shape=place.lengths, oov=oov)
 
-    def _classes(self, node: Node) -> int:
+    def _numbers(self, node: Node) -> tuple[str, ...]:
+        """What TFDS calls classes without names; none where nobody said how many they are."""
         count = node.number("num_classes") or 0
-        if not 0 <= count <= _MOST_CLASSES:
-            raise node.wrong(f"0 to {_MOST_CLASSES:,}", str(count), "num_classes")
-        return count
+        return tuple(map(str, range(count))) if count <= _MOST_CLASSES else ()
 
     def _text(self, node: Node, place: Place) -> Feature:
-        return self._form(node, place, _BYTES, ()) if place.lengths else Text(**_named(node, place))
+        return self.values(node, place, "string") if place.lengths else Text(**named(node, place))
 
     def _translation(self, node: Node, place: Place) -> Iterator[Feature]:
         variable = node.option("variableLanguagesPerExample") or node.kind != "Translation"
@@ -214,91 +182,22 @@ class Reader:
         for name in names:
             yield self._text(node, inner.of(name))
 
-    def _image(self, node: Node, place: Place) -> Feature:
-        shape = node.shape() or (None, None, 3)
-        encoding, dtype = node.text("encoding_format"), node.text("dtype") or "uint8"
-        if node.kind == "LabeledImage":
-            self._note(node, "the names of its classes have no counterpart", "label")
-        if not encoding:
-            encoding = "png"
-            self._note(node, "not said: png is taken, as TFDS does for arrays", "encoding_format")
-        return self._pixels(node, place, shape, encoding, dtype)
 
-    def _pixels(self, node: Node, place: Place, shape: Shape, encoding: str, dtype: str) -> Feature:
-        """Encoded images, where they are of those that both decode to the same."""
-        options: dict[str, Any] = {"encoding": encoding, "dtype": dtype}
-        known = encoding in ("png", "jpeg") and dtype in ("uint8", "uint16") and len(place.lengths) < 2
-        try:
-            if known and place.lengths:
-                return Video(**_named(node, place), shape=(*place.lengths, *shape), **options)
-            if known:
-                return Image(**_named(node, place), shape=shape, **options)
-            why = f"{encoding} of {dtype}"
-        except SpecError as error:
-            why = str(error.problems[0])
-        self._note(node, f"{why}: they stay bytes")
-        return self._form(node, place, _BYTES, ())
-
-    def _video(self, node: Node, place: Place) -> Feature:
-        shape = node.shape() or (None, None, None, 3)
-        content = {**node.content, "shape": list(shape[1:])}
-        frame = Node(kind="Image", path=node.path, content=content, description=node.description)
-        return self._image(frame, place.each(shape[0]))
-
-    def _audio(self, node: Node, place: Place) -> Feature:
-        dtype = self._dtype(node)
-        if node.option("lazy_decode"):
-            return self._sound(node, place, node.text("file_format"), self._dtype_of_sound(node, dtype))
-        if node.text("encoding").lower() == "bytes" and dtype in _SAMPLES:
-            return self._sound(node, place, "raw", dtype)
-        self._note(node, "has no counterpart", "sample_rate")
-        return self._tensor(node, place)
-
-    def _sound(self, node: Node, place: Place, encoding: str, dtype: str) -> Feature:
-        """Encoded samples; `audio` must know what the encoding is, and the rate."""
-        shape, rate = node.shape(), node.number("sample_rate") or 0
-        if encoding not in get_args(Encoding) or rate < 1 or place.lengths:
-            self._note(node, "its encoding or its sample rate is not said: it stays bytes")
-            return self._form(node, place, _BYTES, ())
-        if len(shape) < 2:
-            self._note(node, "read as [samples, 1]", "shape")
-        channels = shape[1] if len(shape) > 1 else 1
-        options: dict[str, Any] = {"channels": channels or 0, "encoding": encoding, "dtype": dtype}
-        return Audio(**_named(node, place), sample_rate=rate, **options)
-
-    def _dtype_of_sound(self, node: Node, dtype: str) -> str:
-        """TFDS gives the integers of a sound in any dtype; of ours, int16 are these."""
-        if dtype == "int16" and node.text("file_format") not in ("mp3", "ogg"):
-            return dtype
-        self._note(node, f"{dtype} is read as float32, with 1.0 as full scale", "dtype")
-        return "float32"
-
-    def _boxes(self, node: Node, place: Place) -> Feature:
-        given = node.text("bbox_format").lower()
-        if place.lengths == (None,) and given in get_args(Format):
-            return Box(**_named(node, place), format=given)  # type: ignore[arg-type]
-        self._note(node, f"{given or 'not said'}: read as four floats", "bbox_format")
-        return self._form(node, place, "float32", (4,))
-
-
-_MOST_CLASSES = 1 << 24
-_SAMPLES = ("int16", "float32")
+# Names that are made up for classes without any.
+_MOST_CLASSES = 1 << 20
+_MOST_LEVELS = 16
 _STRUCTURES = ("FeaturesDict", "Sequence", "Translation")
 _KINDS: dict[str, Callable[[Reader, Node, Place], Feature]] = {
-    "Tensor": Reader._tensor,
-    "Scalar": Reader._tensor,
+    "Tensor": Reader.tensor,
+    "Scalar": Reader.tensor,
     "ClassLabel": Reader._label,
     "Text": Reader._text,
-    "Image": Reader._image,
-    "LabeledImage": Reader._image,
-    "Video": Reader._video,
-    "Audio": Reader._audio,
-    "BBoxFeature": Reader._boxes,
+    "Image": media.image,
+    "LabeledImage": media.image,
+    "Video": media.video,
+    "Audio": media.audio,
+    "BBoxFeature": media.boxes,
 }
-
-
-def _named(node: Node, place: Place) -> dict[str, Any]:
-    return {"name": place.key, "description": node.description}
 
 
 def read_schema(root: Node, name: str, names: Names, source: str) -> tuple[Schema, list[Note]]:

@@ -10,7 +10,7 @@ from recordspec.errors import Problem, SpecError
 from recordspec.foreign.forms import filled
 from recordspec.foreign.notes import Note
 from recordspec.foreign.tfds.dtypes import optional_default
-from recordspec.foreign.tfds.reading import FLAT, ROW_LENGTHS
+from recordspec.foreign.tfds.places import FLAT, ROW_LENGTHS, file_stem
 from recordspec.spec.features import Feature
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.box import Box
@@ -51,13 +51,13 @@ def write_features(schema: Schema) -> tuple[Json, list[Note]]:
                 raise UntoldError("TFDS stores Examples, not SequenceExamples")
             key, node = _key(feature), told(feature)
         except UntoldError as untold:
-            notes.append(Note(path=(section, feature.name), text=f"{untold}: left out"))
+            notes.append(Note(path=(section, feature.name), text=f"left out: {untold}"))
             continue
         features[key] = node | ({"description": feature.description} if feature.description else {})
     if not features:
-        where, expected = schema.name, "a feature that TFDS can read"
+        expected = "a feature that TFDS can read"
         raise SpecError(
-            [Problem(where=where, path=note.path, expected=expected, got=note.text) for note in notes]
+            [Problem(where=schema.name, path=note.path, expected=expected, got=note.text) for note in notes]
         )
     root = _node("features_dict.FeaturesDict", "featuresDict", {"features": features})
     return root | ({"description": schema.description} if schema.description else {}), notes
@@ -72,7 +72,7 @@ def label_files(schema: Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
         if isinstance(feature, Label):
             names = (*feature.names, *([OOV_NAME] * (feature.oov == "index")))
             if all(name.strip() == name != "" and "\n" not in name for name in names):
-                yield feature.stored.replace("/", "."), names
+                yield file_stem(feature.stored), names
 
 
 def _key(feature: Feature) -> str:
@@ -128,8 +128,8 @@ def _(feature: RaggedLists) -> Json:
     values, *lengths = (column.key for column in feature.columns())
     base = values.removesuffix(f"/{FLAT}")
     if lengths and lengths != [f"{base}/{ROW_LENGTHS}{level}" for level in range(len(lengths))]:
-        wanted = f"key `{base}/{FLAT}`, row_lengths `{base}/{ROW_LENGTHS}0` and so on"
-        raise UntoldError(f"TFDS finds lists in lists by {wanted}")
+        wanted = f"`{base}/{FLAT}` and `{base}/{ROW_LENGTHS}0`"
+        raise UntoldError(f"TFDS looks for lists in lists under keys such as {wanted}")
     levels = 1 + len(lengths)
     node = _tensor(feature.dtype, feature.shape[levels:])
     for _ in range(levels):

@@ -8,6 +8,7 @@ from typing import Any
 
 from recordspec.wire.declared import declare
 
+PACKAGE = "recordspec.foreign.tfmd"
 _MESSAGES = {
     # generate_legacy_feature_spec is no field of the released proto, but files in the open have it; it has no
     # number there, and is told by its name
@@ -113,7 +114,7 @@ STEPS = "##SEQUENCE##"
 @cache
 def classes() -> Mapping[str, Any]:
     """The messages, by name."""
-    return declare("recordspec.foreign.tfmd", _MESSAGES, syntax="proto2", enums=_ENUMS)
+    return declare(PACKAGE, _MESSAGES, syntax="proto2", enums=_ENUMS)
 
 
 @cache

@@ -44,7 +44,7 @@ class Domains:
     def left(self) -> Iterator[Note]:
         """On domains that no feature has; those that one has are told with it."""
         for field, domains in self._shared.items():
-            for name in domains.keys() - self._named:
+            for name in sorted(domains.keys() - self._named):
                 yield Note(path=(field, name), text="no feature has it")
 
     def _is_text(self, form: Form, given: Any) -> bool:

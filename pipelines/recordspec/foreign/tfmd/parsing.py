@@ -11,12 +11,15 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from recordspec.errors import Path, Problem, SpecError
 from recordspec.foreign.notes import Note
-from recordspec.foreign.tfmd.declared import classes, field_names
+from recordspec.foreign.tfmd.declared import PACKAGE, classes, field_names
 
 # A string, a comment, or the name of a field: what stands before a colon or a brace.
 _TOKEN = re.compile(
     r"""("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\#[^\n]*)|(\[?[A-Za-z_][\w./]*\]?)\s*(?=[:{<])"""
 )
+
+# The line that an error is about, before what is wrong there.
+_PREAMBLE = re.compile(r"^'.*?': ", re.DOTALL)
 
 
 def text(given: str, source: str) -> tuple[Any, list[Note]]:
@@ -27,6 +30,7 @@ def text(given: str, source: str) -> tuple[Any, list[Note]]:
     except (text_format.ParseError, RecursionError) as error:
         place, _, got = str(error).partition(" : ")
         where, got = (f"{source}:{place}", got) if got else (source, place)
+        got = _PREAMBLE.sub("", got).replace(f"{PACKAGE}.", "")
         expected = "a schema of TensorFlow Metadata, as text"
         raise SpecError(Problem(where=where, expected=expected, got=_short(got))) from None
     names = {match[2]: None for match in _TOKEN.finditer(given) if match[2]}

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from recordspec.errors import Path, SpecError
+from recordspec.errors import Path, Problem, SpecError
 from recordspec.foreign.forms import Form, filled
 from recordspec.foreign.notes import Note
-from recordspec.foreign.tfmd.declared import STEPS, STRUCT, stages
+from recordspec.foreign.tfmd.declared import STEPS, stages
 from recordspec.foreign.tfmd.domains import Domains
 from recordspec.foreign.tfmd.parsing import inline
-from recordspec.foreign.tfmd.tensors import Place, Tensor, of_sparse_feature, represented
+from recordspec.foreign.tfmd.tensors import Place, Tensor, of_sparse_feature, represented, unsaid
 from recordspec.foreign.tfmd.values import (
     DTYPES,
     LEGACY_DEFAULTS,
@@ -26,9 +26,11 @@ from recordspec.foreign.tfmd.values import (
     sizes,
     take,
     take_presence,
+    take_shape,
 )
 from recordspec.spec.features import Feature
 from recordspec.spec.features.sparse import SparseValues
+from recordspec.spec.rules import ALL_SECTIONS
 from recordspec.spec.schema import Schema
 
 # What becomes of a field that has no counterpart.
@@ -45,21 +47,24 @@ _REASONS = {
     "audio_domain": "how sounds are encoded is not said: they stay bytes, until `kind: audio` says it",
     "weighted_feature": "both features are read, each by itself",
     "sparse_feature": "its size is not said: its features are read, each by itself",
-    "lifecycle_stage": "left out, as TensorFlow Metadata does",
-    "deprecated": "left out, as TensorFlow Metadata does",
 }
 _NO_COUNTERPART = "has no counterpart"
 
 
 def read_schema(message: Any, name: str, source: str) -> tuple[Schema, list[Note]]:
     """The schema, and what has no counterpart in it. Raises SpecError where it gives none."""
-    reader = _Reader(message)
     try:
+        reader = _Reader(message)
         sections = reader.sections()
+        notes = [*reader.notes, *reader.left()]
+        if not any(sections.get(section) for section in ALL_SECTIONS):
+            hint = str(notes[0]) if notes else ""
+            expected = "a feature that can be read"
+            raise SpecError(Problem(expected=expected, got="none", hint=hint))
         schema = Schema(name=name, description=reader.description, **sections)
     except SpecError as error:
         raise SpecError([problem.at(source) for problem in error.problems]) from None
-    return schema, [*reader.notes, *reader.left()]
+    return schema, notes
 
 
 class _Reader:
@@ -74,6 +79,7 @@ class _Reader:
         self._rest = type(message)()
         self._rest.CopyFrom(message)
         self.notes: list[Note] = []
+        _check_once(message.feature)
         self.description = comment_of(self._rest)
         self._legacy = self._rest.generate_legacy_feature_spec
         self._domains = Domains(self._rest)
@@ -98,29 +104,40 @@ class _Reader:
         first: list[Feature] = []
         steps: list[Feature] = []
         for place, feature in self._features.items():
-            if feature.type == STRUCT or place in parts:
+            if feature.type not in DTYPES or place in parts:
                 continue
-            made = [self._represented(one) for one in tensors.get(place, ())] or [self._plain(place)]
+            made = self._made(place, tensors.get(place, []))
             (first if len(place) == 1 else steps).extend(made)
         if self._has_steps:
             return {"record": "sequence_example", "context": tuple(first), "sequence": tuple(steps)}
         return {"features": tuple(first)}
+
+    def _made(self, place: Place, tensors: list[Tensor]) -> list[Feature]:
+        """The features of the tensors of one place, or that of the place itself."""
+        try:
+            return [self._represented(one) for one in tensors] or [self._plain(place)]
+        except SpecError as error:
+            raise SpecError([problem.under("feature", *place) for problem in error.problems]) from None
 
     def _tensors(self) -> Iterator[Tensor]:
         """Those that are made of features that are there; notes are left on the others."""
         for entry in self._rest.tensor_representation_group:
             for one in entry.value.tensor_representation:
                 tensor = represented(one.key, one.value) if entry.key == "" else None
+                path = ("tensor_representation_group", entry.key, one.key)
                 if tensor is not None and self._is_there(tensor):
                     yield tensor
-                    continue
-                path = ("tensor_representation_group", entry.key, one.key)
-                self.notes.append(Note(path=path, text=f"{inline(one.value)}: {_NO_COUNTERPART}"))
+                    self.notes += [Note(path=path, text=text) for text in unsaid(one.value)]
+                else:
+                    self.notes.append(Note(path=path, text=f"{inline(one.value)}: {_NO_COUNTERPART}"))
         take(self._rest, "tensor_representation_group")
         for at, given in reversed(list(enumerate(self._rest.sparse_feature))):
             tensor = of_sparse_feature(given, self._features) if _is_live(given) else None
             if tensor is not None and self._is_there(tensor):
                 yield tensor
+                if given.is_sorted:
+                    path = ("sparse_feature", given.name, "is_sorted")
+                    self.notes.append(Note(path=path, text=f"true: {_NO_COUNTERPART}"))
                 del self._rest.sparse_feature[at]
 
     def _is_there(self, tensor: Tensor) -> bool:
@@ -148,7 +165,10 @@ class _Reader:
     def _dense(self, tensor: Tensor, form: Form, given: Any) -> Form:
         counted = self._counted(form, given)
         shape = counted.shape if tensor.shape is None else tensor.shape
-        take(given, "value_count", "shape", "presence")
+        take(given, "value_count")
+        take_shape(given)
+        if is_always_there(given) and tensor.default is None:
+            take_presence(given)
         default = None if tensor.default is None else default_of(tensor.default, form.dtype)
         if tensor.default is not None and default is None:
             path = ("tensor_representation_group", "", tensor.name, "default_value")
@@ -197,7 +217,8 @@ class _Reader:
             if not given.value_count.ListFields():
                 take(given, "value_count")
             return replace(form, shape=(None,), max_length=longest)
-        take(given, "shape", "value_count")
+        take_shape(given)
+        take(given, "value_count")
         if always:
             take_presence(given)
             return replace(form, shape=shape)
@@ -213,6 +234,17 @@ class _Reader:
                 yield from _left_of(value, (descriptor.name,))
 
 
+def _check_once(features: Any) -> None:
+    """Raises SpecError where two features have one name; those of steps stand apart."""
+    names: set[str] = set()
+    for feature in features:
+        if feature.name in names:
+            problem = Problem(path=("feature",), expected="every name once", got=f"`{feature.name}` again")
+            raise SpecError(problem)
+        names.add(feature.name)
+        _check_once(feature.struct_domain.feature)
+
+
 def _is_live(feature: Any) -> bool:
     return not feature.deprecated and feature.lifecycle_stage not in stages()
 
@@ -222,7 +254,7 @@ def _left_in(features: Any, path: Path) -> Iterator[Note]:
         here = (*path, feature.name)
         if not _is_live(feature):
             stage = stages().get(feature.lifecycle_stage, "deprecated")
-            yield Note(path=here, text=f"{stage}: {_REASONS['lifecycle_stage']}")
+            yield Note(path=here, text=f"{stage}: left out, as TFX leaves it out")
             continue
         if feature.type not in DTYPES and here != ("feature", STEPS):
             yield Note(path=here, text="no list of bytes, integers or floats: left out")
@@ -230,8 +262,14 @@ def _left_in(features: Any, path: Path) -> Iterator[Note]:
         for descriptor, value in feature.ListFields():
             if descriptor.name == "struct_domain":
                 yield from _left_in(value.feature, here)
+            elif descriptor.name == "shape" and not any(dim.HasField("size") for dim in value.dim):
+                text = f"{inline(value)}: the names of dimensions have no counterpart"
+                yield Note(path=(*here, "shape"), text=text)
             elif descriptor.name == "value_count":
                 yield from _left_of(value.min, (*here, "value_count", "min"))
+            elif descriptor.enum_type is not None and descriptor.name != "type":
+                label = descriptor.enum_type.values_by_number[value].name
+                yield Note(path=(*here, descriptor.name), text=f"{label}: {_NO_COUNTERPART}")
             elif descriptor.name not in ("name", "type"):
                 yield from _left_of(value, (*here, descriptor.name))
 

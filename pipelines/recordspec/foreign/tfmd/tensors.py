@@ -10,6 +10,9 @@ from recordspec.foreign.tfmd.values import sizes
 
 Place = tuple[str, ...]
 
+# Of RowPartitionDType.
+_INT32 = 2
+
 
 @dataclass(frozen=True, kw_only=True)
 class Tensor:
@@ -52,6 +55,14 @@ def represented(name: str, given: Any) -> Tensor | None:
         sparse = given.sparse_tensor
         return _sparse(name, sparse.value_column_name, sparse.index_column_names, sizes(sparse.dense_shape))
     return _ragged(name, given.ragged_tensor) if given.HasField("ragged_tensor") else None
+
+
+def unsaid(given: Any) -> Iterator[str]:
+    """What of a TensorRepresentation that can be read has no counterpart."""
+    if given.sparse_tensor.already_sorted:
+        yield "already_sorted: has no counterpart"
+    if given.ragged_tensor.row_partition_dtype == _INT32:
+        yield "row partitions of INT32: they are int64 here"
 
 
 def of_sparse_feature(given: Any, features: dict[Place, Any]) -> Tensor | None:

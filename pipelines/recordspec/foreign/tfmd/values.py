@@ -35,6 +35,14 @@ def is_always_there(feature: Any) -> bool:
     return bool(feature.presence.min_fraction == 1)
 
 
+def take_shape(message: Any) -> None:
+    """Takes a shape; what its dimensions are called stays, and is noted."""
+    for dim in message.shape.dim:
+        take(dim, "size")
+    if not any(dim.HasField("name") for dim in message.shape.dim):
+        take(message, "shape")
+
+
 def take_presence(feature: Any) -> None:
     """Of a feature that every record has: fewer records than one are none."""
     if feature.presence.min_count <= 1:
