@@ -81,10 +81,10 @@ def diff(
 
 def _schema(path: str) -> Any:
     """The schema in a file; None of a config, or of data."""
-    from recordspec.config import load_any
-
     if not is_yaml(path):
         return None
+    from recordspec.config import load_any
+
     config, schema = load_any(Path(path))
     return schema if config is None else None
 
