@@ -69,7 +69,7 @@ class Look:
         """
         rng = random.Random(seed)
         if self._choice.where is None:
-            total = sum(self._source.counts)
+            total = sum(map(self._source.count, self._source.paths))
             numbers = rng.sample(range(total), min(count, total))
         else:
             numbers = _reservoir(self._wanted(), count, rng)
@@ -79,9 +79,9 @@ class Look:
     def _wanted(self) -> Iterator[int]:
         """The numbers of all that are wanted, counted through all the files."""
         starts, first = {}, 0
-        for path, count in zip(self._source.paths, self._source.counts, strict=True):
+        for path in self._source.paths:
             starts[path] = first
-            first += count
+            first += self._source.count(path)
         for part in self._choice.parts(self._source):
             yield from (part.numbers + starts[part.path]).tolist()
 

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.inspect.index import records
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, find
 from recordspec.store.shards import Files, expand
 from recordspec.wire import blocks, proto, tfrecord
 from recordspec.wire.decoded import Decoded, decode
-from recordspec.wire.frames import Chunk, Damage, chunks
+from recordspec.wire.frames import Chunk
 from recordspec.wire.strings import Bytes, Ints, Strings
+from recordspec.wire.tfrecord import Record
 
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
@@ -87,6 +89,7 @@ class Source:
     def __init__(self, files: Files, schema: Schema | None = None, *, taken_apart: bool = True) -> None:
         self.paths = expand(files)
         self._given, self._taken_apart = schema, taken_apart
+        self._counts: dict[Path, int] = {}
 
     @cached_property
     def manifest(self) -> Manifest | None:
@@ -125,12 +128,12 @@ class Source:
         for path in self.paths:
             yield from _first(self.parts_of(path), most)
 
-    @cached_property
-    def counts(self) -> tuple[int, ...]:
-        """How many each file has."""
-        if self.in_rows:
-            return tuple(sum(len(part) for part in self.parts_of(path)) for path in self.paths)
-        return tuple(map(tfrecord.count, self.paths))
+    def count(self, path: Path) -> int:
+        """How many a file has."""
+        if path not in self._counts:
+            rows = self.in_rows
+            self._counts[path] = sum(map(len, self.parts_of(path))) if rows else tfrecord.count(path)
+        return self._counts[path]
 
     def pick(self, numbers: Sequence[int]) -> Iterator[Part]:
         """Those of these numbers, rising, counted through all the files; each alone.
@@ -138,11 +141,11 @@ class Source:
         Raises SpecError for a number that is too large.
         """
         first = 0
-        for index, path in enumerate(self.paths):
+        for path in self.paths:
             left = [number - first for number in numbers if number >= first]
             if not left:
                 return
-            count = self.counts[index]
+            count = self.count(path)
             yield from self._picked(path, [number for number in left if number < count])
             first += count
         if numbers and numbers[-1] >= first:
@@ -151,27 +154,20 @@ class Source:
             raise SpecError(Problem(path=("record",), expected=expected, got=got))
 
     def _picked(self, path: Path, numbers: list[int]) -> Iterator[Part]:
-        wanted = np.array(numbers, np.int64)
-        if not len(wanted):
+        if not self.in_rows:
+            yield from (_part_of_record(path, record) for record in records(path, numbers))
             return
-        for part in self._near(path, set(numbers)):
-            for index in np.flatnonzero(np.isin(part.numbers, wanted)).tolist():
-                yield part.at(np.array([index]))
-
-    def _near(self, path: Path, numbers: set[int]) -> Iterator[Part]:
-        """Parts that have records of these numbers: of a file that is not compressed, they alone."""
-        if self.in_rows or tfrecord.compression_of(path) != "none":
-            yield from self.parts_of(path)
-            return
-        for stretch in tfrecord.stretches(path, 1):
-            if stretch.number in numbers:
-                yield from (_part(path, chunk) for chunk in _whole(chunks(path, stretch)))
+        for part in self.parts_of(path):
+            wanted = np.flatnonzero(np.isin(part.numbers, numbers))
+            yield from (part.at(wanted[place : place + 1]) for place in range(len(wanted)))
+            if not numbers or part.numbers[-1] >= numbers[-1]:
+                return
 
     def parts_of(self, path: Path) -> Iterator[Part]:
         """Those of one file."""
         schema = self.schema if self.in_rows else None
         number = 0
-        for chunk in _whole(chunks(path)):
+        for chunk in tfrecord.whole(path):
             part = _part(path, chunk)
             if schema is not None:
                 part = _part_of_rows(path, _rows(schema, part), number)
@@ -191,13 +187,6 @@ def _first(parts: Iterator[Part], most: int | None) -> Iterator[Part]:
             return
 
 
-def _whole(found: Iterator[Chunk | Damage]) -> Iterator[Chunk]:
-    for chunk in found:
-        if isinstance(chunk, Damage):
-            raise RecordError(chunk.problem, chunk.number)
-        yield chunk
-
-
 def _part(path: Path, chunk: Chunk) -> Part:
     return Part(
         path=path,
@@ -206,6 +195,17 @@ def _part(path: Path, chunk: Chunk) -> Part:
         starts=chunk.starts,
         stops=chunk.stops,
         offsets=chunk.starts - tfrecord.HEAD + chunk.offset,
+    )
+
+
+def _part_of_record(path: Path, record: Record) -> Part:
+    return Part(
+        path=path,
+        numbers=np.array([record.number]),
+        buffer=np.frombuffer(record.data, np.uint8),
+        starts=np.array([0]),
+        stops=np.array([len(record.data)]),
+        offsets=np.array([record.offset]),
     )
 
 
