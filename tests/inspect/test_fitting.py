@@ -47,7 +47,7 @@ def test_what_was_written_fits(case, tmp_path):
 def test_what_tensorflow_refuses_does_not_fit(case, tmp_path):
     schema = case.schema
     chance = random.Random(str(case))
-    records = [damaged(schema, record, chance) for record in case.records for _ in range(8)]
+    records = [damaged(schema, record, chance) for record in case.records for _ in range(3)]
     trial = Trial(schema, in_blocks=False)
     refused = trial.misfits([Record(number, 0, data) for number, data in enumerate(records)])
     report = check([stored(tmp_path / "x", records)], schema, examples=1000)
