@@ -9,7 +9,7 @@ HAS_IO := $(shell $(PYTHON) -c 'import sys; print("yes" if sys.version_info < (3
 PIP := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n 2
 
-.PHONY: demo test test-latest test-io lint types bench bench-write bench-read bench-jobs bench-readers clean
+.PHONY: demo test test-latest test-io lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting clean
 
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
@@ -50,6 +50,9 @@ bench-jobs: $(BENCH)/ready
 
 bench-readers: $(BENCH)/ready $(BENCH)-tfrecord/ready $(BENCH)-dali/ready
 	$(BENCH)/bin/python benchmarks/readers.py
+
+bench-inspecting: $(BENCH)/ready
+	$(BENCH)/bin/python benchmarks/inspecting.py
 
 .venv/ready: setup.cfg pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -25,6 +25,7 @@ FOREIGN_SCHEMAS = (ROOT / "docs/foreign-schemas.md").read_text()
 READING = (ROOT / "docs/reading.md").read_text()
 LOOKING = (ROOT / "docs/looking.md").read_text()
 STATISTICS = (ROOT / "docs/statistics.md").read_text()
+WHOLE_FILES = (ROOT / "docs/whole-files.md").read_text()
 KINDS_OF_YOUR_OWN = (ROOT / "docs/kinds-of-your-own.md").read_text()
 
 
@@ -114,6 +115,13 @@ def test_the_page_on_statistics_runs(tmp_path, monkeypatch):
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     monkeypatch.setenv("PATH", path)
     run(STATISTICS, tmp_path)
+
+
+def test_the_page_on_whole_files_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = run(WHOLE_FILES, tmp_path)
+    assert names["damaged"] == ["numbers/train-00000-of-00002.tfrecord"]
+    assert names["done"].manifest.rows("train") == 999
 
 
 def test_a_kind_of_your_own_runs_and_keeps_every_law(tmp_path, monkeypatch):

@@ -91,6 +91,7 @@ def test_nothing_heavy_is_imported_before_it_is_needed(code):
             "build --help",
             "count {data}",
             "head {data}",
+            "verify {data}",
             "stats {data}",
             "diff {data} {data}",
             "lint {spec}",

@@ -59,7 +59,12 @@ def compression_of(path: Path) -> Compression:
 
 def likely_compression(path: Path) -> Compression:
     """The same, for a file that may be damaged: what is not known to be compressed is not."""
-    return _compression(_start(path)) or "none"
+    start = _start(path)
+    compression = _compression(start) or "none"
+    # The two bytes that tell zlib may be a length by chance.
+    if compression == "zlib" and len(start) == _START and not inflated(start):
+        return "none"
+    return compression
 
 
 def foreign(path: Path) -> Problem | None:

@@ -119,7 +119,7 @@ class Frames:
             return False
         if not self._at_hand():
             self._read_on()
-        head = self.window.bytes(self.offset, HEAD)
+        head = self._head()
         if not head and self._end is None and not self.window.fault:
             return False
         stop = self.offset + HEAD + self._length(head) + TAIL
@@ -128,9 +128,16 @@ class Frames:
             raise self._cut(data_of(stop - TAIL - HEAD - self.offset))
         return True
 
+    def _head(self) -> bytes:
+        return bytes(self.window.view(self.offset, self.offset + HEAD))
+
     def _at_hand(self) -> bool:
-        length = length_in(self.window.bytes(self.offset, HEAD))
-        return length is not None and self.offset + HEAD + length + TAIL <= self.window.stop
+        """Whether the window holds the next frame, or a head that is wrong."""
+        head = self._head()
+        length = length_in(head)
+        return len(head) == HEAD and (
+            length is None or self.offset + HEAD + length + TAIL <= self.window.stop
+        )
 
     def _read_on(self) -> None:
         stop = self.offset + max(HEAD, self._ahead)

@@ -88,6 +88,11 @@ def _masked_crc(data: bytes | memoryview) -> int:
     return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
 
 
+def is_whole(frame: memoryview) -> bool:
+    """Whether the data of a frame, whose head is right, match their CRC."""
+    return _masked_crc(frame[HEAD:-TAIL]) == int.from_bytes(frame[-TAIL:], "little")
+
+
 @lru_cache(_REMEMBERED)
 def length_in(head: bytes) -> int | None:
     """The length that a record's first HEAD bytes say, if their CRC is right."""

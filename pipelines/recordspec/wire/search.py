@@ -13,7 +13,7 @@ import numpy as np
 
 from recordspec.wire.compression import foreign, likely_compression
 from recordspec.wire.frames import SIZE, Chunk, Damage, Frames
-from recordspec.wire.framing import HEAD, TAIL, Crcs, length_in, mask, masked_crcs, tails
+from recordspec.wire.framing import HEAD, TAIL, Crcs, is_whole, length_in, mask
 from recordspec.wire.inflated import Readable
 from recordspec.wire.strings import Bytes, Ints
 from recordspec.wire.window import Window
@@ -99,7 +99,7 @@ class Search:
 
     def _is_whole(self, offset: int) -> bool:
         """Whether the record of a head is there, and its data are right."""
-        length = length_in(self._window.bytes(offset, HEAD)) or 0
+        length = length_in(bytes(self._window.view(offset, offset + HEAD))) or 0
         stop = offset + HEAD + length + TAIL
         in_time = self._in_vain + length <= max(_IN_VAIN * stop, _IN_VAIN_AT_LEAST)
         if not in_time or (self._limit is not None and stop > self._limit):
@@ -107,9 +107,7 @@ class Search:
         self._window.load(offset, stop)
         if self._window.stop < stop:
             return False
-        ends = np.array([stop - TAIL - self._window.offset])
-        buffer = self._window.buffer
-        whole = bool((masked_crcs(buffer, ends - length, ends) == tails(buffer, ends)).all())
+        whole = is_whole(self._window.view(offset, stop))
         self._in_vain += 0 if whole else length
         return whole
 

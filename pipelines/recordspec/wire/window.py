@@ -77,7 +77,6 @@ class Window:
         self.buffer, self.offset = fresh[:filled], start
         self.ended = filled < len(fresh)
 
-    def bytes(self, start: int, count: int) -> bytes:
-        """Bytes of the file that it holds, as many as there are."""
-        at = start - self.offset
-        return self.buffer[at : at + count].tobytes()
+    def view(self, start: int, stop: int) -> memoryview:
+        """Bytes of the file, those of them that it holds."""
+        return self.buffer.data[start - self.offset : stop - self.offset]
