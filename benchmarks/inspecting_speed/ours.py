@@ -5,8 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from inspecting_speed.ways import Run
+from recordspec import Schema
+from recordspec.inspect.check import check as check_records
 from recordspec.inspect.count import count as count_records
+from recordspec.inspect.stats import stats as tell
 from recordspec.inspect.verify import verify as verify_files
+from recordspec.store.files import File
+from writing.data import DATASETS
 
 
 def count(file: Path) -> Run:
@@ -15,3 +20,17 @@ def count(file: Path) -> Run:
 
 def verify(file: Path) -> Run:
     return lambda: sum(one.tally.records for one in verify_files(file) if one.tally is not None)
+
+
+def check(file: Path) -> Run:
+    schema = Schema.loads(DATASETS["criteo"].schema)
+
+    def run() -> int:
+        found = check_records([File(path=file)], schema)
+        return found.rows - found.unfit
+
+    return run
+
+
+def stats(file: Path) -> Run:
+    return lambda: sum(split.rows for split in tell(file).splits)

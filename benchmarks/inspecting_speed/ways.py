@@ -28,6 +28,8 @@ def _peer(title: str, function: str) -> Way:
 WAYS = {
     "count": _ours("recordspec count", "count"),
     "verify": _ours("recordspec verify", "verify"),
+    "check": _ours("recordspec check", "check"),
+    "stats": _ours("recordspec stats", "stats"),
     "iterated": _peer("TFRecordDataset, iterated in Python", "iterated"),
     "reduced": _peer("TFRecordDataset, reduced", "reduced"),
     "batched": _peer("TFRecordDataset, batch(1024), reduced", "batched"),
