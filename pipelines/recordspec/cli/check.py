@@ -42,6 +42,7 @@ def check(spec: Path, files: tuple[str, ...], examples: int, report: Path | None
     from recordspec.progress import Progress
     from recordspec.store.files import known
     from recordspec.store.shards import expand
+    from recordspec.store.whole_file import whole_file
 
     config, schema = load_any(spec)
     to_check = known(expand(files or _data(spec, config)), schema)
@@ -49,7 +50,8 @@ def check(spec: Path, files: tuple[str, ...], examples: int, report: Path | None
         found = compare(to_check, schema, examples=examples, progress=progress)
     edits = list(proposals(schema, found))
     if report is not None:
-        report.write_text(json.dumps(found.dump() | {"proposals": list(map(str, edits))}, indent=1) + "\n")
+        with whole_file(report, force=True) as begun:
+            begun.write_text(json.dumps(found.dump() | {"proposals": list(map(str, edits))}, indent=1) + "\n")
     if found.fits:
         _say_fine(found, as_json)
     else:

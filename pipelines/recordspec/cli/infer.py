@@ -58,10 +58,9 @@ def infer(
 
 
 def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        got = error.strerror or str(error)
-        raise StoreError(Problem(where=str(path), expected="a file to write", got=got)) from None
+    from recordspec.store.whole_file import whole_file
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path, force=False) as begun:
+        begun.write_text(text, encoding="utf-8")
     click.echo(path)
