@@ -63,7 +63,7 @@ def data(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("backup") / "data"
     rng = np.random.default_rng(0)
     rows = {"x": rng.random((100, 4), np.float32), "y": rng.random(100, np.float32)}
-    rs.write(SCHEMA, rows, folder, shards=3, splits={"train": 1})
+    rs.write(SCHEMA, rows, folder, shards=3)
     return folder
 
 

@@ -33,7 +33,7 @@ def data(tmp_path_factory, request):
         "words": [[index] * (index % 3) for index in range(ROWS)],
         "mood": [MOODS[index % 10] for index in range(ROWS)],
     }
-    rs.write(SCHEMA, rows, folder, shards=4, layout=request.param, splits={"train": 1})
+    rs.write(SCHEMA, rows, folder, shards=4, layout=request.param)
     return folder
 
 

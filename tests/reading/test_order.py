@@ -35,7 +35,7 @@ def write(folder, form: str, numbers, **options) -> None:
         "words": [[number] * (number % 4) for number in numbers],
         "filler": ["x" * filler] * len(numbers),
     }
-    rs.write(SCHEMA, columns, folder, layout=layout, splits={"train": 1}, **options)
+    rs.write(SCHEMA, columns, folder, layout=layout, **options)
 
 
 @pytest.fixture(scope="module", params=FORMS)

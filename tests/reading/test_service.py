@@ -93,7 +93,7 @@ def pipeline(request, tmp_path_factory) -> rs.Pipeline:
         "words": [[index] * (index % 4) for index in range(ROWS)],
         "filler": ["x" * filler] * ROWS,
     }
-    rs.write(pipeline.schema, rows, home / "data", splits={"train": 1}, shards=7, layout=layout)
+    rs.write(pipeline.schema, rows, home / "data", shards=7, layout=layout)
     return pipeline
 
 

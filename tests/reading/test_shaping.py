@@ -31,7 +31,7 @@ def data(tmp_path_factory, request):
         "other": np.arange(ROWS, dtype=np.float32),
         "text": [f"text {index}" for index in range(ROWS)],
     }
-    rs.write(SCHEMA, rows, folder, shards=3, layout=request.param, splits={"train": 1})
+    rs.write(SCHEMA, rows, folder, shards=3, layout=request.param)
     return folder
 
 
@@ -91,7 +91,7 @@ def test_buckets_resume_too(data):
 @pytest.mark.parametrize("order", [{}, {"shuffle": 100, "seed": 1}])
 def test_a_cache_is_read_once_only(tmp_path, cache, order):
     schema = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
-    rs.write(schema, {"n": np.arange(100)}, tmp_path / "data", splits={"train": 1}, shards=2)
+    rs.write(schema, {"n": np.arange(100)}, tmp_path / "data", shards=2)
     where = "memory" if cache == "memory" else str(tmp_path / "cache")
     dataset = rs.read(schema, tmp_path / "data", batch=10, cache=where, **order)
     first = numbers(dataset)

@@ -69,7 +69,7 @@ def build(folder: Path, rows: int, shards: int, config: str = CONFIG) -> None:
     x = rng.random((rows, 2), np.float32)
     pipeline = rs.Pipeline.load(folder / "c.yaml")
     given = {"n": np.arange(rows), "x": x, "y": x @ np.float32([2, 1])}
-    rs.write(pipeline.schema, given, pipeline.data, splits={"train": 1}, shards=shards)
+    rs.write(pipeline.schema, given, pipeline.data, shards=shards)
 
 
 MIRRORED = """

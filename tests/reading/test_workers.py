@@ -32,7 +32,7 @@ def numbers(dataset) -> list[int]:
 def data(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("workers") / "data"
     rows = {"n": list(range(ROWS))}
-    rs.write(SCHEMA, rows, folder, shards=request.param, splits={"train": 1})
+    rs.write(SCHEMA, rows, folder, shards=request.param)
     return folder
 
 
@@ -69,7 +69,6 @@ def test_blocks_are_shared_as_blocks(tmp_path, workers):
         {"n": list(range(ROWS))},
         tmp_path / "data",
         shards=3,
-        splits={"train": 1},
         layout={"blocks": 5},
     )
     datasets = shares(tmp_path / "data", workers, batch={"size": 1, "drop_remainder": False})
@@ -88,7 +87,7 @@ def test_files_of_nobody_are_counted_first(tmp_path):
 
 
 def test_more_workers_than_records_are_refused(tmp_path):
-    rs.write(SCHEMA, {"n": [1, 2]}, tmp_path / "data", splits={"train": 1})
+    rs.write(SCHEMA, {"n": [1, 2]}, tmp_path / "data")
     with pytest.raises(rs.StoreError) as caught:
         shares(tmp_path / "data", 3, batch=1)
     assert str(caught.value) == f"{tmp_path}/data: expected records for 3 workers, got 2"

@@ -128,6 +128,14 @@ def test_the_order_of_the_rows_makes_no_difference_to_a_shuffled_dataset(tmp_pat
     assert files(tmp_path / "c") == files(tmp_path / "d")
 
 
+def test_an_option_of_yaml_that_python_calls_otherwise_is_no_silence(tmp_path):
+    with pytest.raises(rs.SpecError) as caught:
+        rs.write(SCHEMA, [], tmp_path / "a", splits={"a": 1})
+    told = "splits: expected the argument `split`, got `splits` (it takes a name, or the weights of several)"
+    assert str(caught.value) == told
+    assert not (tmp_path / "a").exists()
+
+
 def test_without_a_shuffle_the_order_is_that_of_the_source(tmp_path):
     manifest = rs.write(SCHEMA, plain(rows(3000)), tmp_path / "a", split={"a": 1, "b": 1}, shards=3, jobs=2)
     for split in ("a", "b"):

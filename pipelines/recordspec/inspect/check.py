@@ -54,7 +54,7 @@ class _File:
                 number, offset = part.number + 1, part.stop
             else:
                 rows = self._blocks(part) if self._file.block is not None else self._records(part)
-                progress.advance(rows, part.buffer.nbytes)
+                progress.advance(rows, len(part.frames))
                 number, offset = part.number + len(part.starts), part.offset + len(part.buffer)
         self._ended(number, offset)
 

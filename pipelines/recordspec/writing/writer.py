@@ -223,6 +223,9 @@ def options_of(schema: Schema, split: Any, options: Mapping[str, Any]) -> Write:
     """The options of a build. Raises SpecError for wrong ones, and for a schema that cannot be written."""
     if schema.shared_keys:
         raise SpecError(schema.shared_keys)
+    if "splits" in options:
+        expected, hint = "the argument `split`", "it takes a name, or the weights of several"
+        raise SpecError(Problem(path=("splits",), expected=expected, got="`splits`", hint=hint))
     splits = {split: 1.0} if isinstance(split, str) else split
     made: Write = from_python(Write, {**options, "splits": splits})
     return made
