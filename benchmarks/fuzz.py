@@ -121,8 +121,14 @@ def framing(draw: random.Random, path: Path) -> Counter[str]:
     data = broken(draw, b"".join(framed(one) * draw.choice([1, 1, 30]) for one in records))
     stream = compressor(draw.choice(["none", "none", "gzip", "zlib"]))
     data = bytes(stream.compress(data)) + stream.flush()
-    path.write_bytes(broken(draw, data) if draw.random() < 0.2 else data)
-    small, large = read(chunks(path, None, draw.choice([1, 30, 200, 1000]))), read(chunks(path))
+    data = broken(draw, data) if draw.random() < 0.2 else data
+    return judged_file(data, path, draw.choice([1, 30, 200, 1000]))
+
+
+def judged_file(data: bytes, path: Path, size: int) -> Counter[str]:
+    """What readers say of a file, who must agree."""
+    path.write_bytes(data)
+    small, large = read(chunks(path, None, size)), read(chunks(path))
     with path.open("rb") as file:
         found = read(rescue(path, file))
     whole = [one for one in small if isinstance(one, bytes)]
@@ -149,13 +155,17 @@ def records(draw: random.Random, path: Path) -> Counter[str]:
     """Many records that are decoded together."""
     made = [broken(draw, draw.choice(examples())) for _ in range(TOGETHER)]
     path.write_bytes(b"".join(map(framed, made)))
+    return judged_records(made, sequence=draw.random() < 0.5)
+
+
+def judged_records(made: list[bytes], *, sequence: bool) -> Counter[str]:
+    """What is read of records, of which protobuf must refuse the same."""
     held = Strings.of(made)
-    sequence = draw.random() < 0.5
     found = decode(held.buffer, held.offsets[:-1], held.offsets[1:], sequence=sequence)
     refused = {row for row, data in enumerate(made) if not parses(data, sequence=sequence)}
     if set(found.broken) != refused:
         raise AssertionError(f"expected rows {sorted(refused)} to be broken, got {sorted(found.broken)}")
-    return Counter({"decoded": TOGETHER - len(refused), "broken": len(refused)})
+    return Counter({"decoded": len(made) - len(refused), "broken": len(refused)})
 
 
 def parses(data: bytes, *, sequence: bool) -> bool:
@@ -174,6 +184,11 @@ def yaml(draw: random.Random, path: Path) -> Counter[str]:
         at = draw.randrange(len(text) + 1)
         text = text[:at] + draw.choice(WORDS) * draw.choice([1, 1, 1, 2000]) + text[at:]
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    return judged_spec(text)
+
+
+def judged_spec(text: str) -> Counter[str]:
+    """Whether a text is a schema."""
     try:
         Schema.loads(text)
     except SpecError:
