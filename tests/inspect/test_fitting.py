@@ -156,7 +156,7 @@ def test_every_misfit_is_told(tmp_path, values, message):
 
 def test_no_example_and_a_key_twice(tmp_path):
     good = SCHEMA.encode(ROW)
-    report = check([stored(tmp_path / "x", [b"\xff" * 9, good + good])], SCHEMA)
+    report = check([stored(tmp_path / "x", [b"\xff" * 9, good + good])], SCHEMA, examples=20)
     keys = [key for key, _ in proto.entries(good, "", sequence=False)[0]]
     assert told(report) == [
         "record 0 at byte 0: expected an Example, got 9 bytes that are none",
@@ -190,6 +190,14 @@ def test_what_is_there_beside_the_spec_is_no_fault(tmp_path):
     assert list(map(str, proposals(SCHEMA, report))) == [
         "features.other: {kind: var_len, dtype: int64} (in 2 of 2 rows)"
     ]
+
+
+def test_any_number_of_keys_takes_bounded_memory(tmp_path):
+    records = [changed(**{f"other{number}": [number]}) for number in range(1500)]
+    report = check([stored(tmp_path / "x", records)], SCHEMA)
+    assert report.fits
+    assert (len(report.unknown), report.more, report.dump()["more unknown"]) == (1000, True, True)
+    assert len(list(proposals(SCHEMA, report))) == 1000
 
 
 def test_damage_is_told_with_what_is_lost(tmp_path):

@@ -94,4 +94,6 @@ def _notes(found: Any, edits: list[Any]) -> list[str]:
     for path, key in found.unknown.items():
         kinds = ", ".join(sorted(key.kinds))
         notes.append(f"{show_path(path)}: not in the spec, in {key.rows:,} of {found.rows:,} rows ({kinds})")
+    if found.more:
+        notes.append(f"more than {len(found.unknown):,} keys are not in the spec")
     return [shown(note) for note in (*notes, *(f"proposed: {edit}" for edit in edits))]

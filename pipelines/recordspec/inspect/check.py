@@ -8,7 +8,7 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError
 from recordspec.inspect.fitting import Code, Misfit, misfits
-from recordspec.inspect.report import Fault, Key, Report
+from recordspec.inspect.report import Fault, Report
 from recordspec.progress import Progress
 from recordspec.spec.blocks import rows_of_block
 from recordspec.spec.schema import Schema
@@ -18,7 +18,7 @@ from recordspec.wire.columns import Section
 from recordspec.wire.decoded import Decoded, decode
 from recordspec.wire.frames import Chunk
 from recordspec.wire.held import Held, Steps
-from recordspec.wire.tfrecord import HEAD, Damage, place
+from recordspec.wire.tfrecord import HEAD, TAIL, Damage, place
 
 
 def check(
@@ -55,7 +55,7 @@ class _File:
             else:
                 rows = self._blocks(part) if self._file.block is not None else self._records(part)
                 progress.advance(rows, len(part.frames))
-                number, offset = part.number + len(part.starts), part.offset + len(part.buffer)
+                number, offset = part.number + len(part), part.offset + int(part.stops[-1]) + TAIL
         self._ended(number, offset)
 
     def _damaged(self, damage: Damage) -> None:
@@ -141,9 +141,11 @@ class _File:
         known = {column.key for column in self._schema.columns(section)} if found else set()
         for key, held in found.items():
             if key not in known:
-                unknown = self._report.unknown.setdefault((section, key), Key())
-                unknown.rows += sum(len(one.rows) for one in held)
-                unknown.kinds |= {kind for one in held for kind in _kinds(one)}
+                rows, kinds = (
+                    sum(len(one.rows) for one in held),
+                    {kind for one in held for kind in _kinds(one)},
+                )
+                self._report.add_unknown((section, key), rows, kinds)
             elif empty := sum(map(_empty, held)):
                 path = (section, key)
                 self._report.empty[path] = self._report.empty.get(path, 0) + empty
@@ -177,4 +179,5 @@ def _repeated(records: Decoded) -> Iterator[Misfit]:
         by_key.setdefault(key, []).append(row)
     for key, rows in by_key.items():
         problem = Problem(path=("features", key), expected="the key once", got="it twice or more")
-        yield Misfit("repeated", problem.path, np.unique(rows), lambda place, one=problem: one)  # type: ignore[misc]
+        # one sort of fault, whatever the key is: data may have any number of them
+        yield Misfit("repeated", (), np.unique(rows), lambda place, one=problem: one)  # type: ignore[misc]

@@ -11,6 +11,9 @@ from recordspec.errors import Path as Place
 from recordspec.errors import Problem, show_path
 from recordspec.inspect.fitting import Code
 
+# Keys that no schema has are kept up to so many: data may have a new one in every record.
+MOST_UNKNOWN = 1000
+
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
@@ -83,6 +86,7 @@ class Report:
         groups: the faults, by feature and sort.
         empty: features that rows have without any values, and in how many rows.
         unknown: keys that the schema does not have. Reading passes them over.
+        more: whether there are more of them than are kept.
     """
 
     files: int = 0
@@ -92,6 +96,7 @@ class Report:
     groups: dict[tuple[Place, Code], Group] = field(default_factory=dict)
     empty: dict[Place, int] = field(default_factory=dict)
     unknown: dict[Place, Key] = field(default_factory=dict)
+    more: bool = False
 
     @property
     def fits(self) -> bool:
@@ -111,6 +116,15 @@ class Report:
         group.count += count
         group.examples += faults
         group.found |= set(found)
+
+    def add_unknown(self, path: Place, rows: int, kinds: set[str]) -> None:
+        """Counts rows that have a key which the schema does not have."""
+        if path not in self.unknown and len(self.unknown) >= MOST_UNKNOWN:
+            self.more = True
+            return
+        key = self.unknown.setdefault(path, Key())
+        key.rows += rows
+        key.kinds |= kinds
 
     def room(self, code: Code, path: Place, most: int) -> int:
         """How many examples may still be kept, of so many."""
@@ -138,4 +152,5 @@ class Report:
                 show_path(path): {"rows": key.rows, "kinds": sorted(key.kinds)}
                 for path, key in self.unknown.items()
             },
+            "more unknown": self.more,
         }
