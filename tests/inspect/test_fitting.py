@@ -7,16 +7,17 @@ import random
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
 import recordspec as rs
 from instances import CASES
 from recordspec.inspect.check import check
 from recordspec.inspect.proposals import proposals
-from recordspec.reading.faults import Trial
+from recordspec.spec.misfits import failures
 from recordspec.store.files import File, known
 from recordspec.store.shards import expand
 from recordspec.wire import proto
-from recordspec.wire.tfrecord import Record, framed, scan
+from recordspec.wire.tfrecord import framed, scan
 
 DATA = Path(__file__).parents[3] / "shared/data"
 KINDS = {"bytes_list": [b"", b"x", b"yy"], "float_list": [0.5, -1.0], "int64_list": [0, 1, 300, -5]}
@@ -48,11 +49,20 @@ def test_what_tensorflow_refuses_does_not_fit(case, tmp_path):
     schema = case.schema
     chance = random.Random(str(case))
     records = [damaged(schema, record, chance) for record in case.records for _ in range(3)]
-    trial = Trial(schema, in_blocks=False)
-    refused = trial.misfits([Record(number, 0, data) for number, data in enumerate(records)])
+    signature = [tf.TensorSpec([None], tf.string)]
+    decode = tf.function(schema.decode, input_signature=signature, autograph=False)
+    refused = {number for number, data in enumerate(records) if not decodes(decode, data)}
     report = check([stored(tmp_path / "x", records)], schema, examples=1000)
-    assert refused.keys() <= {fault.record for fault in report.faults}
+    assert refused <= {fault.record for fault in report.faults}
     assert report.unfit == len({fault.record for fault in report.faults})
+
+
+def decodes(decode, record: bytes) -> bool:
+    try:
+        decode(tf.constant([record]))
+    except failures():
+        return False
+    return True
 
 
 def damaged(schema, record: bytes, chance: random.Random) -> bytes:
