@@ -16,7 +16,7 @@ from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.located import Mapping as MappingNode
 from recordspec.spec.located import Scalar
 from recordspec.spec.options import INVALID, Log, document, read_fields
-from recordspec.spec.schema import Schema, read_text
+from recordspec.spec.schema import Schema, read_text, schema_in
 from recordspec.writing.options import Write
 from recordspec.writing.sources.audio_folder import AudioFolder
 from recordspec.writing.sources.base import Source
@@ -113,12 +113,8 @@ def _load_schema(node: MappingNode, path: Path, kinds: Mapping[str, type[Feature
 
 def load_any(path: Path) -> tuple[Config | None, Schema]:
     """A schema file, or a config file with its schema: only a schema has features. Raises as `load` does."""
-    text = read_text(path)
-    node, _ = document(text, str(path))
-    sections = node.values.keys() & {"features", "context", "sequence"}
-    if node.values.keys() & {"data", "write", "read", "fit"} and not sections:
-        return load(path)
-    return None, Schema.loads(text, source=str(path), folder=path.parent)
+    schema = schema_in(path)
+    return load(path) if schema is None else (None, schema)
 
 
 def _check(config: Config, schema: Schema) -> Iterator[Problem]:

@@ -209,6 +209,19 @@ class Schema:
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+def schema_in(path: Path) -> Schema | None:
+    """The schema of a file, or None of one that is a config: only a schema has features.
+
+    Raises SpecError, and StoreError where it cannot be read.
+    """
+    text = read_text(path)
+    node, _ = document(text, str(path))
+    sections = node.values.keys() & {"features", "context", "sequence"}
+    if node.values.keys() & {"data", "write", "read", "fit"} and not sections:
+        return None
+    return Schema.loads(text, source=str(path), folder=path.parent)
+
+
 def differences(written: Schema, wanted: Schema) -> Iterator[Problem]:
     """What of `wanted` cannot be read from records that `written` describes.
 
