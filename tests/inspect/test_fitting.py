@@ -147,6 +147,7 @@ def changed(**values) -> bytes:
         ({"price": []}, "features.price: expected values, got an empty list (without the key it would have its default)"),
         ({"pair": [1]}, "features.pair: expected 2 int64, got 1 int"),
         ({"mood": [2]}, "features.mood: expected an index from 0 to 1, got 2"),
+        ({"mood": [7, 7]}, "features.mood: expected 1 int64, got 2 int"),
         ({"words": [b"a", b"b", b"c"]}, "features.words: expected at most 2 items (max_length), got 3"),
         ({"words": [1]}, "features.words: expected any number of bytes, got 1 int"),
         ({"small": [1, 128]}, "features.small: expected int8, got 128"),
@@ -204,10 +205,11 @@ def test_what_is_there_beside_the_spec_is_no_fault(tmp_path):
 
 def test_any_number_of_keys_takes_bounded_memory(tmp_path):
     records = [changed(**{f"other{number}": [number]}) for number in range(1500)]
+    records += [b""] * 5000 + [changed(other0=[0])]  # in another chunk
     report = check([stored(tmp_path / "x", records)], SCHEMA)
-    assert report.fits
     assert (len(report.unknown), report.more, report.dump()["more unknown"]) == (1000, True, True)
-    assert len(list(proposals(SCHEMA, report))) == 1000
+    assert report.unknown["features", "other0"].rows == 2
+    assert [group.count for group in report.groups.values()] == [5000] * len(report.groups)
 
 
 def test_damage_is_told_with_what_is_lost(tmp_path):
@@ -224,6 +226,20 @@ def test_damage_is_told_with_what_is_lost(tmp_path):
         f"record 9 at byte {9 * size:,}: expected a length that matches its CRC, got other bytes",
     ]
     assert (report.rows, report.unfit, report.lost) == (10, 2, 30)
+
+
+def test_records_that_the_manifest_has_and_the_file_has_not(tmp_path):
+    rs.write(SCHEMA, [ROW] * 40, tmp_path / "data", shards=1, key=None, progress=False)
+    files = known(expand(tmp_path / "data"), SCHEMA)
+    (path,) = (file.path for file in files)
+    size = len(framed(SCHEMA.encode(ROW)))
+    path.write_bytes(path.read_bytes()[: 30 * size])
+    report = check(files, SCHEMA)
+    assert told(report) == [
+        f"record 30 at byte {30 * size:,}: expected 40 records, as the manifest says, "
+        "got the end of the file after 30"
+    ]
+    assert (report.rows, report.lost) == (30, 10)
 
 
 def test_the_report_is_json(tmp_path):

@@ -105,6 +105,12 @@ def test_several_kinds_under_a_key_are_left_out(tmp_path):
     )
 
 
+def test_classes_that_do_not_begin_at_0_are_numbers(tmp_path):
+    schema = rs.Schema.loads("schema: s\nfeatures: {label: int64}")
+    data = written(tmp_path, schema, [{"label": 1 + number % 3} for number in range(60)])
+    assert infer(str(data), "s").schema == schema
+
+
 def test_a_sample_looks_at_the_first_records(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {n: {kind: var_len, dtype: int64}}")
     path = tmp_path / "x.tfrecord"
