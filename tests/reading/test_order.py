@@ -64,6 +64,15 @@ def test_every_epoch_has_every_row_once_in_an_order_of_its_own(data):
     assert epochs(data, 1, seed=8) != [first]
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_of_one_file_come_in_another_order_each_epoch(tmp_path, form):
+    write(tmp_path / "data", form, np.arange(100), shards=1)
+    first, second = epochs(tmp_path / "data")
+    other, _ = epochs(tmp_path / "data", seed=8)
+    assert first != second
+    assert other not in (first, second)
+
+
 def test_epochs_are_the_same_repeated_or_iterated_anew(data):
     (repeated,) = epochs(data, 1, repeat=2)
     assert repeated == [batch for epoch in epochs(data) for batch in epoch]
