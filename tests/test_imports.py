@@ -13,7 +13,7 @@ import pytest
 from pyarrow import csv, parquet
 
 LAYERS = [
-    {"errors", "_tf", "progress", "workers"},
+    {"errors", "_tf", "progress", "workers", "processes"},
     {"wire"},
     {"spec"},
     {"store"},

@@ -50,8 +50,10 @@ def test_floats_are_exact_when_raw_and_of_16_bits_otherwise():
     np.testing.assert_array_equal(decoded(schema(encoding="raw"), samples * 9), samples * 9)
 
 
-@pytest.mark.parametrize("encoding", [name for name in ("mp3", "ogg") if decodes(name)])
+@pytest.mark.parametrize("encoding", ["mp3", "ogg"])
 def test_lossy_encodings_keep_a_tone(encoding):
+    if not decodes(encoding):
+        pytest.skip("needs tensorflow-io")
     samples = tone(1.0) / np.float32(32768)
     found = decoded(schema(encoding=encoding), samples)
     assert found.shape == samples.shape

@@ -2,36 +2,59 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 
 import click
 
 from recordspec import __version__
-from recordspec.cli.bench import bench
-from recordspec.cli.build import build
-from recordspec.cli.check import check
-from recordspec.cli.describe import describe
-from recordspec.cli.diff import diff
-from recordspec.cli.doctor import doctor
-from recordspec.cli.explain import explain
-from recordspec.cli.export import export
-from recordspec.cli.infer import infer
-from recordspec.cli.info import info
-from recordspec.cli.init import init
-from recordspec.cli.lint import lint
-from recordspec.cli.look import count, head, sample, show
 from recordspec.cli.output import shown
-from recordspec.cli.reshard import reshard
-from recordspec.cli.stats import stats
-from recordspec.cli.whole import index, repair, verify
 from recordspec.errors import Interrupted, RecordspecError, StoreError
 
 # What Ctrl-C ends a shell command with: 128 and the number of SIGINT.
 _INTERRUPTED = 130
+# Each command, and the module of this package where it is.
+_HOMES = {
+    "bench": "bench",
+    "build": "build",
+    "check": "check",
+    "count": "look",
+    "describe": "describe",
+    "diff": "diff",
+    "doctor": "doctor",
+    "explain": "explain",
+    "export": "export",
+    "head": "look",
+    "index": "whole",
+    "infer": "infer",
+    "info": "info",
+    "init": "init",
+    "lint": "lint",
+    "repair": "whole",
+    "reshard": "reshard",
+    "sample": "look",
+    "show": "look",
+    "stats": "stats",
+    "verify": "whole",
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """Commands that are loaded when they are asked for, so that none waits for the others."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_HOMES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _HOMES:
+            return None
+        module = importlib.import_module(f"recordspec.cli.{_HOMES[cmd_name]}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="recordspec")
 def commands() -> None:
     """One YAML spec: write TFRecords, read them back with tf.data, train on them.
@@ -43,33 +66,6 @@ def commands() -> None:
     Exit codes: 0 fine, 1 the data has a problem, 2 the spec or the command line has one, 3 the
     environment (disk, permissions, a missing package).
     """
-
-
-_COMMANDS = (
-    bench,
-    build,
-    check,
-    count,
-    describe,
-    diff,
-    doctor,
-    explain,
-    export,
-    head,
-    index,
-    infer,
-    info,
-    init,
-    lint,
-    repair,
-    reshard,
-    sample,
-    show,
-    stats,
-    verify,
-)
-for command in _COMMANDS:
-    commands.add_command(command)
 
 
 def main() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recordspec.errors import Problem, StoreError
-from recordspec.spec.features import KINDS
-from recordspec.spec.schema import Schema, differences
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, Shard, find
 from recordspec.store.shards import parse_name
+
+if TYPE_CHECKING:
+    from recordspec.spec.schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +62,9 @@ def check_schema(manifest: Manifest, schema: Schema, data: Path) -> None:
     """Raises StoreError, with every difference, if the dataset cannot be read with this schema."""
     if manifest.fingerprint in (None, schema.fingerprint):
         return
+    from recordspec.spec.features import KINDS
+    from recordspec.spec.schema import Schema, differences
+
     kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
     written = Schema.load(data / SCHEMA_FILE, kinds)
     hint = "build it again, or read it with its own schema.yaml"

@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple
 from google.protobuf import message
 
 from recordspec.errors import Problem, RecordError
-from recordspec.wire.declared import declare
 
 Value = list[int] | list[float] | list[bytes] | None
 Steps = list[Value]
@@ -121,4 +120,6 @@ def _parse(name: str, data: bytes, where: str) -> Any:
 
 @cache
 def _classes() -> Mapping[str, Any]:
+    from recordspec.wire.declared import declare  # most records are taken apart without it
+
     return declare("recordspec.wire", _MESSAGES, oneofs={"Feature": "kind"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,15 +10,14 @@ from pathlib import Path
 import yaml
 
 from recordspec.errors import Problem, SpecError
-from recordspec.foreign import tfds, tfmd
-from recordspec.inspect.infer import Inferred, infer, tables
+from recordspec.inspect.infer import Inferred, infer
 from recordspec.progress import Progress
 from recordspec.spec.features.label import Label
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
 
 _TABLES = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet"}
-_LANGUAGES = {".pbtxt": tfmd, ".pb": tfmd, ".json": tfds}
+_LANGUAGES = {".pbtxt": "tfmd", ".pb": "tfmd", ".json": "tfds"}
 
 
 def inferred(
@@ -39,10 +39,13 @@ def inferred(
     if len(paths) > 1:
         raise SpecError(Problem(where=str(paths[1]), expected=f"one {suffix} file", got="several"))
     if suffix in _TABLES:
+        from recordspec.inspect.infer import tables
+
         found, notes, rows = tables.features(paths[0])
         schema = Schema(name=name or stem(paths[0]), features=tuple(found))
         return Inferred(schema=schema, notes=tuple(notes), rows=rows)
-    schema, translated = _LANGUAGES[suffix].load(paths[0])
+    language = importlib.import_module(f"recordspec.foreign.{_LANGUAGES[suffix]}")
+    schema, translated = language.load(paths[0])
     return Inferred(schema=schema, notes=tuple(map(str, translated)), rows=None)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from recordspec.inspect.stats.parts import Source, count
 from recordspec.inspect.stats.report import Report
 from recordspec.inspect.stats.summary import report
 from recordspec.progress import Progress
-from recordspec.spec.schema import Schema
 from recordspec.store.shards import Files
+
+if TYPE_CHECKING:
+    from recordspec.spec.schema import Schema
 
 __all__ = ["Report", "stats"]
 

@@ -7,17 +7,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recordspec.errors import Problem, RecordError, StoreError
 from recordspec.inspect.stats.rows import Part
 from recordspec.inspect.stats.tally import Key, Tally, count_part
 from recordspec.progress import Progress
-from recordspec.spec.schema import Schema
 from recordspec.store.manifest import KEYS_FILE, SCHEMA_FILE, Manifest, find
 from recordspec.store.shards import Files, expand, parse_name
 from recordspec.wire import tfrecord
 from recordspec.wire.tfrecord import Stretch
 from recordspec.workers import workers
+
+if TYPE_CHECKING:
+    from recordspec.spec.schema import Schema
 
 # Large files are counted in parts of this size, whoever does it: so the numbers are the same for any number
 # of processes.
@@ -49,6 +52,8 @@ class Source:
         manifest = find(paths)
         beside = paths[0].parent / SCHEMA_FILE
         if schema is None and manifest is not None and beside.exists():
+            from recordspec.spec.schema import Schema
+
             schema = Schema.load(beside)
         if schema is None and manifest is not None and manifest.block is not None:
             hint = "blocks are taken apart by their schema: give it with --spec"

@@ -6,17 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from recordspec.errors import Problem, RecordError
-from recordspec.spec.blocks import rows_of_block
-from recordspec.spec.schema import Schema
 from recordspec.wire import tfrecord
 from recordspec.wire.frames import Chunk, chunks
 from recordspec.wire.hashes import Words, of_records, scattered
 from recordspec.wire.strings import Bytes, Ints, Strings, lengths_of
 from recordspec.wire.tfrecord import Damage, Stretch
+
+if TYPE_CHECKING:
+    from recordspec.spec.schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +132,8 @@ def _of_blocks(part: Part, schema: Schema, chunk: Chunk) -> Iterator[Rows | Prob
 
 def _of_block(schema: Schema, data: bytes) -> Strings | Problem:
     """The rows of a block as records, or why it has none."""
+    from recordspec.spec.blocks import rows_of_block
+
     try:
         rows_of_block(schema, data)  # refuses what is not whole
         return schema.records_of(data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from recordspec.inspect.looking.naming import Naming
 from recordspec.inspect.stats import figuring, remarks
@@ -14,7 +15,9 @@ from recordspec.inspect.stats.parts import Source
 from recordspec.inspect.stats.report import Feature, Report, Shared, Split
 from recordspec.inspect.stats.tally import FeatureTally, Key, Tally
 from recordspec.inspect.stats.values import ByteStrings, Values
-from recordspec.spec.schema import Schema
+
+if TYPE_CHECKING:
+    from recordspec.spec.schema import Schema
 
 # What has no more different values, each ten times on average, is taken for a label.
 _MOST_CLASSES = 100

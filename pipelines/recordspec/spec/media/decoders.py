@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Callable
 from typing import Any
 
@@ -58,6 +57,8 @@ def by_tensorflow_io(purpose: str, call: Callable[[Any], Any], otherwise: str) -
     except ImportError as error:
         got = str(error).splitlines()[0]
     except NotImplementedError:  # its text is a path and a mangled symbol
+        import importlib.metadata
+
         version = importlib.metadata.version("tensorflow-io")
         got = f"tensorflow-io {version}, which does not load with TensorFlow {tf.__version__}"
     expected = f"tensorflow-io to {purpose} with TensorFlow {tf.__version__}"
