@@ -53,6 +53,7 @@ bench-readers: $(BENCH)/ready $(BENCH)-tfrecord/ready $(BENCH)-dali/ready
 
 bench-inspecting: $(BENCH)/ready
 	$(BENCH)/bin/python benchmarks/inspecting.py
+	$(BENCH)/bin/python benchmarks/starting.py
 
 .venv/ready: setup.cfg pyproject.toml
 	$(PYTHON) -m venv .venv

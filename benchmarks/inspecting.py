@@ -32,8 +32,8 @@ NOTES = """\
 A run is one pass over one file in the page cache. Each way is a process of its own, which has imported what
 it needs; the ways take turns, and of each the median counts; one turn before warms up. `count` reads the
 lengths and checks their CRCs; all others read every byte and check every CRC. `check` compares every value
-with a schema, and `stats` tells what every feature holds, in as many processes as there are cores; the rest
-parse nothing. A ratio is of wall times, and of CPU times (user and system, all threads) in brackets.
+with a schema, and `stats` tells what every feature holds, both in as many processes as there are cores; the
+rest parse nothing. A ratio is of wall times, and of CPU times (user and system, all threads) in brackets.
 """
 
 REPORT = Report(

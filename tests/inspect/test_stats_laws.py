@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import example, file_of
-from recordspec.inspect.stats import figuring, parts, stats
+from recordspec.inspect import shares
+from recordspec.inspect.stats import figuring, stats
 from recordspec.inspect.stats.figures import SHARES
 from recordspec.inspect.stats.frequent import Frequent
 from recordspec.inspect.stats.moments import Moments
@@ -211,7 +212,7 @@ def test_files_in_parts_of_any_size_give_the_same_report(tmp_path_factory, rows,
     path = file_of(tmp_path_factory.mktemp("rows") / "records", [example(*row) for row in rows])
     whole = stats(path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parts, "_PART", size)
+        patch.setattr(shares, "_STRETCH", size)
         assert without_rounding(stats(path)) == without_rounding(whole)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from recordspec.cli.choosing import jobs_option
 from recordspec.cli.output import json_option, print_json, print_rows, shown, wants_json
 from recordspec.errors import RecordError
 
@@ -28,8 +29,16 @@ if TYPE_CHECKING:
     help="Records that are shown of each sort of fault; all are counted.",
 )
 @click.option("--report", type=click.Path(path_type=Path), help="Write all that was found to a JSON file.")
+@jobs_option
 @json_option
-def check(spec: Path, files: tuple[str, ...], examples: int, report: Path | None, as_json: bool) -> int:
+def check(
+    spec: Path,
+    files: tuple[str, ...],
+    examples: int,
+    report: Path | None,
+    jobs: int | None,
+    as_json: bool,
+) -> int:
     """Compare every record of FILES (paths, folders, patterns) with SPEC, a schema or a config.
 
     \b
@@ -50,7 +59,7 @@ def check(spec: Path, files: tuple[str, ...], examples: int, report: Path | None
     schema, to_read = _given(spec, files)
     to_check = known(expand(to_read), schema)
     with Progress() as progress:
-        found = compare(to_check, schema, examples=examples, progress=progress)
+        found = compare(to_check, schema, examples=examples, jobs=jobs, progress=progress)
     edits = list(proposals(schema, found))
     if report is not None:
         with whole_file(report, force=True) as begun:

@@ -1,4 +1,4 @@
-"""The options of commands that show or export some of the records of files."""
+"""Options that several commands have: which files and records, and by how many processes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ Function = Callable[..., Any]
 
 files_argument = click.argument("files", nargs=-1, required=True)
 
+jobs_option = click.option("--jobs", type=click.IntRange(1), help="Processes. [default: one a processor]")
 
 where_option = click.option(
     "--where", metavar="CONDITION", help="""Only records such as 'age > 30 and city == "Paris"'."""

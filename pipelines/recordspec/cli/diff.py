@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from recordspec.cli.choosing import jobs_option
 from recordspec.cli.output import json_option, print_json, print_rows, wants_json
-from recordspec.cli.stats import is_yaml, jobs_option, spec_option, to_read
+from recordspec.cli.stats import is_yaml, spec_option, to_read
 from recordspec.errors import RecordError, show_path
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from recordspec.cli.choosing import jobs_option
 from recordspec.cli.output import shown
 from recordspec.errors import Problem, StoreError
 
@@ -18,7 +19,7 @@ from recordspec.errors import Problem, StoreError
 )
 @click.option("--name", help="What the schema is called; by default as the first file.")
 @click.option("--sample", type=click.IntRange(1), help="Look at so many records of each file only.")
-@click.option("--jobs", type=click.IntRange(1), help="Processes that share the work.")
+@jobs_option
 def infer(
     files: tuple[str, ...],
     out: Path | None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from recordspec.cli.choosing import jobs_option
 from recordspec.cli.output import json_option, print_json, print_rows, wants_json
 from recordspec.errors import RecordError, show_text
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from recordspec.inspect.stats.report import Feature, Report, Split
     from recordspec.spec.schema import Schema
 
-jobs_option = click.option("--jobs", type=click.IntRange(1), help="Processes. [default: one a processor]")
 spec_option = click.option(
     "--spec", type=click.Path(path_type=Path), help="A schema or a config, which gives names to values."
 )

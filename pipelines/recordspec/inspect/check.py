@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from recordspec.errors import Problem, RecordError
 from recordspec.inspect.fitting import Code, Misfit, misfits
 from recordspec.inspect.report import Fault, Report
+from recordspec.inspect.shares import jobs_for, stretches
 from recordspec.progress import Progress
 from recordspec.spec.blocks import rows_of_block
 from recordspec.spec.schema import Schema
@@ -18,45 +20,96 @@ from recordspec.wire.columns import Section
 from recordspec.wire.decoded import Decoded, decode
 from recordspec.wire.frames import Chunk
 from recordspec.wire.held import Held, Steps
-from recordspec.wire.tfrecord import HEAD, TAIL, Damage, place
+from recordspec.wire.tfrecord import HEAD, TAIL, Damage, Stretch, place
+from recordspec.workers import workers
 
 
 def check(
-    files: Sequence[File], schema: Schema, *, examples: int = 10, progress: Progress | None = None
+    files: Sequence[File],
+    schema: Schema,
+    *,
+    examples: int = 10,
+    jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> Report:
     """Compares every record of files with a schema.
 
     Args:
         examples: of each sort of fault, how many are kept; all are counted.
+        jobs: processes that share the work; None for one a processor where there is much to read.
     """
     rows = [None if file.shard is None else file.shard.rows for file in files]
     progress = Progress(show=False) if progress is None else progress
     progress.begin("checking", None if None in rows else sum(count or 0 for count in rows))
     report = Report(files=len(files))
-    for file in files:
-        _File(file, schema, report, examples).check(progress)
+    parts = [part for file in files for part in _parts(file)]
+    jobs = jobs_for((file.path for file in files), jobs)
+    with workers(max(1, min(jobs, len(parts))), "checking") as doing:
+        tasks = ((part, schema, examples) for part in parts)
+        for part, found in zip(parts, doing.results(_check, tasks), strict=True):
+            report.merge(found, examples)
+            progress.advance(found.rows, part.bytes)
     return report
 
 
-class _File:
-    """One file, and the report of all."""
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """Records that are checked together.
+
+    Attributes:
+        stretch: of the file; None for all of it.
+        last: whether the file ends there.
+    """
+
+    file: File
+    stretch: Stretch | None
+    last: bool
+
+    @property
+    def bytes(self) -> int:
+        if self.stretch is None:
+            return self.file.path.stat().st_size
+        return self.stretch.stop - self.stretch.start
+
+
+def _parts(file: File) -> Iterator[_Part]:
+    found = list(stretches(file.path))
+    for index, stretch in enumerate(found, 1):
+        yield _Part(file=file, stretch=stretch, last=index == len(found))
+
+
+def _check(part: _Part, schema: Schema, examples: int, attempt: str) -> Report:
+    """What is found in a part, by whichever process."""
+    report = Report(files=0)
+    _Checking(part.file, schema, report, examples).check(part)
+    return report
+
+
+class _Checking:
+    """A file, what its records should be, and the report of what is found."""
 
     def __init__(self, file: File, schema: Schema, report: Report, examples: int) -> None:
         self._file, self._schema, self._report, self._examples = file, schema, report, examples
 
-    def check(self, progress: Progress) -> None:
+    def check(self, part: _Part) -> None:
         number = offset = 0
-        for part in frames.chunks(self._file.path):
-            if isinstance(part, Damage):
-                self._damaged(part)
-                if part.stop is None:
+        for found in frames.chunks(self._file.path, part.stretch):
+            if isinstance(found, Damage):
+                self._damaged(found)
+                if found.stop is None:
                     return
-                number, offset = part.number + 1, part.stop
+                number, offset = found.number + 1, found.stop
             else:
-                rows = self._blocks(part) if self._file.block is not None else self._records(part)
-                progress.advance(rows, len(part.frames))
-                number, offset = part.number + len(part), part.offset + int(part.stops[-1]) + TAIL
-        self._ended(number, offset)
+                self._whole(found)
+                number, offset = found.number + len(found), found.offset + int(found.stops[-1]) + TAIL
+        if part.last:
+            self._ended(number, offset)
+
+    def _whole(self, chunk: Chunk) -> None:
+        if self._file.block is None:
+            self._records(chunk)
+        else:
+            self._blocks(chunk)
 
     def _damaged(self, damage: Damage) -> None:
         """A record that cannot be read, or all from there on."""
@@ -81,17 +134,15 @@ class _File:
             self._report.lost += lost
             self._add("record", max(1, lost), number, offset, problem)
 
-    def _records(self, chunk: Chunk) -> int:
+    def _records(self, chunk: Chunk) -> None:
         """A record a row."""
         records = decode(
             chunk.buffer, chunk.starts, chunk.stops, sequence=self._schema.record == "sequence_example"
         )
         self._judge(records, lambda row: (chunk.number + row, _offset(chunk, row), ""))
-        return records.rows
 
-    def _blocks(self, chunk: Chunk) -> int:
+    def _blocks(self, chunk: Chunk) -> None:
         """Many rows a record."""
-        rows = 0
         for index in range(len(chunk.starts)):
             number, offset = chunk.number + index, _offset(chunk, index)
             data = chunk.buffer[chunk.starts[index] : chunk.stops[index]].tobytes()
@@ -106,8 +157,6 @@ class _File:
                     self._add("record", lost, number, offset, problem.at(where))
                 continue
             self._judge(found, lambda row, at=(number, offset): (*at, f", row {row}"))  # type: ignore[misc]
-            rows += found.rows
-        return rows
 
     def _judge(self, records: Decoded, at: Callable[[int], tuple[int, int, str]]) -> None:
         """Rows; `at` tells of each its record, where that begins, and what its place has more."""
@@ -147,8 +196,7 @@ class _File:
                 )
                 self._report.add_unknown((section, key), rows, kinds)
             elif empty := sum(map(_empty, held)):
-                path = (section, key)
-                self._report.empty[path] = self._report.empty.get(path, 0) + empty
+                self._report.add_empty((section, key), empty)
 
 
 def _offset(chunk: Chunk, index: int) -> int:

@@ -117,6 +117,25 @@ class Report:
         group.examples += faults
         group.found |= set(found)
 
+    def merge(self, other: Report, most: int) -> None:
+        """Adds what was found behind it, of the examples of each sort up to so many."""
+        self.files += other.files
+        self.rows += other.rows
+        self.unfit += other.unfit
+        self.lost += other.lost
+        for group in other.groups.values():
+            room = self.room(group.code, group.path, most)
+            self.add(group.code, group.path, group.count, group.examples[:room], group.found)
+        for path, rows in other.empty.items():
+            self.add_empty(path, rows)
+        for path, key in other.unknown.items():
+            self.add_unknown(path, key.rows, key.kinds)
+        self.more |= other.more
+
+    def add_empty(self, path: Place, rows: int) -> None:
+        """Counts rows that have a feature without any values."""
+        self.empty[path] = self.empty.get(path, 0) + rows
+
     def add_unknown(self, path: Place, rows: int, kinds: set[str]) -> None:
         """Counts rows that have a key which the schema does not have."""
         if path not in self.unknown and len(self.unknown) >= MOST_UNKNOWN:

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recordspec.errors import Problem, RecordError, StoreError
+from recordspec.errors import Problem, StoreError
+from recordspec.inspect.shares import jobs_for, stretches
 from recordspec.inspect.stats.rows import Part
 from recordspec.inspect.stats.tally import Key, Tally, count_part
 from recordspec.progress import Progress
 from recordspec.store.manifest import KEYS_FILE, SCHEMA_FILE, Manifest, find
 from recordspec.store.shards import Files, expand, parse_name
-from recordspec.wire import tfrecord
-from recordspec.wire.tfrecord import Stretch
 from recordspec.workers import workers
 
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
 
-# Large files are counted in parts of this size, whoever does it: so the numbers are the same for any number
-# of processes.
-_PART = 64 << 20
-# Less is counted before other processes have begun.
-_WORTH = 64 << 20
 # The split of files that say nothing of one.
 ALL = "all"
 
@@ -76,7 +69,7 @@ class Source:
         in_blocks = self.manifest is not None and self.manifest.block is not None
         blocks, splits = self.schema if in_blocks else None, self.splits
         for file, path in enumerate(self.paths):
-            for stretch in _stretches(path):
+            for stretch in stretches(path):
                 yield Part(path=path, file=file, split=splits[path], stretch=stretch, blocks=blocks)
 
     def without_keys(self) -> StoreError:
@@ -87,14 +80,10 @@ class Source:
             Problem(where=where, expected=f"`{KEYS_FILE}` with the keys of all rows", got="none", hint=hint)
         )
 
-    @property
-    def bytes(self) -> int:
-        return sum(path.stat().st_size for path in self.paths)
-
 
 def count(source: Source, jobs: int | None = None, progress: Progress | None = None) -> dict[str, Tally]:
     """What is counted of each split, the same for any number of `jobs`; None for one a processor."""
-    parts, jobs = list(source.parts), _jobs(source, jobs)
+    parts, jobs = list(source.parts), jobs_for(source.paths, jobs)
     found = _counted(parts, {}, jobs, progress)
     # Of keys beyond the first, a part may have dropped one that came first in another: so their values are
     # counted once more, now that it is known which they are.
@@ -126,34 +115,3 @@ def _counted(
             else:
                 found[part.split] = tally
     return found
-
-
-def _jobs(source: Source, jobs: int | None) -> int:
-    if jobs is not None:
-        return jobs
-    return 1 if source.bytes < _WORTH else len(os.sched_getaffinity(0))
-
-
-def _stretches(path: Path) -> Iterator[Stretch | None]:
-    """A large file in stretches; None is all of it. What cannot be read is in the last one."""
-    size = path.stat().st_size
-    if size <= _PART or not _is_plain(path):
-        yield None
-        return
-    last: Stretch | None = None
-    try:
-        for stretch in tfrecord.stretches(path, _PART):
-            if last is not None:
-                yield last
-            last = stretch
-    except RecordError:
-        last = Stretch(0, 0, size) if last is None else replace(last, stop=size)
-    yield last
-
-
-def _is_plain(path: Path) -> bool:
-    """Whether a file is a TFRecord file that is not compressed."""
-    try:
-        return tfrecord.compression_of(path) == "none"
-    except RecordError:
-        return False

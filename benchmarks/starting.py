@@ -1,0 +1,86 @@
+"""What it costs that a command begins: CPU time on a file of one record, beside what imports alone cost.
+
+    python benchmarks/starting.py [--runs 9]
+
+Each is started anew, all take turns; the first turn, which compiles to bytecode and fills the page cache, is
+left out, and of the others the least and the median are shown. CPU time is user and system time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import recordspec as rs
+from processes import cpu_seconds
+
+SCHEMA = "schema: one\nfeatures:\n  values: {shape: [182], dtype: float32}\n  label: {dtype: int64}\n"
+FILE = "data/train-00000-of-00001.tfrecord"
+COMMANDS = {
+    "count": [FILE],
+    "head": [FILE],
+    "info": [FILE],
+    "infer": [FILE],
+    "check": ["schema.yaml", FILE],
+    "verify": [FILE],
+    "stats": [FILE],
+    "index": [FILE],
+    "repair": [FILE, "--out", "repaired", "--force"],
+}
+IMPORTS = {"nothing": "pass", "numpy": "import numpy", "tensorflow": "import tensorflow"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runs", type=int, default=9)
+    runs = parser.parse_args().runs
+    ways = {f"`recordspec {name}`": command(name, *rest) for name, rest in COMMANDS.items()}
+    ways |= {f"Python that imports {name}": [sys.executable, "-c", code] for name, code in IMPORTS.items()}
+    with tempfile.TemporaryDirectory() as name:
+        prepare(Path(name))
+        taken: dict[str, list[float]] = {way: [] for way in ways}
+        for _ in range(runs + 1):
+            for way, arguments in ways.items():
+                taken[way].append(run(arguments, Path(name)))
+    print("\n".join(table({way: seconds[1:] for way, seconds in taken.items()})))
+
+
+def command(name: str, *rest: str) -> list[str]:
+    return [sys.executable, "-m", "recordspec", name, *rest]
+
+
+def prepare(folder: Path) -> None:
+    (folder / "schema.yaml").write_text(SCHEMA)
+    values = np.linspace(0, 1, 182, dtype=np.float32)[None]
+    schema = rs.Schema.load(folder / "schema.yaml")
+    rs.write(schema, {"values": values, "label": np.array([3])}, folder / "data")
+
+
+def run(arguments: list[str], folder: Path) -> float:
+    """Its CPU seconds. Exits with what it said if it fails."""
+    # bytecode is kept, as where nobody forbids it
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    before = cpu_seconds()
+    done = subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(arguments)} failed:\n{done.stderr}")
+    return cpu_seconds() - before
+
+
+def table(taken: dict[str, list[float]]) -> list[str]:
+    """In Markdown."""
+    rows = [
+        f"| {way} | {min(seconds):.2f} | {statistics.median(seconds):.2f} |" for way, seconds in taken.items()
+    ]
+    return ["| | least CPU, s | median CPU, s |", "|---|--:|--:|", *rows]
+
+
+if __name__ == "__main__":
+    main()
