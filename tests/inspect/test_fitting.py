@@ -11,6 +11,7 @@ import tensorflow as tf
 
 import recordspec as rs
 from instances import CASES
+from recordspec.errors import show_path
 from recordspec.inspect.check import check
 from recordspec.inspect.proposals import proposals
 from recordspec.spec.misfits import failures
@@ -107,6 +108,7 @@ features:
   small: {kind: tensor, dtype: int8, shape: [null]}
   points: {kind: sparse, dtype: float32, size: 10}
   lists: {kind: ragged, dtype: int64, shape: [null, null]}
+  odd: {kind: ragged, key: "o{}", dtype: int64, shape: [null, null]}
   said: text
 """)
 ROW = {
@@ -118,6 +120,7 @@ ROW = {
     "small": [1],
     "points": ([3], [0.5]),
     "lists": [[1], [2, 3]],
+    "odd": [[1], [2, 3]],
     "said": "é",
 }
 
@@ -154,6 +157,7 @@ def changed(**values) -> bytes:
         ({"points/indices": [10]}, "features.points: expected indices from 0 to 9 under `points/indices`, got 10"),
         ({"points/indices": [1, 2]}, "features.points: expected 1 indices under `points/indices`, one for each value, got 2"),
         ({"lists/row_lengths": [1, 1]}, "features.lists: expected 2 items, as `lists/row_lengths` says, got 3"),
+        ({"o{}/row_lengths": [1, 1]}, "features.odd: expected 2 items, as `o{}/row_lengths` says, got 3"),
         ({"said": [b"\xff"]}, "features.said: expected UTF-8 text, got the byte 0xff at position 0"),
     ],
 )  # fmt: skip
@@ -172,7 +176,7 @@ def test_no_example_and_a_key_twice(tmp_path):
     assert told(report) == [
         "record 0 at byte 0: expected an Example, got 9 bytes that are none",
         *(
-            f"record 1 at byte 25: features.{key}: expected the key once, got it twice or more"
+            f"record 1 at byte 25: {show_path(('features', key))}: expected the key once, got it twice or more"
             for key in keys
         ),
     ]

@@ -137,8 +137,8 @@ def _steps_apart(columns: tuple[Column, ...], records: Decoded, fits: Mask, path
     for other, number in others:
         rows = np.flatnonzero(fits & (number != counts))
         fits[rows] = False
-        expected = numbered(f"{{}} steps under `{other}`, as under `{key}`", counts[rows])
-        yield Misfit("count", path, rows, _said(path, expected, numbered("{}", number[rows])))
+        expected = numbered(counts[rows], f" steps under `{other}`, as under `{key}`")
+        yield Misfit("count", path, rows, _said(path, expected, numbered(number[rows])))
     counts = np.where(fits, counts, 0)
     aligned = {key: _aligned(steps, counts, fits) for key, steps in found.items()}
     owners, within = _steps_of(np.arange(records.rows), counts)

@@ -49,7 +49,7 @@ def _lengths(key: str, layout: Ragged, numbers: Mapping[str, _Numbers], fits: Ma
         counts = numbers[inner].counts // (size if inner == key else 1)
         totals = numbers[outer].sums
         bad = np.flatnonzero(fits & ((totals != counts) | (numbers[outer].least < 0)))
-        yield bad, numbered(f"{{}} items, as `{outer}` says", totals[bad]), numbered("{}", counts[bad])
+        yield bad, numbered(totals[bad], f" items, as `{outer}` says"), numbered(counts[bad])
 
 
 def _indices(key: str, layout: Sparse, numbers: Mapping[str, _Numbers], fits: Mask) -> Iterator[Unmatched]:
@@ -58,13 +58,13 @@ def _indices(key: str, layout: Sparse, numbers: Mapping[str, _Numbers], fits: Ma
     for index, size in zip(layout.index_keys, layout.size, strict=True):
         found = numbers[index]
         bad = np.flatnonzero(fits & (found.counts != wanted))
-        expected = numbered(f"{{}} indices under `{index}`, one for each value", wanted[bad])
-        yield bad, expected, numbered("{}", found.counts[bad])
+        expected = numbered(wanted[bad], f" indices under `{index}`, one for each value")
+        yield bad, expected, numbered(found.counts[bad])
         out = (found.least < 0) | (found.most >= size)
         bad = np.flatnonzero(fits & (found.counts == wanted) & out)
         outside = np.where(found.least[bad] < 0, found.least[bad], found.most[bad])
-        expected = numbered(f"indices from 0 to {size - 1} under `{index}`", outside)
-        yield bad, expected, numbered("{}", outside)
+        within = f"indices from 0 to {size - 1} under `{index}`"
+        yield bad, lambda place, one=within: one, numbered(outside)  # type: ignore[misc]
 
 
 def _numbers(found: tuple[Held, ...], column: Column, fits: Mask) -> _Numbers:
@@ -81,6 +81,6 @@ def _numbers(found: tuple[Held, ...], column: Column, fits: Mask) -> _Numbers:
     return numbers
 
 
-def numbered(text: str, numbers: Ints) -> Callable[[int], str]:
-    """Of the row at a place, a text with its number in the place of `{}`."""
-    return lambda place: text.replace("{}", str(numbers[place]))
+def numbered(numbers: Ints, what: str = "") -> Callable[[int], str]:
+    """Of the row at a place, its number and what there are so many of."""
+    return lambda place: f"{numbers[place]}{what}"
