@@ -175,6 +175,18 @@ features:
     )
 
 
+def test_identifiers_that_a_table_has_as_floats_are_told(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("tract,all,huge\n,16777216.0,1e300\n17031840300.0,17031840300.0,0.1\n17031320100.0,2,\n")
+    found = inferred([str(path)], None)
+    assert found.notes == (
+        "tract: missing in 1 of 3 rows and reads as its default",
+        "tract: float32 rounds 17031840300, and others: `{dtype: string, default: ''}` keeps them",
+        "all: float32 rounds 17031840300, and others: `{kind: tensor, dtype: float64}` keeps them",
+        "huge: missing in 1 of 3 rows and reads as its default",
+    )
+
+
 def test_a_table_that_is_none_is_said_in_a_line(tmp_path):
     (tmp_path / "x.parquet").write_bytes(b"no parquet")
     done = run("infer", "x.parquet", cwd=tmp_path)

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from recordspec.errors import Problem, RecordError, missing_extra
 from recordspec.spec.features import Feature
 from recordspec.spec.features.fixed_len import FixedLen
@@ -28,6 +31,7 @@ class _Column:
     Attributes:
         type: Arrow's.
         values: the different texts, while they are few.
+        rounded: the first whole number that float32 does not hold, an identifier perhaps.
     """
 
     name: str
@@ -35,6 +39,7 @@ class _Column:
     rows: int = 0
     nulls: int = 0
     values: set[str] | None = field(default_factory=set)
+    rounded: float | None = None
 
     def add(self, column: Any) -> None:
         import pyarrow.compute as compute
@@ -42,11 +47,20 @@ class _Column:
 
         self.rows += len(column)
         self.nulls += column.null_count
+        if types.is_float64(self.type) and self.rounded is None:
+            self.rounded = _rounded(column.drop_null().to_numpy(zero_copy_only=False))
         if not (types.is_string(self.type) or types.is_large_string(self.type)):
             self.values = None
         if self.values is not None:
             self.values |= set(compute.unique(column.drop_null()).to_pylist()[: _MOST_CLASSES + 1])
             self.values = None if len(self.values) > _MOST_CLASSES else self.values
+
+
+def _rounded(numbers: npt.NDArray[np.float64]) -> float | None:
+    """The first whole number that float64 holds and float32 does not: that has all up to 2^24."""
+    whole = numbers[(np.trunc(numbers) == numbers) & (abs(numbers) <= 1 << 53)]
+    lost = whole.astype(np.float32) != whole
+    return float(whole[lost][0]) if lost.any() else None
 
 
 def features(path: Path) -> tuple[list[Feature], list[str], int]:
@@ -98,6 +112,9 @@ def _feature(column: _Column, notes: list[str]) -> Feature | None:
     elif column.nulls:
         default = " and reads as its default" if made.optional else ""
         notes.append(f"{column.name}: missing in {column.nulls:,} of {column.rows:,} rows{default}")
+    if column.rounded is not None:
+        kept = "`{kind: tensor, dtype: float64}`" if not column.nulls else "`{dtype: string, default: ''}`"
+        notes.append(f"{column.name}: float32 rounds {column.rounded:.0f}, and others: {kept} keeps them")
     return made
 
 
