@@ -245,6 +245,7 @@ def test_a_terminal_gets_sentences(capsys):
     ]
 
 
+@pytest.mark.parametrize("data", [("rows", 0)], ids=["rows"], indirect=True)
 def test_an_unknown_split_and_a_folder_that_is_not_there_are_told_in_a_line(data, tmp_path):
     unknown = run(data.parent / "config.yaml", "--split", "trian")
     assert (unknown.returncode, unknown.stdout) == (3, "")
