@@ -187,7 +187,8 @@ def test_doctor_tries_what_it_reports():
             2,
             "Error: Invalid value for '-n': -1 is not in the range 1<=x<=2147483648.",
         ),
-        (["bild"], 2, "Error: No such command 'bild'."),
+        (["bild"], 2, "Error: No such command 'bild' (did you mean `build`?)"),
+        (["publish"], 2, "Error: No such command 'publish'."),
     ],
 )
 def test_what_is_wrong_is_told_in_a_line(tmp_path, arguments, status, message):

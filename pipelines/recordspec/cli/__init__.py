@@ -10,7 +10,7 @@ import click
 
 from recordspec import __version__
 from recordspec.cli.output import shown
-from recordspec.errors import Interrupted, RecordspecError, StoreError
+from recordspec.errors import Interrupted, RecordspecError, StoreError, nearest
 
 # What Ctrl-C ends a shell command with: 128 and the number of SIGINT.
 _INTERRUPTED = 130
@@ -52,6 +52,14 @@ class Commands(click.Group):
         module = importlib.import_module(f"recordspec.cli.{_HOMES[cmd_name]}")
         command: click.Command = getattr(module, cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        hint = "" if args[0] in _HOMES else nearest(args[0], _HOMES)
+        if hint:
+            ctx.fail(f"No such command '{args[0]}' ({hint})")
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
