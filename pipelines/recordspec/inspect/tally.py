@@ -13,7 +13,6 @@ from recordspec.store.files import File
 from recordspec.store.manifest import Manifest, Shard
 from recordspec.wire.compression import likely_compression
 from recordspec.wire.frames import Chunk, Damage
-from recordspec.wire.framing import HEAD
 from recordspec.wire.inflated import Readable
 from recordspec.wire.search import rescue
 
@@ -109,7 +108,7 @@ class Tally:
             self._lose(found)
             return
         if self._open is not None:
-            self._name(self._open, found.offset + int(found.starts[0]) - HEAD)
+            self._name(self._open, int(found.offsets[0]))
             self._open = None
         if self._behind:
             self.found_again += len(found)
