@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from examples import example, file_of
-
 import recordspec as rs
+from examples import example, file_of
 from recordspec.inspect.apart import taken_apart
 from recordspec.wire.tfrecord import whole
 

@@ -108,7 +108,7 @@ class Tally:
             self._lose(found)
             return
         if self._open is not None:
-            self._name(self._open, int(found.offsets[0]))
+            self._name(self._open, found.offset_of(0))
             self._open = None
         if self._behind:
             self.found_again += len(found)

@@ -67,7 +67,11 @@ class Chunk:
 
     def place(self, index: int) -> str:
         """How messages name one of them in its file."""
-        return place(self.number + index, int(self.offsets[index]))
+        return place(self.number + index, self.offset_of(index))
+
+    def offset_of(self, index: int) -> int:
+        """The byte of the file where one of them begins."""
+        return int(self.starts[index]) - HEAD + self.offset
 
     def data(self, index: int) -> bytes:
         """What one of them holds."""

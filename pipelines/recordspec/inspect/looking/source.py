@@ -14,7 +14,8 @@ import numpy as np
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.inspect.apart import taken_apart
 from recordspec.inspect.index import records
-from recordspec.store.manifest import SCHEMA_FILE, Manifest, find
+from recordspec.store.files import schema_beside
+from recordspec.store.manifest import Manifest, find
 from recordspec.store.shards import Files, expand
 from recordspec.wire import blocks, proto, tfrecord
 from recordspec.wire.decoded import Decoded, decode
@@ -102,10 +103,7 @@ class Source:
         """What the records are, as far as somebody says so."""
         if self._given is not None:
             return self._given
-        from recordspec.spec.schema import Schema  # it takes 0.2 s, and only blocks need it
-
-        beside = self.paths[0].parent / SCHEMA_FILE
-        return Schema.load(beside) if self.manifest is not None and beside.exists() else None
+        return schema_beside(self.paths[0].parent, self.manifest)
 
     @cached_property
     def in_blocks(self) -> bool:
