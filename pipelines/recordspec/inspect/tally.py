@@ -69,7 +69,7 @@ class Tally:
     @classmethod
     def of(cls, path: Path, manifest: Manifest | None) -> Tally:
         """Before the file is read."""
-        shards = [] if manifest is None else [one for many in manifest.splits.values() for one in many]
+        shards = () if manifest is None else manifest.all_shards
         shard = next((shard for shard in shards if shard.file == path.name), None)
         file = File(path=path, shard=shard, block=None if manifest is None else manifest.block)
         return cls(file=file, size=path.stat().st_size if likely_compression(path) == "none" else None)

@@ -62,7 +62,7 @@ def described(paths: tuple[Path, ...], manifest: Manifest | None, schema: Schema
         _check_complete(paths)
         return tuple(File(path=path) for path in paths)
     check_schema(manifest, schema, paths[0].parent)
-    shards = {shard.file: shard for shards in manifest.splits.values() for shard in shards}
+    shards = {shard.file: shard for shard in manifest.all_shards}
     return tuple(
         File(path=path, shard=_present(path, shards.get(path.name)), block=manifest.block) for path in paths
     )
