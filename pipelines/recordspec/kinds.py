@@ -3,8 +3,11 @@
 from recordspec.errors import Problem
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.base import READING, WRITING
+from recordspec.spec.lists import items, rows_of
+from recordspec.spec.numbers import numbers
+from recordspec.spec.strings import strings
 from recordspec.spec.tensors import ragged_spec
-from recordspec.spec.values import BadValue, items, numbers, rows_of, strings
+from recordspec.spec.values import BadValue
 from recordspec.wire.columns import Cells, Column, Fixed, Part, Ragged, Sequence, Sparse, VarLen
 from recordspec.wire.strings import Strings
 

@@ -1,46 +1,25 @@
-"""TensorFlow Metadata, in and out: what it says is kept, and what is not kept is told."""
+"""TensorFlow Metadata, there and back: what it says is kept, and what is not kept is told."""
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import pytest
 import tensorflow as tf
-from google.protobuf import text_format
 from hypothesis import given
 from hypothesis import strategies as st
+from tfmd_text import parsed
 
 import recordspec as rs
 from instances import CASES
 from recordspec.foreign import tfmd
-from recordspec.foreign.notes import Note
-from recordspec.foreign.tfmd import parsing
-from recordspec.foreign.tfmd.declared import classes
-from recordspec.foreign.tfmd.reading import read_schema
 from recordspec.foreign.tfmd.writing import write_schema
 from recordspec.inspect.check import check
-from recordspec.spec.features.fixed_len import FixedLen
-from recordspec.spec.features.ragged import RaggedLists
-from recordspec.spec.features.sparse import SparseValues
-from recordspec.spec.features.tensor import AnyTensor
-from recordspec.spec.features.text import Text
-from recordspec.spec.features.var_len import VariableLen
 from recordspec.spec.plain import shallow
 from recordspec.store.files import known
 from recordspec.store.shards import expand
 
 DATA = Path(__file__).parents[2].parent / "shared/data"
-
-
-def parsed(text: str):
-    return text_format.Parse(text, classes()["Schema"]())
-
-
-def told(text: str) -> tuple[dict, list[str]]:
-    """The features of a schema by name, and the notes."""
-    loaded, notes = tfmd.loads(text)
-    return loaded.names, [str(note) for note in notes]
 
 
 def without(message, notes):
@@ -110,236 +89,6 @@ def test_the_notes_name_every_difference(case):
     assert {note.path[2] for note in found} == differing
 
 
-ALWAYS = "presence {min_fraction: 1}"
-
-
-@pytest.mark.parametrize(
-    ("said", "feature"),
-    [
-        (f"type: INT {ALWAYS} shape {{}}", FixedLen(name="a", dtype="int64")),
-        (f"type: INT {ALWAYS} value_count {{min: 1 max: 1}}", FixedLen(name="a", dtype="int64")),
-        (
-            f"type: FLOAT {ALWAYS} value_count {{min: 3 max: 3}}",
-            FixedLen(name="a", dtype="float32", shape=(3,)),
-        ),
-        (
-            f"type: BYTES {ALWAYS} shape {{dim {{size: 2}} dim {{size: 3}}}}",
-            FixedLen(name="a", dtype="string", shape=(2, 3)),
-        ),
-        ("type: BYTES", VariableLen(name="a", dtype="string")),
-        ("type: BYTES value_count {max: 4}", VariableLen(name="a", dtype="string", max_length=4)),
-        (f"type: INT {ALWAYS} shape {{}} bool_domain {{}}", AnyTensor(name="a", dtype="bool")),
-        ("type: INT int_domain {min: 0 max: 255}", AnyTensor(name="a", dtype="uint8", shape=(None,))),
-        ('type: INT domain: "small"', AnyTensor(name="a", dtype="int8", shape=(None,))),
-        (f"type: BYTES {ALWAYS} shape {{}} natural_language_domain {{}}", Text(name="a")),
-        (
-            f'type: INT {ALWAYS} shape {{}} annotation {{comment: "how many"}}',
-            FixedLen(name="a", dtype="int64", description="how many"),
-        ),
-    ],
-)
-def test_a_feature(said, feature):
-    features, notes = told(f'feature {{name: "a" {said}}} int_domain {{name: "small" min: -128 max: 127}}')
-    assert features == {"a": feature}
-    assert notes == ([] if "small" in said else ["int_domain.small: no feature has it"])
-
-
-@pytest.mark.parametrize(
-    ("said", "note"),
-    [
-        ("presence {min_count: 3}", "presence: min_count: 3: in how many records it is, is not checked"),
-        (
-            "value_count {min: 1 max: 4}",
-            "value_count.min: 1: how many values it has at least, is not checked",
-        ),
-        ('domain: "d"', "domain: 'd': values are not restricted to it"),
-        ("int_domain {min: 1 max: 9}", "int_domain: min: 1 max: 9: the range is not checked"),
-        ('bool_domain {true_value: "y"}', 'bool_domain: true_value: "y": has no counterpart'),
-        ("lifecycle_stage: BETA", "lifecycle_stage: BETA: has no counterpart"),
-        (
-            "shape {dim {size: 2}}",
-            "shape: dim { size: 2 }: it is not said that every record has it, or a size is unknown: read as a list",
-        ),
-        (
-            f'{ALWAYS} shape {{dim {{size: 2 name: "x"}}}}',
-            'shape: dim { name: "x" }: the names of dimensions have no counterpart',
-        ),
-        (
-            "value_counts {value_count {max: 1}}",
-            "value_counts: value_count { max: 1 }: lists in lists are read flat"
-            " (a tensor representation says how they are stored)",
-        ),
-        ("drift_comparator {}", "drift_comparator: : has no counterpart"),
-        ('in_environment: "x"', "in_environment: 'x': has no counterpart"),
-    ],
-)
-def test_what_has_no_counterpart_is_noted(said, note):
-    _, notes = told(f'feature {{name: "a" type: INT {said}}}')
-    assert notes == [f"feature.a.{note}"]
-
-
-@pytest.mark.parametrize(
-    ("said", "note"),
-    [
-        ("type: INT lifecycle_stage: DEPRECATED", "DEPRECATED: left out, as TFX leaves it out"),
-        ("type: INT deprecated: true", "deprecated: left out, as TFX leaves it out"),
-        ("type: STRUCT struct_domain {}", "no list of bytes, integers or floats: left out"),
-        ("", "no list of bytes, integers or floats: left out"),
-    ],
-)
-def test_a_feature_that_is_left_out_is_noted(said, note):
-    features, notes = told(f'feature {{name: "a" type: INT}} feature {{name: "b" {said}}}')
-    assert list(features) == ["a"]
-    assert notes == [f"feature.b: {note}"]
-
-
-def test_sparse_and_weighted_features():
-    features, notes = told(
-        """
-feature {name: "v" type: FLOAT} feature {name: "i" type: INT int_domain {min: 0 max: 9}}
-sparse_feature {name: "s" index_feature {name: "i"} value_feature {name: "v"} is_sorted: true}
-feature {name: "w" type: FLOAT} feature {name: "j" type: INT}
-weighted_feature {name: "vw" feature {step: "v"} weight_feature {step: "w"}}
-sparse_feature {name: "t" index_feature {name: "j"} value_feature {name: "w"}}
-"""
-    )
-    assert list(features.values()) == [
-        SparseValues(name="s", key="v", dtype="float32", size=10, index_keys=("i",)),
-        VariableLen(name="w", dtype="float32"),
-        VariableLen(name="j", dtype="int64"),
-    ]
-    assert notes == [
-        "sparse_feature.s.is_sorted: true: has no counterpart",
-        'sparse_feature.t: name: "t" index_feature { name: "j" } value_feature { name: "w" }:'
-        " its size is not said: its features are read, each by itself",
-        'weighted_feature.vw: name: "vw" feature { step: "v" } weight_feature { step: "w" }:'
-        " both features are read, each by itself",
-    ]
-
-
-def test_tensor_representations():
-    features, notes = told(
-        """
-feature {name: "a" type: INT} feature {name: "n" type: INT} feature {name: "d" type: BYTES}
-tensor_representation_group {
-  key: ""
-  value {
-    tensor_representation {
-      key: "lists"
-      value {
-        ragged_tensor {
-          feature_path {step: "a"} partition {row_length: "n"} partition {uniform_row_length: 2}
-          row_partition_dtype: INT32
-        }
-      }
-    }
-    tensor_representation {
-      key: "odd"
-      value {ragged_tensor {feature_path {step: "a"} partition {uniform_row_length: 2} partition {row_length: "n"}}}
-    }
-    tensor_representation {key: "gone" value {varlen_sparse_tensor {column_name: "none"}}}
-    tensor_representation {
-      key: "dense"
-      value {dense_tensor {column_name: "d" shape {dim {size: 2}} default_value {bytes_value: "?"}}}
-    }
-  }
-}
-tensor_representation_group {
-  key: "other"
-  value {tensor_representation {key: "x" value {varlen_sparse_tensor {column_name: "a"}}}}
-}
-"""
-    )
-    assert list(features.values()) == [
-        RaggedLists(name="lists", key="a", dtype="int64", shape=(None, None, 2), row_lengths=("n",)),
-        FixedLen(name="dense", key="d", dtype="string", shape=(2,), default=("?", "?")),
-    ]
-    assert notes == [
-        'tensor_representation_group."".lists: row partitions of INT32: they are int64 here',
-        'tensor_representation_group."".odd: ragged_tensor { feature_path { step: "a" } partition'
-        " { uniform_row_length: 2 ...: has no counterpart",
-        'tensor_representation_group."".gone: varlen_sparse_tensor { column_name: "none" }: has no counterpart',
-        'tensor_representation_group.other.x: varlen_sparse_tensor { column_name: "a" }: has no counterpart',
-    ]
-
-
-def test_a_legacy_feature_spec_has_the_defaults_of_tfx():
-    text = """
-generate_legacy_feature_spec: true
-feature {name: "a" type: INT value_count {min: 1 max: 1}}
-feature {name: "b" type: BYTES value_count {min: 2 max: 2}}
-"""
-    features, notes = told(text)
-    assert list(features.values()) == [
-        FixedLen(name="a", dtype="int64", default=-1),
-        FixedLen(name="b", dtype="string", shape=(2,), default=("", "")),
-    ]
-    assert notes == []
-    assert told(text.replace("true", "false"))[0]["a"] == VariableLen(name="a", dtype="int64", max_length=1)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "<text>: expected a feature that can be read, got none"),
-        (
-            'feature {name: "a" tipe: INT}',
-            "<text>: expected a feature that can be read, got none"
-            " (feature.a: no list of bytes, integers or floats: left out)",
-        ),
-        (
-            'feature {name: "a"\n type: INTT}',
-            "<text>:2:8: expected a schema of TensorFlow Metadata, as text, got"
-            ' Enum type "FeatureType" has no value named INTT.',
-        ),
-        (
-            'feature {name: "a" type: INT} feature {name: "a" type: INT}',
-            "<text>: feature: expected every name once, got `a` again",
-        ),
-        (
-            'feature {name: "a" type: INT presence {min_fraction: 1} shape {dim {size: 9999999999999}}}',
-            "<text>: feature.a.shape: expected fewer than 2,147,483,648 values, got [9999999999999]",
-        ),
-        (
-            "generate_legacy_feature_spec: true"
-            ' feature {name: "a" type: INT value_count {min: 9999999999999 max: 9999999999999}}',
-            "<text>: feature.a.default: expected a default of at most 1,048,576 values, got 9,999,999,999,999",
-        ),
-    ],
-)
-def test_what_is_no_schema_is_refused(text, message):
-    with pytest.raises(rs.SpecError) as error:
-        tfmd.loads(text)
-    assert str(error.value) == message
-
-
-def test_fields_of_other_releases_are_noted(tmp_path):
-    text = '# of: {a comment}\nfeature {name: "a {" type: INT future {x: 1}} novel: "b: {"'
-    expected = ["future", "x", "novel"]
-    assert told(text)[1] == [f"{name}: a field that is not known here: passed over" for name in expected]
-    (tmp_path / "schema.pb").write_bytes(
-        parsed('feature {name: "a" type: INT}').SerializeToString() + b"\xb8\x3e\x07"
-    )
-    schema, notes = tfmd.load(tmp_path / "schema.pb")
-    assert schema.names == {"a": VariableLen(name="a", dtype="int64")}
-    path = ("field 999",)
-    assert notes == (Note(path=path, text="a field that is not known here: passed over"),)
-
-
-def test_files_that_cannot_be_read_are_named(tmp_path):
-    path = tmp_path / "schema.pbtxt"
-    with pytest.raises(rs.StoreError, match=r"schema\.pbtxt: expected a readable file, got No such file"):
-        tfmd.load(path)
-    path.write_bytes(b"\xff")
-    with pytest.raises(
-        rs.SpecError, match=r"schema\.pbtxt: expected UTF-8 text, got the byte 0xff at position 0"
-    ):
-        tfmd.load(path)
-    path.with_suffix(".pb").write_bytes(b"\xff")
-    with pytest.raises(rs.SpecError, match="as bytes, got 1 bytes that are none"):
-        tfmd.load(path.with_suffix(".pb"))
-
-
 def test_two_features_of_one_key_cannot_be_said():
     schema = rs.Schema.loads("schema: s\nfeatures: {a: int64, b: {dtype: int64, key: a}}")
     with pytest.raises(
@@ -359,18 +108,6 @@ def test_schemas_of_many_features_keep_what_is_said(cases):
     back, _ = tfmd.loads(tfmd.dumps(schema)[0])
     alone = [tfmd.loads(tfmd.dumps(case.schema)[0])[0].names[case.feature.name] for case in cases]
     assert list(back.features) == alone
-
-
-@given(st.text(max_size=200) | st.text(alphabet='feature{}:"type INT123<>[]#\n', max_size=200))
-def test_any_text_is_a_schema_or_refused(text):
-    with contextlib.suppress(rs.SpecError):
-        tfmd.loads(text)
-
-
-@given(st.binary(max_size=200))
-def test_any_bytes_are_a_schema_or_refused(data):
-    with contextlib.suppress(rs.SpecError):
-        read_schema(parsing.binary(data, "")[0], "s", "")
 
 
 def by_shape(message):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from recordspec.errors import Problem, RecordspecError, StoreError
 from recordspec.inspect.hashed import Hashed
-from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, SCHEMA_FILE, Manifest
+from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, SCHEMA_FILE, Manifest, unlike
 from recordspec.store.shards import parse_name
 
 Found = tuple[Path, Problem]
@@ -26,13 +26,10 @@ def manifest_in(folder: Path) -> tuple[Manifest | None, list[Found]]:
 
 def differences(folder: Path, manifest: Manifest) -> Iterator[Found]:
     """What is missing in the folder, foreign there, or not what was written: all but the shards' bytes."""
-    known = {shard.file for shards in manifest.splits.values() for shard in shards}
+    missing = {name for name in manifest.files if not (folder / name).exists()}
     found = {path.name for path in folder.iterdir() if parse_name(path.name)}
-    for name in sorted(known):
-        if not (folder / name).exists():
-            yield _problem(folder / name, "a shard that the manifest names", "no file")
-    for name in sorted(found - known):
-        yield _problem(folder / name, "shards that the manifest names", "another one")
+    for problem in unlike(folder, missing, found - manifest.files):
+        yield Path(problem.where), problem
     yield from _schema(folder / SCHEMA_FILE, manifest)
     yield from _keys(folder / KEYS_FILE, manifest)
     if manifest.rejected and not (folder / REJECTS_FILE).exists():

@@ -20,7 +20,7 @@ from recordspec.wire.columns import Section
 from recordspec.wire.decoded import Decoded, decode
 from recordspec.wire.frames import Chunk
 from recordspec.wire.held import Held, Steps
-from recordspec.wire.tfrecord import HEAD, TAIL, Damage, Stretch, place
+from recordspec.wire.tfrecord import TAIL, Damage, Stretch, place
 from recordspec.workers import workers
 
 
@@ -139,15 +139,14 @@ class _Checking:
         records = decode(
             chunk.buffer, chunk.starts, chunk.stops, sequence=self._schema.record == "sequence_example"
         )
-        self._judge(records, lambda row: (chunk.number + row, _offset(chunk, row), ""))
+        self._judge(records, lambda row: (chunk.number + row, chunk.offset_of(row), ""))
 
     def _blocks(self, chunk: Chunk) -> None:
         """Many rows a record."""
         for index in range(len(chunk.starts)):
-            number, offset = chunk.number + index, _offset(chunk, index)
-            data = chunk.buffer[chunk.starts[index] : chunk.stops[index]].tobytes()
+            number, offset = chunk.number + index, chunk.offset_of(index)
             try:
-                found = rows_of_block(self._schema, data)
+                found = rows_of_block(self._schema, chunk.data(index))
             except RecordError as error:
                 lost = self._file.rows_of(number)
                 self._report.rows += lost
@@ -197,11 +196,6 @@ class _Checking:
                 self._report.add_unknown((section, key), rows, kinds)
             elif empty := sum(map(_empty, held)):
                 self._report.add_empty((section, key), empty)
-
-
-def _offset(chunk: Chunk, index: int) -> int:
-    """Where a record begins in its file."""
-    return chunk.offset + int(chunk.starts[index]) - HEAD
 
 
 def _kinds(held: Held | Steps) -> Iterator[str]:

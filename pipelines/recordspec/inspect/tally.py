@@ -13,7 +13,6 @@ from recordspec.store.files import File
 from recordspec.store.manifest import Manifest, Shard
 from recordspec.wire.compression import likely_compression
 from recordspec.wire.frames import Chunk, Damage
-from recordspec.wire.framing import HEAD
 from recordspec.wire.inflated import Readable
 from recordspec.wire.search import rescue
 
@@ -70,7 +69,7 @@ class Tally:
     @classmethod
     def of(cls, path: Path, manifest: Manifest | None) -> Tally:
         """Before the file is read."""
-        shards = [] if manifest is None else [one for many in manifest.splits.values() for one in many]
+        shards = () if manifest is None else manifest.all_shards
         shard = next((shard for shard in shards if shard.file == path.name), None)
         file = File(path=path, shard=shard, block=None if manifest is None else manifest.block)
         return cls(file=file, size=path.stat().st_size if likely_compression(path) == "none" else None)
@@ -109,7 +108,7 @@ class Tally:
             self._lose(found)
             return
         if self._open is not None:
-            self._name(self._open, found.offset + int(found.starts[0]) - HEAD)
+            self._name(self._open, found.offset_of(0))
             self._open = None
         if self._behind:
             self.found_again += len(found)

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from recordspec.errors import Problem, RecordError, SpecError, nearest
 from recordspec.spec.blocks import block_of
 from recordspec.spec.features.base import Feature
-from recordspec.spec.values import BadValue, Lists, by_row, rows_of
+from recordspec.spec.lists import Lists, by_row, rows_of
+from recordspec.spec.values import BadValue
 from recordspec.wire.columns import Cells, Part, Section
 from recordspec.wire.example import Entry, encode
 from recordspec.wire.strings import Ints, Strings, lengths_of

@@ -38,6 +38,16 @@ class File:
         return None if self.shard is None else max(0, self.shard.rows - number * (self.block or 1))
 
 
+def schema_beside(folder: Path, manifest: Manifest | None) -> Schema | None:
+    """The schema that a dataset was written with, where it lies in its folder."""
+    path = folder / SCHEMA_FILE
+    if manifest is None or not path.exists():
+        return None
+    from recordspec.spec.schema import Schema  # it takes 0.2 s, and most files have none beside them
+
+    return Schema.load(path)
+
+
 def known(paths: tuple[Path, ...], schema: Schema) -> tuple[File, ...]:
     """The files, with what their manifest says of each.
 
@@ -52,7 +62,7 @@ def described(paths: tuple[Path, ...], manifest: Manifest | None, schema: Schema
         _check_complete(paths)
         return tuple(File(path=path) for path in paths)
     check_schema(manifest, schema, paths[0].parent)
-    shards = {shard.file: shard for shards in manifest.splits.values() for shard in shards}
+    shards = {shard.file: shard for shard in manifest.all_shards}
     return tuple(
         File(path=path, shard=_present(path, shards.get(path.name)), block=manifest.block) for path in paths
     )

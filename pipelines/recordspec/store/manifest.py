@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -97,6 +97,16 @@ class Manifest:
             raise StoreError(Problem(expected=one_of(self.splits), got=f"`{split}`", hint=hint))
         return self.splits[split]
 
+    @property
+    def all_shards(self) -> tuple[Shard, ...]:
+        """The shards of all splits, in order."""
+        return tuple(chain.from_iterable(self.splits.values()))
+
+    @property
+    def files(self) -> set[str]:
+        """The names of all shards."""
+        return {shard.file for shard in self.all_shards}
+
     def splits_of(self, files: Iterable[str]) -> tuple[str, ...]:
         """The splits that these shards belong to, by their names."""
         names = set(files)
@@ -108,9 +118,8 @@ class Manifest:
 
     def starts(self) -> dict[str, int]:
         """The first row of every shard, by file, counted through all splits."""
-        shards = [shard for shards in self.splits.values() for shard in shards]
-        starts = accumulate((shard.rows for shard in shards), initial=0)
-        return {shard.file: start for shard, start in zip(shards, starts, strict=False)}
+        starts = accumulate((shard.rows for shard in self.all_shards), initial=0)
+        return {shard.file: start for shard, start in zip(self.all_shards, starts, strict=False)}
 
     def rows(self, split: str) -> int:
         """Rows of a split."""
@@ -173,18 +182,18 @@ def check_folder(folder: Path, shards: list[Path]) -> None:
     manifest = find((folder / FILE,))
     if manifest is None:
         return
-    known = {shard.file for shards in manifest.splits.values() for shard in shards}
     found = {path.name for path in shards}
-    problems = [
-        Problem(where=str(folder / name), expected="a shard that the manifest names", got="no file")
-        for name in sorted(known - found)
-    ]
-    problems += [
-        Problem(where=str(folder / name), expected="shards that the manifest names", got="another one")
-        for name in sorted(found - known)
-    ]
+    problems = list(unlike(folder, manifest.files - found, found - manifest.files))
     if problems:
         raise StoreError(problems)
+
+
+def unlike(folder: Path, missing: set[str], foreign: set[str]) -> Iterator[Problem]:
+    """What is wrong with a folder's shards: those that its manifest names and are not there, and others."""
+    for name in sorted(missing):
+        yield Problem(where=str(folder / name), expected="a shard that the manifest names", got="no file")
+    for name in sorted(foreign):
+        yield Problem(where=str(folder / name), expected="shards that the manifest names", got="another one")
 
 
 def find(files: tuple[Path, ...]) -> Manifest | None:

@@ -247,7 +247,7 @@ def _shards_in(folder: Path, name: str) -> set[str]:
     except StoreError as error:
         got = "a manifest of something else"
         raise StoreError(Problem(where=name, expected=_DATASET, got=got)) from error
-    return {shard.file for shards in manifest.splits.values() for shard in shards} | set(manifest.beside)
+    return manifest.files | set(manifest.beside)
 
 
 def _remove(dataset: Path) -> None:

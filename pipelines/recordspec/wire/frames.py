@@ -11,7 +11,7 @@ import numpy as np
 from recordspec.errors import Problem, RecordError
 from recordspec.wire.compression import Compression, foreign, likely_compression, opened
 from recordspec.wire.framing import HEAD, TAIL, frames_in, length_in, masked_crcs, tails
-from recordspec.wire.heads import Stretch, checked_length, cut, data_of, problem_at
+from recordspec.wire.heads import Stretch, checked_length, cut, data_of, place, problem_at
 from recordspec.wire.inflated import Inflated, Readable
 from recordspec.wire.strings import Bytes, Ints
 from recordspec.wire.window import Plain, Window
@@ -59,6 +59,23 @@ class Chunk:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    @property
+    def offsets(self) -> Ints:
+        """The byte of the file where each begins, int64 `[n]`."""
+        return self.starts - HEAD + self.offset
+
+    def place(self, index: int) -> str:
+        """How messages name one of them in its file."""
+        return place(self.number + index, self.offset_of(index))
+
+    def offset_of(self, index: int) -> int:
+        """The byte of the file where one of them begins."""
+        return int(self.starts[index]) - HEAD + self.offset
+
+    def data(self, index: int) -> bytes:
+        """What one of them holds."""
+        return self.buffer[self.starts[index] : self.stops[index]].tobytes()
 
     @property
     def frames(self) -> memoryview:

@@ -69,8 +69,7 @@ class Base:
     @property
     def suffix(self) -> str:
         """What comes behind the name of a split in the names of new shards: `-add1`, then `-add2`, ..."""
-        files = [shard.file for shards in self.manifest.splits.values() for shard in shards]
-        stems = {name.split for name in map(parse_name, files) if name is not None}
+        stems = {name.split for name in map(parse_name, self.manifest.files) if name is not None}
         number = 1
         while any(f"{split}-add{number}" in stems for split in self.manifest.splits):
             number += 1
@@ -84,9 +83,8 @@ class Base:
 
     def put_into(self, staging: Path) -> None:
         """The files that stay, as links where the file system has them, else as copies."""
-        for shards in self.manifest.splits.values():
-            for shard in shards:
-                _link(self.folder / shard.file, staging / shard.file)
+        for shard in self.manifest.all_shards:
+            _link(self.folder / shard.file, staging / shard.file)
         self.put_rejects_into(staging)
 
     def put_rejects_into(self, staging: Path) -> None:

@@ -162,7 +162,7 @@ def publish(transaction: Transaction, plan: Plan, manifest: Manifest) -> Manifes
 def _keys(manifest: Manifest, work: Path, base: Base | None) -> Iterator[Words]:
     """The hashes of the keys of every shard: of old ones as they were, of new ones as they were written."""
     before = {} if base is None else base.manifest.starts()
-    for shard in (shard for shards in manifest.splits.values() for shard in shards):
+    for shard in manifest.all_shards:
         if base is not None and shard.file in before:
             yield known_keys.read(base.keys, before[shard.file], shard.rows)
         else:

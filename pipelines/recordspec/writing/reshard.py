@@ -14,7 +14,8 @@ import numpy as np
 from recordspec.errors import Problem, SpecError
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import FILE, REJECTS_FILE, SCHEMA_FILE, LabelCounts, Manifest, find
+from recordspec.store.files import schema_beside
+from recordspec.store.manifest import FILE, REJECTS_FILE, LabelCounts, Manifest, find
 from recordspec.store.shards import Files, expand
 from recordspec.writing.assembly import Shards
 from recordspec.writing.build import Build, Input, Work
@@ -58,7 +59,7 @@ def reshard(
     identity_of(paths)  # before any is opened: a pipe would be waited for
     _check_one_dataset(paths)
     old = find(paths)
-    schema = _checked_schema(schema, _schema_beside(paths[0].parent, old))
+    schema = _checked_schema(schema, schema_beside(paths[0].parent, old))
     source = Stored(paths, old)
     work = Work(jobs=jobs, memory=memory, force=force, resume=resume, progress=progress)
     return _Reshard(schema, source, directory, _options(source, schema, options), work).run()
@@ -73,11 +74,6 @@ def _check_one_dataset(paths: tuple[Path, ...]) -> None:
         got = f"those of {known[0]} and of {other}"
         hint = "`append` adds the rows of one to another"
         raise SpecError(Problem(path=("files",), expected="files of one dataset", got=got, hint=hint))
-
-
-def _schema_beside(folder: Path, old: Manifest | None) -> Schema | None:
-    path = folder / SCHEMA_FILE
-    return Schema.load(path) if old is not None and path.exists() else None
 
 
 def _checked_schema(given: Schema | None, beside: Schema | None) -> Schema | None:

@@ -86,8 +86,7 @@ def _keyed(source: Source) -> Keyed | None:
     manifest = source.manifest
     if manifest is None:
         return None
-    files = {shard.file for shards in manifest.splits.values() for shard in shards}
-    if files != {path.name for path in source.paths}:
+    if manifest.files != {path.name for path in source.paths}:
         return None
     blocks = None if manifest.block is None else source.schema
     keyed = Keyed(folder=source.paths[0].parent, manifest=manifest, blocks=blocks)

@@ -57,7 +57,7 @@ class Keyed:
 
     def contents(self) -> Iterator[Words]:
         """The hashes of all rows' bytes, in the order of the keys. Raises RecordError at a broken one."""
-        for file, shard in enumerate(one for many in self.manifest.splits.values() for one in many):
+        for file, shard in enumerate(self.manifest.all_shards):
             path = self.folder / shard.file
             part = Part(path=path, file=file, split="", stretch=None, blocks=self.blocks)
             for rows in read(part):

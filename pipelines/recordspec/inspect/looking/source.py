@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.inspect.apart import taken_apart
 from recordspec.inspect.index import records
-from recordspec.store.manifest import SCHEMA_FILE, Manifest, find
+from recordspec.store.files import schema_beside
+from recordspec.store.manifest import Manifest, find
 from recordspec.store.shards import Files, expand
 from recordspec.wire import blocks, proto, tfrecord
 from recordspec.wire.decoded import Decoded, decode
@@ -101,10 +103,7 @@ class Source:
         """What the records are, as far as somebody says so."""
         if self._given is not None:
             return self._given
-        from recordspec.spec.schema import Schema  # it takes 0.2 s, and only blocks need it
-
-        beside = self.paths[0].parent / SCHEMA_FILE
-        return Schema.load(beside) if self.manifest is not None and beside.exists() else None
+        return schema_beside(self.paths[0].parent, self.manifest)
 
     @cached_property
     def in_blocks(self) -> bool:
@@ -168,9 +167,10 @@ class Source:
         schema = self.schema if self.in_rows else None
         number = 0
         for chunk in tfrecord.whole(path):
-            part = _part(path, chunk)
-            if schema is not None:
-                part = _part_of_rows(path, _rows(schema, part), number)
+            if schema is None:
+                part = _part(path, chunk)
+            else:
+                part = _part_of_rows(path, _rows(schema, path, chunk), number)
             yield part
             number += len(part)
 
@@ -194,7 +194,7 @@ def _part(path: Path, chunk: Chunk) -> Part:
         buffer=chunk.buffer,
         starts=chunk.starts,
         stops=chunk.stops,
-        offsets=chunk.starts - tfrecord.HEAD + chunk.offset,
+        offsets=chunk.offsets,
     )
 
 
@@ -228,19 +228,9 @@ def _is_block(record: bytes) -> bool:
     return len(rows) == 1 and isinstance(rows[0], int)
 
 
-def _rows(schema: Schema, part: Part) -> Strings:
-    """The rows of all blocks of a part as records. Raises RecordError where they are none of the schema."""
-    from recordspec.spec.blocks import rows_of_block
-
-    held = []
-    for index in range(len(part)):
-        data, where = part.data(index), part.place(index)
-        try:
-            rows_of_block(schema, data)  # refuses what is not whole
-            held.append(schema.records_of(data))
-        except RecordError as error:
-            raise error.at(where) from None
-        except (IndexError, ValueError, TypeError, OverflowError) as error:
-            expected = f"a block of `{schema.name}`"
-            raise RecordError(Problem(where=where, expected=expected, got=str(error))) from None
-    return Strings.joined(held)
+def _rows(schema: Schema, path: Path, chunk: Chunk) -> Strings:
+    """The rows of all blocks of a chunk. Raises RecordError where they are none of the schema."""
+    found = taken_apart(schema, path, chunk)
+    if found.broken:
+        raise found.broken[0]
+    return found.rows

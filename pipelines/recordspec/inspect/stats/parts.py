@@ -13,6 +13,7 @@ from recordspec.inspect.shares import jobs_for, stretches
 from recordspec.inspect.stats.rows import Part
 from recordspec.inspect.stats.tally import Key, Tally, count_part
 from recordspec.progress import Progress
+from recordspec.store.files import schema_beside
 from recordspec.store.manifest import KEYS_FILE, SCHEMA_FILE, Manifest, find
 from recordspec.store.shards import Files, expand, parse_name
 from recordspec.workers import workers
@@ -43,14 +44,11 @@ class Source:
         """Raises StoreError without files, and for blocks of rows of which nobody says what they are."""
         paths = expand(files)
         manifest = find(paths)
-        beside = paths[0].parent / SCHEMA_FILE
-        if schema is None and manifest is not None and beside.exists():
-            from recordspec.spec.schema import Schema
-
-            schema = Schema.load(beside)
+        folder = paths[0].parent
+        schema = schema_beside(folder, manifest) if schema is None else schema
         if schema is None and manifest is not None and manifest.block is not None:
-            hint = "blocks are taken apart by their schema: give it with --spec"
-            raise StoreError(Problem(where=str(beside), expected="the schema", got="no such file", hint=hint))
+            where, hint = folder / SCHEMA_FILE, "blocks are taken apart by their schema: give it with --spec"
+            raise StoreError(Problem(where=str(where), expected="the schema", got="no such file", hint=hint))
         return cls(paths=paths, manifest=manifest, schema=schema)
 
     @property

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError
-from recordspec.wire import tfrecord
+from recordspec.errors import Problem
+from recordspec.inspect.apart import taken_apart
 from recordspec.wire.frames import Chunk, chunks
 from recordspec.wire.hashes import Words, of_records, scattered
-from recordspec.wire.strings import Bytes, Ints, Strings, lengths_of
+from recordspec.wire.strings import Bytes, Ints
 from recordspec.wire.tfrecord import Damage, Stretch
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Rows:
 
     def place(self, row: int) -> str:
         """How messages name the record of a row."""
-        return _place(self.part, self.chunk, int(self.records[row]))
+        return f"{self.part.path}: {self.chunk.place(int(self.records[row]))}"
 
 
 def read(part: Part) -> Iterator[Rows | Problem]:
@@ -108,41 +108,14 @@ def read(part: Part) -> Iterator[Rows | Problem]:
 
 
 def _of_blocks(part: Part, schema: Schema, chunk: Chunk) -> Iterator[Rows | Problem]:
-    """The rows of all blocks of a chunk together: a block alone has few."""
-    held: list[Strings] = []
-    which: list[int] = []
-    for index, (start, stop) in enumerate(zip(chunk.starts.tolist(), chunk.stops.tolist(), strict=True)):
-        rows = _of_block(schema, chunk.buffer[start:stop].tobytes())
-        if isinstance(rows, Problem):
-            yield rows.at(_place(part, chunk, index))
-        else:
-            held.append(rows)
-            which.append(index)
-    if held:
-        joined = Strings.joined(held)
+    found = taken_apart(schema, part.path, chunk)
+    yield from (error.problems[0] for error in found.broken)
+    if len(found.broken) < len(chunk):
         yield Rows(
             part=part,
             chunk=chunk,
-            buffer=joined.buffer,
-            starts=joined.offsets[:-1],
-            stops=joined.offsets[1:],
-            records=np.repeat(which, lengths_of(held)),
+            buffer=found.rows.buffer,
+            starts=found.rows.offsets[:-1],
+            stops=found.rows.offsets[1:],
+            records=found.records,
         )
-
-
-def _of_block(schema: Schema, data: bytes) -> Strings | Problem:
-    """The rows of a block as records, or why it has none."""
-    from recordspec.spec.blocks import rows_of_block
-
-    try:
-        rows_of_block(schema, data)  # refuses what is not whole
-        return schema.records_of(data)
-    except RecordError as error:
-        return error.problems[0]
-    except (IndexError, ValueError, TypeError, OverflowError) as error:
-        return Problem(expected=f"a block of `{schema.name}`", got=str(error))
-
-
-def _place(part: Part, chunk: Chunk, index: int) -> str:
-    offset = int(chunk.starts[index]) - tfrecord.HEAD + chunk.offset
-    return f"{part.path}: {tfrecord.place(chunk.number + index, offset)}"

@@ -11,8 +11,9 @@ import numpy as np
 from recordspec.errors import Problem
 from recordspec.spec.features.base import WRITING, Feature, Tensor, TypeSpec
 from recordspec.spec.features.options import check_positive, problem
+from recordspec.spec.lists import by_row, items
 from recordspec.spec.tensors import ragged_spec
-from recordspec.spec.values import Array, BadValue, by_row, items
+from recordspec.spec.values import Array, BadValue
 from recordspec.wire.columns import Cells, Column, Ragged
 
 # Of 1, or of the image's size: float32 has 24 bits, and x + w may be computed otherwise elsewhere.

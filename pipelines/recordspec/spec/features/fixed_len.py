@@ -19,7 +19,7 @@ from recordspec.spec.features.options import (
     check_value,
     sample_of,
 )
-from recordspec.spec.values import cells
+from recordspec.spec.lists import cells
 from recordspec.wire.columns import Cells, Column, Fixed
 
 

@@ -21,8 +21,8 @@ from recordspec.spec.features.options import (
     problem,
     sample_of,
 )
+from recordspec.spec.lists import bounded, items
 from recordspec.spec.tensors import extended, lengths_of, padded
-from recordspec.spec.values import bounded, items
 from recordspec.wire.columns import Cells, Column, Ragged, Sequence
 
 

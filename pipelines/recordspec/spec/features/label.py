@@ -14,8 +14,9 @@ from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, describe, nearest, one_of, show_int, show_shape
 from recordspec.spec.features.base import Feature, Tensor, TypeSpec
 from recordspec.spec.features.options import check_sizes, problem
+from recordspec.spec.lists import by_row, rows_of
 from recordspec.spec.tensors import ragged_spec
-from recordspec.spec.values import BadValue, by_row, rows_of
+from recordspec.spec.values import BadValue
 from recordspec.spec.vocabulary import read_vocabulary
 from recordspec.wire.columns import Cells, Column, Fixed, Layout, Ragged
 from recordspec.wire.strings import Ints

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import Problem, describe, nearest, one_of, show_shape
-from recordspec.spec.values import DTYPES, BadValue, cells
+from recordspec.spec.lists import cells
+from recordspec.spec.values import DTYPES, BadValue
 from recordspec.wire.columns import Storage
 
 # What tf.io parses, and the list of an Example that holds it.

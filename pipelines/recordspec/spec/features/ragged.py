@@ -12,8 +12,9 @@ import numpy as np
 from recordspec.errors import Problem, show_shape
 from recordspec.spec.features.base import Feature, Tensor, TypeSpec
 from recordspec.spec.features.options import STORAGE, check_dtype, problem, sample_of
+from recordspec.spec.lists import by_row, items, rows_of
 from recordspec.spec.tensors import ragged_spec
-from recordspec.spec.values import BadValue, by_row, items, rows_of
+from recordspec.spec.values import BadValue
 from recordspec.wire.columns import Cells, Column, Part, Ragged
 
 

@@ -13,7 +13,9 @@ from recordspec._tf import tf
 from recordspec.errors import Problem, describe, show_shape
 from recordspec.spec.features.base import Feature, Tensor, TypeSpec
 from recordspec.spec.features.options import STORAGE, check_dtype, problem, sample_of
-from recordspec.spec.values import BadValue, items, numbers
+from recordspec.spec.lists import items
+from recordspec.spec.numbers import numbers
+from recordspec.spec.values import BadValue
 from recordspec.wire.columns import Cells, Column, Part, Sparse
 from recordspec.wire.strings import Ints
 

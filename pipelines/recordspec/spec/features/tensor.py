@@ -14,16 +14,10 @@ from recordspec._tf import tf
 from recordspec.errors import Problem, nearest, one_of
 from recordspec.spec.features.base import Feature, Tensor, TypeSpec
 from recordspec.spec.features.options import check_sizes, problem
+from recordspec.spec.lists import items
+from recordspec.spec.numbers import numbers
 from recordspec.spec.tensors import ragged_spec, reshaped, split_raw
-from recordspec.spec.values import (
-    DTYPES,
-    Array,
-    dtype_range,
-    is_integer,
-    items,
-    numbers,
-    numpy_dtype,
-)
+from recordspec.spec.values import DTYPES, Array, dtype_range, is_integer, numpy_dtype
 from recordspec.wire.columns import Cells, Column, Fixed, Layout, Ragged, Storage
 from recordspec.wire.strings import Strings, offsets
 

@@ -12,7 +12,8 @@ from recordspec._tf import tf
 from recordspec.errors import Problem
 from recordspec.spec.features.base import WRITING, Feature, Tensor, TypeSpec
 from recordspec.spec.features.options import check_positive
-from recordspec.spec.values import BadValue, strings
+from recordspec.spec.strings import strings
+from recordspec.spec.values import BadValue
 from recordspec.wire.columns import Cells, Column, Fixed
 from recordspec.wire.strings import Strings
 

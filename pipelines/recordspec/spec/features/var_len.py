@@ -19,8 +19,8 @@ from recordspec.spec.features.options import (
     problem,
     sample_of,
 )
+from recordspec.spec.lists import bounded, items
 from recordspec.spec.tensors import lengths_of, padded, ragged, ragged_spec
-from recordspec.spec.values import bounded, items
 from recordspec.wire.columns import Cells, Column, VarLen
 
 

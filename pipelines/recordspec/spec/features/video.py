@@ -15,9 +15,10 @@ from recordspec.errors import Problem, SpecError, show_shape
 from recordspec.spec.features.base import WRITING, Feature, Tensor, TypeSpec
 from recordspec.spec.features.image import Image
 from recordspec.spec.features.options import check_sizes, problem
+from recordspec.spec.lists import by_row, rows_of
 from recordspec.spec.media.images import Encoding, encoded, pillow
 from recordspec.spec.tensors import mapped, one_by_one, ragged_spec
-from recordspec.spec.values import BadValue, by_row, rows_of
+from recordspec.spec.values import BadValue
 from recordspec.wire.columns import Cells, Column, Fixed, Ragged
 from recordspec.wire.strings import Ints, Strings
 

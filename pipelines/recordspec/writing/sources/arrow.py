@@ -18,8 +18,9 @@ from recordspec.spec.features.label import Label
 from recordspec.spec.features.sparse import SparseValues
 from recordspec.spec.features.text import Text
 from recordspec.spec.features.video import Video
+from recordspec.spec.lists import Lists
 from recordspec.spec.schema import Schema
-from recordspec.spec.values import BadValue, Lists
+from recordspec.spec.values import BadValue
 from recordspec.writing.sources import buffers
 from recordspec.writing.sources.cells import inside
 

@@ -1,0 +1,57 @@
+"""Blocks taken apart: the rows of the records of a chunk, as records of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recordspec.errors import Problem, RecordError
+from recordspec.wire.frames import Chunk
+from recordspec.wire.strings import Ints, Strings, lengths_of
+
+if TYPE_CHECKING:
+    from recordspec.spec.schema import Schema
+
+
+@dataclass(frozen=True, kw_only=True)
+class Apart:
+    """The rows of some blocks that follow each other.
+
+    Attributes:
+        rows: each as a record.
+        records: of each, the place of its block in the chunk, int64 `[n]`.
+        broken: of each block that has none to give, why; placed at file and record.
+    """
+
+    rows: Strings
+    records: Ints
+    broken: tuple[RecordError, ...]
+
+
+def taken_apart(schema: Schema, path: Path, chunk: Chunk) -> Apart:
+    """The rows of all blocks of a chunk together: a block alone has few."""
+    held, which, broken = [], [], []
+    for index in range(len(chunk)):
+        try:
+            held.append(_rows(schema, chunk.data(index)))
+            which.append(index)
+        except RecordError as error:
+            broken.append(error.at(f"{path}: {chunk.place(index)}"))
+    return Apart(
+        rows=Strings.joined(held) if held else Strings.of([]),
+        records=np.repeat(np.array(which, np.int64), lengths_of(held)),
+        broken=tuple(broken),
+    )
+
+
+def _rows(schema: Schema, block: bytes) -> Strings:
+    from recordspec.spec.blocks import rows_of_block  # only blocks need it
+
+    try:
+        rows_of_block(schema, block)  # refuses what is not whole
+        return schema.records_of(block)
+    except (IndexError, ValueError, TypeError, OverflowError) as error:
+        raise RecordError(Problem(expected=f"a block of `{schema.name}`", got=str(error))) from None

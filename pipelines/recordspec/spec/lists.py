@@ -1,0 +1,158 @@
+"""Lists as they are given to their items end to end, and how many each has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from recordspec.errors import describe, show_shape
+from recordspec.spec.numbers import numbers
+from recordspec.spec.strings import strings
+from recordspec.spec.values import (
+    Array,
+    BadValue,
+    Shape,
+    of_shape,
+)
+from recordspec.wire.strings import Ints, Strings, lengths_of, offsets
+
+
+def cells(values: Any, dtype: str, shape: Shape) -> Array | Strings:
+    """`numbers` or `strings` of this shape, end to end."""
+    if dtype != "string":
+        return numbers(values, dtype, shape).reshape(-1)
+    if not shape:
+        return strings(values)
+    flat: list[Any] = []
+    for index, value in enumerate(values):
+        array = _objects(value)
+        if array is None or array.shape != shape:
+            got = describe(value) if array is None else f"shape {show_shape(array.shape)}"
+            raise BadValue(index, of_shape(dtype, shape), got)
+        flat.extend(array.reshape(-1).tolist())
+    try:
+        return strings(flat)
+    except BadValue as bad:
+        raise bad.moved(bad.index // math.prod(shape)) from None
+
+
+def _objects(value: Any) -> Array | None:
+    if not isinstance(value, (list, tuple, np.ndarray)) or np.ma.is_masked(value):
+        return None
+    try:
+        return np.array(value, object)
+    except ValueError:  # arrays of different shapes
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """Lists end to end: `flat` has the items of all of them, `lengths` how many each has, int64 `[n]`.
+
+    `flat` is an array `[m, ...]`, `Strings`, or `Lists` in their turn.
+    """
+
+    flat: Any
+    lengths: Ints
+
+    @cached_property
+    def _places(self) -> Ints:
+        return offsets(self.lengths)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, index: int) -> Any:
+        """One of them: an array, or a list."""
+        index = range(len(self))[index]
+        items = self._items(int(self._places[index]), int(self._places[index + 1]))
+        return items if isinstance(items, np.ndarray) else list(items)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.__getitem__, range(len(self)))
+
+    def _items(self, start: int, stop: int) -> Any:
+        flat = self.flat
+        return flat[start:stop] if isinstance(flat, np.ndarray) else flat.part(start, stop)
+
+    def part(self, start: int, stop: int) -> Lists:
+        """Lists `start` to `stop`, without a copy."""
+        lengths = self.lengths[start:stop]
+        first = int(self._places[start : start + 1].sum())
+        return Lists(self._items(first, first + int(lengths.sum())), lengths)
+
+
+def rows_of(values: Any, what: str) -> tuple[Any, Ints | int]:
+    """The items of every value end to end, and how many each has (one number where all have it).
+
+    Raises BadValue where a value is not a list.
+    """
+    if isinstance(values, Lists):
+        return values.flat, values.lengths
+    if isinstance(values, np.ma.MaskedArray):
+        values = list(values) if np.ma.is_masked(values) else values.data
+    if isinstance(values, np.ndarray) and values.dtype.kind != "O" and values.ndim > 1:
+        count, length, *rest = values.shape
+        return values.reshape(count * length, *rest), length
+    types = set(map(type, values))
+    if not types <= {list, tuple, np.ndarray}:
+        _check_lists(values, what)
+    try:
+        lengths = lengths_of(values)
+    except TypeError:  # an array of no dimension
+        _check_lists(values, what)
+        raise
+    if types and all(issubclass(one, np.ndarray) for one in types):
+        tails = {value.shape[1:] for value in values}
+        # of numbers only those of one dtype: put together, others would take on that of their neighbours
+        kinds = {one.kind if one.kind in "US" else one for one in {value.dtype for value in values}}
+        if len(tails) == 1 and len(kinds) == 1:
+            return np.concatenate(values), lengths
+    return list(chain.from_iterable(values)), lengths
+
+
+def _check_lists(values: Any, what: str) -> None:
+    """Raises BadValue for the first that is no list."""
+    for index, value in enumerate(values):
+        listed = hasattr(value, "__len__") and hasattr(value, "__iter__")
+        if isinstance(value, (str, bytes, Mapping, Set, np.void)) or not listed or np.ma.is_masked(value):
+            raise BadValue(index, what, describe(value), "an empty list is []" * (value is None))
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            raise BadValue(index, what, describe(value))
+
+
+def by_row(bad: BadValue, lengths: Ints | int) -> BadValue:
+    """A bad item of `rows_of` as a bad value: the message says which item."""
+    if isinstance(lengths, int):
+        row, item = divmod(bad.index, lengths)
+    else:
+        ends = np.cumsum(lengths)
+        row = int(np.searchsorted(ends, bad.index, side="right"))
+        item = bad.index - int(ends[row] - lengths[row])
+    got = f"{bad.problem.got} at item {item}"
+    return BadValue(row, bad.problem.expected, got, bad.problem.hint)
+
+
+def items(values: Any, dtype: str, shape: Shape) -> tuple[Array | Strings, Ints | int]:
+    """Lists of items of `shape`: all the items end to end, and how many each list has."""
+    flat, lengths = rows_of(values, f"a list of {of_shape(dtype, shape)}")
+    try:
+        return cells(flat, dtype, shape), lengths
+    except BadValue as bad:
+        raise by_row(bad, lengths) from None
+
+
+def bounded(lengths: Ints | int, longest: int | None) -> None:
+    """Raises BadValue for the first list that has more than `longest` items."""
+    if longest is None:
+        return
+    over = np.flatnonzero(np.atleast_1d(np.asarray(lengths)) > longest)
+    if len(over):
+        found = int(np.atleast_1d(np.asarray(lengths))[over[0]])
+        raise BadValue(int(over[0]), f"at most {longest} items (max_length)", str(found))

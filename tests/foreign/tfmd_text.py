@@ -1,0 +1,18 @@
+"""Schemas of TensorFlow Metadata as text."""
+
+from __future__ import annotations
+
+from google.protobuf import text_format
+
+from recordspec.foreign import tfmd
+from recordspec.foreign.tfmd.declared import classes
+
+
+def parsed(text: str):
+    return text_format.Parse(text, classes()["Schema"]())
+
+
+def told(text: str) -> tuple[dict, list[str]]:
+    """The features of a schema by name, and the notes."""
+    loaded, notes = tfmd.loads(text)
+    return loaded.names, [str(note) for note in notes]

@@ -1,0 +1,14 @@
+"""A dataset of a schema with every sort of layout."""
+
+from __future__ import annotations
+
+import pytest
+from broken_files import ROWS, SCHEMA, row
+
+import recordspec as rs
+
+
+@pytest.fixture
+def data(tmp_path):
+    rs.write(SCHEMA, map(row, range(ROWS)), tmp_path / "data", shards=4)
+    return tmp_path / "data"

@@ -1,0 +1,17 @@
+"""Parts of sources that are small enough for a few rows to fill several."""
+
+from __future__ import annotations
+
+import pytest
+
+from recordspec.writing.sources import base
+
+
+@pytest.fixture
+def part_bytes(monkeypatch):
+    return lambda size: monkeypatch.setattr(base, "PART_BYTES", size)
+
+
+@pytest.fixture
+def small(part_bytes):
+    part_bytes(10)

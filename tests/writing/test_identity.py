@@ -1,0 +1,49 @@
+"""Which source it is, and whether it is as it was."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+import recordspec as rs
+from recordspec.config import From
+from recordspec.writing.sources import source_of
+from recordspec.writing.sources.audio_folder import AudioFolder
+from recordspec.writing.sources.csv import Csv
+from recordspec.writing.sources.image_folder import ImageFolder
+from recordspec.writing.sources.jsonl import Jsonl
+from recordspec.writing.sources.parquet import Parquet
+from recordspec.writing.sources.tfrecord import TFRecords
+
+
+def test_files_know_whether_they_are_as_they_were(tmp_path):
+    (tmp_path / "rows.csv").write_text("n\n1\n")
+    for form in (Csv(path="rows.csv"), Jsonl(path="rows.csv"), TFRecords(files="rows.csv")):
+        before = form.open(tmp_path).identity()
+        stat = (tmp_path / "rows.csv").stat()
+        assert [f"{tmp_path}/rows.csv", stat.st_size, stat.st_mtime_ns] in (before[0], before[0][0])
+        assert json.loads(json.dumps(before)) == before
+    assert (
+        Csv(path="rows.csv").open(tmp_path).identity()
+        != Csv(path="rows.csv", delimiter=";").open(tmp_path).identity()
+    )
+    for rows in ({"n": [1]}, pa.table({"n": [1]}), pa.table({"n": [1]}).to_reader()):
+        assert source_of(rows).identity() is None
+
+
+def test_a_config_names_every_source():
+    forms = {
+        "csv": Csv(path="a"),
+        "jsonl": Jsonl(path="a"),
+        "parquet": Parquet(files="a"),
+        "image_folder": ImageFolder(path="a"),
+        "audio_folder": AudioFolder(path="a"),
+        "tfrecord": TFRecords(files="a"),
+    }
+    for name, form in forms.items():
+        assert From(**{name: form}).at("/b") == From(**{name: type(form)(**{type(form).SHORT_FORM: "/b"})})
+    with pytest.raises(rs.SpecError) as caught:
+        From()
+    assert str(caught.value) == f"expected one of {', '.join(forms)}, got none"

@@ -1,0 +1,227 @@
+"""CSV files and JSON lines: cut anywhere, sent to another process, they give the same rows under the same names."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from itertools import chain
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from in_parts import MANY, NUMBER, TEXTS, batches_of, error_of, parts_of, records, rows_of, schema
+
+import recordspec as rs
+from recordspec.writing.sources import base, spans
+from recordspec.writing.sources.csv import Csv
+from recordspec.writing.sources.jsonl import Jsonl
+
+
+def by_python(text: str) -> list[list[str]]:
+    lines = csv.reader(io.StringIO(text, newline=""))
+    return [cells for cells in lines if cells][1:]
+
+
+CELL = st.text(st.sampled_from('ab"\n\r,;é \t'), max_size=4)
+LAYOUT = st.tuples(CELL, st.booleans())
+
+
+def quoted(cell: str, always: bool) -> str:
+    return '"' + cell.replace('"', '""') + '"' if always or set(cell) & set('"\n\r,') else cell
+
+
+@given(
+    cells=st.lists(st.tuples(LAYOUT, LAYOUT), max_size=12),
+    ends=st.lists(st.sampled_from(["\n", "\r\n", "\n\n", "\r"]), min_size=13, max_size=13),
+    last=st.booleans(),
+    bom=st.booleans(),
+    size=st.integers(1, 40),
+    block=st.integers(1, 50),
+)
+@MANY
+def test_a_csv_file_cut_anywhere_has_the_rows_that_python_reads(
+    tmp_path_factory, cells, ends, last, bom, size, block
+):
+    rows = ["a,b", *(",".join(quoted(*cell) for cell in row) for row in cells)]
+    text = "".join(row + end for row, end in zip(rows, ends, strict=False))
+    if not last and cells:
+        text = text.rstrip("\r\n")
+    path = tmp_path_factory.mktemp("csv") / "rows.csv"
+    path.write_bytes(b"\xef\xbb\xbf" * bom + text.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "PART_BYTES", size)
+        patch.setattr(spans, "_BLOCK", block)
+        source = Csv(path="rows.csv").open(path.parent)
+        parts = parts_of(source, TEXTS)
+        found = rows_of(source, TEXTS)
+        rowcount = [sum(batch.rows for batch in part.batches(TEXTS, ())) for part in parts]
+        places = [
+            part.place(row) for part, count in zip(parts, rowcount, strict=True) for row in range(count)
+        ]
+        backwards = [
+            part.place(row)
+            for part, count in zip(parts, rowcount, strict=True)
+            for row in reversed(range(count))
+        ]
+        patch.setattr(base, "PART_BYTES", 1 << 30)
+        (whole,) = parts_of(source, TEXTS)
+    assert [parts[0].span.start, *(part.span.stop for part in parts)] == [
+        *(part.span.start for part in parts),
+        path.stat().st_size,
+    ]
+    assert places == [whole.place(row) for row in range(len(places))]
+    assert sorted(backwards) == sorted(places)
+    expected = [[cell.encode() for cell in row] for row in by_python(text)]
+    empty = [cell == ("", False) for row in cells for cell in row]
+    given_cells = [cell for row in found for cell in (row["a"], row["b"])]
+    assert [b"" if gap else cell for gap, cell in zip(empty, given_cells, strict=True)] == list(
+        chain(*expected)
+    )
+    assert [cell == b"-" for cell in given_cells] == empty
+
+
+@given(text=st.text(st.sampled_from('a,\n\r"'), max_size=60), size=st.integers(1, 20))
+@MANY
+def test_a_csv_file_with_quotes_anywhere_is_read_alike_in_parts_and_whole(tmp_path_factory, text, size):
+    path = tmp_path_factory.mktemp("csv") / "rows.csv"
+    path.write_bytes(f"a,b\n{text}".encode())
+    found = []
+    for part_size in (size, 1 << 30):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(base, "PART_BYTES", part_size)
+            try:
+                found.append(records(Csv(path="rows.csv").open(path.parent), TEXTS))
+            except rs.RecordError as error:
+                found.append(str(error).partition(": expected CSV, got")[0])
+    assert found[0] == found[1]
+
+
+def test_the_cut_of_a_csv_file_follows_from_its_bytes(tmp_path, small):
+    text = 'a,b\n"x\n\ny",1\r\n2,"3"\n\n4,5\n'
+    (tmp_path / "rows.csv").write_bytes(text.encode())
+    parts = parts_of(Csv(path="rows.csv").open(tmp_path), TEXTS)
+    assert [(part.span.start, part.span.stop, part.span.line) for part in parts] == [
+        (0, 14, 1),
+        (14, 25, 5),
+    ]
+    assert [parts[0].place(0), parts[1].place(0), parts[1].place(1), parts[1].place(0)] == [
+        f"{tmp_path}/rows.csv:{line}" for line in (2, 5, 7, 5)
+    ]
+
+
+@pytest.mark.parametrize("text", ['a,b\n5" pipe,1\n6" pipe,2\n', 'a,b\n"x"y,1\n"x"y,2\n'])
+def test_a_csv_file_with_quotes_within_cells_is_one_part(tmp_path, small, text):
+    (tmp_path / "rows.csv").write_text(text)
+    (part,) = parts_of(Csv(path="rows.csv").open(tmp_path), TEXTS)
+    assert (part.span.start, part.span.stop) == (0, len(text))
+
+
+def test_a_bad_cell_and_a_bad_row_of_a_later_part_are_named_by_their_lines(tmp_path, small):
+    lines = "n\n" + '"1"\n' * 20
+    (tmp_path / "rows.csv").write_text(lines + "x\n3\n")
+    source = Csv(path="rows.csv").open(tmp_path)
+    assert len(parts_of(source, NUMBER)) > 5
+    assert error_of(source, NUMBER) == [f"{tmp_path}/rows.csv:22: features.n: expected int64, got `x`"]
+    (tmp_path / "rows.csv").write_text(lines + "1,2\n3\n")
+    with pytest.raises(rs.RecordError) as caught:
+        records(source, NUMBER)
+    assert str(caught.value) == (f"{tmp_path}/rows.csv:22: expected CSV, got Expected 1 columns, got 2: 1,2")
+
+
+VALUES = st.one_of(st.none(), st.text(max_size=6))
+
+
+@given(
+    rows=st.lists(st.dictionaries(st.sampled_from("ab"), VALUES), max_size=12),
+    ends=st.lists(st.sampled_from(["\n", "\r\n", "\n\n", " \n"]), min_size=12, max_size=12),
+    ascii_only=st.booleans(),
+    bom=st.booleans(),
+    size=st.integers(1, 60),
+    block=st.integers(1, 50),
+)
+@MANY
+def test_json_lines_cut_anywhere_are_the_rows(tmp_path_factory, rows, ends, ascii_only, bom, size, block):
+    path = tmp_path_factory.mktemp("jsonl") / "rows.jsonl"
+    lines = [json.dumps(row, ensure_ascii=ascii_only) + end for row, end in zip(rows, ends, strict=False)]
+    path.write_bytes(b"\xef\xbb\xbf" * bom + "".join(lines).encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "PART_BYTES", size)
+        patch.setattr(spans, "_BLOCK", block)
+        source = Jsonl(path="rows.jsonl").open(path.parent)
+        parts = parts_of(source, TEXTS)
+        counts = [sum(batch.rows for batch in part.batches(TEXTS, ())) for part in parts]
+        places = [part.place(row) for part, count in zip(parts, counts, strict=True) for row in range(count)]
+        assert records(source, TEXTS) == [TEXTS.encode(row) for row in rows]
+    numbers = np.cumsum([1, *(line.count("\n") for line in lines)])[:-1]
+    assert places == [f"{path}:{number}" for number in numbers]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b'{"n": 1', "expected JSON, got other text at column 8 (expecting ',' delimiter)"),
+        (b"  nope", "expected JSON, got other text at column 3 (expecting value)"),
+        (b'{"n": 1} {"n": 2}', "expected JSON, got other text at column 10 (extra data)"),
+        (b'{"n": NaN}', "expected JSON, got NaN (it has no such number; null is missing)"),
+        (b'{"n": -Infinity}', "expected JSON, got -Infinity (it has no such number; null is missing)"),
+        (b'{"n": 1e999}', "expected a number that float64 holds without overflow, got 1e999"),
+        (b'{"n": 1, "n": 2}', "expected every name once, got `n` again"),
+        (b"[1]", "expected a JSON object, got list [1]"),
+        (b'{"n": "\xff"}', "expected UTF-8 text, got the byte 0xff at byte 8 of the line"),
+        (b'{"N": 1}', "expected names of `s`, got `N` (did you mean `n`?)"),
+        (b'{"n": 1, "other": 2}', "expected names of `s`, got `other` (`ignore` of the source lists names to leave out)"),
+        (b'{"n": 9223372036854775808}', "features.n: expected int64 (-9223372036854775808 to 9223372036854775807), got 9223372036854775808"),
+        (b'{"n": ' + b"9" * 5000 + b"}", "expected JSON, got a number of thousands of digits"),
+        (b'{"n": ' + b"[" * 100_000, "expected JSON, got lists in lists without end"),
+        (b'{"n": [1]}', "features.n: expected int64, got shape [1]"),
+        (b'{"n": 1.0}', "features.n: expected int64, got float 1.0 (write 1)"),
+        (b"{}", "features.n: expected int64, got nothing (only a feature with a default may be missing)"),
+        (b'{"n": null, "old": 3}', "features.n: expected int64, got nothing (only a feature with a default may be missing)"),
+    ],
+    ids=lambda value: value[:20] if isinstance(value, bytes) else "",
+)  # fmt: skip
+def test_a_line_that_does_not_fit_is_one_bad_row(tmp_path, part_bytes, line, expected):
+    (tmp_path / "rows.jsonl").write_bytes(b'{"n": 1}\n\r\n{"n": 2, "old": null}\n' + line + b'\n{"n": 3}\n')
+    for size in (1, 1 << 20):
+        part_bytes(size)
+        source = Jsonl(path="rows.jsonl", ignore=("old",)).open(tmp_path)
+        assert error_of(source, NUMBER) == [f"{tmp_path}/rows.jsonl:4: {expected}"]
+    batches = list(batches_of(source, NUMBER))
+    assert sum(batch.rows for batch in batches) == 4
+    assert batches[0].columns(3, 4) == {"n": [3]}
+
+
+def test_json_lines_give_every_kind_of_value(tmp_path):
+    one = schema(
+        "t: {kind: tensor, dtype: uint64, shape: [2, 1]}\n  v: {kind: var_len, dtype: string}\n"
+        "  b: {kind: tensor, dtype: bool}\n  l: {kind: label, names: [x, y]}\n  m: {kind: label, names: [x, y], shape: [null]}\n"
+        "  f: float32\n  s: {kind: sparse, dtype: float32, size: 9}"
+    )
+    row = {
+        "t": [[2**64 - 1], [0]],
+        "v": ["é", ""],
+        "b": True,
+        "l": "y",
+        "m": [1, "x"],
+        "f": 3,
+        "s": [[4], [0.5]],
+    }
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    assert records(Jsonl(path="rows.jsonl").open(tmp_path), one) == [one.encode(row)]
+
+
+def test_json_names_may_be_others(tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"x y": 5}\n')
+    assert rows_of(Jsonl(path="rows.jsonl", columns={"n": "x y"}).open(tmp_path), NUMBER) == [{"n": 5}]
+    with pytest.raises(rs.SpecError) as caught:
+        parts_of(Jsonl(path="rows.jsonl", columns={"N": "x"}).open(tmp_path), NUMBER)
+    assert str(caught.value) == (
+        f"{tmp_path}/rows.jsonl: columns: expected features of `s`, got `N` (did you mean `n`?)"
+    )
+    with pytest.raises(rs.StoreError) as missing:
+        parts_of(Jsonl(path="no.jsonl").open(tmp_path), NUMBER)
+    assert str(missing.value) == (
+        f"{tmp_path}/no.jsonl: expected a readable file, got No such file or directory"
+    )

@@ -1,0 +1,73 @@
+"""Parquet files: in any parts they give the same rows under the same names."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from in_parts import NUMBER, parts_of, records, rows_of
+from pyarrow import parquet
+from typed_rows import TABLE, encoded, without
+
+import recordspec as rs
+from recordspec.writing.sources.parquet import Parquet
+
+
+@pytest.fixture
+def files(tmp_path):
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    parquet.write_table(TABLE.slice(0, 20).drop_columns(["h"]), folder / "a.parquet", row_group_size=6)
+    parquet.write_table(TABLE.slice(20).drop_columns(["h"]), folder / "b.parquet", row_group_size=30)
+    (folder / "_SUCCESS").touch()
+    return tmp_path
+
+
+WITHOUT_HALF = without("h")
+
+
+@pytest.mark.parametrize("size", [1, 300, 700, 1500, 1 << 30])
+@pytest.mark.parametrize("given_files", ["rows", "rows/*.parquet"])
+def test_parquet_files_in_any_parts_are_the_rows(files, part_bytes, size, given_files):
+    part_bytes(size)
+    source = Parquet(files=given_files).open(files)
+    assert source.rows == 50
+    assert records(source, WITHOUT_HALF) == encoded(WITHOUT_HALF)
+    parts = parts_of(source, WITHOUT_HALF)
+    places = [part.place(row) for part in parts for row in range(part.stop - part.start)]
+    assert places == [f"{files}/rows/a.parquet: row {row}" for row in range(20)] + [
+        f"{files}/rows/b.parquet: row {row}" for row in range(30)
+    ]
+    if size == 1:
+        assert [(part.groups, part.start, part.stop) for part in parts] == [
+            ((0,), 0, 3), ((0,), 3, 6), ((1,), 6, 9), ((1,), 9, 12), ((2,), 12, 15), ((2,), 15, 18), ((3,), 18, 19), ((3,), 19, 20),
+            ((0,), 0, 15), ((0,), 15, 30),
+        ]  # fmt: skip
+    if size == 1 << 30:
+        assert [part.groups for part in parts] == [(0, 1, 2, 3), (0,)]
+
+
+def test_parquet_columns_are_checked_by_name(tmp_path):
+    parquet.write_table(pa.table({"x y": [1], "z": [1.5]}), tmp_path / "a.parquet")
+    source = Parquet(files="a.parquet", columns={"n": "x y"}).open(tmp_path)
+    assert rows_of(source, NUMBER) == [{"n": 1}]
+    assert source.notes == ["columns that no feature names: z"]
+    with pytest.raises(rs.SpecError) as caught:
+        parts_of(Parquet(files="a.parquet").open(tmp_path), NUMBER)
+    assert str(caught.value) == f"{tmp_path}/a.parquet: n: expected one column `n`, got none"
+    parquet.write_table(pa.table({"x y": ["1"]}), tmp_path / "b.parquet")
+    with pytest.raises(rs.SpecError) as caught:
+        parts_of(Parquet(files="*.parquet", columns={"n": "x y"}).open(tmp_path), NUMBER)
+    assert str(caught.value) == f"{tmp_path}/b.parquet: n: expected int64, as in a.parquet, got string"
+
+
+def test_files_that_are_no_parquet_are_named(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(rs.StoreError) as caught:
+        Parquet(files="empty").open(tmp_path)
+    assert str(caught.value) == f"{tmp_path}/empty: expected files named .parquet, got none"
+    (tmp_path / "a.parquet").write_text("no, this is something else")
+    with pytest.raises(rs.RecordError) as refused:
+        parts_of(Parquet(files="a.parquet").open(tmp_path), NUMBER)
+    assert str(refused.value).startswith(
+        f"{tmp_path}/a.parquet: expected a Parquet file, got Parquet magic bytes"
+    )
