@@ -22,7 +22,7 @@ from recordspec.reading.options import Read
 from recordspec.reading.order import Position, plain
 from recordspec.reading.plan import Plan, Share, plan
 from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.options import from_python
+from recordspec.spec.from_python import from_python
 from recordspec.spec.plain import shallow
 from recordspec.spec.schema import Schema
 from recordspec.store.files import check_schema

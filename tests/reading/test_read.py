@@ -9,7 +9,7 @@ import recordspec as rs
 from recordspec.reading.dataset import build
 from recordspec.reading.options import Read
 from recordspec.reading.plan import Share, plan
-from recordspec.spec.options import from_python
+from recordspec.spec.from_python import from_python
 from recordspec.store.shards import expand
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {n: int64, words: {kind: var_len, dtype: string}}")

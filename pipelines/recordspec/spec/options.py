@@ -1,4 +1,4 @@
-"""YAML nodes, or Python values, to typed options: the fields of a dataclass are its options.
+"""YAML nodes to typed options: the fields of a dataclass are its options.
 
 A field's annotation is its rule: `str`, `int`, `float`, `bool`, `Literal`, `tuple[T, ...]`,
 `dict[str, T]`, another such dataclass, a union of these, or `Any` for plain values. A trailing
@@ -8,30 +8,15 @@ underscore keeps a field's name apart from Python's keywords (`as_` is `as` in Y
 from __future__ import annotations
 
 import dataclasses
-import os
-import types
 import typing
-from collections.abc import Iterable
 from collections.abc import Mapping as AnyMapping
-from numbers import Integral, Real
-from typing import Any, Literal, Union
+from typing import Any
 
-from recordspec.errors import Path, Problem, SpecError, describe, nearest, one_of
+from recordspec.errors import Path, Problem, SpecError, nearest, one_of
+from recordspec.spec.annotations import MAPPINGS, choices, closest, expected_of, literals, short_form
 from recordspec.spec.located import Items, Mapping, Node, Place, Scalar, kind_of, locate, parse
 from recordspec.spec.plain import FLOAT, INT, SPECIAL_FLOATS, required, settled
 
-_TYPE_NAMES = {
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    type(None): "null",
-}
-
-
-_MAPPINGS = (dict, AnyMapping)
-# TensorFlow counts in int64.
-_LARGEST = 2**63
 _MOST_PROBLEMS = 1000
 
 
@@ -101,7 +86,7 @@ def read_fields(cls: type, node: Mapping, path: Path, log: Log, **given: Any) ->
             valid = False
             continue
         name = fields[key].name
-        if _is_null(value) and type(None) not in _choices(hints[name]) and not required(fields[key]):
+        if _is_null(value) and type(None) not in choices(hints[name]) and not required(fields[key]):
             continue  # `read:` with nothing behind it
         values[name] = read(value, hints[name], (*path, key), log)
     for key, field in fields.items():
@@ -150,41 +135,18 @@ def read(node: Node, annotation: Any, path: Path, log: Log) -> Any:
     """The value of `node` by its annotation, or INVALID."""
     if annotation is Any:
         return _untyped(node, path, log)
-    choices = _choices(annotation)
-    fitting = [choice for choice in choices if _fits(node, choice)]
+    fitting = [choice for choice in choices(annotation) if _fits(node, choice)]
     if fitting:
-        names = node.values if isinstance(node, Mapping) else None
-        return _read_as(node, _closest(fitting, names), path, log)
-    hint = ""
-    if str in choices or any(_literals(choice) for choice in choices):
-        hint = _quote_hint(node)
-    literals = [text for choice in choices for text in _literals(choice)]
-    if isinstance(node, Scalar) and literals and not hint:
-        hint = nearest(node.text, map(str, literals))
+        keys = node.values if isinstance(node, Mapping) else None
+        return _read_as(node, closest(fitting, keys), path, log)
+    names = [text for choice in choices(annotation) for text in literals(choice)]
+    hint = _quote_hint(node) if names or str in choices(annotation) else ""
+    if isinstance(node, Scalar) and names and not hint:
+        hint = nearest(node.text, map(str, names))
     got = kind_of(node)
-    if literals and isinstance(node, Scalar) and node.type == "str":
+    if names and isinstance(node, Scalar) and node.type == "str":
         got = f"`{node.text}`"
     return log.add(node.place, path, expected_of(annotation), got, hint)
-
-
-def _closest(choices: list[Any], names: Iterable[str] | None) -> Any:
-    """Of several forms of a mapping the dataclass that has all its names, else the last; else the first."""
-    if names is None:
-        return choices[0]
-    for choice in choices[:-1] if names else ():
-        if set(names) <= {field.name for field in dataclasses.fields(choice)}:
-            return choice
-    return choices[-1]
-
-
-def _choices(annotation: Any) -> tuple[Any, ...]:
-    if typing.get_origin(annotation) in (Union, types.UnionType):
-        return typing.get_args(annotation)
-    return (annotation,)
-
-
-def _literals(choice: Any) -> tuple[Any, ...]:
-    return typing.get_args(choice) if typing.get_origin(choice) is Literal else ()
 
 
 def _fits(node: Node, choice: Any) -> bool:
@@ -192,11 +154,11 @@ def _fits(node: Node, choice: Any) -> bool:
     if isinstance(node, Items):
         return typing.get_origin(choice) is tuple
     if isinstance(node, Mapping):
-        return typing.get_origin(choice) in _MAPPINGS or dataclasses.is_dataclass(choice)
-    if _literals(choice):
-        return node.text in _literals(choice) and node.type != "null"
+        return typing.get_origin(choice) in MAPPINGS or dataclasses.is_dataclass(choice)
+    if literals(choice):
+        return node.text in literals(choice) and node.type != "null"
     if dataclasses.is_dataclass(choice):
-        return _short_form(choice) is not None and node.type != "null"
+        return short_form(choice) is not None and node.type != "null"
     if choice is int:
         return node.plain and INT.fullmatch(node.text) is not None
     if choice is float:
@@ -248,13 +210,8 @@ def _scalar(node: Scalar, choice: Any) -> Any:
     return None if choice is type(None) else node.text
 
 
-def _short_form(cls: Any) -> str | None:
-    """The field that a scalar stands for, where the class declares one (`SHORT_FORM`)."""
-    return getattr(cls, "SHORT_FORM", None)
-
-
 def _from_short_form(node: Scalar, cls: Any, path: Path, log: Log) -> Any:
-    name = str(_short_form(cls))
+    name = str(short_form(cls))
     value = read(node, typing.get_type_hints(cls)[name], path, log)
     if value is INVALID:
         return INVALID
@@ -268,109 +225,3 @@ def _quote_hint(node: Node) -> str:
     if isinstance(node, Scalar) and node.type not in ("str", "null"):
         return f'quote it: "{node.text}"'
     return ""
-
-
-def expected_of(annotation: Any) -> str:
-    """An annotation in words."""
-    words = [word for choice in _choices(annotation) for word in _words(choice)]
-    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
-
-
-def _words(choice: Any) -> list[str]:
-    if literals := _literals(choice):
-        return [one_of(map(str, literals))]
-    if typing.get_origin(choice) is tuple:
-        return ["a list"]
-    if typing.get_origin(choice) in _MAPPINGS:
-        return ["a mapping"]
-    if dataclasses.is_dataclass(choice):
-        fields = ", ".join(field.name.rstrip("_") for field in dataclasses.fields(choice))
-        return [f"a mapping of {fields}"]
-    return [_TYPE_NAMES.get(choice, "a value")]
-
-
-def from_python(cls: type, given: AnyMapping[str, Any], path: Path = ()) -> Any:
-    """An instance of the dataclass `cls` from Python values, checked as those of a file are.
-
-    A mapping stands for a dataclass, a list for a tuple, and a scalar for a short form. Raises
-    SpecError with all the problems.
-    """
-    hints = typing.get_type_hints(cls)
-    fields = {field.name.rstrip("_"): field.name for field in dataclasses.fields(cls)}
-    problems: list[Problem] = []
-    values: dict[str, Any] = {}
-    for key, value in given.items():
-        if key not in fields:
-            hint = nearest(key, fields)
-            problems.append(Problem(path=path, expected=one_of(fields), got=f"`{key}`", hint=hint))
-            continue
-        try:
-            values[fields[key]] = _taken(value, hints[fields[key]], (*path, key))
-        except SpecError as error:
-            problems += error.problems
-    for name, field in ((field.name, field) for field in dataclasses.fields(cls)):
-        if name not in values and required(field):
-            problems.append(Problem(path=path, expected=f"the key `{name.rstrip('_')}`", got="none"))
-    if problems:
-        raise SpecError(problems)
-    try:
-        return cls(**values)
-    except SpecError as error:
-        raise SpecError([problem.under(*path) for problem in error.problems]) from None
-
-
-def _taken(value: Any, annotation: Any, path: Path) -> Any:
-    if annotation is Any:
-        return value
-    choices = list(_choices(annotation))
-    if isinstance(value, AnyMapping):
-        forms = [
-            one for one in choices if typing.get_origin(one) in _MAPPINGS or dataclasses.is_dataclass(one)
-        ]
-        choices = [_closest(forms, list(map(str, value)))] if forms else choices
-    for choice in choices:
-        taken = _taken_as(value, choice, path)
-        if taken is not INVALID:
-            return taken
-    raise SpecError(Problem(path=path, expected=expected_of(annotation), got=describe(value)))
-
-
-def _taken_as(value: Any, choice: Any, path: Path) -> Any:
-    """The value in the form of one choice, INVALID where it has another form."""
-    origin = typing.get_origin(choice)
-    if origin is tuple and isinstance(value, (list, tuple)):
-        item = typing.get_args(choice)[0]
-        return tuple(_taken(one, item, (*path, place)) for place, one in enumerate(value))
-    if origin in _MAPPINGS and isinstance(value, AnyMapping):
-        item = typing.get_args(choice)[1]
-        return {str(key): _taken(one, item, (*path, str(key))) for key, one in value.items()}
-    if dataclasses.is_dataclass(choice) and isinstance(choice, type):
-        return _taken_as_dataclass(value, choice, path)
-    if isinstance(value, str) and value in _literals(choice):
-        return value
-    if _is(value, choice):
-        return choice(value) if choice in (int, float) else value  # NumPy's numbers as Python's
-    return INVALID
-
-
-def _taken_as_dataclass(value: Any, choice: type, path: Path) -> Any:
-    if isinstance(value, choice):
-        return value
-    if isinstance(value, AnyMapping):
-        return from_python(choice, value, path)
-    short = _short_form(choice)
-    if short is not None and _is(value, typing.get_type_hints(choice)[short]):
-        return from_python(choice, {short: value}, path)
-    return INVALID
-
-
-def _is(value: Any, choice: Any) -> bool:
-    """Whether a Python value is of a scalar type; a bool is no number."""
-    if choice is bool or isinstance(value, bool):
-        return choice is bool and isinstance(value, bool)
-    if choice in (int, float):
-        number = isinstance(value, Real if choice is float else Integral)
-        return number and abs(value) < _LARGEST
-    if choice is str:
-        return isinstance(value, (str, os.PathLike))
-    return choice is type(None) and value is None
