@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from recordspec.errors import Path, Problem, SpecError
+from recordspec.errors import Problem, SpecError
 from recordspec.foreign.forms import Form, filled
 from recordspec.foreign.notes import Note
-from recordspec.foreign.tfmd.declared import STEPS, stages
+from recordspec.foreign.tfmd.declared import STEPS
 from recordspec.foreign.tfmd.domains import Domains
+from recordspec.foreign.tfmd.leftover import NO_COUNTERPART, is_live, left_in
 from recordspec.foreign.tfmd.parsing import inline
 from recordspec.foreign.tfmd.tensors import Place, Tensor, of_sparse_feature, represented, unsaid
 from recordspec.foreign.tfmd.values import (
@@ -32,23 +33,6 @@ from recordspec.spec.features import Feature
 from recordspec.spec.features.sparse import SparseValues
 from recordspec.spec.rules import ALL_SECTIONS
 from recordspec.spec.schema import Schema
-
-# What becomes of a field that has no counterpart.
-_REASONS = {
-    "presence": "in how many records it is, is not checked",
-    "min": "how many values it has at least, is not checked",
-    "value_counts": "lists in lists are read flat (a tensor representation says how they are stored)",
-    "shape": "it is not said that every record has it, or a size is unknown: read as a list",
-    "domain": "values are not restricted to it",
-    "string_domain": "values are not restricted to it",
-    "int_domain": "the range is not checked",
-    "float_domain": "the range is not checked",
-    "image_domain": "how images are encoded is not said: they stay bytes, until `kind: image` says it",
-    "audio_domain": "how sounds are encoded is not said: they stay bytes, until `kind: audio` says it",
-    "weighted_feature": "both features are read, each by itself",
-    "sparse_feature": "its size is not said: its features are read, each by itself",
-}
-_NO_COUNTERPART = "has no counterpart"
 
 
 def read_schema(message: Any, name: str, source: str) -> tuple[Schema, list[Note]]:
@@ -83,7 +67,7 @@ class _Reader:
         self.description = comment_of(self._rest)
         self._legacy = self._rest.generate_legacy_feature_spec
         self._domains = Domains(self._rest)
-        self._features: dict[Place, Any] = {(one.name,): one for one in self._rest.feature if _is_live(one)}
+        self._features: dict[Place, Any] = {(one.name,): one for one in self._rest.feature if is_live(one)}
         self._has_steps = (STEPS,) in self._features
         self._features |= {(STEPS, one.name): one for one in self._steps()}
         take(self._rest, "generate_legacy_feature_spec", "represent_variable_length_as_ragged")
@@ -93,7 +77,7 @@ class _Reader:
         if found is None:
             return []
         take(found, "presence", "value_count")
-        return [one for one in found.struct_domain.feature if _is_live(one)]
+        return [one for one in found.struct_domain.feature if is_live(one)]
 
     def sections(self) -> dict[str, Any]:
         """The kind of record, and the features of each of its sections."""
@@ -129,15 +113,15 @@ class _Reader:
                     yield tensor
                     self.notes += [Note(path=path, text=text) for text in unsaid(one.value)]
                 else:
-                    self.notes.append(Note(path=path, text=f"{inline(one.value)}: {_NO_COUNTERPART}"))
+                    self.notes.append(Note(path=path, text=f"{inline(one.value)}: {NO_COUNTERPART}"))
         take(self._rest, "tensor_representation_group")
         for at, given in reversed(list(enumerate(self._rest.sparse_feature))):
-            tensor = of_sparse_feature(given, self._features) if _is_live(given) else None
+            tensor = of_sparse_feature(given, self._features) if is_live(given) else None
             if tensor is not None and self._is_there(tensor):
                 yield tensor
                 if given.is_sorted:
                     path = ("sparse_feature", given.name, "is_sorted")
-                    self.notes.append(Note(path=path, text=f"true: {_NO_COUNTERPART}"))
+                    self.notes.append(Note(path=path, text=f"true: {NO_COUNTERPART}"))
                 del self._rest.sparse_feature[at]
 
     def _is_there(self, tensor: Tensor) -> bool:
@@ -227,11 +211,7 @@ class _Reader:
     def left(self) -> Iterator[Note]:
         """On what was not understood."""
         yield from self._domains.left()
-        for descriptor, value in self._rest.ListFields():
-            if descriptor.name == "feature":
-                yield from _left_in(value, ("feature",))
-            else:
-                yield from _left_of(value, (descriptor.name,))
+        yield from left_in(self._rest)
 
 
 def _check_once(features: Any) -> None:
@@ -243,40 +223,3 @@ def _check_once(features: Any) -> None:
             raise SpecError(problem)
         names.add(feature.name)
         _check_once(feature.struct_domain.feature)
-
-
-def _is_live(feature: Any) -> bool:
-    return not feature.deprecated and feature.lifecycle_stage not in stages()
-
-
-def _left_in(features: Any, path: Path) -> Iterator[Note]:
-    for feature in features:
-        here = (*path, feature.name)
-        if not _is_live(feature):
-            stage = stages().get(feature.lifecycle_stage, "deprecated")
-            yield Note(path=here, text=f"{stage}: left out, as TFX leaves it out")
-            continue
-        if feature.type not in DTYPES and here != ("feature", STEPS):
-            yield Note(path=here, text="no list of bytes, integers or floats: left out")
-            continue
-        for descriptor, value in feature.ListFields():
-            if descriptor.name == "struct_domain":
-                yield from _left_in(value.feature, here)
-            elif descriptor.name == "shape" and not any(dim.HasField("size") for dim in value.dim):
-                text = f"{inline(value)}: the names of dimensions have no counterpart"
-                yield Note(path=(*here, "shape"), text=text)
-            elif descriptor.name == "value_count":
-                yield from _left_of(value.min, (*here, "value_count", "min"))
-            elif descriptor.enum_type is not None and descriptor.name != "type":
-                label = descriptor.enum_type.values_by_number[value].name
-                yield Note(path=(*here, descriptor.name), text=f"{label}: {_NO_COUNTERPART}")
-            elif descriptor.name not in ("name", "type"):
-                yield from _left_of(value, (*here, descriptor.name))
-
-
-def _left_of(value: Any, path: Path) -> Iterator[Note]:
-    parts = list(value) if hasattr(value, "append") else [value]
-    for part in parts:
-        reason = _REASONS.get(str(path[-1]), _NO_COUNTERPART)
-        named = (*path, part.name) if hasattr(part, "name") and len(path) == 1 else path
-        yield Note(path=named, text=f"{inline(part)}: {reason}")
