@@ -9,22 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, describe, nearest, one_of
-from recordspec.spec import blocks, decoder, encoder, rules
+from recordspec.spec import blocks, decoder, encoder, rules, schema_yaml
 from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.label import Label
-from recordspec.spec.located import Mapping as MappingNode
-from recordspec.spec.located import Node, Scalar, kind_of
-from recordspec.spec.options import INVALID, Log, document, read, read_fields
-from recordspec.spec.plain import dump, plain, settle
-from recordspec.spec.values import DTYPES
+from recordspec.spec.options import document
+from recordspec.spec.plain import plain, settle
+from recordspec.spec.schema_yaml import Kinds, Setting
 from recordspec.wire.columns import Column, Section
 from recordspec.wire.strings import Strings
-
-Kinds = Mapping[str, type[Feature]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,17 +69,13 @@ class Schema:
         Files that it names, such as a vocabulary, are looked for in `folder`.
         """
         node, log = document(text, source)
-        schema: Schema = _read_schema(node, log, _Setting(kinds, folder))
+        schema: Schema = schema_yaml.read_schema(Schema, node, log, Setting(kinds, folder))
         log.close()
         return schema
 
     def dump(self, path: str | Path | None = None) -> str:
         """Canonical YAML, which loads to an equal schema; written to `path` if there is one."""
-        head = plain(self)
-        known: dict[str, Any] = {"schema": head.pop("name")}
-        known |= {key: value for key, value in head.items() if key not in ("record", *rules.ALL_SECTIONS)}
-        known["record"] = self.record
-        text = dump(known | {section: _dump_section(self, section) for section in self.sections})
+        text = schema_yaml.text_of(self)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
@@ -252,120 +243,3 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         got = f"the byte 0x{error.object[error.start]:02x} at position {error.start}"
         raise SpecError(Problem(where=str(path), expected="UTF-8 text", got=got)) from None
-
-
-def _dump_section(schema: Schema, section: Section) -> dict[str, Any]:
-    return {feature.name: _dump_feature(feature) for feature in getattr(schema, section)}
-
-
-def _dump_feature(feature: Feature) -> Any:
-    options = plain(feature)
-    del options["name"]
-    if isinstance(feature, FixedLen):
-        return options["dtype"] if set(options) == {"dtype"} else options
-    return {"kind": feature.kind, **options} if options else feature.kind
-
-
-class _Setting(NamedTuple):
-    """What a schema is read with: the kinds that there are, and the folder of the files it names."""
-
-    kinds: Kinds
-    folder: Path | None
-
-
-_HEAD: dict[str, Any] = {
-    "schema": str,
-    "version": int,
-    "description": str,
-    "record": Literal["example", "sequence_example"],
-}
-
-
-def _read_schema(node: MappingNode, log: Log, setting: _Setting) -> Any:
-    head = {key: _read_head(node, key, log) for key in _HEAD if key in node.values}
-    if "schema" not in node.values:
-        log.add(node.place, (), "the key `schema`, a name", "none")
-    record = head.get("record", "sequence_example" if "sequence" in node.values else "example")
-    sections = {
-        key: _read_section(value, key, log, setting)
-        for key, value in node.values.items()
-        if key in rules.ALL_SECTIONS
-    }
-    _refuse_unknown(node, log)
-    if record is INVALID:
-        return INVALID
-    head["name"] = head.pop("schema", INVALID)
-    fields = {"name": "unnamed", **_valid(head), **_valid(sections), "record": record}
-    try:
-        return Schema(**fields)
-    except SpecError as error:
-        return log.relocate(_of_features(error) if log.problems else error, node, ())
-
-
-def _valid(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not INVALID}
-
-
-def _of_features(error: SpecError) -> SpecError:
-    """The problems of single features; the others may only follow from what could not be read."""
-    return SpecError([problem for problem in error.problems if len(problem.path) > 1])
-
-
-def _read_head(node: MappingNode, key: str, log: Log) -> Any:
-    """One of the keys beside the features."""
-    return read(node.values[key], _HEAD[key], (key,), log)
-
-
-def _refuse_unknown(node: MappingNode, log: Log) -> None:
-    known = [*_HEAD, *rules.ALL_SECTIONS]
-    for key in node.values:
-        if key not in known:
-            log.add(node.keys[key].place, (key,), one_of(known), f"`{key}`", nearest(key, known))
-
-
-def _read_section(node: Node, section: str, log: Log, setting: _Setting) -> Any:
-    if not isinstance(node, MappingNode):
-        return log.add(node.place, (section,), "a mapping of features", kind_of(node))
-    features = [
-        _read_feature(name, value, (section, name), log, setting) for name, value in node.values.items()
-    ]
-    return tuple(feature for feature in features if feature is not INVALID)
-
-
-def _read_feature(name: str, node: Node, path: tuple[str, str], log: Log, setting: _Setting) -> Any:
-    if isinstance(node, Scalar):
-        return _read_shorthand(name, node, path, log, setting)
-    if not isinstance(node, MappingNode):
-        return log.add(node.place, path, "a dtype or a mapping of options", kind_of(node))
-    kind_node = node.values.get("kind")
-    kind = "fixed_len"
-    if kind_node is not None:
-        kind = kind_node.text if isinstance(kind_node, Scalar) else kind_of(kind_node)
-        if kind not in setting.kinds:
-            hint = nearest(kind, setting.kinds)
-            return log.add(kind_node.place, (*path, "kind"), one_of(setting.kinds), f"`{kind}`", hint)
-    options = MappingNode(
-        place=node.place,
-        values={key: value for key, value in node.values.items() if key != "kind"},
-        keys=node.keys,
-    )
-    feature = read_fields(setting.kinds[kind], options, path, log, name=name)
-    try:
-        return feature if feature is INVALID else feature.resolved(setting.folder)
-    except SpecError as error:
-        return log.relocate(error, options, path)
-
-
-def _read_shorthand(name: str, node: Scalar, path: tuple[str, str], log: Log, setting: _Setting) -> Any:
-    """`int64` stands for `{kind: fixed_len, dtype: int64}`, `text` for `{kind: text}`."""
-    kinds = setting.kinds
-    if node.type == "str" and node.text in kinds:
-        empty = MappingNode(place=node.place)
-        return read_fields(kinds[node.text], empty, path, log, name=name)
-    if node.type == "str" and node.text in (*DTYPES, "string"):
-        options = MappingNode(place=node.place, values={"dtype": node}, keys={"dtype": node})
-        return read_fields(kinds["fixed_len"], options, path, log, name=name)
-    known = ("float32", "int64", "string", *kinds)
-    got = f"`{node.text}`" if node.type == "str" else kind_of(node)
-    hint = nearest(node.text, known)
-    return log.add(node.place, path, "a dtype, a kind, or a mapping of options", got, hint)
