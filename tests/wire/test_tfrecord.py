@@ -8,7 +8,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordspec import RecordError
+from recordspec import Problem, RecordError
 from recordspec.wire import tfrecord
 from recordspec.wire.framing import heads
 from recordspec.wire.strings import Strings
@@ -215,3 +215,18 @@ def test_well_known_files_are_named(tmp_path, data, got):
     with pytest.raises(RecordError) as caught:
         tfrecord.compression_of(path)
     assert str(caught.value) == f"{path}: expected a TFRecord file, got {got}"
+
+
+@given(
+    sizes=st.lists(st.integers(0, 9) | st.none(), max_size=20),
+    size=st.integers(1, 12),
+    most=st.integers(1, 5) | st.none(),
+)
+def test_records_are_gathered_in_order_as_soon_as_they_are_enough(sizes, size, most):
+    damage = tfrecord.Damage(0, 0, Problem(expected="x", got="y"))
+    found = [damage if one is None else tfrecord.Record(0, 0, bytes(one)) for one in sizes]
+    lists = list(tfrecord.gathered(found, size, most))
+    assert [one for some in lists for one in some] == found
+    held = [[len(one.data) if isinstance(one, tfrecord.Record) else 0 for one in some] for some in lists]
+    assert all(len(some) == most or sum(some) >= size for some in held[:-1])
+    assert all(sum(some[:-1]) < size and len(some) <= (most or len(some)) for some in held)

@@ -76,7 +76,7 @@ def _examined(file: File, schema: Schema) -> Iterator[Record | Fault]:
     """The records of a file that can be read, and faults in the place of the others."""
     trial = Trial(schema, in_blocks=file.block is not None)
     number = stop = 0
-    for some in _gathered(tfrecord.salvage(file.path)):
+    for some in tfrecord.gathered(tfrecord.salvage(file.path), _BYTES_AT_ONCE, _RECORDS_AT_ONCE):
         misfits = trial.misfits([found for found in some if isinstance(found, Record)])
         for found in some:
             judged = _judged(file, found, misfits)
@@ -89,20 +89,6 @@ def _examined(file: File, schema: Schema) -> Iterator[Record | Fault]:
         where = f"{file.path}: {place(number, stop)}"
         problem = Problem(where=where, expected=expected, got="the end of the file")
         yield _fault(file, number, stop, (problem,), ends=True)
-
-
-def _gathered(found: Iterator[Record | Damage]) -> Iterator[list[Record | Damage]]:
-    """Records in lists that take no more memory than they must."""
-    some: list[Record | Damage] = []
-    size = 0
-    for one in found:
-        some.append(one)
-        size += len(one.data) if isinstance(one, Record) else 0
-        if len(some) == _RECORDS_AT_ONCE or size >= _BYTES_AT_ONCE:
-            yield some
-            some, size = [], 0
-    if some:
-        yield some
 
 
 def _judged(file: File, found: Record | Damage, misfits: Misfits) -> Record | Fault:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from recordspec.errors import RecordError
 from recordspec.wire import heads
@@ -28,6 +29,7 @@ __all__ = [
     "foreign",
     "framed",
     "frames",
+    "gathered",
     "place",
     "salvage",
     "scan",
@@ -52,6 +54,9 @@ class Record:
     def stop(self) -> int:
         """The byte behind it."""
         return self.offset + HEAD + len(self.data) + TAIL
+
+
+Found = TypeVar("Found", bound=Record | Damage)
 
 
 def scan(path: Path, stretch: Stretch | None = None) -> Iterator[Record]:
@@ -80,6 +85,20 @@ def salvage(path: Path) -> Iterator[Record | Damage]:
             yield found
         else:
             yield from _records(found)
+
+
+def gathered(found: Iterable[Found], size: int, most: int | None = None) -> Iterator[list[Found]]:
+    """Records, and damage, in lists of at most `most`; of large records fewer, of about `size` bytes."""
+    some: list[Found] = []
+    held = 0
+    for one in found:
+        some.append(one)
+        held += len(one.data) if isinstance(one, Record) else 0
+        if len(some) == most or held >= size:
+            yield some
+            some, held = [], 0
+    if some:
+        yield some
 
 
 def _records(chunk: Chunk) -> Iterator[Record]:

@@ -13,7 +13,7 @@ from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
 from recordspec.store.shards import parse_name
 from recordspec.wire import tfrecord
 from recordspec.wire.strings import Strings
-from recordspec.wire.tfrecord import HEAD, TAIL, Stretch
+from recordspec.wire.tfrecord import HEAD, TAIL, Record, Stretch
 from recordspec.writing import shuffle
 from recordspec.writing.sources import base
 
@@ -131,22 +131,15 @@ class StoredPart:
 
     def records(self, schema: Schema | None) -> Iterator[Strings]:
         """Framed records of one row each, some at a time. Raises RecordError."""
-        waiting: list[bytes] = []
-        size = 0
-        for record in tfrecord.scan(self.path, self.stretch):
-            if self.in_blocks:
-                assert schema is not None
-                rows = schema.records_of(record.data, head=HEAD, tail=TAIL)
-                tfrecord.seal(rows)
-                yield rows
-                continue
-            waiting.append(record.data)
-            size += len(record.data)
-            if size >= _BYTES_AT_ONCE:
-                yield tfrecord.frames(waiting)
-                waiting, size = [], 0
-        if waiting:
-            yield tfrecord.frames(waiting)
+        records = tfrecord.scan(self.path, self.stretch)
+        if not self.in_blocks:
+            yield from map(_framed, tfrecord.gathered(records, _BYTES_AT_ONCE))
+            return
+        assert schema is not None
+        for record in records:
+            rows = schema.records_of(record.data, head=HEAD, tail=TAIL)
+            tfrecord.seal(rows)
+            yield rows
 
     def hashes(self, records: Strings, row: int) -> shuffle.Hashes:
         """Of the keys of records, of which the first is row `row` of the part."""
@@ -158,3 +151,7 @@ class StoredPart:
     def place(self, row: int) -> str:
         number = row if self.stretch is None else self.stretch.number + row
         return f"{self.path}: row {number}"
+
+
+def _framed(records: list[Record]) -> Strings:
+    return tfrecord.frames([record.data for record in records])

@@ -29,7 +29,7 @@ from recordspec.spec.features.video import Video
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
 from recordspec.wire import proto
-from recordspec.wire.tfrecord import Record, Stretch, compression_of, place, scan, stretches
+from recordspec.wire.tfrecord import Record, Stretch, compression_of, gathered, place, scan, stretches
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import Batch, identity_of
 from recordspec.writing.sources.places import InOrder
@@ -117,7 +117,7 @@ class TFRecordPart:
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Batch]:
         names = [name for name in (*schema.names, *extra) if name in self.stored.names]
         features = [self.stored.names[name] for name in names]
-        for some in _gathered(self._records()):
+        for some in gathered(self._records(), _BYTES_AT_ONCE, _ROWS_AT_ONCE):
             yield Batch(len(some), partial(_columns, features, some))
 
     def place(self, row: int) -> str:
@@ -132,20 +132,6 @@ class TFRecordPart:
 
     def _records(self) -> Iterator[Record]:
         return scan(self.path, self.stretch)
-
-
-def _gathered(records: Iterator[Record]) -> Iterator[list[Record]]:
-    """Records in lists that take no more memory than they must."""
-    some: list[Record] = []
-    size = 0
-    for record in records:
-        some.append(record)
-        size += len(record.data)
-        if len(some) == _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE:
-            yield some
-            some, size = [], 0
-    if some:
-        yield some
 
 
 def _parsed(record: Record, row: int) -> Stored:
