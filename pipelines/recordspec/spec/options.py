@@ -76,13 +76,7 @@ def read_fields(cls: type, node: Mapping, path: Path, log: Log, **given: Any) ->
     valid = True
     for key, value in node.values.items():
         if key not in fields:
-            log.add(
-                node.keys[key].place,
-                (*path, key),
-                one_of(fields),
-                f"`{key}`",
-                nearest(key, fields),
-            )
+            log.add(node.keys[key].place, (*path, key), one_of(fields), f"`{key}`", nearest(key, fields))
             valid = False
             continue
         name = fields[key].name

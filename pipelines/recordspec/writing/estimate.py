@@ -69,16 +69,8 @@ def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **opt
     total, about = (sampled, False) if sampled < limit else _rows(source, schema, how_written)
     total = min(total, work.limit or total)
     times = total / max(1, sampled)
-    splits = {
-        split: (
-            shard_count(how_written, round(plain.bytes(split) * times), round(plain.rows(split) * times)),
-            round(plain.rows(split) * times),
-            round(final.bytes(split) * times),
-        )
-        for split in plain.splits
-    }
     return Estimate(
-        splits=splits,
+        splits={split: _shards(split, plain, final, how_written, times) for split in plain.splits},
         rows=total,
         about=about,
         sampled=sampled,
@@ -86,6 +78,12 @@ def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **opt
         disk_free=shutil.disk_usage(_existing(Path(directory))).free,
         memory=allowance(work.memory, work.jobs),
     )
+
+
+def _shards(split: str, plain: Manifest, final: Manifest, how: Write, times: float) -> tuple[int, int, int]:
+    """The shards, rows and bytes of a split that has so many times the rows of the samples."""
+    rows = round(plain.rows(split) * times)
+    return shard_count(how, round(plain.bytes(split) * times), rows), rows, round(final.bytes(split) * times)
 
 
 def _sample(schema: Schema, source: Source | Rows, limit: int, options: dict[str, Any]) -> Manifest:

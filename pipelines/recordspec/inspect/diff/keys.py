@@ -103,9 +103,7 @@ def by_key(old: Keyed, new: Keyed) -> ByKey:
             for one, name in ((old, "old"), (new, "new"))
         ]
         for low, high in _ranges(max(old.rows, new.rows)):
-            places = _pairs(
-                known_keys.in_range(old.keys, low, high), known_keys.in_range(new.keys, low, high)
-            )
+            places = _pairs(*(known_keys.in_range(one.keys, low, high) for one in (old, new)))
             kept += len(places[0])
             names = [
                 np.array([*one.manifest.splits])[one.split_of(some)]
