@@ -13,12 +13,13 @@ from pathlib import Path
 import click
 import pytest
 
+from foreign_data import DATA, needs_data
 from recordspec.cli import commands
 from recordspec.spec.features import KINDS
 from recordspec.testing import LAWS
 
 ROOT = Path(__file__).parents[1]
-MNIST = ROOT.parent / "shared/data/mnist/mnist.tfrecord"
+MNIST = DATA / "mnist/mnist.tfrecord"
 README = (ROOT / "README.md").read_text()
 BUILDING = (ROOT / "docs/building.md").read_text()
 FOREIGN_SCHEMAS = (ROOT / "docs/foreign-schemas.md").read_text()
@@ -72,7 +73,7 @@ def test_the_readme_runs(tmp_path, monkeypatch):
     assert history["loss"][-1] < history["loss"][0]
 
 
-@pytest.mark.skipif(not MNIST.exists(), reason="the real data is not here")
+@needs_data
 def test_five_commands_train_a_model(tmp_path):
     shutil.copy(MNIST, tmp_path)
     (five,) = (block for language, block in blocks(README) if language == "sh")

@@ -9,11 +9,11 @@ import pytest
 import tensorflow as tf
 
 import recordspec as rs
+from foreign_data import DATA, needs_data
 
 ROOT = Path(__file__).parents[1]
-DATA = ROOT.parent / "shared/data"
 
-pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the foreign data is not beside this checkout")
+pytestmark = needs_data
 
 
 def assert_equal(ours: dict, theirs: dict) -> None:

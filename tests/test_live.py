@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 import recordspec as rs
+from foreign_data import DATA, needs_data
 from recordspec.config import load_any
 from recordspec.testing import Case, stored_again_it_is_the_same
 from recordspec.wire.tfrecord import scan
@@ -20,7 +21,7 @@ from recordspec.wire.tfrecord import scan
 ROOT = Path(__file__).parents[1]
 SCHEMAS = sorted((ROOT / "schemas").glob("*.yaml"))
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
-TRIPS = ROOT.parent / "shared/data/taxi/trips.csv"
+TRIPS = DATA / "taxi/trips.csv"
 # By how much one encoding more may change a value on average: 6.3 was measured on random pixels.
 LOSS = {"jpeg": 12.0}
 
@@ -113,7 +114,7 @@ def test_the_digits_train_a_model(home):
     assert history.history["accuracy"][-1] > 0.8  # a guess is right in 0.1
 
 
-@pytest.mark.skipif(not TRIPS.exists(), reason="the taxi trips are not beside this checkout")
+@needs_data
 def test_the_taxi_trips_train_a_model(home, capsys):
     shutil.copy(TRIPS, home / "raw")
     pipeline = rs.Pipeline.load(home / "configs/taxi.yaml")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import tensorflow as tf
 from hypothesis import given
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 from tfmd_text import parsed
 
 import recordspec as rs
+from foreign_data import DATA, needs_data
 from instances import CASES
 from recordspec.foreign import tfmd
 from recordspec.foreign.tfmd.writing import write_schema
@@ -18,8 +17,6 @@ from recordspec.inspect.check import check
 from recordspec.spec.plain import shallow
 from recordspec.store.files import known
 from recordspec.store.shards import expand
-
-DATA = Path(__file__).parents[2].parent / "shared/data"
 
 
 def without(message, notes):
@@ -121,10 +118,9 @@ def by_shape(message):
 
 
 TAXI = DATA / "taxi"
-taxi = pytest.mark.skipif(not TAXI.exists(), reason="the foreign data is not beside this checkout")
 
 
-@taxi
+@needs_data
 def test_the_schema_of_the_taxi_trips_comes_back():
     schema, notes = tfmd.load(TAXI / "schema.pbtxt")
     assert len(schema.features) == 18
@@ -134,7 +130,7 @@ def test_the_schema_of_the_taxi_trips_comes_back():
     assert write_schema(schema) == by_shape(original)
 
 
-@taxi
+@needs_data
 def test_the_taxi_trips_are_read_with_their_schema(tmp_path):
     """It calls three features INT that the records hold as floats: they are read once it says FLOAT."""
     floats = ("dropoff_census_tract", "dropoff_community_area", "trip_seconds")

@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 
 import recordspec as rs
 from examples import example, file_of
+from foreign_data import DATA, needs_data
 from recordspec.errors import RecordError, StoreError
 from recordspec.inspect.diff import changes, diff, distances, keys
-
-DATA = Path(__file__).parents[3] / "shared/data"
-real = pytest.mark.skipif(not DATA.exists(), reason="the foreign data is not beside this checkout")
 
 OLD = """
 schema: pets
@@ -306,7 +304,7 @@ def test_the_distance_of_counts_is_the_largest_of_any_share(one, other):
         assert found.distance == max(apart.values())
 
 
-@real
+@needs_data
 def test_the_two_shards_of_the_taxi_trips_are_alike():
     first, second = sorted((DATA / "taxi").glob("*.gz"))
     done = run("diff", first, second)

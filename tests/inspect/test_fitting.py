@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 import recordspec as rs
+from foreign_data import DATA, needs_data
 from instances import CASES
 from recordspec.errors import show_path
 from recordspec.inspect.check import check
@@ -20,7 +21,6 @@ from recordspec.store.shards import expand
 from recordspec.wire import proto
 from recordspec.wire.tfrecord import framed, scan
 
-DATA = Path(__file__).parents[3] / "shared/data"
 KINDS = {"bytes_list": [b"", b"x", b"yy"], "float_list": [0.5, -1.0], "int64_list": [0, 1, 300, -5]}
 
 
@@ -269,7 +269,7 @@ def test_blocks_are_checked_row_by_row(tmp_path):
     assert (report.rows, report.unfit) == (20, 1)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the real data is not here")
+@needs_data
 def test_real_trips(tmp_path):
     schema = rs.Schema.loads("""
 schema: trips

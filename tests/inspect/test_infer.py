@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import recordspec as rs
+from foreign_data import DATA, needs_data
 from recordspec.inspect.check import check
 from recordspec.inspect.infer import infer
 from recordspec.inspect.infer.starting import inferred
@@ -16,9 +17,6 @@ from recordspec.store.files import known
 from recordspec.store.shards import expand
 from recordspec.wire.tfrecord import framed
 from test_cli import run
-
-DATA = Path(__file__).parents[3] / "shared/data"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the real data is not here")
 
 YAML = """
 schema: s

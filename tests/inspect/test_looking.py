@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordspec as rs
+from foreign_data import DATA, needs_data
 from recordspec.errors import RecordError, SpecError
 from recordspec.inspect.info import info
 from recordspec.inspect.looking import media
@@ -22,9 +23,6 @@ from recordspec.inspect.looking.records import Look, _reservoir
 from recordspec.inspect.looking.values import shortest
 from recordspec.wire.proto import _classes
 from recordspec.wire.tfrecord import framed
-
-DATA = Path(__file__).parents[3] / "shared/data"
-needs_data = pytest.mark.skipif(not DATA.exists(), reason="the foreign data is not beside this checkout")
 
 SCHEMA = rs.Schema.loads(
     """

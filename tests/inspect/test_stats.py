@@ -13,14 +13,12 @@ import pytest
 
 import recordspec as rs
 from examples import example, file_of
+from foreign_data import DATA, needs_data
 from recordspec.errors import StoreError
 from recordspec.inspect.stats import stats, tally
 from recordspec.inspect.stats.page import page
 from recordspec.inspect.stats.wording import of_values, sparkline
 from recordspec.wire.tfrecord import framed
-
-DATA = Path(__file__).parents[3] / "shared/data"
-real = pytest.mark.skipif(not DATA.exists(), reason="the foreign data is not beside this checkout")
 
 LABELLED = """
 schema: labelled
@@ -54,7 +52,7 @@ def labelled(folder: Path, **options) -> Path:
     return folder
 
 
-@real
+@needs_data
 def test_what_is_missing_in_the_taxi_trips():
     split, features = only(stats(sorted((DATA / "taxi").glob("*.gz"))))
     assert (split.split, split.files, split.records, split.rows) == ("trips", 2, 15_000, 15_000)
@@ -71,7 +69,7 @@ def test_what_is_missing_in_the_taxi_trips():
     assert fare.mean == pytest.approx(11.7688353)
 
 
-@real
+@needs_data
 def test_the_figures_of_mnist_and_of_sequences():
     _, features = only(stats(DATA / "mnist/mnist.tfrecord"))
     pixels = features["image_floats"]
