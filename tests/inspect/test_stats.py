@@ -136,6 +136,8 @@ def test_blocks_need_their_schema(tmp_path):
         "(blocks are taken apart by their schema: give it with --spec)"
     )
     assert stats(tmp_path / "data", rs.Schema.loads(LABELLED)).splits[0].rows == 60
+    (tmp_path / "data/manifest.json").unlink()
+    assert stats(tmp_path / "data", rs.Schema.loads(LABELLED)).splits[0].rows == 60
 
 
 def test_rows_in_two_splits_and_rows_that_repeat(tmp_path):

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from recordspec.errors import Problem, RecordError
+from recordspec.store.manifest import Manifest
+from recordspec.wire import blocks, proto, tfrecord
 from recordspec.wire.frames import Chunk
 from recordspec.wire.strings import Ints, Strings, lengths_of
 
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
+
+
+def are_blocks(path: Path, manifest: Manifest | None) -> bool:
+    """Whether the records of a file hold many rows each: as its manifest says, or else the first record."""
+    if manifest is not None:
+        return manifest.block is not None
+    return any(_is_block(record.data) for record in islice(tfrecord.scan(path), 1))
+
+
+def _is_block(record: bytes) -> bool:
+    try:
+        rows = proto.parse_example(record, "").get(blocks.ROWS) or []
+    except RecordError:  # another message
+        return False
+    return len(rows) == 1 and isinstance(rows[0], int)
 
 
 @dataclass(frozen=True, kw_only=True)

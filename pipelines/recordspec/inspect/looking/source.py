@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.inspect.apart import taken_apart
+from recordspec.errors import Problem, SpecError
+from recordspec.inspect.apart import are_blocks, taken_apart
 from recordspec.inspect.index import records
 from recordspec.store.files import schema_beside
 from recordspec.store.manifest import Manifest, find
 from recordspec.store.shards import Files, expand
-from recordspec.wire import blocks, proto, tfrecord
+from recordspec.wire import tfrecord
 from recordspec.wire.decoded import Decoded, decode
 from recordspec.wire.frames import Chunk
 from recordspec.wire.strings import Bytes, Ints, Strings
@@ -108,9 +107,7 @@ class Source:
     @cached_property
     def in_blocks(self) -> bool:
         """Whether a record holds many rows: as the manifest says, or the first record."""
-        if self.manifest is not None:
-            return self.manifest.block is not None
-        return any(_is_block(record.data) for record in islice(tfrecord.scan(self.paths[0]), 1))
+        return are_blocks(self.paths[0], self.manifest)
 
     @property
     def in_rows(self) -> bool:
@@ -218,14 +215,6 @@ def _part_of_rows(path: Path, rows: Strings, number: int) -> Part:
         stops=rows.offsets[1:],
         offsets=None,
     )
-
-
-def _is_block(record: bytes) -> bool:
-    try:
-        rows = proto.parse_example(record, "").get(blocks.ROWS) or []
-    except RecordError:  # another message
-        return False
-    return len(rows) == 1 and isinstance(rows[0], int)
 
 
 def _rows(schema: Schema, path: Path, chunk: Chunk) -> Strings:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recordspec.errors import Problem, StoreError
+from recordspec.errors import Problem, RecordError, StoreError
+from recordspec.inspect.apart import are_blocks
 from recordspec.inspect.shares import jobs_for, stretches
 from recordspec.inspect.stats.rows import Part
 from recordspec.inspect.stats.tally import Key, Tally, count_part
@@ -64,11 +65,17 @@ class Source:
     @property
     def parts(self) -> Iterator[Part]:
         """All files, in order."""
-        in_blocks = self.manifest is not None and self.manifest.block is not None
-        blocks, splits = self.schema if in_blocks else None, self.splits
+        blocks, splits = self.schema if self._in_blocks else None, self.splits
         for file, path in enumerate(self.paths):
             for stretch in stretches(path):
                 yield Part(path=path, file=file, split=splits[path], stretch=stretch, blocks=blocks)
+
+    @property
+    def _in_blocks(self) -> bool:
+        try:
+            return are_blocks(self.paths[0], self.manifest)
+        except RecordError:  # what is broken is told when it is counted
+            return False
 
     def without_keys(self) -> StoreError:
         """The error for files that are not compared by key."""
