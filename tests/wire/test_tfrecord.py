@@ -215,3 +215,17 @@ def test_well_known_files_are_named(tmp_path, data, got):
     with pytest.raises(RecordError) as caught:
         tfrecord.compression_of(path)
     assert str(caught.value) == f"{path}: expected a TFRecord file, got {got}"
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zlib"])
+def test_a_compressed_file_without_records_is_whole(tmp_path, compression):
+    path = tmp_path / "x"
+    path.write_bytes(tfrecord.compressor(compression).flush())
+    assert tfrecord.compression_of(path) == compression
+    assert (tfrecord.count(path), list(tfrecord.scan(path))) == (0, [])
+    theirs = tf.data.TFRecordDataset(str(path), tfrecord.TF_COMPRESSION[compression])
+    assert list(theirs) == []
+    path.write_bytes(path.read_bytes()[:-1])
+    (damage,) = tfrecord.salvage(path)
+    expected = "record 0 at byte 0: expected whole compressed data, got the end of the file"
+    assert str(damage.problem) == f"{path}: {expected}"
