@@ -16,6 +16,7 @@ import recordspec as rs
 from examples import example, file_of
 from recordspec.errors import RecordError, StoreError
 from recordspec.inspect.diff import changes, diff, distances, keys
+from recordspec.wire.tfrecord import scan
 
 DATA = Path(__file__).parents[3] / "shared/data"
 real = pytest.mark.skipif(not DATA.exists(), reason="the foreign data is not beside this checkout")
@@ -205,6 +206,16 @@ def test_rows_that_moved_and_rows_that_are_stored_otherwise(tmp_path):
     found = diff(old, tmp_path / "other")
     assert found.keys.changed is None
     assert [".".join(change.path) for change in found.schema] == ["features.x"]
+
+
+def test_files_that_have_other_rows_than_keys_are_not_compared(tmp_path):
+    rows = {number: number for number in range(20)}
+    old, new = (keyed(tmp_path / name, rows, shards=1) for name in ("old", "new"))
+    (path,) = new.glob("*.tfrecord")
+    file_of(path, [record.data for record in scan(path)][:15])
+    with pytest.raises(RecordError) as error:
+        diff(old, new)
+    assert str(error.value) == f"{path}: expected 20 rows, as the manifest says, got 15"
 
 
 def test_keys_that_are_not_there(tmp_path):
