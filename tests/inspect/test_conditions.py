@@ -78,6 +78,7 @@ def test_the_names_in_a_condition():
         ("len(x, y) == 1", "where, column 1: expected one name in brackets, got `len(x, y)`"),
         ("missing('x')", "where, column 9: expected the name of a feature, got `'x'`"),
         ("feature(x) == 1", 'where, column 9: expected a name in quotes, as in feature("image/encoded"), got `x`'),
+        ("class == 1", "where, column 1: expected a condition, got `class == 1` (invalid syntax; feature(\"class\") takes a word of Python's)"),
         ("x in 'abc'", "where, column 6: expected a list, or the name of a feature, got `'abc'`"),
         ("x in (y,)", "where, column 7: expected a number or a text, got `y`"),
         ("x + 1 > 2", 'where, column 1: expected a name, a number or a text, got `x + 1` (feature("...") takes a name that is no word)'),

@@ -17,6 +17,7 @@ from examples import example, file_of
 from foreign_data import DATA, needs_data
 from recordspec.errors import RecordError, StoreError
 from recordspec.inspect.diff import changes, diff, distances, keys
+from recordspec.wire.tfrecord import scan
 
 OLD = """
 schema: pets
@@ -205,6 +206,16 @@ def test_rows_that_moved_and_rows_that_are_stored_otherwise(tmp_path):
     assert [".".join(change.path) for change in found.schema] == ["features.x"]
 
 
+def test_files_that_have_other_rows_than_keys_are_not_compared(tmp_path):
+    rows = {number: number for number in range(20)}
+    old, new = (keyed(tmp_path / name, rows, shards=1) for name in ("old", "new"))
+    (path,) = new.glob("*.tfrecord")
+    file_of(path, [record.data for record in scan(path)][:15])
+    with pytest.raises(RecordError) as error:
+        diff(old, new)
+    assert str(error.value) == f"{path}: expected 20 rows, as the manifest says, got 15"
+
+
 def test_keys_that_are_not_there(tmp_path):
     path = file_of(tmp_path / "file", [example({"n": ("int64", [1])})])
     done = run("diff", path, path, "--by", "key")
@@ -247,8 +258,41 @@ def test_a_few_records_are_not_told_apart_by_chance(tmp_path):
     rng = np.random.default_rng(7)
     few = [file_of(tmp_path / f"few{index}", records(rng, 30)) for index in range(2)]
     assert large(few[0], few[1], threshold=0.0) == set()
-    nothing = file_of(tmp_path / "nothing", [])
-    assert large(few[0], nothing) == set()
+
+
+def test_no_rows_are_another_dataset_than_some(tmp_path):
+    some, nothing = (file_of(tmp_path / str(count), [example({})] * count) for count in (3, 0))
+    (measure,) = diff(some, nothing).measures
+    assert (measure.measure, measure.at, measure.different) == ("rows", "no rows in the new one", True)
+    (measure,) = diff(nothing, some).measures
+    assert (measure.measure, measure.at, measure.different) == ("rows", "no rows in the old one", True)
+    assert diff(nothing, nothing).measures == ()
+
+
+def test_a_split_that_is_gone(tmp_path):
+    for folder, splits in (("old", ("train", "test")), ("new", ("train",))):
+        (tmp_path / folder).mkdir()
+        for split in splits:
+            file_of(tmp_path / folder / f"{split}-00000-of-00001.tfrecord", [example({"n": ("int64", [1])})])
+    found = [one for one in diff(tmp_path / "old", tmp_path / "new").measures if one.different]
+    assert [(one.split, one.measure, one.at) for one in found] == [
+        ("test", "rows", "no such split in the new one")
+    ]
+    found = [one for one in diff(tmp_path / "new", tmp_path / "old").measures if one.different]
+    assert [(one.split, one.measure, one.at) for one in found] == [
+        ("test", "rows", "no such split in the old one")
+    ]
+
+
+def test_long_strings_that_begin_alike_are_told_apart(tmp_path):
+    begin = b"s3://bucket/" + b"x" * 70
+    files = [
+        file_of(tmp_path / name, [example({"s": ("bytes", [begin + end])}) for end in ends] * 100)
+        for name, ends in (("old", (b"a", b"b")), ("new", (b"c", b"d")))
+    ]
+    assert large(files[0], files[1]) == {("s", "values")}
+    (values,) = (one for one in diff(files[0], files[1]).measures if one.measure == "values")
+    assert (values.distance, values.at) == (0.5, f"{begin[:64].decode()}...")
 
 
 def test_what_moved_beside_values(tmp_path):

@@ -174,9 +174,20 @@ def test_csv_refuses_lists_by_name(tmp_path):
 
 
 def test_bytes_are_in_base64_in_csv(tmp_path):
-    path = write(tmp_path / "f", example(a=[b"\xff"]), example(), example(a=[b""]))
+    path = write(tmp_path / "f", example(a=[b"\xff"], n=[1]), example(n=[2]), example(a=[b""], n=[3]))
     export(path, tmp_path / "out.csv")
-    assert (tmp_path / "out.csv").read_text() == '"a"\n"/w=="\n\n""\n'
+    assert (tmp_path / "out.csv").read_text() == '"a","n"\n"/w==",1\n,2\n"",3\n'
+
+
+def test_what_is_missing_in_a_csv_of_one_column_is_no_empty_line(tmp_path):
+    path = write(tmp_path / "f", example(a=[1]), example(), example(a=[3]))
+    with pytest.raises(RecordError) as error:
+        export(path, tmp_path / "out.csv")
+    assert str(error.value) == (
+        "a: expected a value in every record for a csv of one column, got none in some "
+        "(choose two, or write jsonl or parquet)"
+    )
+    assert os.listdir(tmp_path) == ["f"]
 
 
 def test_a_file_is_there_whole_or_not_at_all(tmp_path):
@@ -306,6 +317,14 @@ def test_what_arrays_do_not_hold(tmp_path, monkeypatch):
     with pytest.raises(RecordError) as error:
         export(path, tmp_path / "out.npz", Choice(columns=("b",)))
     assert str(error.value) == "b: expected texts that end in no zero for npz, got one that does"
+    other = write(tmp_path / "g", example(**{"a": [1, 2], "a/lengths": [3]}), example(a=[4]))
+    with pytest.raises(SpecError) as error:
+        export(other, tmp_path / "out.npz")
+    assert str(error.value) == (
+        "a/lengths: expected a name for the lengths of lists, got that of a column "
+        "(choose one of the two columns, or write parquet)"
+    )
+    other.unlink()
     monkeypatch.setattr(npz, "MOST_BYTES", 7999)
     with pytest.raises(RecordError) as error:
         export(path, tmp_path / "out.npz", Choice(columns=("c",)))

@@ -183,6 +183,19 @@ def test_no_example_and_a_key_twice(tmp_path):
     assert report.unfit == 2
 
 
+@pytest.mark.parametrize(("options", "unfit"), [("", 1), (", pad: -1", 0), (", with_length: true", 0)])
+def test_a_list_of_steps_may_be_missing_where_tensorflow_takes_none(tmp_path, options, unfit):
+    schema = rs.Schema.loads(f"""
+schema: s
+record: sequence_example
+sequence: {{s: {{kind: fixed_len_sequence, dtype: int64{options}}}}}
+""")
+    records = [schema.encode({"s": [1, 2]}), b""]
+    report = check([stored(tmp_path / "x", records)], schema)
+    assert told(report) == ["record 1 at byte 41: sequence.s: expected a list of steps, got none"] * unfit
+    assert decodes(schema.decode, b"") == (not unfit)
+
+
 def test_faults_are_counted_and_the_first_are_shown(tmp_path):
     records = [changed(n=[0.5]) for _ in range(5000)]
     report = check([stored(tmp_path / "x", records)], SCHEMA, examples=3)

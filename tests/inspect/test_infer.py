@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import recordspec as rs
+from examples import example, file_of
 from foreign_data import DATA, needs_data
 from recordspec.inspect.check import check
 from recordspec.inspect.infer import infer
@@ -89,6 +90,72 @@ def test_images_of_different_sizes_and_other_bytes(tmp_path):
     assert found.schema.names["blob"].dtype == "string"
     assert found.notes == ("blob: 4 bytes each: `kind: tensor` with `encoding: raw`, if these are numbers",)
     assert fits(data, found.schema) == 9
+
+
+def test_numbers_in_steps(tmp_path):
+    full = {"n": [("int64", [1])] * 3, "x": [("float32", [1, 2])] * 2, "w": [("bytes", [b"\xff"])]}
+    path = file_of(tmp_path / "x", [example({"n": ("int64", [7])}, full), example({}, {**full, "x": []})])
+    found = infer(path, "s")
+    assert found.schema == rs.Schema.loads("""
+schema: s
+record: sequence_example
+context:
+  n: {kind: var_len, dtype: int64, description: missing in 1 of 2}
+sequence:
+  n_steps: {kind: fixed_len_sequence, dtype: int64, key: n}
+  w: {kind: fixed_len_sequence, dtype: string}
+  x: {kind: fixed_len_sequence, dtype: float32, shape: [2]}
+""")
+    assert fits(path, found.schema) == 2
+    (batch,) = rs.read(found.schema, path, batch=2)
+    assert batch["n_steps"].numpy().tolist() == [[1, 1, 1]] * 2
+    assert batch["x"].numpy().tolist() == [[[1, 2], [1, 2]], [[0, 0], [0, 0]]]
+
+
+@pytest.mark.parametrize(("kind", "value", "pad"), [("int64", 1, "0"), ("bytes", b"\xff", '""')])
+def test_lists_of_steps_that_some_records_lack(tmp_path, kind, value, pad):
+    path = file_of(tmp_path / "x", [example({}, {"s": [(kind, [value])] * 2}), example({})])
+    found = infer(path, "s")
+    dtype = {"bytes": "string"}.get(kind, kind)
+    assert (
+        found.schema.names["s"]
+        == rs.Schema.loads(f"""
+schema: s
+record: sequence_example
+sequence: {{s: {{kind: fixed_len_sequence, dtype: {dtype}, pad: {pad}}}}}
+""").names["s"]
+    )
+    assert found.notes[0] == "s: no list of steps in 1 of 2 records"
+    assert fits(path, found.schema) == 2
+    (batch,) = rs.read(found.schema, path, batch=2)
+    assert batch["s"].numpy().tolist() == [[value] * 2, [type(value)()] * 2]
+
+
+def test_names_of_steps_that_are_taken(tmp_path):
+    context = {key: ("int64", [1]) for key in ("a", "a_steps")}
+    steps = {key: [("int64", [1])] for key in ("a", "a_steps", "a_steps_steps")}
+    found = infer(file_of(tmp_path / "x", [example(context, steps)]), "s")
+    assert [(one.name, one.key) for one in found.schema.sequence] == [
+        ("a_steps_steps", "a"),
+        ("a_steps_steps_steps", "a_steps"),
+        ("a_steps_steps_steps_steps", "a_steps_steps"),
+    ]
+
+
+def test_the_empty_key_is_left_out(tmp_path):
+    found = infer(file_of(tmp_path / "x", [example({"": ("int64", [1]), "n": ("int64", [1])})]), "s")
+    assert list(found.schema.names) == ["n"]
+    assert found.notes == ('"": the empty key, which no feature reads, so it is left out',)
+
+
+def test_text_is_text_to_its_end(tmp_path):
+    long = [b"a" * 300, b"b" * 300 + "é".encode(), b"short"]
+    path = file_of(tmp_path / "x", [example({"s": ("bytes", [one])}) for one in long])
+    assert infer(path, "s").schema.names["s"].kind == "text"
+    cut = [*long, "é".encode()[1:]], [*long, b"c" * 300 + "é".encode()[:1]]
+    for some in cut:
+        path = file_of(tmp_path / "x", [example({"s": ("bytes", [one])}) for one in some])
+        assert infer(path, "s").schema.names["s"].kind == "fixed_len"
 
 
 def test_several_kinds_under_a_key_are_left_out(tmp_path):

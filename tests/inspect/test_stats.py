@@ -174,6 +174,13 @@ def test_what_is_odd_about_values(tmp_path):
     assert (features["nan"].numbers.mean, features["nan"].numbers.zeros) == (0.5, 1)
 
 
+def test_classes_that_begin_alike_are_several(tmp_path):
+    begin = b"x" * 70
+    path = file_of(tmp_path / "x", [example({"s": ("bytes", [begin + end])}) for end in (b"a", b"b")] * 20)
+    (feature,) = stats(path).splits[0].features
+    assert feature.classes.counts == ((f"{'x' * 64}...", 20), (f"{'x' * 64}...", 20))
+
+
 def test_what_a_spec_has_and_records_have_not(tmp_path):
     path = file_of(tmp_path / "records", [example({"id": ("int64", [1]), "x": ("int64", [1])})])
     spec = rs.Schema.loads("schema: s\nfeatures: {id: int64, y: {dtype: float32, default: 0}}")

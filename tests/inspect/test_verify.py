@@ -144,6 +144,23 @@ def test_another_content_of_the_same_size_is_told_by_its_hash(data):
     assert wrong.tally.records == len(records)
 
 
+@pytest.mark.parametrize(("layout", "rows", "needed"), [("rows", 41, 41), ({"blocks": 8}, 41, 6)])
+def test_rows_that_the_records_do_not_hold_are_told(tmp_path, layout, rows, needed):
+    given = [{"id": index, "kind": 0} for index in range(40)]
+    rs.write(SCHEMA, given, tmp_path / "data", shards=1, layout=layout, key=None, progress=False)
+    path = tmp_path / "data/manifest.json"
+    text = path.read_text()
+    path.write_text(text.replace('"rows": 40', f'"rows": {rows}'))
+    (found,) = verify(tmp_path / "data")
+    (problem,) = found.problems
+    records = 40 if layout == "rows" else 5
+    assert str(problem) == (
+        f"{found.file}: expected {needed} records of 41 rows, as the manifest says, got {records}, as it also says"
+    )
+    path.write_text(text)
+    assert all(one.whole for one in verify(tmp_path / "data"))
+
+
 def test_a_manifest_that_cannot_be_read_is_told(data):
     (data / "manifest.json").write_text("{")
     assert list(told(data)) == ["manifest.json"]

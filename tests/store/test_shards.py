@@ -101,6 +101,38 @@ def test_a_broken_manifest_is_named(tmp_path, text, got):
     assert str(caught.value) == f"{tmp_path}/manifest.json: expected a manifest of format 1, got {got}"
 
 
+@pytest.mark.parametrize(
+    ("place", "value", "got"),
+    [
+        ((), {"schema": 1}, "`schema` that is int 1"),
+        ((), {"record": "examples"}, "`record` that is str 'examples'"),
+        ((), {"compression": []}, "`compression` that is list []"),
+        ((), {"key": "id"}, "`key` that is str 'id'"),
+        ((), {"labels": {"l": "ab"}}, "`labels` that is dict {'l': 'ab'}"),
+        ((), {"rejected": "many"}, "`rejected` that is str 'many'"),
+        ((), {"rejected": -1}, "`rejected` that is int -1"),
+        ((), {"block": 0}, "`block` that is int 0"),
+        ((), {"beside": {"x": 1}}, "`beside` that is dict {'x': 1}"),
+        (("splits", "a", 0), {"file": 1}, "a shard whose name is int 1"),
+        (("splits", "a", 0), {"file": "../x"}, "a shard whose name is str '../x'"),
+        (("splits", "a", 0), {"rows": 1.5}, "counts of a-00000-of-00001.tfrecord that are no whole numbers"),
+        (("splits", "a", 0), {"bytes": -1}, "counts of a-00000-of-00001.tfrecord that are no whole numbers"),
+        (("splits", "a", 0), {"sha256": None}, "a sha256 of a-00000-of-00001.tfrecord that is nothing"),
+    ],
+)
+def test_a_manifest_that_says_what_none_can_is_named(tmp_path, place, value, got):
+    data = json.loads(manifest().dump())
+    part = data
+    for key in place:
+        part = part[key]
+    part.update(value)
+    (tmp_path / "manifest.json").write_text(json.dumps(data))
+    with pytest.raises(StoreError) as caught:
+        Manifest.load(tmp_path)
+    expected = f"expected a manifest of format 1, got TypeError: {got}"
+    assert str(caught.value) == f"{tmp_path}/manifest.json: {expected}"
+
+
 def test_a_folder_appears_at_commit(tmp_path):
     target = tmp_path / "deep" / "data"
     with Transaction(target) as transaction:

@@ -230,3 +230,17 @@ def test_records_are_gathered_in_order_as_soon_as_they_are_enough(sizes, size, m
     held = [[len(one.data) if isinstance(one, tfrecord.Record) else 0 for one in some] for some in lists]
     assert all(len(some) == most or sum(some) >= size for some in held[:-1])
     assert all(sum(some[:-1]) < size and len(some) <= (most or len(some)) for some in held)
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zlib"])
+def test_a_compressed_file_without_records_is_whole(tmp_path, compression):
+    path = tmp_path / "x"
+    path.write_bytes(tfrecord.compressor(compression).flush())
+    assert tfrecord.compression_of(path) == compression
+    assert (tfrecord.count(path), list(tfrecord.scan(path))) == (0, [])
+    theirs = tf.data.TFRecordDataset(str(path), tfrecord.TF_COMPRESSION[compression])
+    assert list(theirs) == []
+    path.write_bytes(path.read_bytes()[:-1])
+    (damage,) = tfrecord.salvage(path)
+    expected = "record 0 at byte 0: expected whole compressed data, got the end of the file"
+    assert str(damage.problem) == f"{path}: {expected}"

@@ -90,9 +90,9 @@ def _in_steps(
 ) -> Iterator[Misfit]:
     """Of a feature of a SequenceExample's feature lists."""
     path, fits = (section, feature.name), np.ones(records.rows, bool)
-    for column in columns:
+    for stated, column in zip(feature.columns(), columns, strict=True):
         found = records.sequence.get(column.key, ())
-        misfits = [*_without(column, found, records.rows, path)]
+        misfits = [*_without(stated, found, records.rows, path)]
         misfits += [misfit for steps in found for misfit in _of_steps(section, feature, column, steps, path)]
         for misfit in misfits:
             fits[misfit.rows] = False
@@ -102,7 +102,7 @@ def _in_steps(
 
 
 def _without(column: Column, found: tuple[Steps, ...], rows: int, path: Path) -> Iterator[Misfit]:
-    """Rows without a list of steps, where tf.io wants one."""
+    """Rows without a list of steps, where tf.io wants one: to what has a pad of its own, it gives none."""
     if isinstance(column.layout, Sequence) and column.layout.pad is None:
         missing = np.ones(rows, bool)
         for steps in found:

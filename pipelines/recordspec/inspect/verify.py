@@ -88,6 +88,10 @@ def _compared(tally: Tally, shard: Shard, sha256: str) -> Iterator[Problem]:
     if tally.reaches_end and (records := tally.records + tally.bad) != shard.records:
         expected = f"{shard.records:,} records, as the manifest says"
         yield Problem(where=where, expected=expected, got=f"{records:,}")
+    block = tally.file.block or 1
+    if (needed := -(-shard.rows // block)) != shard.records:
+        expected = f"{needed:,} records of {shard.rows:,} rows, as the manifest says"
+        yield Problem(where=where, expected=expected, got=f"{shard.records:,}, as it also says")
     if sha256 != shard.sha256:
         expected = f"sha256 {shard.sha256}, as the manifest says"
         yield Problem(where=where, expected=expected, got=sha256)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, Literal
 
-from recordspec.errors import Problem, StoreError, nearest, one_of
+from recordspec.errors import Problem, StoreError, describe, nearest, one_of
 from recordspec.wire.tfrecord import Compression
 
 FILE = "manifest.json"
@@ -45,8 +45,46 @@ class Shard:
     sha256: str
 
     def __post_init__(self) -> None:
-        if not all(type(count) is int for count in (self.rows, self.records, self.bytes)):
+        if not _is_name(self.file):
+            raise TypeError(f"a shard whose name is {describe(self.file)}")
+        if not all(map(_is_count, (self.rows, self.records, self.bytes))):
             raise TypeError(f"counts of {self.file} that are no whole numbers")
+        if not isinstance(self.sha256, str):
+            raise TypeError(f"a sha256 of {self.file} that is {describe(self.sha256)}")
+
+
+def _is_name(value: Any) -> bool:
+    """Whether it names a file of a folder, and none elsewhere."""
+    return isinstance(value, str) and value not in ("", "..") and not {"/", "\0"} & {*value}
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_text(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+# What a manifest that somebody else wrote, or changed, may say.
+_FITS: Mapping[str, Callable[[Any], bool]] = {
+    "schema": _is_text,
+    "fingerprint": _is_text,
+    "record": lambda value: value in ("example", "sequence_example"),
+    "compression": lambda value: value in ("none", "gzip", "zlib"),
+    "key": _are_texts,
+    "shuffle_seed": lambda value: value is None or type(value) is int,
+    "labels": lambda value: all(map(_are_texts, value.values())),
+    "rejected": _is_count,
+    "division": lambda value: isinstance(value, dict),
+    "keys_sha256": _is_text,
+    "block": lambda value: value is None or (_is_count(value) and value > 0),
+    "beside": lambda value: all(isinstance(one, str) for one in value.values()),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +204,9 @@ class Manifest:
 def _from_json(data: dict[str, Any]) -> Manifest:
     if data["format"] != FORMAT:
         raise ValueError(f"format {data['format']}")
+    for name, fits in _FITS.items():
+        if name in data and not fits(data[name]):
+            raise TypeError(f"`{name}` that is {describe(data[name])}")
     splits = {split: tuple(Shard(**shard) for shard in shards) for split, shards in data["splits"].items()}
     labels = {name: tuple(names) for name, names in data["labels"].items()}
     counts = {

@@ -70,7 +70,8 @@ def likely_compression(path: Path) -> Compression:
 def foreign(path: Path) -> Problem | None:
     """What a file is that is no TFRecord file, not even a damaged one, as far as that can be told."""
     start = _start(path)
-    if not start or _length(_first(start)) is not None or recognised(_first(start)) is None:
+    first = _first(start)  # of a compressed file without records there are none
+    if not first or _length(first) is not None or recognised(first) is None:
         return None
     return Problem(where=str(path), expected=_EXPECTED, got=_what(start))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -12,6 +13,9 @@ import numpy.typing as npt
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 Sizes = int | Ints  # of many things: one number where all have it
+
+# As text, a byte takes up to 4.
+_DECODED_AT_ONCE = 1 << 20
 
 
 class Strings:
@@ -145,6 +149,22 @@ def heads(strings: Strings, size: int) -> Strings:
     view, kept, starts = strings.buffer.data, np.minimum(sizes, size), strings.offsets[:-1]
     pairs = zip(starts.tolist(), (starts + kept).tolist(), strict=True)
     return Strings(b"".join([view[start:stop] for start, stop in pairs]), offsets(kept))
+
+
+def are_text(strings: Strings) -> bool:
+    """Whether all are UTF-8: together they are, and none begins within a character."""
+    data = strings.buffer
+    starts = strings.offsets[:-1][strings.sizes > 0]
+    if bool((data[starts] & 0xC0 == 0x80).any()):
+        return False
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for start in range(0, len(data), _DECODED_AT_ONCE):
+            decoder.decode(data[start : start + _DECODED_AT_ONCE].data)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def items(matrix: Bytes) -> npt.NDArray[np.void]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from recordspec.errors import RecordError
-from recordspec.inspect.diff.distributions import Measure, compare
+from recordspec.inspect.diff.distributions import Measure, compare, lacking
 from recordspec.inspect.diff.keys import ByKey, Keyed, by_key
 from recordspec.inspect.diff.schemas import Change, changes
 from recordspec.inspect.stats.parts import ALL, Source, count
@@ -102,12 +102,15 @@ def _whole(counted: dict[str, Tally]) -> dict[str, Tally]:
 
 
 def _measures(old: Mapping[str, Tally], new: Mapping[str, Tally], threshold: float) -> Iterator[Measure]:
-    """Split by split, of those that both have; if there are none, all together."""
-    common = [split for split in old if split in new]
-    for split in common:
-        yield from compare(split, old[split], new[split], threshold)
-    if not common:
+    """Split by split; if they have none in common, all together."""
+    if old.keys().isdisjoint(new):
         yield from compare(ALL, _together(old), _together(new), threshold)
+        return
+    for split in dict.fromkeys((*old, *new)):
+        if split in old and split in new:
+            yield from compare(split, old[split], new[split], threshold)
+        else:
+            yield lacking(split, f"no such split in the {'new' if split in old else 'old'} one")
 
 
 def _together(counted: Mapping[str, Tally]) -> Tally:

@@ -26,8 +26,9 @@ class Measure:
 
     Attributes:
         split: in which; `all` where they have none in common.
-        feature: its key; in a feature list with `[]` behind it.
-        measure: what was compared: presence, kinds, lengths, steps, values, numbers, sizes, forms, special.
+        feature: its key; in a feature list with `[]` behind it. Empty of records as a whole.
+        measure: what was compared: rows (whether there are any), presence, kinds, lengths, steps, values,
+            numbers, sizes, forms, special.
         distance: how far apart it is: a share of records, or of values, from 0 to 1.
         chance: the distance that two draws of the same may have.
         at: where they are furthest apart.
@@ -44,7 +45,10 @@ class Measure:
 
 
 def compare(split: str, one: Tally, other: Tally, threshold: float) -> Iterator[Measure]:
-    """Every feature of two splits, in every way that there is."""
+    """Every feature of two splits, in every way that there is; of one without rows, only that."""
+    if bool(one.rows) != bool(other.rows):
+        yield lacking(split, f"no rows in the {'new' if one.rows else 'old'} one")
+        return
     for key in sorted({*one.features, *other.features}):
         tallies = (one.features.get(key) or FeatureTally(), other.features.get(key) or FeatureTally())
         for name, found in _compared(tallies, (one.rows, other.rows)):
@@ -59,6 +63,11 @@ def compare(split: str, one: Tally, other: Tally, threshold: float) -> Iterator[
             )
 
 
+def lacking(split: str, at: str) -> Measure:
+    """A split that only one of them has, or has rows of. No chance explains that."""
+    return Measure(split=split, feature="", measure="rows", distance=1.0, chance=0.0, at=at, different=True)
+
+
 def _name(key: Key) -> str:
     sequence, stored = key
     return f"{stored}[]" if sequence else stored
@@ -67,8 +76,8 @@ def _name(key: Key) -> str:
 def _told(at: Any) -> str:
     if at is None:
         return ""
-    if isinstance(at, bytes):
-        return str(shown(at))
+    if isinstance(at, tuple):
+        return str(shown(at[0]))
     return wording.figure(at) if isinstance(at, float) else str(at)
 
 
@@ -139,4 +148,11 @@ def _are_classes(numbers: Numbers) -> bool:
 def _of_values(one: Any, other: Any, counts: tuple[int, int], rows: tuple[int, int]) -> Distance:
     """Value by value, of those that are frequent."""
     short = sum(each.frequent.short / count for each, count in zip((one, other), counts, strict=True))
-    return distances.of_counts(dict(one.top), dict(other.top), counts, rows, short)
+    return distances.of_counts(_by_value(one), _by_value(other), counts, rows, short)
+
+
+def _by_value(counted: Any) -> dict[Any, int]:
+    """How often each is there. Of a long string only the beginning is known, and what tells it apart."""
+    if isinstance(counted, ByteStrings):
+        return {(name, code): count for name, code, count in counted.named}
+    return dict(counted.top)

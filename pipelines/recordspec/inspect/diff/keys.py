@@ -56,14 +56,20 @@ class Keyed:
         return np.searchsorted(ends, places, side="right")
 
     def contents(self) -> Iterator[Words]:
-        """The hashes of all rows' bytes, in the order of the keys. Raises RecordError at a broken one."""
+        """The hashes of all rows' bytes, in the order of the keys. Raises RecordError at a broken one, and
+        where a file has not as many as the manifest says: those behind would be taken for others."""
         for file, shard in enumerate(self.manifest.all_shards):
             path = self.folder / shard.file
             part = Part(path=path, file=file, split="", stretch=None, blocks=self.blocks)
+            count = 0
             for rows in read(part):
                 if isinstance(rows, Problem):
                     raise RecordError(rows)
+                count += len(rows.starts)
                 yield rows.hashes
+            if count != shard.rows:
+                expected = f"{shard.rows:,} rows, as the manifest says"
+                raise RecordError(Problem(where=str(path), expected=expected, got=f"{count:,}"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from recordspec.errors import Problem, SpecError, missing_extra
+from recordspec.errors import Problem, RecordError, SpecError, missing_extra
 from recordspec.inspect.exporting.forms import Columns, Form, Forms
 from recordspec.inspect.looking.values import StepValues, Values
 from recordspec.wire.pieces import Mask
@@ -83,10 +83,22 @@ class Csv:
 
     def write(self, columns: Columns) -> None:
         coded = {name: _in_base64(columns[name]) for name in self._coded}
-        self._writer.write_batch(_batch(columns | coded, self._forms, self._types))
+        batch = _batch(columns | coded, self._forms, self._types)
+        if batch.num_columns == 1 and batch.column(0).null_count:
+            _refuse_gap(batch.schema.names[0])
+        self._writer.write_batch(batch)
 
     def close(self) -> None:
         self._writer.close()
+
+
+def _refuse_gap(name: str) -> None:
+    """Raises RecordError: of one column, what is missing is an empty line, which readers pass over."""
+    expected, hint = (
+        "a value in every record for a csv of one column",
+        "choose two, or write jsonl or parquet",
+    )
+    raise RecordError(Problem(path=(name,), expected=expected, got="none in some", hint=hint))
 
 
 def _arrow(extra: str, purpose: str) -> None:

@@ -14,7 +14,7 @@ from recordspec.inspect.looking.source import Part
 from recordspec.inspect.looking.values import StepValues, Values
 from recordspec.wire.decoded import Decoded
 from recordspec.wire.proto import Kind
-from recordspec.wire.strings import Strings
+from recordspec.wire.strings import Strings, are_text
 
 # Records may each have a key of their own.
 _MOST_COLUMNS = 4096
@@ -71,21 +71,8 @@ def form_of(held: Values | StepValues) -> Form:
         kind=values.kind,
         single=bool((values.lengths[values.present] == 1).all()),
         steps=isinstance(held, StepValues),
-        text=not isinstance(values.flat, Strings) or is_text(values.flat),
+        text=not isinstance(values.flat, Strings) or are_text(values.flat),
     )
-
-
-def is_text(strings: Strings) -> bool:
-    """Whether all are UTF-8: together they are, and none begins within a character."""
-    data = strings.buffer
-    starts = strings.offsets[:-1][strings.sizes > 0]
-    if bool((data[starts] & 0xC0 == 0x80).any()):
-        return False
-    try:
-        data.tobytes().decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def columns_of(part: Part, decoded: Decoded, choice: Choice, known: Forms) -> Columns:

@@ -69,11 +69,20 @@ class Npz:
         )
 
     def close(self) -> None:
+        taken = set(self._parts)
         with zipfile.ZipFile(self._path, "w") as file:
             for name in list(self._parts):
                 for key, array in _arrays(name, self._parts.pop(name)).items():
+                    if key != name and key in taken:
+                        raise _taken(key)
                     with file.open(f"{key}.npy", "w", force_zip64=True) as member:
                         np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def _taken(key: str) -> SpecError:
+    hint = "choose one of the two columns, or write parquet"
+    got = "that of a column"
+    return SpecError(Problem(path=(key,), expected="a name for the lengths of lists", got=got, hint=hint))
 
 
 def _check_ends(name: str, texts: Strings) -> None:

@@ -94,10 +94,17 @@ def _sampled(source: Source, rows: int) -> Tally:
 def _found(tally: Tally) -> list[Found]:
     """The keys, each with a name of its own."""
     found: list[Found] = []
+    names = {key for sequence, key in tally.features if not sequence}
     for (sequence, key), counted in sorted(tally.features.items()):
-        name = f"{key}_steps" if (False, key) in tally.features and sequence else key
+        name = key
+        while sequence and name in names:
+            name += "_steps"
+        names.add(name)
         rows = sum(counted.kinds.values()) if sequence else tally.rows
-        found.append(Found(name=name, key=key, sequence=sequence, counted=counted, rows=rows))
+        without = tally.rows - counted.present if sequence else 0
+        found.append(
+            Found(name=name, key=key, sequence=sequence, counted=counted, rows=rows, without_steps=without)
+        )
     return found
 
 

@@ -15,6 +15,7 @@ from recordspec.inspect.stats.values import ByteStrings, Numbers
 from recordspec.spec.features import Feature
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.fixed_len import FixedLen
+from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
 from recordspec.spec.features.image import Image
 from recordspec.spec.features.label import Label
 from recordspec.spec.features.text import Text
@@ -44,6 +45,7 @@ class Found:
         name: of the feature.
         sequence: whether it is that of a feature list.
         rows: of all records (of a feature list: of all steps) that could have a list.
+        without_steps: records that lack the feature list.
         notes: what nobody should have to find out alone.
     """
 
@@ -52,6 +54,7 @@ class Found:
     sequence: bool
     counted: FeatureTally
     rows: int
+    without_steps: int = 0
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -79,6 +82,9 @@ class Found:
 def feature_of(found: Found) -> Feature | None:
     """The feature, or None of what no feature reads; the notes say why."""
     counted = found.counted
+    if not found.key:
+        found.notes.append('"": the empty key, which no feature reads, so it is left out')
+        return None
     kinds = [kind for kind, count in counted.kinds.items() if count and kind != "none"]
     if not kinds:
         found.note(
@@ -91,14 +97,26 @@ def feature_of(found: Found) -> Feature | None:
         return None
     if found.missing:
         found.note(f"missing in {found.missing:,} of {found.rows:,}")
+    if found.without_steps:
+        records = counted.present + found.without_steps
+        found.note(f"no list of steps in {found.without_steps:,} of {records:,} records")
     dtype = TF_DTYPES[kinds[0]]
     if found.missing or counted.lengths.low != counted.lengths.high:
         return VariableLen(dtype=dtype, **found.said())
     if counted.lengths.high != 1:
-        return FixedLen(dtype=dtype, shape=(counted.lengths.high,), **found.said())
+        return _fixed(found, dtype, (counted.lengths.high,))
     values = counted.of[kinds[0]]
     by_values = _of_strings(found, values) if isinstance(values, ByteStrings) else _of_numbers(found, values)
-    return by_values or FixedLen(dtype=dtype, **found.said())
+    return by_values or _fixed(found, dtype, ())
+
+
+def _fixed(found: Found, dtype: str, shape: tuple[int, ...]) -> Feature:
+    """As many values in every list."""
+    if not found.sequence:
+        return FixedLen(dtype=dtype, shape=shape, **found.said())
+    # with a pad of its own, tf.io lets records lack the list
+    pad = None if not found.without_steps else "" if dtype == "string" else 0
+    return FixedLenSequence(dtype=dtype, shape=shape, pad=pad, **found.said())
 
 
 def _of_numbers(found: Found, values: Numbers) -> Feature | None:

@@ -7,7 +7,9 @@ made into a function here. All others are errors.
 from __future__ import annotations
 
 import ast
+import keyword
 import operator
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -32,6 +34,7 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
+_WORDS = ("and", "or", "not", "in")
 _FUNCTIONS = ("len", "missing", "feature")
 _NAMED = 'feature("...") takes a name that is no word'
 
@@ -85,7 +88,9 @@ def parse(text: str) -> Where:
         return Where(parser.condition(tree.body), tuple(parser.names))
     except SyntaxError as error:
         place = f", column {error.offset}" if error.offset else ""
-        raise SpecError(_problem(place, "a condition", f"`{text}`", error.msg)) from None
+        kept = [word for word in re.findall(r"\w+", text) if keyword.iskeyword(word) and word not in _WORDS]
+        hint = f'{error.msg}; feature("{kept[0]}") takes a word of Python\'s' if kept else error.msg
+        raise SpecError(_problem(place, "a condition", f"`{text}`", hint)) from None
     except (RecursionError, MemoryError):
         raise SpecError(_problem("", "a condition", "one that is nested too deeply")) from None
     except ValueError as error:  # a zero byte

@@ -145,17 +145,17 @@ def shown(value: int | bytes) -> int | str:
 
 def classes(counted: values.Values, names: tuple[str, ...]) -> Classes:
     """Of a feature that has classes, with the names of a spec or without."""
-    counts: dict[Value, int]
+    counts: list[tuple[Value, int]]
     unnamed = 0
     if names:
         by_index = dict(counted.top)
-        counts = {name: by_index.pop(index, 0) for index, name in enumerate(names)}
+        counts = [(name, by_index.pop(index, 0)) for index, name in enumerate(names)]
         unnamed = sum(by_index.values())
-    else:
-        counts = {shown(value): count for value, count in counted.top}
-    least, most = min(counts.values()), max(counts.values())
+    else:  # long ones may be told alike, and are two
+        counts = [(shown(value), count) for value, count in counted.top]
+    least, most = min(count for _, count in counts), max(count for _, count in counts)
     return Classes(
-        counts=tuple(counts.items()),
+        counts=tuple(counts),
         named=bool(names),
         unnamed=unnamed,
         imbalance=most / least if least else None,

@@ -11,11 +11,11 @@ from recordspec.inspect.stats.media import Media
 from recordspec.wire.hashes import Words
 from recordspec.wire.pieces import Mask
 from recordspec.wire.recognised import first_bytes, recognised
-from recordspec.wire.strings import Ints, Strings, heads, windows
+from recordspec.wire.strings import Ints, Strings, are_text, heads, windows
 
 TEXT, EMPTY, ZEROS, OTHER = "text", "empty", "zero bytes", "other bytes"
 
-# The first bytes of a string that tell what it is.
+# The first bytes of a string that tell what it is; whether it is UTF-8, all of them do.
 _HEAD = 256
 # Of a byte, in text: 0 is plain ASCII, 1 may be part of another letter, 2 is a control character.
 _LEVELS = np.zeros(256, np.uint8)
@@ -42,6 +42,7 @@ class Forms:
         first = heads(strings, _HEAD)
         some = first.sizes > 0
         text = _are_text(first, strings.sizes) & some
+        text[_with_other_bytes(strings, np.flatnonzero(text & (strings.sizes > _HEAD)))] = False
         others = np.flatnonzero(some & ~text)
         known = others[_may_be_known(first, others)] if len(others) else others
         counts = {TEXT: int(text.sum()), EMPTY: int((~some).sum()), OTHER: len(others) - len(known)}
@@ -68,6 +69,13 @@ def _are_text(first: Strings, sizes: Ints) -> Mask:
     for index in some[highest == 1].tolist():
         text[index] = _decodes(first[index], whole=bool(sizes[index] <= _HEAD))
     return text
+
+
+def _with_other_bytes(strings: Strings, which: Ints) -> Ints:
+    """Which of some, that begin as text, are no UTF-8 behind that."""
+    if not len(which) or are_text(strings.take(which)):
+        return which[:0]
+    return np.array([index for index in which.tolist() if not are_text(strings.part(index, index + 1))])
 
 
 def _decodes(data: bytes, *, whole: bool) -> bool:

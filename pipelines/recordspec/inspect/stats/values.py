@@ -105,10 +105,16 @@ class ByteStrings:
         return self.sizes.count
 
     @property
+    def named(self) -> list[tuple[bytes, int, int]]:
+        """The values that are counted, or their beginnings, what tells them apart, and their counts."""
+        codes = self.frequent.codes
+        names, counts = self._names.of(codes), self.frequent.counts.tolist()
+        return list(zip(names, codes.tolist(), counts, strict=True))
+
+    @property
     def top(self) -> list[tuple[bytes, int]]:
         """The values that are counted, or their beginnings, with their counts; the most frequent first."""
-        named = zip(self._names.of(self.frequent.codes), self.frequent.counts.tolist(), strict=True)
-        return sorted(named, key=lambda pair: (-pair[1], pair[0]))
+        return sorted(((name, count) for name, _, count in self.named), key=lambda pair: (-pair[1], pair[0]))
 
 
 Values = Numbers | ByteStrings
