@@ -129,6 +129,23 @@ def test_records_in_a_pipe(home):
     ] == [3, 5]
 
 
+def test_a_table_too_wide_for_the_terminal_is_a_list(home, monkeypatch):
+    monkeypatch.setitem(ENVIRONMENT, "COLUMNS", "60")
+    size = (home / "data/train-00000-of-00001.tfrecord").stat().st_size
+    assert plain(terminal(home, "count", "data")) == [
+        "data/train-00000-of-00001.tfrecord",
+        "  records      6",
+        f"  bytes        {size}",
+        "  compression  none",
+        f"6 records in 1 file, {size} bytes",
+    ]
+    monkeypatch.setitem(ENVIRONMENT, "COLUMNS", "80")
+    assert plain(terminal(home, "count", "data"))[:2] == [
+        "file                                records  bytes  compression",
+        f"data/train-00000-of-00001.tfrecord        6    {size}  none",
+    ]
+
+
 def test_what_files_hold_on_a_terminal(home):
     shown = plain(terminal(home, "info", "data"))
     assert shown[0].split() == ["file", "records", "bytes", "compression"]
