@@ -158,11 +158,25 @@ def test_what_files_hold_on_a_terminal(home):
         f"  train: 6 rows in 1 shard, {size} bytes",
     ]
     assert [line.split() for line in shown[7:]] == [
+        ["key", "records", "kind", "lengths"],
+        ["image", "6", "bytes", "1"],
+        ["s", "6", "int64", "1"],
+        ["time", "6", "int64", "1"],
+        ["x", "5", "float32", "1"],
+    ]
+
+
+def test_what_sequence_examples_hold_on_a_terminal(tmp_path):
+    schema = rs.Schema.loads(
+        "schema: s\nrecord: sequence_example\ncontext: {n: {kind: var_len, dtype: int64}}\n"
+        "sequence: {words: text}"
+    )
+    rows = [{"n": [1] * min(number, 1), "words": ["a"] * number} for number in range(4)]
+    rs.write(schema, rows, tmp_path / "data")
+    assert [line.split() for line in plain(terminal(tmp_path, "info", "data"))[-3:]] == [
         ["key", "in", "records", "kind", "lengths", "steps"],
-        ["image", "features", "6", "bytes", "1"],
-        ["s", "features", "6", "int64", "1"],
-        ["time", "features", "6", "int64", "1"],
-        ["x", "features", "5", "float32", "1"],
+        ["n", "context", "4", "int64", "0..1"],
+        ["words", "sequence", "4", "bytes", "1", "0..3"],
     ]
 
 
