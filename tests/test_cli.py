@@ -179,7 +179,7 @@ def test_doctor_tries_what_it_reports():
     ("arguments", "status", "message"),
     [
         (["count", "none"], 3, "none: expected a file, got none"),
-        (["count", "folder"], 3, "folder: expected shards in the folder, got none"),
+        (["count", "folder"], 3, "folder: expected shards in the folder, got none (folder is empty)"),
         (["head", "text"], 1, "text: expected a TFRecord file, got text that begins 'hello there, world'"),
         (["build", "none.yaml"], 3, "none.yaml: expected a readable file, got No such file or directory"),
         (["build", "folder"], 3, "folder: expected a readable file, got Is a directory"),

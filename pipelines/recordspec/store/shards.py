@@ -82,7 +82,8 @@ def _expand_one(pattern: str, as_found: bool) -> list[Path]:
     if path.is_dir():
         shards = sorted(child for child in path.iterdir() if parse_name(child.name))
         if not shards:
-            raise StoreError(Problem(where=pattern, expected="shards in the folder", got="none"))
+            expected, hint = "shards in the folder", _siblings(path / "*")
+            raise StoreError(Problem(where=pattern, expected=expected, got="none", hint=hint))
         if not as_found:
             check_folder(path, shards)
         return shards
