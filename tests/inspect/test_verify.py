@@ -209,7 +209,7 @@ def test_a_repair_that_saves_nothing_publishes_nothing(tmp_path):
     with pytest.raises(RecordError) as caught:
         repair(path, tmp_path / "saved")
     assert str(caught.value) == (
-        f"{path}: expected a TFRecord file, got text that begins 'a,b\\n1,2\\n1,2\\n1,2\\n1,2\\n1,2' "
+        f"{path}: expected a TFRecord file, got text that begins 'a,b\\n1,2\\n1,2\\n1,2\\n1,2\\n1,2\\n' "
         "(nothing can be saved)"
     )
     assert [one.name for one in tmp_path.iterdir()] == ["rows.csv"]
