@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,19 +44,16 @@ def _needed(cells: Sequence[str]) -> int:
 
 
 def _table(rows: Sequence[Cells], needed: Mapping[str, int], numbers: frozenset[str]) -> Table:
+    from rich.cells import cell_len
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for key, width in needed.items():
+    for key in rows[0]:
         # one that is no wider than it must be gives nothing away to the others
-        table.add_column(
-            escape(key),
-            justify="right" if key in numbers else "left",
-            overflow="fold",
-            min_width=width,
-            no_wrap=width < _NARROWEST,
-        )
+        tight = needed[key] >= max(cell_len(row[key]) for row in rows)
+        justify: Literal["left", "right"] = "right" if key in numbers else "left"
+        table.add_column(escape(key), justify=justify, overflow="fold", no_wrap=tight)
     for row in rows:
         table.add_row(*map(escape, row.values()))
     return table
