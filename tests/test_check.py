@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import suppress
 
+import click
 import pytest
 
 import recordspec as rs
@@ -70,6 +71,47 @@ def test_of_each_sort_some_are_told_and_all_are_counted(home):
         ("data/train-00000-", 1),
         ("data/train-00000-", 2),
         ("data/train-00001-", 0),
+    ]
+
+
+def test_a_dataset_is_compared_with_another_spec_than_its_own(home):
+    (home / "other.yaml").write_text("schema: s\nfeatures: {n: int64, m: float32}\n")
+    done = run("check", "other.yaml", "data", "--examples", 1, cwd=home)
+    assert done.returncode == 1
+    (line,) = map(json.loads, done.stdout.splitlines())
+    assert (line["feature"], line["expected"], line["got"]) == ("features.m", "1 float32", "1 int")
+    assert done.stderr.splitlines()[:2] == [
+        "20 of 20 rows do not fit",
+        "data: features.m: expected a feature that was written so, got another fixed_len "
+        "(build it again, or read it with its own schema.yaml)",
+    ]
+
+
+def test_records_that_fit_a_spec_with_which_they_were_not_written(home):
+    label = "schema: s\nfeatures: {n: int64, m: {kind: label, names: [a, b]}}\n"
+    (home / "other.yaml").write_text(label)
+    done = run("check", "other.yaml", "data", cwd=home)
+    assert json.loads(done.stdout) == {"files": 2, "rows": 20, "unfit": 0, "lost": 0}
+    assert done.returncode == 1
+    assert done.stderr == (
+        "data: features.m: expected a feature that was written so, got another fixed_len "
+        "(build it again, or read it with its own schema.yaml)\n"
+    )
+
+
+def test_faults_on_a_terminal_stand_below_how_often_they_are(home):
+    byte = spoil(home, 1, 7)
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "recordspec", "check", "s.yaml", "data"]
+    subprocess.run(command, cwd=home, stdout=follower, stderr=subprocess.PIPE, env=ENVIRONMENT, check=False)
+    with open(leader, "rb", buffering=0) as terminal:
+        shown = terminal.read(4096).decode().replace("\r\n", "\n")
+    place = f"data/train-00001-of-00002.tfrecord: record 7 at byte {byte}"
+    assert click.unstyle(shown).splitlines() == [
+        "features.n: of another kind in 1 of 20 rows",
+        f"  {place}: features.n: expected 1 int64, got 1 float",
+        "features.m: of another kind in 1 of 20 rows",
+        f"  {place}: features.m: expected 1 int64, got 1 float",
     ]
 
 

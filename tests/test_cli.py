@@ -144,7 +144,7 @@ def test_explain_says_a_schema_in_other_languages(root):
     assert said.stdout == tfds.dumps(rs.Schema.load(spec))[0]
     assert said.stderr.splitlines() == [
         "note: schema: not said",
-        'note: features."Purchase Price".default: not said',
+        'note: features."Purchase Price".default: not said: TFDS fails at a record without the feature',
     ]
 
 
@@ -155,7 +155,10 @@ def test_describe_names_its_files_and_is_refused_elsewhere(home):
     assert list(map(json.loads, done.stdout.splitlines())) == [
         {"file": str(data / name), "bytes": (data / name).stat().st_size} for name in names
     ]
-    assert done.stderr == "note: features.sepal_length.default: not said\n"
+    assert (
+        done.stderr
+        == "note: features.sepal_length.default: not said: TFDS fails at a record without the feature\n"
+    )
     refused = run("describe", home)
     assert refused.returncode == 3
     assert refused.stderr == (
@@ -176,7 +179,7 @@ def test_doctor_tries_what_it_reports():
     ("arguments", "status", "message"),
     [
         (["count", "none"], 3, "none: expected a file, got none"),
-        (["count", "folder"], 3, "folder: expected shards in the folder, got none"),
+        (["count", "folder"], 3, "folder: expected shards in the folder, got none (folder is empty)"),
         (["head", "text"], 1, "text: expected a TFRecord file, got text that begins 'hello there, world'"),
         (["build", "none.yaml"], 3, "none.yaml: expected a readable file, got No such file or directory"),
         (["build", "folder"], 3, "folder: expected a readable file, got Is a directory"),

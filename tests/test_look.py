@@ -129,6 +129,23 @@ def test_records_in_a_pipe(home):
     ] == [3, 5]
 
 
+def test_a_table_too_wide_for_the_terminal_is_a_list(home, monkeypatch):
+    monkeypatch.setitem(ENVIRONMENT, "COLUMNS", "60")
+    size = (home / "data/train-00000-of-00001.tfrecord").stat().st_size
+    assert plain(terminal(home, "count", "data")) == [
+        "data/train-00000-of-00001.tfrecord",
+        "  records      6",
+        f"  bytes        {size}",
+        "  compression  none",
+        f"6 records in 1 file, {size} bytes",
+    ]
+    monkeypatch.setitem(ENVIRONMENT, "COLUMNS", "80")
+    assert plain(terminal(home, "count", "data"))[:2] == [
+        "file                                records  bytes  compression",
+        f"data/train-00000-of-00001.tfrecord        6    {size}  none",
+    ]
+
+
 def test_what_files_hold_on_a_terminal(home):
     shown = plain(terminal(home, "info", "data"))
     assert shown[0].split() == ["file", "records", "bytes", "compression"]
@@ -141,11 +158,25 @@ def test_what_files_hold_on_a_terminal(home):
         f"  train: 6 rows in 1 shard, {size} bytes",
     ]
     assert [line.split() for line in shown[7:]] == [
+        ["key", "records", "kind", "lengths"],
+        ["image", "6", "bytes", "1"],
+        ["s", "6", "int64", "1"],
+        ["time", "6", "int64", "1"],
+        ["x", "5", "float32", "1"],
+    ]
+
+
+def test_what_sequence_examples_hold_on_a_terminal(tmp_path):
+    schema = rs.Schema.loads(
+        "schema: s\nrecord: sequence_example\ncontext: {n: {kind: var_len, dtype: int64}}\n"
+        "sequence: {words: text}"
+    )
+    rows = [{"n": [1] * min(number, 1), "words": ["a"] * number} for number in range(4)]
+    rs.write(schema, rows, tmp_path / "data")
+    assert [line.split() for line in plain(terminal(tmp_path, "info", "data"))[-3:]] == [
         ["key", "in", "records", "kind", "lengths", "steps"],
-        ["image", "features", "6", "bytes", "1"],
-        ["s", "features", "6", "int64", "1"],
-        ["time", "features", "6", "int64", "1"],
-        ["x", "features", "5", "float32", "1"],
+        ["n", "context", "4", "int64", "0..1"],
+        ["words", "sequence", "4", "bytes", "1", "0..3"],
     ]
 
 

@@ -62,20 +62,24 @@ def _bar(stream: IO[str]) -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
+    from rich.table import Column
     from rich.text import Text
 
     class Rate(ProgressColumn):
         def render(self, task: Any) -> Text:
             speed = task.finished_speed or task.speed or 0
             size = task.fields["bytes"] / task.completed * speed if task.completed else 0
-            return Text(f"{speed:,.0f} rows/s, {size / 1e6:,.0f} MB/s")
+            read = f", {size / 1e6:,.0f} MB/s" if size else ""  # counting reads hardly any of them
+            return Text(f"{speed:,.0f} rows/s{read}")
 
+    # On a narrow terminal the bar is what gets shorter.
+    one_line = [Column(no_wrap=True) for _ in range(5)]
     return RichProgress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", table_column=one_line[0]),
         BarColumn(),
-        TextColumn("{task.completed:,.0f} rows"),
-        Rate(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        TextColumn("{task.completed:,.0f} rows", table_column=one_line[1]),
+        Rate(one_line[2]),
+        TimeElapsedColumn(one_line[3]),
+        TimeRemainingColumn(table_column=one_line[4]),
         console=Console(file=stream),
     )

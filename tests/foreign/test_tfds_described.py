@@ -164,4 +164,7 @@ def test_names_that_are_no_lines_are_noted(tmp_path):
     rs.write(schema, [{"l": 0, "x": 2}], tmp_path / "data")
     files, notes = tfds.describe(tmp_path / "data")
     assert files == ("features.json", "dataset_info.json")
-    assert list(map(str, notes)) == ["features.l.names: not said", "features.x.default: not said"]
+    assert list(map(str, notes)) == [
+        "features.l.names: not said",
+        "features.x.default: not said: TFDS fails at a record without the feature",
+    ]

@@ -81,9 +81,14 @@ ALL = ("reading old records", "old readers of new records", "models")
                 (
                     "features.label.names",
                     ALL,
-                    "old indices keep their meaning, but there are 1 more classes than models have",
+                    "old indices keep their meaning, but models have one class less",
                 )
             ],
+        ),
+        (
+            "[cat, dog]",
+            "[cat]",
+            [("features.label.names", ALL, "records may hold indices without a name now, of one class")],
         ),
         (
             "  id: int64\n",
@@ -149,8 +154,8 @@ def test_schemas_on_the_command_line(tmp_path):
     assert [json.loads(line) for line in done.stdout.splitlines()] == [
         {
             "change": "features.id.dtype",
-            "old": '"int64"',
-            "new": '"float32"',
+            "old": "int64",
+            "new": "float32",
             "breaks": ", ".join(ALL),
             "why": "it is stored otherwise",
         },

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frames_by_hand import frame
-from recordspec import RecordError, SpecError
+from recordspec import RecordError, SpecError, StoreError
 from recordspec.inspect import index as module
 from recordspec.inspect.index import index, record, records
 from recordspec.wire import heads
@@ -150,3 +150,12 @@ def test_the_command_line_writes_them(file):
     done = run("index", file, "--format", "dali")
     assert json.loads(done.stdout) == {"file": str(file), "index": f"{file}.idx", "records": 300}
     assert sorted(path.name for path in file.parent.iterdir()) == ["x.tfrecord", "x.tfrecord.idx"]
+
+
+def test_an_index_that_cannot_be_written_is_said_in_a_line(file):
+    target = file.with_name(f"{file.name}.idx")
+    target.mkdir()
+    with pytest.raises(StoreError) as caught:
+        index(file, "dali")
+    assert str(caught.value) == f"{target}: expected a file to write, got Is a directory"
+    assert sorted(file.parent.iterdir()) == [file, target]

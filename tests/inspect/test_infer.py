@@ -252,6 +252,31 @@ def test_identifiers_that_a_table_has_as_floats_are_told(tmp_path):
     )
 
 
+def test_a_sample_of_a_table_is_its_first_rows(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("n\n" + "1\n" * 40 + '""\n' * 10)
+    assert inferred([str(path)], None, sample=40).schema.names["n"].default is None
+    found = inferred([str(path)], None, sample=45)
+    assert (found.rows, found.notes) == (45, ("n: missing in 5 of 45 rows and reads as its default",))
+
+
+PBTXT = 'feature { name: "n" type: INT presence { min_fraction: 1 } shape {} }'
+
+
+def test_a_translated_schema_takes_a_name_and_has_no_config(tmp_path):
+    (tmp_path / "x.pbtxt").write_text(PBTXT)
+    done = run("infer", "x.pbtxt", "--name", "mine", "--json", cwd=tmp_path)
+    text = "schema: mine\nrecord: example\nfeatures: {n: int64}\n"
+    assert json.loads(done.stdout) == {"schema": text, "rows": None, "notes": [], "files": []}
+    done = run("infer", "x.pbtxt", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "x.pbtxt: expected TFRecords, CSV or Parquet, got a schema "
+        "(a config names its rows: infer without --config)\n"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["x.pbtxt"]
+
+
 def test_a_table_that_is_none_is_said_in_a_line(tmp_path):
     (tmp_path / "x.parquet").write_bytes(b"no parquet")
     done = run("infer", "x.parquet", cwd=tmp_path)

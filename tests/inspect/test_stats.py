@@ -239,6 +239,9 @@ def test_hostile_text_is_shown_harmless(tmp_path):
     evil = "\x1b[31m<script>alert(1)</script>\"'&\u202e"
     records = [example({evil: ("bytes", [evil.encode()]), "n": ("int64", [1])})] * 20
     path = file_of(tmp_path / "evil", records)
+    done = run("stats", path, "--html", tmp_path / "none/page.html")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == f"{tmp_path}/none/page.html: expected a folder to write in, got none\n"
     done = run("stats", path, "--html", tmp_path / "page.html")
     assert done.returncode == 0
     assert "\x1b" not in done.stdout

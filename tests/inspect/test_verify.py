@@ -11,7 +11,7 @@ import pytest
 
 import recordspec as rs
 from frames_by_hand import frame, head
-from recordspec import Manifest, SpecError, StoreError
+from recordspec import Manifest, RecordError, SpecError, StoreError
 from recordspec.inspect import tally
 from recordspec.inspect.repair import repair
 from recordspec.inspect.verify import Verified, verify
@@ -218,6 +218,18 @@ def test_blocks_are_counted_as_far_as_records_can_be_numbered(tmp_path):
     reason = "has records of many rows behind a bad length; nobody knows how many"
     assert (done.manifest, done.note) == (None, f"no manifest: {path.name} {reason}")
     assert done.files[0].tally.saved == len(offsets) - 1
+
+
+def test_a_repair_that_saves_nothing_publishes_nothing(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b\n" + "1,2\n" * 100)
+    with pytest.raises(RecordError) as caught:
+        repair(path, tmp_path / "saved")
+    assert str(caught.value) == (
+        f"{path}: expected a TFRecord file, got text that begins 'a,b\\n1,2\\n1,2\\n1,2\\n1,2\\n1,2\\n' "
+        "(nothing can be saved)"
+    )
+    assert [one.name for one in tmp_path.iterdir()] == ["rows.csv"]
 
 
 def test_a_repair_replaces_an_earlier_one_and_nothing_else(tmp_path):

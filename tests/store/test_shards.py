@@ -49,6 +49,17 @@ def test_files_are_found_by_path_pattern_and_folder(tmp_path):
     assert expand([shards[1], tmp_path]) == (shards[1], shards[0])
 
 
+def test_an_index_beside_a_file_is_not_one_of_the_files(tmp_path):
+    shards = tuple(tmp_path / f"a-0000{index}-of-00002.tfrecord" for index in range(2))
+    for shard in shards:
+        for suffix in ("", ".index.json", ".tfindex", ".idx"):
+            shard.with_name(shard.name + suffix).touch()
+    assert expand(f"{tmp_path}/a-*") == shards
+    assert expand(sorted(tmp_path.iterdir())) == shards  # as a shell writes the pattern out
+    alone = shards[0].with_name(f"{shards[0].name}.idx")
+    assert expand(alone) == (alone,)
+
+
 def test_files_that_are_not_there_are_named_with_what_is(tmp_path):
     (tmp_path / "train-00000-of-00001.tfrecord").touch()
     with pytest.raises(StoreError) as caught:

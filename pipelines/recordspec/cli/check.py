@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from recordspec.cli.choosing import jobs_option
-from recordspec.cli.output import json_option, print_json, print_rows, shown, wants_json
-from recordspec.errors import RecordError
+from recordspec.cli.output import counted, json_option, print_json, shown, wants_json
+from recordspec.errors import RecordError, show_path
 
 if TYPE_CHECKING:
+    from recordspec.inspect.proposals import Proposal
+    from recordspec.inspect.report import Report
     from recordspec.spec.schema import Schema
     from recordspec.store.shards import Files
 
@@ -47,17 +49,17 @@ def check(
 
     A config's own shards are checked if no files are given. What does not fit is told with its shard, its
     byte, the feature, and what was found; and the edit of the spec that would make it fit, if there is one.
-    Exits with 1 if anything does not fit.
+    Exits with 1 if anything does not fit, or if a dataset was written with a spec that differs.
     """
     from recordspec.inspect.check import check as compare
     from recordspec.inspect.proposals import proposals
     from recordspec.progress import Progress
-    from recordspec.store.files import known
+    from recordspec.store.files import compared
     from recordspec.store.shards import expand
     from recordspec.store.whole_file import whole_file
 
     schema, to_read = _given(spec, files)
-    to_check = known(expand(to_read), schema)
+    to_check, differences = compared(expand(to_read), schema)
     with Progress() as progress:
         found = compare(to_check, schema, examples=examples, jobs=jobs, progress=progress)
     edits = list(proposals(schema, found))
@@ -67,11 +69,11 @@ def check(
     if found.fits:
         _say_fine(found, as_json)
     else:
-        print_rows([fault.dump() for fault in found.faults], as_json)
+        _print_faults(found, as_json)
         click.echo(f"{found.unfit:,} of {found.rows:,} rows do not fit{_lost(found)}", err=True)
-    for line in _notes(found, edits):
+    for line in (*map(shown, map(str, differences)), *_notes(found, edits)):
         click.echo(line, err=True)
-    return 0 if found.fits else RecordError.exit_code
+    return 0 if found.fits and not differences else RecordError.exit_code
 
 
 def _given(spec: Path, files: tuple[str, ...]) -> tuple[Schema, Files]:
@@ -89,21 +91,35 @@ def _given(spec: Path, files: tuple[str, ...]) -> tuple[Schema, Files]:
     return schema, files or Path(os.path.normpath(spec.parent / config.data))
 
 
-def _say_fine(found: Any, as_json: bool) -> None:
+def _say_fine(found: Report, as_json: bool) -> None:
     if wants_json(as_json):
         print_json({"files": found.files, "rows": found.rows, "unfit": 0, "lost": 0})
     else:
-        click.echo(f"{found.rows:,} rows of {found.files:,} files fit")
+        click.echo(f"{counted(found.rows, 'row')} of {counted(found.files, 'file')} fit")
 
 
-def _lost(found: Any) -> str:
+def _print_faults(found: Report, as_json: bool) -> None:
+    """For a program, the examples; for people, below what is wrong and how often."""
+    if wants_json(as_json):
+        for fault in found.faults:
+            print_json(fault.dump())
+        return
+    from recordspec.inspect.fitting import SORTS
+
+    for group in found.groups.values():
+        where = f"{show_path(group.path)}: " if group.path else ""
+        title = f"{where}{SORTS[group.code]} in {group.count:,} of {counted(found.rows, 'row')}"
+        click.secho(shown(title), bold=True)
+        for fault in group.examples:
+            click.echo(shown(f"  {fault.problem}"))
+
+
+def _lost(found: Report) -> str:
     return f", and {found.lost:,} are lost" if found.lost else ""
 
 
-def _notes(found: Any, edits: list[Any]) -> list[str]:
+def _notes(found: Report, edits: list[Proposal]) -> list[str]:
     """What is no fault, and what to do about those that are."""
-    from recordspec.errors import show_path
-
     told = sum(len(group.examples) for group in found.groups.values())
     total = sum(group.count for group in found.groups.values())
     notes = [f"{told:,} of {total:,} faults are shown"] if told < total else []

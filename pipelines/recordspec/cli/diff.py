@@ -107,8 +107,8 @@ def _print(found: Difference, as_json: bool, everything: bool) -> None:
 def _change(change: Change) -> dict[str, Any]:
     return {
         "change": show_path(change.path),
-        "old": change.old or "none",
-        "new": change.new or "none",
+        "old": change.old,
+        "new": change.new,
         "breaks": ", ".join(change.breaks) or "nothing",
         "why": change.why,
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from recordspec.cli.choosing import jobs_option
-from recordspec.cli.output import shown
+from recordspec.cli.output import print_json, shown
 from recordspec.errors import Problem, StoreError
 
 
@@ -18,8 +18,9 @@ from recordspec.errors import Problem, StoreError
     "--config", type=click.Path(path_type=Path), help="Write a config, too, that builds a dataset of them."
 )
 @click.option("--name", help="What the schema is called; by default as the first file.")
-@click.option("--sample", type=click.IntRange(1), help="Look at so many records of each file only.")
+@click.option("--sample", type=click.IntRange(1), help="Look at the first records of each file only.")
 @jobs_option
+@click.option("--json", "as_json", is_flag=True, help="One line of JSON: schema, rows, notes, files written.")
 def infer(
     files: tuple[str, ...],
     out: Path | None,
@@ -27,6 +28,7 @@ def infer(
     name: str | None,
     sample: int | None,
     jobs: int | None,
+    as_json: bool,
 ) -> None:
     """Find a schema for FILES: TFRecords, a CSV or Parquet file, TensorFlow Metadata's `schema.pbtxt`, or
     TFDS's `features.json`.
@@ -48,12 +50,18 @@ def infer(
             raise StoreError(Problem(where=str(path), expected="a new file", got="one that exists"))
     with Progress() as progress:
         found = inferred(files, name, sample=sample, jobs=jobs, progress=progress)
-    if out is None:
-        click.echo(found.schema.dump(), nl=False)
-    else:
-        _write(out, found.schema.dump())
+    texts = {} if out is None else {out: found.schema.dump()}
     if config is not None and out is not None:
-        _write(config, dumped(files, found.schema, out, config))
+        texts[config] = dumped(files, found.schema, out, config)
+    for path, text in texts.items():
+        _write(path, text)
+    if as_json:
+        written = list(map(str, texts))
+        print_json(
+            {"schema": found.schema.dump(), "rows": found.rows, "notes": found.notes, "files": written}
+        )
+        return
+    click.echo("\n".join(map(str, texts)) or found.schema.dump().rstrip("\n"))
     for note in found.notes:
         click.echo(shown(note), err=True)
 
@@ -64,4 +72,3 @@ def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path, force=False) as begun:
         begun.write_text(text, encoding="utf-8")
-    click.echo(path)

@@ -41,7 +41,8 @@ def info(files: tuple[str, ...], most: int | None, every: bool, as_json: bool) -
         return
     print_rows((vars(one) for one in found.files), as_json)
     click.echo("\n".join(map(shown, _lines(found))) + "\n")
-    print_rows((_row(feature) for feature in found.features), as_json)
+    steps = any(feature.sequence for feature in found.features)
+    print_rows((_row(feature, steps) for feature in found.features), as_json)
 
 
 def _summary(found: Info) -> dict[str, Any]:
@@ -86,17 +87,18 @@ def _range(lengths: Lengths) -> list[int | None] | None:
     return [lengths.least, lengths.most] if lengths.lists else None
 
 
-def _row(feature: FeatureInfo) -> dict[str, Any]:
-    """A line of the table."""
-    kinds = {kind: lengths.lists for kind, lengths in feature.kinds.items()}
-    several = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+def _row(feature: FeatureInfo, steps: bool) -> dict[str, Any]:
+    """A line of the table; `steps`: some features of the files have them."""
+    lists = {kind: lengths.lists for kind, lengths in feature.kinds.items()}
+    kinds = sorted(lists, key=lambda kind: (kind == "none", -lists[kind]))
+    several = ", ".join(f"{lists[kind]:,} {kind}" for kind in kinds)
     return {
         "key": feature.key,
-        "in": "sequence" if feature.sequence else "features",
+        **({"in": "sequence" if feature.sequence else "context"} if steps else {}),
         "records": feature.records,
         "kind": next(iter(kinds), "") if len(kinds) < 2 else several,
         "lengths": _shown(feature.lengths),
-        "steps": _shown(feature.steps),
+        **({"steps": _shown(feature.steps)} if steps else {}),
     }
 
 
@@ -111,8 +113,9 @@ def _lines(found: Info) -> Iterator[str]:
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.kinds.items() if count)
     total = sum(one.bytes for one in found.files)
     yield f"{counted(found.records, 'record')} in {counted(len(found.files), 'file')}, {size(total)}"
-    which = "all" if found.looked_at == found.records else f"the first of each file, {found.looked_at:,},"
-    yield f"{which} looked at: {kinds or 'none'}"
+    every = found.looked_at == found.records
+    which = "all looked at" if every else f"{found.looked_at:,} looked at, the first of each file"
+    yield f"{which}: {kinds or 'none'}"
     if found.more_keys:
         yield f"there are more features than the {len(found.features):,} below"
     if found.blocks:

@@ -47,18 +47,11 @@ def print_rows(rows: Iterable[Mapping[str, Any]], as_json: bool, footer: Callabl
         for row in rows:
             print_json(row)
         return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from recordspec.cli.tables import print_table
 
-    table = Table(box=None, pad_edge=False)
-    for key in rows[0] if rows else ():
-        numeric = all(isinstance(row[key], (int, float)) for row in rows)
-        table.add_column(key, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(shown(value)) for value in row.values()))
-    console = Console()
-    console.print(table)
+    keys = rows[0] if rows else ()
+    numbers = frozenset(key for key in keys if all(isinstance(row[key], (int, float)) for row in rows))
+    print_table([{key: shown(row[key]) for key in row} for row in rows], numbers)
     if text := footer():
         click.echo(text)
 

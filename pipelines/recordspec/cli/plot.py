@@ -44,7 +44,10 @@ def plot(measured: Bench, path: Path, title: str) -> None:
 
 
 def plot_report(report: Report, path: Path) -> None:
-    """The distributions of numbers, a row of panels a feature and one a split, as PNG. Raises StoreError."""
+    """The distributions of numbers, a row of panels a feature and one a split, as PNG.
+
+    The panels of a row have one scale, so that splits can be compared. Raises StoreError.
+    """
     from matplotlib.figure import Figure
 
     names = {
@@ -56,7 +59,7 @@ def plot_report(report: Report, path: Path) -> None:
     kept = list(names)[:_MOST_ROWS]
     columns = max(len(report.splits), 1)
     figure = Figure(figsize=(4 * columns, 0.6 + 1.6 * max(len(kept), 1)), layout="constrained")
-    panels = figure.subplots(max(len(kept), 1), columns, squeeze=False)
+    panels = figure.subplots(max(len(kept), 1), columns, squeeze=False, sharex="row")
     for axes in panels.flat:
         axes.set_axis_off()
     for column, split in enumerate(report.splits):

@@ -10,7 +10,7 @@ import click
 
 from recordspec.cli.choosing import jobs_option
 from recordspec.cli.output import json_option, print_json, print_rows, wants_json
-from recordspec.errors import RecordError, show_text
+from recordspec.errors import Problem, RecordError, StoreError, show_text
 
 if TYPE_CHECKING:
     from recordspec.inspect.stats.report import Feature, Report, Split
@@ -50,8 +50,9 @@ def stats(
     from recordspec.inspect.stats import stats as stats_of
     from recordspec.progress import Progress
 
+    _check_folders(html, png)  # before the counting, which takes its time
     if png is not None:
-        check_plots()  # before the counting, which takes its time
+        check_plots()
     files, schema = to_read(paths, spec)
     with Progress() as progress:
         report = stats_of(files, schema, jobs=jobs, progress=progress)
@@ -66,6 +67,12 @@ def stats(
         for problem in split.problems:
             click.echo(show_text(str(problem)), err=True)
     return RecordError.exit_code if report.broken else 0
+
+
+def _check_folders(*outputs: Path | None) -> None:
+    for path in outputs:
+        if path is not None and not path.parent.is_dir():
+            raise StoreError(Problem(where=str(path), expected="a folder to write in", got="none"))
 
 
 def to_read(paths: tuple[str, ...], spec: Path | None) -> tuple[tuple[str, ...], Schema | None]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recordspec.cli.choosing import files_argument
-from recordspec.cli.output import json_option, print_json, print_rows, wants_json
+from recordspec.cli.output import counted, json_option, print_json, print_rows, wants_json
 from recordspec.errors import RecordError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def verify(files: tuple[str, ...], as_json: bool) -> int:
     else:
         tallies = [one.tally for one in found if one.tally is not None]
         print_rows(map(_row, tallies), as_json, lambda: "\n".join(_told(found)))
-        click.echo(f"{len(found) - len(wrong):,} files are whole, {len(wrong):,} are not")
+        click.echo(f"whole: {len(found) - len(wrong):,} of {counted(len(found), 'file')}")
     return RecordError.exit_code if wrong else 0
 
 

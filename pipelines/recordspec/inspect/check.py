@@ -35,8 +35,12 @@ def check(
     """Compares every record of files with a schema.
 
     Args:
+        files: as `store.files.known` gives them, or `compared` where the schema is not their own.
         examples: of each sort of fault, how many are kept; all are counted.
         jobs: processes that share the work; None for one a processor where there is much to read.
+        progress: is told of it.
+
+    Damage is found, not raised; raises StoreError where a file cannot be opened.
     """
     rows = [None if file.shard is None else file.shard.rows for file in files]
     progress = Progress(show=False) if progress is None else progress

@@ -23,6 +23,14 @@ from recordspec.wire.strings import Ints, offsets
 
 # What is wrong, for who counts.
 Code = Literal["record", "missing", "kind", "count", "value", "repeated"]
+SORTS: dict[Code, str] = {
+    "record": "cannot be read",
+    "missing": "missing",
+    "kind": "of another kind",
+    "count": "of another number",
+    "value": "other values",
+    "repeated": "a key more than once",
+}
 # Of what is found instead, so many are kept.
 FEW = 8
 # What a list is called that should have been another.

@@ -11,9 +11,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, one_of
-from recordspec.store.durable import sync
 from recordspec.store.manifest import INDEX_SUFFIXES
 from recordspec.store.shards import Files, expand
+from recordspec.store.whole_file import whole_file
 from recordspec.wire.frames import Damage
 from recordspec.wire.heads import Stretch, ends
 from recordspec.wire.strings import Ints
@@ -44,7 +44,8 @@ def index(files: Files, form: Format = "recordspec") -> list[Written]:
     and `dali` are lines of text, for the package of that name and for DALI: for each record the byte where
     it begins, and its size with its length and CRCs.
 
-    Raises SpecError for another form, RecordError where a file is compressed, or a length is wrong.
+    Raises SpecError for another form, RecordError where a file is compressed, or a length is wrong, and
+    StoreError where there is no file, or the index cannot be written.
     """
     if form not in FORMATS:
         raise SpecError(Problem(path=("format",), expected=one_of(FORMATS), got=f"`{form}`"))
@@ -58,17 +59,11 @@ def _index(path: Path, form: Format) -> Written:
         got = f"{compression}, which has no random access"
         raise RecordError(Problem(where=str(path), expected="an uncompressed file", got=got, hint=hint))
     target = path.with_name(f"{path.name}{INDEX_SUFFIXES[form]}")
-    fresh = path.with_name(f".{target.name}.new")
-    try:
-        with fresh.open("w", encoding="ascii") as file:
-            records = 0
-            for text, count in _ours(path) if form == "recordspec" else _lines(path):
-                file.write(text)
-                records += count
-            sync(file)
-        fresh.replace(target)
-    finally:
-        fresh.unlink(missing_ok=True)
+    records = 0
+    with whole_file(target, force=True) as begun, begun.open("w", encoding="ascii") as file:
+        for text, count in _ours(path) if form == "recordspec" else _lines(path):
+            file.write(text)
+            records += count
     return Written(file=str(path), index=str(target), records=records)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from recordspec.errors import Path, show_path
-from recordspec.inspect.fitting import Code
+from recordspec.inspect.fitting import SORTS
 from recordspec.inspect.report import Group, Key, Report
 from recordspec.spec.features import Feature
 from recordspec.spec.features.fixed_len import FixedLen
@@ -43,20 +43,12 @@ def proposals(schema: Schema, report: Report) -> Iterator[Proposal]:
         feature = features.get(group.path)
         edit = None if feature is None else _edit(feature, group, report.rows)
         if edit is not None:
-            why = f"{_NAMED[group.code]} in {group.count:,} of {report.rows:,} rows"
+            why = f"{SORTS[group.code]} in {group.count:,} of {report.rows:,} rows"
             yield Proposal(path=group.path, edit=edit, why=why)
     for path, key in report.unknown.items():
         edit = _added(key)
         if edit is not None:
             yield Proposal(path=path, edit=edit, why=f"in {key.rows:,} of {report.rows:,} rows")
-
-
-_NAMED: dict[Code, str] = {
-    "missing": "missing",
-    "kind": "of another kind",
-    "count": "of another number",
-    "value": "other values",
-}
 
 
 def _edit(feature: Feature, group: Group, rows: int) -> str | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem, SpecError
+from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.inspect.beside import manifest_in
 from recordspec.inspect.tally import Tally, described
 from recordspec.progress import Progress
@@ -79,7 +79,8 @@ def repair(
         force: replaces the folder if it exists, and holds a dataset or an earlier repair.
         progress: is told what is done.
 
-    Raises StoreError, SpecError where two files have one name or lie in the folder.
+    Raises StoreError, SpecError where two files have one name or lie in the folder, and RecordError where
+    something is lost and nothing can be saved.
     """
     paths = expand(files, as_found=True)
     _check_names(paths, Path(directory))
@@ -88,6 +89,7 @@ def repair(
     progress.begin("repairing", None)
     with Transaction(directory, force=force) as transaction:
         saved = tuple(_save(Tally.of(path, old), transaction.staging, progress) for path in paths)
+        _check_any(saved)
         manifest, note = _new_manifest(old, saved)
         done = Repaired(files=saved, manifest=manifest, note=note)
         with (transaction.staging / REPORT_FILE).open("w", encoding="utf-8") as file:
@@ -97,6 +99,14 @@ def repair(
             _copy_rest(paths[0].parent, transaction.staging, manifest)
         transaction.commit(manifest, _schema_beside(paths[0].parent, manifest))
     return done
+
+
+def _check_any(saved: Sequence[Saved]) -> None:
+    """Refuses to publish a folder of empty files, as of a CSV file."""
+    lost = [one.tally.losses[0].problem for one in saved if one.tally.losses]
+    if lost and not any(one.tally.saved for one in saved):
+        hint = "nothing can be saved"
+        raise RecordError([replace(problem, hint=problem.hint or hint) for problem in lost])
 
 
 def _check_names(paths: Sequence[Path], directory: Path) -> None:

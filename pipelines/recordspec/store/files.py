@@ -58,10 +58,30 @@ def known(paths: tuple[Path, ...], schema: Schema) -> tuple[File, ...]:
 
 def described(paths: tuple[Path, ...], manifest: Manifest | None, schema: Schema) -> tuple[File, ...]:
     """The same, of files whose manifest is read already."""
+    if manifest is not None:
+        check_schema(manifest, schema, paths[0].parent)
+    return _of_manifest(paths, manifest)
+
+
+def compared(paths: tuple[Path, ...], schema: Schema) -> tuple[tuple[File, ...], tuple[Problem, ...]]:
+    """The files, to be compared with any spec; and in what it differs from that of their manifest.
+
+    Raises StoreError where a file is missing or foreign.
+    """
+    manifest = find(paths)
+    files = _of_manifest(paths, manifest)
+    try:
+        if manifest is not None:
+            check_schema(manifest, schema, paths[0].parent)
+    except StoreError as error:
+        return files, error.problems
+    return files, ()
+
+
+def _of_manifest(paths: tuple[Path, ...], manifest: Manifest | None) -> tuple[File, ...]:
     if manifest is None:
         _check_complete(paths)
         return tuple(File(path=path) for path in paths)
-    check_schema(manifest, schema, paths[0].parent)
     shards = {shard.file: shard for shard in manifest.all_shards}
     return tuple(
         File(path=path, shard=_present(path, shards.get(path.name)), block=manifest.block) for path in paths

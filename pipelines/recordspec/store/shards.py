@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recordspec.errors import Problem, StoreError
-from recordspec.store.manifest import check_folder
+from recordspec.store.manifest import INDEX_SUFFIXES, check_folder
 from recordspec.wire.tfrecord import Compression
 
 Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -53,15 +53,17 @@ def auto_count(size: int, rows: int) -> int:
 def expand(files: Files, *, as_found: bool = False) -> tuple[Path, ...]:
     """The files that a path, a pattern, a folder, or several of them mean, in order of name.
 
-    A folder means its shards; a file that is meant twice is there once. Raises StoreError where one means
-    nothing, and unless the shards are taken as they are found, where a folder has others than its manifest.
+    A folder means its shards; a file that is meant twice is there once; the index of a file that is meant
+    (`data/train-*` matches both) is not. Raises StoreError where one means nothing, and unless the shards are
+    taken as they are found, where a folder has others than its manifest.
     """
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     if not given:
         raise StoreError(Problem(expected="at least one file", got="none"))
     found = [path for one in given for path in _expand_one(os.fspath(one), as_found)]
+    indices = {f"{path}{suffix}" for path in found for suffix in INDEX_SUFFIXES.values()}
     once: dict[str, Path] = {}
-    for path in found:
+    for path in (path for path in found if str(path) not in indices):
         once.setdefault(os.path.realpath(path), path)  # it may go by several names
     return tuple(once.values())
 
@@ -80,7 +82,8 @@ def _expand_one(pattern: str, as_found: bool) -> list[Path]:
     if path.is_dir():
         shards = sorted(child for child in path.iterdir() if parse_name(child.name))
         if not shards:
-            raise StoreError(Problem(where=pattern, expected="shards in the folder", got="none"))
+            expected, hint = "shards in the folder", _siblings(path / "*")
+            raise StoreError(Problem(where=pattern, expected=expected, got="none", hint=hint))
         if not as_found:
             check_folder(path, shards)
         return shards

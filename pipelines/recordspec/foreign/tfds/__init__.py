@@ -5,6 +5,7 @@ that `tfds.builder_from_directory` opens.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ def dumps(schema: Schema) -> tuple[str, tuple[Note, ...]]:
     features, notes = write_features(schema)
     text = _printed(features)
     back, _ = loads(text)
-    return text, (*notes, *losses(schema, back))
+    return text, (*notes, *_losses(schema, back))
 
 
 def describe(folder: str | Path) -> tuple[tuple[str, ...], tuple[Note, ...]]:
@@ -101,7 +102,15 @@ def describe(folder: str | Path) -> tuple[tuple[str, ...], tuple[Note, ...]]:
     }
     back, _ = loads(files[dataset.FEATURES], name=schema.name, names=labels.get)
     put(folder, files)
-    return tuple(files), (*notes, *losses(schema, replace(back, version=schema.version)))
+    return tuple(files), (*notes, *_losses(schema, replace(back, version=schema.version)))
+
+
+def _losses(schema: Schema, back: Schema) -> Iterator[Note]:
+    """What comes back otherwise, with what follows from it for who reads with TFDS."""
+    defaults = {(section, feature.name, "default") for section, feature in schema.placed}
+    for note in losses(schema, back):
+        more = ": TFDS fails at a record without the feature" * (note.path in defaults)
+        yield replace(note, text=f"{note.text}{more}")
 
 
 def _schema(folder: Path) -> Schema:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -26,14 +25,14 @@ class Change:
 
     Attributes:
         path: of what changed.
-        old, new: what it was and is, as JSON; None where it is not there.
+        old, new: what it was and is, as YAML would say it; None where it is not there.
         breaks: what no longer works; nothing where the change is compatible.
         why: in words.
     """
 
     path: Path
-    old: str | None
-    new: str | None
+    old: Any
+    new: Any
     breaks: tuple[str, ...]
     why: str
 
@@ -115,9 +114,10 @@ def _of_names(old: tuple[str, ...], new: tuple[str, ...]) -> str:
         if before != after:
             return f"records hold indices: {index} meant `{before}`, and would mean `{after}`"
     more = len(new) - len(old)
+    classes = "one class" if abs(more) == 1 else f"{abs(more):,} classes"
     if more > 0:
-        return f"old indices keep their meaning, but there are {more:,} more classes than models have"
-    return f"records may hold the indices of {-more:,} classes that have no name any more"
+        return f"old indices keep their meaning, but models have {classes} less"
+    return f"records may hold indices without a name now, of {classes}"
 
 
 def _options_of(feature: Feature) -> Any:
@@ -125,11 +125,7 @@ def _options_of(feature: Feature) -> Any:
 
 
 def _change(path: Path, old: Any, new: Any, breaks: tuple[str, ...], why: str) -> Change:
-    return Change(path=path, old=_json(old), new=_json(new), breaks=breaks, why=why)
-
-
-def _json(value: Any) -> str | None:
-    return None if value is None else json.dumps(_listed(value), ensure_ascii=False)
+    return Change(path=path, old=_listed(old), new=_listed(new), breaks=breaks, why=why)
 
 
 def _listed(value: Any) -> Any:

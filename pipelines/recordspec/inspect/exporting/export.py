@@ -82,7 +82,8 @@ def export(
         progress: is told of what is done.
 
     Raises RecordError for records that are no Examples, or have lists of two kinds under one key; SpecError
-    for what the format does not hold; StoreError; MissingExtra.
+    for what the format does not hold; StoreError where there are no files, or `out` exists or cannot be
+    written; MissingExtra without pyarrow, for csv and parquet.
     """
     choice, progress = choice or Choice(), progress or Progress(show=False)
     wanted = _writer(out)

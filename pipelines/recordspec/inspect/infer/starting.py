@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
@@ -17,7 +18,7 @@ from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
 
 _TABLES = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet"}
-_LANGUAGES = {".pbtxt": "tfmd", ".pb": "tfmd", ".json": "tfds"}
+_LANGUAGES = {".pbtxt": "tfmd", ".pb": "tfmd", ".binpb": "tfmd", ".json": "tfds"}
 
 
 def inferred(
@@ -30,6 +31,10 @@ def inferred(
 ) -> Inferred:
     """A schema of TFRecords, of a table, or translated from another language, by the files' names.
 
+    Args:
+        name: of the schema; by default that of the first file, or what the other language calls it.
+        sample: look at so many of the first records of each file, or rows of a table; None for all.
+
     Raises StoreError, RecordError or SpecError where there is none.
     """
     paths = expand(files)
@@ -41,20 +46,25 @@ def inferred(
     if suffix in _TABLES:
         from recordspec.inspect.infer import tables
 
-        found, notes, rows = tables.features(paths[0])
+        found, notes, rows = tables.features(paths[0], sample)
         schema = Schema(name=name or stem(paths[0]), features=tuple(found))
         return Inferred(schema=schema, notes=tuple(notes), rows=rows)
     language = importlib.import_module(f"recordspec.foreign.{_LANGUAGES[suffix]}")
     schema, translated = language.load(paths[0])
+    schema = schema if name is None else replace(schema, name=name)
     return Inferred(schema=schema, notes=tuple(map(str, translated)), rows=None)
 
 
 def dumped(files: Sequence[str], schema: Schema, schema_path: Path, path: Path) -> str:
     """A config, in YAML, that builds a dataset of these files and trains on it.
 
-    What a model takes is a guess: the labels, or else the last feature, from all others.
+    What a model takes is a guess: the labels, or else the last feature, from all others. Raises SpecError
+    for a schema of another language, which has no rows.
     """
     paths, home = expand(files), path.parent
+    if paths[0].suffix in _LANGUAGES:
+        expected, hint = "TFRecords, CSV or Parquet", "a config names its rows: infer without --config"
+        raise SpecError(Problem(where=str(paths[0]), expected=expected, got="a schema", hint=hint))
     targets = [feature.name for _, feature in schema.placed if isinstance(feature, Label)]
     names = [feature.name for _, feature in schema.placed]
     targets = targets or names[-1:]

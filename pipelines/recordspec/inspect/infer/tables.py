@@ -63,17 +63,20 @@ def _rounded(numbers: npt.NDArray[np.float64]) -> float | None:
     return float(whole[lost][0]) if lost.any() else None
 
 
-def features(path: Path) -> tuple[list[Feature], list[str], int]:
-    """The features, what is to be said of them, and how many rows were looked at: all.
+def features(path: Path, sample: int | None = None) -> tuple[list[Feature], list[str], int]:
+    """The features, what is to be said of them, and how many rows were looked at: the first `sample`, or all.
 
     Raises RecordError for a file that cannot be read, MissingExtra without pyarrow.
     """
     columns: dict[str, _Column] = {}
     rows = 0
-    for batch in _batches(path):
+    for whole in _batches(path):
+        batch = whole if sample is None else whole.slice(0, sample - rows)
         rows += batch.num_rows
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             columns.setdefault(name, _Column(name, column.type)).add(column)
+        if rows == sample:
+            break
     notes: list[str] = []
     made = [_feature(column, notes) for column in columns.values()]
     return [feature for feature in made if feature is not None], notes, rows

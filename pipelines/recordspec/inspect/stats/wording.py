@@ -43,7 +43,7 @@ def of_spread(found: Spread) -> str:
 
 def of_presence(feature: Feature) -> str:
     """Why records have no value."""
-    found = {"without": feature.missing, "of no kind": feature.no_kind, "empty": feature.empty}
+    found = {"without": feature.missing, "with no kind set": feature.no_kind, "empty": feature.empty}
     return ", ".join(f"{count:,} {what}" for what, count in found.items() if count)
 
 
