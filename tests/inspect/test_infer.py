@@ -193,6 +193,12 @@ def test_records_without_features_have_no_schema(tmp_path):
     with pytest.raises(rs.RecordError) as caught:
         infer(path, "s")
     assert str(caught.value) == f"{path}: expected records with features, got none"
+    path.write_bytes(framed(b"\x10\x01") * 3)
+    with pytest.raises(rs.RecordError) as caught:
+        infer(path, "s")
+    assert str(caught.value) == (
+        f"{path}: expected records with features, got other messages, which `head` shows"
+    )
     path.write_bytes(framed(b"\xff\xff") * 3)
     with pytest.raises(rs.RecordError) as caught:
         infer(path, "s")

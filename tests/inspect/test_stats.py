@@ -140,6 +140,13 @@ def test_blocks_need_their_schema(tmp_path):
     assert stats(tmp_path / "data", rs.Schema.loads(LABELLED)).splits[0].rows == 60
 
 
+def test_other_messages_are_told(tmp_path):
+    file_of(tmp_path / "x", [example({"n": ("int64", [1])}), b"\x09" + bytes(8), b"\x10\x01"])
+    assert stats(tmp_path / "x").splits[0].warnings == (
+        "2 of 3 rows have fields that no Example has: if they are other messages, `head` shows them",
+    )
+
+
 def test_rows_in_two_splits_and_rows_that_repeat(tmp_path):
     records = [example({"n": ("int64", [number])}) for number in range(50)]
     file_of(tmp_path / "train-00000-of-00001.tfrecord", records + records[:3])

@@ -60,7 +60,8 @@ def infer(
     notes = [note for one in found for note in one.notes]
     if not features:
         expected, where = "records with features", str(source.paths[0])
-        raise RecordError(Problem(where=where, expected=expected, got="none", hint="; ".join(notes[:3])))
+        got = "other messages, which `head` shows" if tally.foreign == tally.rows > 0 else "none"
+        raise RecordError(Problem(where=where, expected=expected, got=got, hint="; ".join(notes[:3])))
     schema = _schema(name, features)
     return Inferred(schema=schema, notes=(*notes, *_repeated(tally)), rows=tally.rows)
 

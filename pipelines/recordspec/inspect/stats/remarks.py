@@ -19,6 +19,9 @@ _MOST_NAMED = 3
 def of_split(tally: Tally) -> Iterator[str]:
     if tally.broken:
         yield f"{_many(tally.broken, 'record')} cannot be read"
+    if tally.foreign:
+        of = f"{tally.foreign:,} of {_many(tally.rows, 'row')}"
+        yield f"{of} have fields that no Example has: if they are other messages, `head` shows them"
     copies = tally.hashes.repeated
     if copies.value:
         about = "about " * (copies.error > 0)

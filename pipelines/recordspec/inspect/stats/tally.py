@@ -136,13 +136,14 @@ class Tally:
         hashes: of rows.
         broken: records that are none, or are damaged.
         problems: the first of these.
+        foreign: rows with fields that no Example has, which may be other messages.
         repeated: keys that a record has twice, and how many have.
         features: by key, in the order in which they appear.
         crowded: whether there were more.
     """
 
     def __init__(self, only: Collection[Key] | None = None) -> None:
-        self.rows = self.broken = 0
+        self.rows = self.broken = self.foreign = 0
         self.sizes = Sizes()
         self.hashes = Smallest(MOST_HASHES)
         self.problems: list[Problem] = []
@@ -163,6 +164,7 @@ class Tally:
             self.add_broken(known.at(rows.place(row)))
         self.hashes.add(rows.hashes[whole])
         self.rows += int(whole.sum())
+        self.foreign += len(decoded.foreign)
         self._add_features(decoded, rows.places)
 
     def _add_features(self, decoded: Decoded, places: Words) -> None:
@@ -186,6 +188,7 @@ class Tally:
         """The same of records that follow."""
         self.rows += other.rows
         self.broken += other.broken
+        self.foreign += other.foreign
         self.sizes.merge(other.sizes)
         self.hashes.merge(other.hashes)
         self.problems += other.problems[: MOST_PROBLEMS - len(self.problems)]
