@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from examples import example, file_of
 from foreign_data import DATA, needs_data
 from recordspec.errors import RecordError, StoreError
 from recordspec.inspect.diff import changes, diff, distances, keys
+from recordspec.store.manifest import Manifest
 from recordspec.wire.tfrecord import scan
 
 OLD = """
@@ -219,6 +221,18 @@ def test_files_that_have_other_rows_than_keys_are_not_compared(tmp_path):
     with pytest.raises(RecordError) as error:
         diff(old, new)
     assert str(error.value) == f"{path}: expected 20 rows, as the manifest says, got 15"
+
+
+def test_keys_that_were_changed_are_not_compared(tmp_path):
+    rows = {number: number for number in range(20)}
+    old, new = (keyed(tmp_path / name, rows) for name in ("old", "new"))
+    written = (old / "keys.bin").read_bytes()
+    (old / "keys.bin").write_bytes(written[16:] + written[:16])
+    with pytest.raises(RecordError) as error:
+        diff(old, new)
+    expected = f"sha256 {Manifest.load(old).keys_sha256}, as the manifest says"
+    got = hashlib.sha256(written[16:] + written[:16]).hexdigest()
+    assert str(error.value) == f"{old}/keys.bin: expected {expected}, got {got}"
 
 
 def test_keys_that_are_not_there(tmp_path):

@@ -31,7 +31,7 @@ def differences(folder: Path, manifest: Manifest) -> Iterator[Found]:
     for problem in unlike(folder, missing, found - manifest.files):
         yield Path(problem.where), problem
     yield from _schema(folder / SCHEMA_FILE, manifest)
-    yield from _keys(folder / KEYS_FILE, manifest)
+    yield from ((folder / KEYS_FILE, problem) for problem in other_keys(folder, manifest))
     if manifest.rejected and not (folder / REJECTS_FILE).exists():
         expected = f"{manifest.rejected:,} rejected rows, as the manifest says"
         yield _problem(folder / REJECTS_FILE, expected, "no file")
@@ -55,17 +55,17 @@ def _schema(path: Path, manifest: Manifest) -> Iterator[Found]:
         yield _problem(path, expected, f"one of {got}")
 
 
-def _keys(path: Path, manifest: Manifest) -> Iterator[Found]:
+def other_keys(folder: Path, manifest: Manifest) -> Iterator[Problem]:
+    """What is wrong where the keys of a dataset's rows are not those that were written."""
     if manifest.keys_sha256 is None:
         return
-    expected = f"sha256 {manifest.keys_sha256}, as the manifest says"
-    if not path.exists():
-        yield _problem(path, expected, "no file")
-        return
-    with path.open("rb") as file, Hashed(file) as hashed:
-        got = hashed.sha256()
+    path, got = folder / KEYS_FILE, "no file"
+    if path.exists():
+        with path.open("rb") as file, Hashed(file) as hashed:
+            got = hashed.sha256()
     if got != manifest.keys_sha256:
-        yield _problem(path, expected, got)
+        expected = f"sha256 {manifest.keys_sha256}, as the manifest says"
+        yield Problem(where=str(path), expected=expected, got=got)
 
 
 def _problem(path: Path, expected: str, got: str) -> Found:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from recordspec.errors import Problem, RecordError
+from recordspec.inspect.beside import other_keys
 from recordspec.inspect.stats.rows import Part, read
 from recordspec.spec.schema import Schema
 from recordspec.store import known_keys
@@ -99,8 +100,11 @@ class ByKey:
 def by_key(old: Keyed, new: Keyed) -> ByKey:
     """Compares the rows of equal keys. Takes bounded memory, and a few bytes a row of temporary files.
 
-    Raises RecordError where a record cannot be read.
+    Raises RecordError where a record cannot be read, or the keys are not those that were written.
     """
+    problems = [problem for one in (old, new) for problem in other_keys(one.folder, one.manifest)]
+    if problems:
+        raise RecordError(problems)
     alike = old.manifest.fingerprint == new.manifest.fingerprint
     kept = moved = changed = 0
     with tempfile.TemporaryDirectory(prefix="recordspec-") as folder:
