@@ -82,7 +82,7 @@ def test_a_dataset_is_compared_with_another_spec_than_its_own(home):
     assert (line["feature"], line["expected"], line["got"]) == ("features.m", "1 float32", "1 int")
     assert done.stderr.splitlines()[:2] == [
         "20 of 20 rows do not fit",
-        "data: features.m: expected a feature that was written so, got another fixed_len "
+        "data: features.m.dtype: expected `int64`, as the data was written, got `float32` "
         "(build it again, or read it with its own schema.yaml)",
     ]
 
@@ -94,7 +94,7 @@ def test_records_that_fit_a_spec_with_which_they_were_not_written(home):
     assert json.loads(done.stdout) == {"files": 2, "rows": 20, "unfit": 0, "lost": 0}
     assert done.returncode == 1
     assert done.stderr == (
-        "data: features.m: expected a feature that was written so, got another fixed_len "
+        "data: features.m.kind: expected `fixed_len`, as the data was written, got `label` "
         "(build it again, or read it with its own schema.yaml)\n"
     )
 

@@ -172,8 +172,8 @@ def test_a_dataset_of_another_spec_is_refused_unless_a_default_stands_in(pipelin
         rs.Pipeline.load(tmp_path / "config.yaml").dataset("train")
     hint = "(build it again, or read it with its own schema.yaml)"
     assert str(caught.value).splitlines() == [
-        f"{tmp_path}/data/points: features.x: expected a feature that was written so, got another fixed_len {hint}",
-        f"{tmp_path}/data/points: features.label: expected a feature that was written so, got another label {hint}",
+        f"{tmp_path}/data/points: features.x.dtype: expected `float32`, as the data was written, got `int64` {hint}",
+        f'{tmp_path}/data/points: features.label.names: expected `["a", "b"]`, as the data was written, got `["b", "a"]` {hint}',
     ]
 
 

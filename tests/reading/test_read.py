@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import tensorflow as tf
 
@@ -137,9 +139,17 @@ def test_a_shard_of_another_size_than_the_manifest_says_is_refused(data):
     [
         (
             "features: {n: float32}",
-            "features.n: expected a feature that was written so, got another fixed_len",
+            "features.n.dtype: expected `int64`, as the data was written, got `float32`",
         ),
-        ("features: {m: int64}", "features.m: expected a feature that was written so, got none of this name"),
+        (
+            "features: {n: {kind: var_len, dtype: int64}}",
+            "features.n.kind: expected `fixed_len`, as the data was written, got `var_len`",
+        ),
+        (
+            "features: {n: {dtype: int64, shape: [1]}}",
+            "features.n.shape: expected `[]`, as the data was written, got `[1]`",
+        ),
+        ("features: {m: int64}", "features.m: expected a feature that the data has, got none of this name"),
         ("record: sequence_example\ncontext: {n: int64}", "record: expected example, got sequence_example"),
     ],
 )
@@ -148,6 +158,24 @@ def test_data_of_another_spec_is_refused(data, wanted, expected):
         rs.read(rs.Schema.loads(f"schema: s\n{wanted}"), data)
     hint = "(build it again, or read it with its own schema.yaml)"
     assert str(caught.value) == f"{data}: {expected} {hint}"
+
+
+@pytest.mark.parametrize(
+    ("names", "where", "expected", "got"),
+    [
+        ([*range(40), "x", *range(41, 99)], "[40]", "40", "x"),
+        (range(98), "[98]", "98", "null"),
+        ("ab", "[0]", "0", "a"),
+    ],
+)
+def test_of_many_classes_the_first_that_differs_is_told(tmp_path, names, where, expected, got):
+    text = "schema: s\nfeatures: {label: {kind: label, names: %s}}"
+    schema, other = (rs.Schema.loads(text % json.dumps(list(map(str, some)))) for some in (range(99), names))
+    rs.write(schema, [{"label": "7"}], tmp_path / "data", progress=False)
+    with pytest.raises(rs.StoreError) as caught:
+        rs.read(other, tmp_path / "data")
+    message = f"features.label.names{where}: expected `{expected}`, as the data was written, got `{got}` "
+    assert str(caught.value).partition(": ")[2].startswith(message)
 
 
 def test_fewer_features_or_new_ones_with_a_default_are_read(data):

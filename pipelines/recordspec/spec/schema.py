@@ -8,9 +8,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
+from recordspec.errors import Path as Place
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, describe, nearest, one_of
 from recordspec.spec import blocks, decoder, encoder, rules, schema_yaml
 from recordspec.spec.features import KINDS, Feature
@@ -20,6 +22,9 @@ from recordspec.spec.plain import plain, settle
 from recordspec.spec.schema_yaml import Kinds, Setting
 from recordspec.wire.columns import Column, Section
 from recordspec.wire.strings import Strings
+
+# An option that takes more letters is not shown whole.
+_LONGEST_OPTION = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,10 +232,38 @@ def differences(written: Schema, wanted: Schema) -> Iterator[Problem]:
         other = stored.get((section, feature.name))
         if other is None and feature.optional:
             continue
-        if other is None or feature.read_options() != other.read_options():
-            got = "none of this name" if other is None else f"another {other.kind}"
-            expected = "a feature that was written so"
-            yield Problem(path=(section, feature.name), expected=expected, got=got)
+        if other is None:
+            expected = "a feature that the data has"
+            yield Problem(path=(section, feature.name), expected=expected, got="none of this name")
+        else:
+            yield from _differences((section, feature.name), other, feature)
+
+
+def _differences(path: Place, written: Feature, wanted: Feature) -> Iterator[Problem]:
+    """Option by option; of another kind only that, as it has others."""
+    old, new = written.read_options(), wanted.read_options()
+    names = dict.fromkeys((*old, *new)) if written.kind == wanted.kind else ("kind",)
+    for name in names:
+        before, after = old.get(name), new.get(name)
+        if before != after:
+            yield _difference((*path, name.rstrip("_")), before, after)
+
+
+def _difference(path: Place, before: Any, after: Any) -> Problem:
+    """Of long lists, where they begin to differ."""
+    old, new = map(_shown, (before, after))
+    if max(len(old), len(new)) > _LONGEST_OPTION and isinstance(before, tuple) and isinstance(after, tuple):
+        index, values = next(
+            (index, values)
+            for index, values in enumerate(zip_longest(before, after))
+            if values[0] != values[1]
+        )
+        return _difference((*path, index), *values)
+    return Problem(path=path, expected=f"`{old}`, as the data was written", got=f"`{new}`")
+
+
+def _shown(option: Any) -> str:
+    return option if isinstance(option, str) else json.dumps(plain(option), ensure_ascii=False, default=str)
 
 
 def read_text(path: Path) -> str:
