@@ -57,6 +57,14 @@ def test_heads_are_found_wherever_they_stand(data, lengths):
         assert heads_in(np.frombuffer(data, np.uint8)).tolist() == places
 
 
+@pytest.mark.parametrize("zeros", [1, 500, (1 << 18) - 12, (1 << 18) - 5, 1 << 18, (1 << 18) + 3, 1 << 20])
+def test_a_record_behind_zeros_is_found(tmp_path, zeros):
+    assert heads_in(np.zeros(zeros + 12, np.uint8)).tolist() == []
+    before, after = b"before", bytes(20) + b"after"
+    (tmp_path / "x").write_bytes(framed(before) + bytes(zeros) + framed(after))
+    assert data_of(rescued(tmp_path / "x", 1 << 16)) == [before, after]
+
+
 @given(damaged(), st.sampled_from(["none", "gzip"]), st.sampled_from([1, 100, 1 << 20]))
 @settings(max_examples=300, deadline=None)
 def test_before_a_bad_length_it_is_what_chunks_gives(file, data, compression, size):
@@ -159,7 +167,7 @@ def test_many_losses_do_not_make_the_search_quadratic(file, counted):
 def test_a_file_that_begins_with_zeros_has_records_behind(file):
     file.write_bytes(bytes(4096) + frame(b"a") * 3)
     damage, chunk = rescued(file)
-    assert str(damage.problem) == f"{file}: expected a TFRecord file, got 512 zero bytes"
+    assert str(damage.problem) == f"{file}: expected a TFRecord file, got bytes that begin with zeros"
     assert (damage.stop, chunk.number, len(chunk)) == (None, 1, 3)
 
 

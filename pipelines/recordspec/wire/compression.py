@@ -111,5 +111,7 @@ def _length(start: bytes) -> int | None:
 
 
 def _what(start: bytes) -> str:
-    compression = _compression(start)
-    return what_is(start) if compression is None else f"{compression} data of {what_is(_first(start))}"
+    compression, first = _compression(start), _first(start)
+    zeros = first and not first.strip(b"\0")  # nobody looked at how many
+    found = "bytes that begin with zeros" if zeros else what_is(first)
+    return found if compression is None else f"{compression} data of {found}"
