@@ -61,7 +61,7 @@ def test_heads_are_found_wherever_they_stand(data, lengths):
 def test_a_record_behind_zeros_is_found(tmp_path, zeros):
     assert heads_in(np.zeros(zeros + 12, np.uint8)).tolist() == []
     before, after = b"before", bytes(20) + b"after"
-    (tmp_path / "x").write_bytes(framed(before) + bytes(zeros) + framed(after))
+    (tmp_path / "x").write_bytes(frame(before) + bytes(zeros) + frame(after))
     assert data_of(rescued(tmp_path / "x", 1 << 16)) == [before, after]
 
 
