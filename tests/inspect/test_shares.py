@@ -73,3 +73,6 @@ def test_two_processes_find_what_one_finds(tmp_path, layout, codes):
     found = check(files, wanted, examples=2, jobs=2)
     assert found == check(files, wanted, examples=2, jobs=1)
     assert (found.files, found.rows, [group.code for group in found.groups.values()]) == (3, 40, codes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shares, "_STRETCH", 50)
+        assert check(files, wanted, examples=2, jobs=2) == found

@@ -141,8 +141,9 @@ def test_blocks_need_their_schema(tmp_path):
 
 
 def test_other_messages_are_told(tmp_path):
-    file_of(tmp_path / "x", [example({"n": ("int64", [1])}), b"\x09" + bytes(8), b"\x10\x01"])
-    assert stats(tmp_path / "x").splits[0].warnings == (
+    file_of(tmp_path / "x-00000-of-00002.tfrecord", [example({"n": ("int64", [1])}), b"\x09" + bytes(8)])
+    file_of(tmp_path / "x-00001-of-00002.tfrecord", [b"\x10\x01"])
+    assert stats(tmp_path).splits[0].warnings == (
         "2 of 3 rows have fields that no Example has: if they are other messages, `head` shows them",
     )
 
