@@ -71,6 +71,20 @@ def test_files_that_are_not_there_are_named_with_what_is(tmp_path):
         expand([])
 
 
+def test_a_pipe_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for meant, name, got in [
+        ("pipe", "pipe", "a pipe"),
+        ("p*", "pipe", "a pipe"),
+        ("/dev/zero", "", "a device"),
+    ]:
+        with pytest.raises(StoreError) as caught:
+            expand(tmp_path / meant)
+        where = tmp_path / name if name else meant
+        hint = "copy what it gives to a file first"
+        assert str(caught.value) == f"{where}: expected a regular file, got {got} ({hint})"
+
+
 def test_a_url_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for use in (expand, Transaction):

@@ -10,6 +10,8 @@ from recordspec.spec.values import BadValue
 def read_file(row: int, path: Path, what: str) -> bytes:
     """A file's bytes. Raises BadValue where it cannot be read."""
     try:
+        if not path.is_file() and path.exists():
+            raise BadValue(row, f"{what} at {path}", "no regular file")  # a pipe may never end
         return path.read_bytes()
     except (OSError, ValueError) as error:  # a NUL in the name is a ValueError
         got = getattr(error, "strerror", None) or str(error)
