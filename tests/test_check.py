@@ -53,7 +53,7 @@ def test_every_fault_is_a_line(home):
     edits = [f"features.{name}: dtype: float32 (of another kind in 1 of 20 rows)" for name in ("n", "m")]
     assert done.stderr.splitlines() == ["1 of 20 rows do not fit", *(f"proposed: {edit}" for edit in edits)]
     common = {"file": "data/train-00001-of-00002.tfrecord", "record": 7, "byte": byte}
-    found = {"expected": "1 int64", "got": "1 float", "hint": ""}
+    found = {"expected": "1 int64", "got": "1 float32", "hint": ""}
     lines = [{**common, "feature": f"features.{name}", **found} for name in ("n", "m")]
     assert [json.loads(line) for line in done.stdout.splitlines()] == lines
     report = json.loads((home / "r.json").read_text())
@@ -79,7 +79,7 @@ def test_a_dataset_is_compared_with_another_spec_than_its_own(home):
     done = run("check", "other.yaml", "data", "--examples", 1, cwd=home)
     assert done.returncode == 1
     (line,) = map(json.loads, done.stdout.splitlines())
-    assert (line["feature"], line["expected"], line["got"]) == ("features.m", "1 float32", "1 int")
+    assert (line["feature"], line["expected"], line["got"]) == ("features.m", "1 float32", "1 int64")
     assert done.stderr.splitlines()[:2] == [
         "20 of 20 rows do not fit",
         "data: features.m.dtype: expected `int64`, as the data was written, got `float32` "
@@ -109,9 +109,9 @@ def test_faults_on_a_terminal_stand_below_how_often_they_are(home):
     place = f"data/train-00001-of-00002.tfrecord: record 7 at byte {byte}"
     assert click.unstyle(shown).splitlines() == [
         "features.n: of another kind in 1 of 20 rows",
-        f"  {place}: features.n: expected 1 int64, got 1 float",
+        f"  {place}: features.n: expected 1 int64, got 1 float32",
         "features.m: of another kind in 1 of 20 rows",
-        f"  {place}: features.m: expected 1 int64, got 1 float",
+        f"  {place}: features.m: expected 1 int64, got 1 float32",
     ]
 
 

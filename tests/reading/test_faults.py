@@ -39,17 +39,17 @@ def test_whole_files_have_no_faults(data):
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({"n": [1.0]}, ["features.n: expected 1 int64, got 1 float"]),
-        ({"n": [1, 2]}, ["features.n: expected 1 int64, got 2 int"]),
+        ({"n": [1.0]}, ["features.n: expected 1 int64, got 1 float32"]),
+        ({"n": [1, 2]}, ["features.n: expected 1 int64, got 2 int64"]),
         ({"n": None}, ["features.n: expected 1 int64, got none"]),
-        ({"p": [0.5]}, ["features.pair: expected 2 float32, got 1 float (stored under `p`)"]),
+        ({"p": [0.5]}, ["features.pair: expected 2 float32, got 1 float32 (stored under `p`)"]),
         ({"kept": []}, ["features.kept: expected values, got an empty list (without the key it would have its default)"]),
-        ({"kept": [1, 2]}, ["features.kept: expected 1 int64, got 2 int"]),
-        ({"words": [3]}, ["features.words: expected any number of bytes, got 1 int"]),
-        ({"steps": [1, 2, 3]}, ["features.steps: expected a multiple of 2 int64, got 3 int"]),
+        ({"kept": [1, 2]}, ["features.kept: expected 1 int64, got 2 int64"]),
+        ({"words": [3]}, ["features.words: expected any number of string, got 1 int64"]),
+        ({"steps": [1, 2, 3]}, ["features.steps: expected a multiple of 2 int64, got 3 int64"]),
         ({"l": [1, 1]}, ["features.lists: expected 2 items, as `l` says, got 3"]),
         ({"i": [4, 5]}, ["features.points: expected 1 indices, one for each value, got 2 (stored under `i`)"]),
-        ({"n": None, "p": [b"a", b"b"]}, ["features.n: expected 1 int64, got none", "features.pair: expected 2 float32, got 2 bytes (stored under `p`)"]),
+        ({"n": None, "p": [b"a", b"b"]}, ["features.n: expected 1 int64, got none", "features.pair: expected 2 float32, got 2 string (stored under `p`)"]),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_named_by_feature(data, values, expected):
@@ -143,10 +143,10 @@ def sequence(data: bytes, **lists) -> bytes:
 @pytest.mark.parametrize(
     ("lists", "expected"),
     [
-        ({"v": [[1], [2, 3]]}, "sequence.v[1]: expected 1 int64, got 2 int"),
-        ({"v": [[1], [2], [0.5]]}, "sequence.v[2]: expected 1 int64, got 1 float"),
+        ({"v": [[1], [2, 3]]}, "sequence.v[1]: expected 1 int64, got 2 int64"),
+        ({"v": [[1], [2], [0.5]]}, "sequence.v[2]: expected 1 int64, got 1 float32"),
         ({"v": None}, "sequence.v: expected a list of steps, got none"),
-        ({"words": [[b"a"], [1]]}, "sequence.words[1]: expected any number of bytes, got 1 int"),
+        ({"words": [[b"a"], [1]]}, "sequence.words[1]: expected any number of string, got 1 int64"),
     ],
 )
 def test_steps_that_do_not_fit_are_named(tmp_path, lists, expected):
@@ -169,8 +169,8 @@ def test_a_context_that_does_not_fit_is_named(tmp_path):
     ("values", "expected"),
     [
         ({"n": [1] * 9}, "features.n: expected 10 int64 in a block of 10 rows, got 9"),
-        ({"n": [0.5] * 10}, "features.n: expected int64, got 10 float"),
-        ({"words": [b"w"]}, "features.words: expected 10 bytes in a block of 10 rows, got 1"),
+        ({"n": [0.5] * 10}, "features.n: expected int64, got 10 float32"),
+        ({"words": [b"w"]}, "features.words: expected 10 string in a block of 10 rows, got 1"),
         ({"words/lengths": [3, 3]}, "features.words: expected lengths of 10 rows, got 2"),
         ({"/rows": None}, "/rows: expected a block of rows, got a record without"),
     ],
@@ -180,6 +180,6 @@ def test_blocks_that_do_not_fit_are_named(tmp_path, values, expected):
     path = shard(tmp_path / "data", 0)
     words = tf.train.Example.FromString(records(path)[3].data).features.feature["words"].bytes_list.value
     place = replace(path, 3, changed(records(path)[3].data, **values))
-    expected = expected.replace("expected 10 bytes", f"expected {len(words)} bytes")
+    expected = expected.replace("expected 10 string", f"expected {len(words)} string")
     (line,) = told(SCHEMA, tmp_path / "data")
     assert line.replace('"/rows"', "/rows") == f"{place}: {expected}"

@@ -25,7 +25,7 @@ def test_an_error_of_reading_is_located(data):
         numbers(rs.read(SCHEMA, data, batch=8, shuffle=50, seed=1))
     assert (
         str(caught.value)
-        == f"{place}: features.n: expected 1 int64, got 1 float (2 records of this file have faults)"
+        == f"{place}: features.n: expected 1 int64, got 1 float32 (2 records of this file have faults)"
     )
     assert caught.value.row == 17
     assert isinstance(caught.value.__cause__, tf.errors.InvalidArgumentError)
@@ -64,4 +64,4 @@ def test_errors_of_fit_are_located(data, tmp_path):
     for context in (pipeline.locating(), pipeline.locating("train")):
         with pytest.raises(rs.RecordError) as caught, context:
             model.fit(pipeline.dataset("train"), verbose=0)
-        assert str(caught.value) == f"{place}: features.n: expected 1 int64, got 1 float"
+        assert str(caught.value) == f"{place}: features.n: expected 1 int64, got 1 float32"

@@ -61,7 +61,7 @@ def test_bad_records_are_passed_over_and_counted(data, log):
         ],
         [
             f"{other}: rows left out: 1, read: 24",
-            f"{place}: features.n: expected 1 int64, got 1 float",
+            f"{place}: features.n: expected 1 int64, got 1 float32",
         ],
     ]
     log.clear()

@@ -87,13 +87,13 @@ PAIR = "{dtype: int64, shape: [2]}"
 @pytest.mark.parametrize(
     ("feature", "values", "message"),
     [
-        (PAIR, [[1, 2, 3], [4]], "expected 2 int64, got 3 int"),
+        (PAIR, [[1, 2, 3], [4]], "expected 2 int64, got 3 int64"),
         (PAIR, [[1, 2], []], "expected 2 int64, got none"),
-        (PAIR, [[1.5, 2.5]], "expected 2 int64, got 2 float"),
-        ("{dtype: float32, shape: [2]}", [[1, 2]], "expected 2 float32, got 2 int"),
-        ("{dtype: string}", [[1]], "expected 1 bytes, got 1 int"),
-        ("{dtype: int64, shape: [2], default: [7, 8]}", [[], [1]], "expected 2 int64, got 1 int"),
-        ("{kind: var_len, dtype: int64}", [[], [1.0]], "expected any number of int64, got 1 float"),
+        (PAIR, [[1.5, 2.5]], "expected 2 int64, got 2 float32"),
+        ("{dtype: float32, shape: [2]}", [[1, 2]], "expected 2 float32, got 2 int64"),
+        ("{dtype: string}", [[1]], "expected 1 string, got 1 int64"),
+        ("{dtype: int64, shape: [2], default: [7, 8]}", [[], [1]], "expected 2 int64, got 1 int64"),
+        ("{kind: var_len, dtype: int64}", [[], [1.0]], "expected any number of int64, got 1 float32"),
     ],
 )
 def test_records_that_are_none_of_the_schema_make_no_block(tmp_path, feature, values, message):

@@ -15,7 +15,7 @@ from recordspec.spec.blocks import placed_columns
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
 from recordspec.spec.stored import unfit
-from recordspec.wire.columns import Cells, Column, Fixed, Section, Sequence
+from recordspec.wire.columns import TF_DTYPES, Cells, Column, Fixed, Section, Sequence
 from recordspec.wire.decoded import Decoded
 from recordspec.wire.held import Held, Steps, of_kind, only_steps
 from recordspec.wire.pieces import Mask
@@ -33,8 +33,6 @@ SORTS: dict[Code, str] = {
 }
 # Of what is found instead, so many are kept.
 FEW = 8
-# What a list is called that should have been another.
-_NAMES = {"bytes": "bytes", "float32": "float", "int64": "int"}
 
 
 @dataclass(frozen=True)
@@ -205,12 +203,12 @@ class _Given:
             has_list[held.rows] = held.kind != "none"
             if held.kind not in ("none", self.column.storage):
                 right[held.rows] = False
-                problem = self._of_kind(held.rows, counts, _NAMES[held.kind])
+                problem = self._of_kind(held.rows, counts, TF_DTYPES[held.kind])
                 yield Misfit("kind", self._path, held.rows, problem, (held.kind,))
         wrong = np.flatnonzero(right & ~self._fits(counts, has_list))
         none = counts[wrong] == 0
         yield Misfit("missing", self._path, wrong[none], self._missing())
-        problem = self._of_kind(wrong[~none], counts, _NAMES[self.column.storage])
+        problem = self._of_kind(wrong[~none], counts, TF_DTYPES[self.column.storage])
         found = np.unique(counts[wrong[~none]])[:FEW].tolist()
         yield Misfit("count", self._path, wrong[~none], problem, tuple(found))
 
@@ -243,10 +241,11 @@ class _Given:
 
     @property
     def _expected(self) -> str:
+        dtype = TF_DTYPES[self.column.storage]
         if self._whole or self._default:
-            return f"{self._size} {self.column.storage}"
+            return f"{self._size} {dtype}"
         number = "any number of" if self._size <= 1 else f"a multiple of {self._size}"
-        return f"{number} {self.column.storage}"
+        return f"{number} {dtype}"
 
     def _of_kind(self, rows: Ints, counts: Ints, name: str) -> Callable[[int], Problem]:
         return lambda place: Problem(expected=self._expected, got=f"{counts[rows[place]]} {name}")

@@ -80,8 +80,8 @@ def check(column: Column, section: Section, lists: Iterable[list[Any]]) -> None:
         fits = count == size if whole or (default and count) else count % max(1, size) == 0
         if not fits or (values and type(values[0]) is not _TYPES[column.storage]):
             number = size if whole or default else "any number of" if size == 1 else f"a multiple of {size}"
-            expected = f"{number} {column.storage}"
-            got = f"{count} {type(values[0]).__name__}" if values else "none"
+            expected = f"{number} {TF_DTYPES[column.storage]}"
+            got = f"{count} {_dtype(values)}" if values else "none"
             raise RecordError(Problem(path=(section, column.key), expected=expected, got=got))
 
 
@@ -91,8 +91,8 @@ def misfits(columns: Iterable[Column], section: Section, parsed: Parsed) -> Iter
     for column in columns:
         values = parsed.get(block_key(column.key, section))
         if values and type(values[0]) is not _TYPES[column.storage]:
-            got = f"{len(values)} {type(values[0]).__name__}"
-            yield Problem(path=(section, column.key), expected=column.storage, got=got)
+            got = f"{len(values)} {_dtype(values)}"
+            yield Problem(path=(section, column.key), expected=TF_DTYPES[column.storage], got=got)
             return
     try:
         held = list(stored(columns, section, parsed))
@@ -100,6 +100,10 @@ def misfits(columns: Iterable[Column], section: Section, parsed: Parsed) -> Iter
         return
     for entry in held:
         yield from _miscounted(entry, section, rows_in(parsed))
+
+
+def _dtype(values: list[Any]) -> str:
+    return next(TF_DTYPES[storage] for storage, kind in _TYPES.items() if type(values[0]) is kind)
 
 
 def _miscounted(entry: Entry, section: Section, rows: int) -> Iterator[Problem]:
@@ -110,7 +114,7 @@ def _miscounted(entry: Entry, section: Section, rows: int) -> Iterator[Problem]:
         return
     wanted = int(np.broadcast_to(lengths, (cells.rows,)).sum())
     if len(cells.flat) != wanted:
-        expected = f"{wanted} {storage} in a block of {rows} rows"
+        expected = f"{wanted} {TF_DTYPES[storage]} in a block of {rows} rows"
         yield Problem(path=(section, key), expected=expected, got=str(len(cells.flat)))
 
 
