@@ -29,12 +29,6 @@ _CLASS_NAMES = re.compile(
 )
 _IMAGES = {f"{name} image": name.lower() for name in ("PNG", "JPEG", "WebP", "BMP", "GIF")}
 _SOUNDS = {"WAV file": "wav", "FLAC file": "flac", "Ogg file": "ogg", "MP3 file": "mp3"}
-# By Pillow's mode: channels and dtype.
-_MODES = {"1": (1, "uint8"), "L": (1, "uint8"), "P": (3, "uint8"), "RGB": (3, "uint8")} | {
-    "RGBA": (4, "uint8"),
-    "LA": (4, "uint8"),
-    "I;16": (1, "uint16"),
-}
 
 
 @dataclass
@@ -150,7 +144,7 @@ def _of_strings(found: Found, values: ByteStrings) -> Feature | None:
         made: Callable[[Found, str, list[Medium]], Feature] = _image if form in _IMAGES else _sound
         try:
             return made(found, form, looked_at)
-        except (SpecError, ValueError, KeyError):
+        except (SpecError, ValueError, TypeError, KeyError):
             found.note(f"{form}s of several sorts, or of one that TensorFlow does not decode: kept as bytes")
     elif (size := values.sizes.low) == values.sizes.high:
         found.note(f"{size:,} bytes each: `kind: tensor` with `encoding: raw`, if these are numbers")
@@ -158,16 +152,21 @@ def _of_strings(found: Found, values: ByteStrings) -> Feature | None:
 
 
 def _image(found: Found, form: str, looked_at: list[Medium]) -> Feature:
-    channels, dtype = max(_MODES[medium.mode] for medium in looked_at)
+    channels, dtype = _taker(looked_at)
     sizes = [_only(medium.measures[side] for medium in looked_at) for side in ("height", "width")]
     shape = (*sizes, channels)
     return Image(shape=shape, encoding=_IMAGES[form], dtype=dtype, **found.said())  # type: ignore[arg-type]
 
 
 def _sound(found: Found, form: str, looked_at: list[Medium]) -> Feature:
-    (mode,) = {medium.mode for medium in looked_at}  # such as `16,000 Hz, 1 channel`
-    rate, channels = (int(part.split()[0].replace(",", "")) for part in mode.split(", "))
+    channels, _ = _taker(looked_at)
+    (rate,) = {medium.rate for medium in looked_at}
     return Audio(sample_rate=rate, channels=channels, encoding=_SOUNDS[form], **found.said())  # type: ignore[arg-type]
+
+
+def _taker(looked_at: list[Medium]) -> tuple[int, str]:
+    """The fewest channels, and the dtype, that take all that are not damaged. Raises ValueError for none."""
+    return min(frozenset.intersection(*(one.takers for one in looked_at if one.takers is not None)))
 
 
 def _only(measures: Iterable[float]) -> int | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from recordspec.spec.media import images, sounds
 from recordspec.spec.media.images import pillow
 from recordspec.spec.media.sounds import soundfile
 from recordspec.wire.strings import Strings
@@ -24,6 +25,8 @@ class Medium:
         mode: Pillow's word for the channels of an image; of a sound, its rate and channels.
         measures: `width` and `height`, or `seconds`.
         rate, channels: of a sound, samples a second; 0 of an image.
+        takers: the channels and dtypes of features that store it as it is; None where that is not known: it
+            is damaged.
     """
 
     form: str
@@ -31,6 +34,7 @@ class Medium:
     measures: Mapping[str, float]
     rate: int = 0
     channels: int = 0
+    takers: frozenset[tuple[int, str]] | None = None
 
 
 class Media:
@@ -89,7 +93,7 @@ def medium(data: bytes, form: str) -> Medium | None:
 def _image(data: bytes, form: str) -> Medium:
     with pillow("the sizes of images").open(io.BytesIO(data)) as image:
         measures = {"width": image.width, "height": image.height}
-        return Medium(form=form, mode=image.mode, measures=measures)
+        return Medium(form=form, mode=image.mode, measures=measures, takers=images.takers(data, image))
 
 
 def _sound(data: bytes, form: str) -> Medium | None:
@@ -103,6 +107,7 @@ def _sound(data: bytes, form: str) -> Medium | None:
         measures={"seconds": found.frames / found.samplerate},
         rate=found.samplerate,
         channels=found.channels,
+        takers=sounds.takers(data, found),
     )
 
 

@@ -170,6 +170,24 @@ def _opened(row: int, data: bytes, name: str) -> Any:
     return image
 
 
+def takers(data: bytes, image: Any) -> frozenset[tuple[int, str]]:
+    """The channels and dtypes of features that store a PIL image's bytes as they are, by its header."""
+    if getattr(image, "is_animated", False) and image.format != "MPO":
+        return frozenset()
+    return frozenset(kind for kind in _MODES if _takes(*kind, data, image))
+
+
+def _takes(channels: int, dtype: Any, data: bytes, image: Any) -> bool:
+    encoding: Any = _encoding(image)
+    shape = (None, None, channels)
+    form = Form(shape=shape, encoding=encoding, dtype=dtype, quality=None, orientation="keep")
+    try:
+        _check_mode(form, 0, _mode(data, image), image, "")
+    except BadValue:
+        return False
+    return _decodes(form, data, image)
+
+
 def _encoding(image: Any) -> str:
     return _ENCODINGS.get(image.format, str(image.format).lower())
 

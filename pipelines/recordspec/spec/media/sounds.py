@@ -122,6 +122,22 @@ def _stored(form: Form, row: int, data: bytes, sound: Any, name: str) -> bytes:
     return _from_samples(form, row, samples, name)
 
 
+def takers(data: bytes, sound: Any) -> frozenset[tuple[int, str]] | None:
+    """The channels and dtype of a feature that stores a sound's bytes as they are, by what soundfile tells of
+    its header; None of one that is cut, or has no samples.
+    """
+    try:
+        _check_whole(0, data, sound, "")
+    except BadValue:
+        return None
+    if not sound.frames:
+        return None
+    plain = (sound.format, (sound.subtype,)) in _FORMATS.values()
+    if not plain or (sound.format == "WAV" and not _is_plain_wav(data)):
+        return frozenset()
+    return frozenset({(int(sound.channels), "float32")})
+
+
 def _check_whole(row: int, data: bytes, sound: Any, name: str) -> None:
     """libsndfile takes what there is of a cut file; what its chunks promise says how much is missing."""
     if sound.format not in _CHECKABLE:
