@@ -207,65 +207,6 @@ def test_records_without_features_have_no_schema(tmp_path):
     )
 
 
-TABLE = """\
-id,price,city,comment,paid,empty
-1,1.5,Rome,x1,true,
-2,,Paris,,false,
-"""
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
-def test_tables(tmp_path, suffix):
-    path = tmp_path / f"rows{suffix}"
-    lines = TABLE.splitlines()
-    text = "\n".join([lines[0], *lines[1:] * 50]) + "\n"
-    if suffix == ".parquet":
-        import io
-
-        from pyarrow import csv, parquet
-
-        options = csv.ConvertOptions(strings_can_be_null=True)
-        parquet.write_table(csv.read_csv(io.BytesIO(text.encode()), convert_options=options), path)
-    else:
-        path.write_text(text.replace(",", "\t") if suffix == ".tsv" else text)
-    found = inferred([str(path)], None)
-    assert found.rows == 100
-    assert found.schema == rs.Schema.loads("""
-schema: rows
-features:
-  id: int64
-  price: {kind: fixed_len, description: missing in 50 of 100, dtype: float32, default: 0.0}
-  city: {kind: label, names: [Paris, Rome]}
-  comment: {kind: fixed_len, description: missing in 50 of 100, dtype: string, default: ""}
-  paid: {kind: tensor, dtype: bool}
-""")
-    assert found.notes == (
-        "price: missing in 50 of 100 rows and reads as its default",
-        "comment: missing in 50 of 100 rows and reads as its default",
-        "empty: always empty, in 100 rows: its type is unknown, so it is left out",
-    )
-
-
-def test_identifiers_that_a_table_has_as_floats_are_told(tmp_path):
-    path = tmp_path / "rows.csv"
-    path.write_text("tract,all,huge\n,16777216.0,1e300\n17031840300.0,17031840300.0,0.1\n17031320100.0,2,\n")
-    found = inferred([str(path)], None)
-    assert found.notes == (
-        "tract: missing in 1 of 3 rows and reads as its default",
-        "tract: float32 rounds 17031840300, and others: `{dtype: string, default: ''}` keeps them",
-        "all: float32 rounds 17031840300, and others: `{kind: tensor, dtype: float64}` keeps them",
-        "huge: missing in 1 of 3 rows and reads as its default",
-    )
-
-
-def test_a_sample_of_a_table_is_its_first_rows(tmp_path):
-    path = tmp_path / "rows.csv"
-    path.write_text("n\n" + "1\n" * 40 + '""\n' * 10)
-    assert inferred([str(path)], None, sample=40).schema.names["n"].default is None
-    found = inferred([str(path)], None, sample=45)
-    assert (found.rows, found.notes) == (45, ("n: missing in 5 of 45 rows and reads as its default",))
-
-
 PBTXT = 'feature { name: "n" type: INT presence { min_fraction: 1 } shape {} }'
 
 
@@ -281,13 +222,6 @@ def test_a_translated_schema_takes_a_name_and_has_no_config(tmp_path):
         "(a config names its rows: infer without --config)\n"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["x.pbtxt"]
-
-
-def test_a_table_that_is_none_is_said_in_a_line(tmp_path):
-    (tmp_path / "x.parquet").write_bytes(b"no parquet")
-    done = run("infer", "x.parquet", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("x.parquet: expected a table, got ")
 
 
 def test_a_schema_and_a_config_that_build(tmp_path):

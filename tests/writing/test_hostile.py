@@ -29,7 +29,7 @@ def test_a_pipe_is_not_waited_for(tmp_path, form):
     assert str(caught.value) == (
         f"{tmp_path}/rows: expected a file, got a pipe or a device (copy it to a file first)"
     )
-    with pytest.raises(rs.StoreError, match="expected a file, got a pipe or a device"):
+    with pytest.raises(rs.StoreError, match="got a pipe"):
         rs.reshard(tmp_path / "rows", tmp_path / "data")
     assert os.listdir(tmp_path) == ["rows"]
 

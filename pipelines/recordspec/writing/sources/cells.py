@@ -43,6 +43,15 @@ def from_text(column: Any, feature: Feature, folder: Path) -> Any:
     return values if present.all() else Gapped(values, present)
 
 
+def are(column: Any, dtype: str) -> bool:
+    """Whether cells of text, none of them empty, are all values of int64, float64 or bool, by their form."""
+    from pyarrow import compute
+
+    forms = {"int64": _LONG_WHOLE.pattern, "bool": "(?i:true|false)"}
+    form = forms.get(dtype, f"{_DECIMAL.pattern}|(?i:{'|'.join(map(re.escape, _SPECIAL))})")
+    return bool(compute.all(compute.match_substring_regex(column, f"^({form})$"), min_count=0).as_py())
+
+
 def _takes_text(feature: Feature) -> bool:
     return isinstance(feature, Text) or getattr(feature, "dtype", None) == "string"
 

@@ -18,7 +18,7 @@ from recordspec.spec.schema import Schema
 from recordspec.spec.values import BadValue
 from recordspec.writing.sources.base import Batch, identity_of
 from recordspec.writing.sources.cells import from_text
-from recordspec.writing.sources.naming import ignored, wanted_columns
+from recordspec.writing.sources.naming import ignored, not_once, wanted_columns
 from recordspec.writing.sources.places import InOrder
 from recordspec.writing.sources.spans import Span, csv_spans, opened
 
@@ -70,6 +70,9 @@ class CsvRows:
         header = self._header()
         wanted = wanted_columns(schema, extra, self._names, f"{self._path}:1", header)
         self.notes[:] = ignored(wanted, header)
+        yield from self._parts(header, wanted)
+
+    def _parts(self, header: list[str], wanted: Mapping[str, str]) -> Iterator[CsvPart]:
         spans, quotes = csv_spans(self._path, self._delimiter)
         if quotes % 2:
             self._check_quotes()
@@ -77,6 +80,15 @@ class CsvRows:
             yield CsvPart(
                 path=self._path, delimiter=self._delimiter, header=tuple(header), wanted=wanted, span=span
             )
+
+    def blocks(self) -> Iterator[Any]:
+        """All columns, in record batches of text. Raises SpecError for two of one name, RecordError."""
+        header = self._header()
+        wanted = {name: name for name in header}
+        if problems := list(not_once(wanted, header)):
+            raise SpecError([problem.at(f"{self._path}:1") for problem in problems])
+        for part in self._parts(header, wanted):
+            yield from part.blocks()
 
     def _header(self) -> list[str]:
         # what is no UTF-8 in the rows behind it, which are read along, is for them to say
@@ -121,13 +133,8 @@ class CsvPart:
     span: Span
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Batch]:
-        arrow = _arrow()
-        try:
-            for block in self._blocks(arrow):
-                if block.num_rows:
-                    yield Batch(block.num_rows, partial(self._columns, block, schema, extra))
-        except arrow.ArrowInvalid as error:
-            raise RecordError(self._no_text() or self._uneven(str(error))) from None
+        for block in self.blocks():
+            yield Batch(block.num_rows, partial(self._columns, block, schema, extra))
 
     def place(self, row: int) -> str:
         """File and line. Found by reading again, since a quoted cell may hold line breaks."""
@@ -142,11 +149,19 @@ class CsvPart:
         """Of a single column, an empty line is an empty cell."""
         return len(self.header) != 1
 
-    def _blocks(self, arrow: Any) -> Any:
-        """The rows in record batches of text, only the columns that are wanted."""
+    def blocks(self) -> Iterator[Any]:
+        """The rows in record batches of text, only the columns that are wanted. Raises RecordError."""
+        arrow = _arrow()
+        try:
+            yield from (block for block in self._read(arrow) if block.num_rows)
+        except arrow.ArrowInvalid as error:
+            raise RecordError(self._no_text() or self._uneven(str(error))) from None
+
+    def _read(self, arrow: Any) -> Any:
         from pyarrow import csv as arrow_csv
 
-        columns = sorted(set(self.wanted.values()))
+        wanted = set(self.wanted.values())
+        columns = [column for column in self.header if column in wanted]
         return arrow_csv.open_csv(
             self._stream(arrow),
             read_options=arrow_csv.ReadOptions(

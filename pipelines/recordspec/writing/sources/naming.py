@@ -32,13 +32,14 @@ def wanted_columns(
         if name not in wanted
     ]
     if header is not None:
-        problems += _not_once(wanted, header)
+        problems += not_once(wanted, header)
     if problems:
         raise SpecError([problem.at(where) for problem in problems])
     return wanted
 
 
-def _not_once(wanted: Mapping[str, str], header: Sequence[str]) -> Iterator[Problem]:
+def not_once(wanted: Mapping[str, str], header: Sequence[str]) -> Iterator[Problem]:
+    """A problem for each name whose column a header has not, or several times."""
     for name, column in wanted.items():
         if header.count(column) != 1:
             got = "several" if column in header else "none"

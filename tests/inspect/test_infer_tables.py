@@ -1,0 +1,185 @@
+"""Schemas of CSV and Parquet files: what they say of a column is what a build makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pytest
+import yaml
+
+import recordspec as rs
+from recordspec.inspect.infer.starting import inferred
+from recordspec.writing.sources.csv import Csv
+from recordspec.writing.sources.parquet import Parquet
+from test_cli import run
+
+TABLE = """\
+id,price,city,comment,paid,empty
+1,1.5,Rome,x1,true,
+2,,Paris,,false,
+"""
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+def test_tables(tmp_path, suffix):
+    path = tmp_path / f"rows{suffix}"
+    lines = TABLE.splitlines()
+    text = "\n".join([lines[0], *lines[1:] * 50]) + "\n"
+    if suffix == ".parquet":
+        import io
+
+        from pyarrow import csv, parquet
+
+        options = csv.ConvertOptions(strings_can_be_null=True)
+        parquet.write_table(csv.read_csv(io.BytesIO(text.encode()), convert_options=options), path)
+    else:
+        path.write_text(text.replace(",", "\t") if suffix == ".tsv" else text)
+    found = inferred([str(path)], None)
+    assert found.rows == 100
+    assert found.schema == rs.Schema.loads("""
+schema: rows
+features:
+  id: int64
+  price: {kind: fixed_len, description: missing in 50 of 100, dtype: float32, default: 0.0}
+  city: {kind: label, names: [Paris, Rome]}
+  comment: {kind: fixed_len, description: missing in 50 of 100, dtype: string, default: ""}
+  paid: {kind: tensor, dtype: bool}
+""")
+    assert found.notes == (
+        "price: missing in 50 of 100 rows and reads as its default",
+        "comment: missing in 50 of 100 rows and reads as its default",
+        "empty: always empty, in 100 rows: its type is unknown, so it is left out",
+    )
+
+
+def test_identifiers_that_a_table_has_as_floats_are_told(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("tract,all,huge\n,16777216.0,1e300\n17031840300.0,17031840300.0,0.1\n17031320100.0,2,\n")
+    found = inferred([str(path)], None)
+    assert found.notes == (
+        "tract: missing in 1 of 3 rows and reads as its default",
+        "tract: float32 rounds 17031840300, and others: `{dtype: string, default: ''}` keeps them",
+        "all: float32 rounds 17031840300, and others: `{kind: tensor, dtype: float64}` keeps them",
+        "huge: missing in 1 of 3 rows and reads as its default",
+        "huge: numbers that float32 does not hold: kept as string",
+    )
+
+
+CELLS = {
+    "NA and 1": (["NA", "1"], {"kind": "text"}),
+    "nan": (["1", "nan", "-Infinity"], {"dtype": "float32"}),
+    "with a point": (["1", "2.0"], {"dtype": "float32"}),
+    "with a blank": (["1", " 2"], {"kind": "text"}),
+    "with a sign": (["+7", "-0"], {"dtype": "int64"}),
+    "late": (["1"] * 70000 + ["x"], {"kind": "label", "names": ["1", "x"]}),
+    "bool": (["true", "FALSE"], {"kind": "tensor", "dtype": "bool"}),
+    "bool and a gap": (["true", ""], {"dtype": "string", "default": ""}),
+    "bool and numbers": (["true", "1"], {"kind": "text"}),
+    "int and a gap": (["1", "", '""'], {"dtype": "int64", "default": 0}),
+    "int64": ([str(2**63 - 1), str(-(2**63))], {"dtype": "int64"}),
+    "beyond int64": (["1", str(2**63)], {"kind": "text"}),
+    "beyond float32": (["1.5", "1e39"], {"kind": "tensor", "dtype": "float64"}),
+    "dates": (["2024-01-01", "2024-01-02"], {"kind": "text"}),
+    "an empty text": (["a", '""'], {"kind": "text"}),
+    "classes": (["a", "b"] * 10, {"kind": "label", "names": ["a", "b"]}),
+    "classes and an empty text": (["a", '""'] * 10, {"kind": "text"}),
+    "NULL": (["NULL"] * 12 + ["x"] * 12, {"kind": "label", "names": ["NULL", "x"]}),
+}
+
+
+@pytest.mark.parametrize("sort", CELLS)
+def test_a_column_of_cells_is_what_all_of_them_are_and_builds(tmp_path, sort):
+    cells, options = CELLS[sort]
+    (tmp_path / "rows.csv").write_text("\n".join(["x,n", *(f"{cell},1" for cell in cells)]) + "\n")
+    found = inferred([str(tmp_path / "rows.csv")], None)
+    assert found.rows == len(cells)
+    said = {"description": x.description} if (x := found.schema.names["x"]).description else {}
+    loaded = {"schema": "rows", "features": {"x": options | said, "n": "int64"}}
+    assert found.schema == rs.Schema.loads(yaml.safe_dump(loaded, sort_keys=False))
+    rows = Csv(path="rows.csv").open(tmp_path)
+    report = rs.write(found.schema, rows, tmp_path / "data", progress=False)
+    assert report.rows("train") == len(cells)
+
+
+def parquet(path: Path, **columns) -> Path:
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table(columns), path)
+    return path
+
+
+TYPES = {
+    "uint64": (pyarrow.array([2**63], pyarrow.uint64()), {"kind": "tensor", "dtype": "uint64"}),
+    "small uint64": (pyarrow.array([1], pyarrow.uint64()), {"dtype": "int64"}),
+    "large floats": (pyarrow.array([1e300]), {"kind": "tensor", "dtype": "float64"}),
+    "half": (pyarrow.array(np.ones(1, np.float16)), {"dtype": "float32"}),
+    "lists": (pyarrow.array([[1, 2]]), {"kind": "var_len", "dtype": "int64"}),
+    "large texts": (pyarrow.array([["a"]], pyarrow.list_(pyarrow.large_string())), {"kind": "var_len", "dtype": "string"}),
+    "lists of one size": (pyarrow.array([[1, 2]], pyarrow.list_(pyarrow.int64(), 2)), {"dtype": "int64", "shape": [2]}),
+    "classes": (pyarrow.array(["a", "b"] * 10).dictionary_encode(), {"kind": "label", "names": ["a", "b"]}),
+    "an empty text": (pyarrow.array(["", "b"] * 10), {"kind": "text"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sort", TYPES)
+def test_a_column_of_parquet_has_its_type_and_builds(tmp_path, sort):
+    column, options = TYPES[sort]
+    path = parquet(tmp_path / "rows.parquet", x=column)
+    found = inferred([str(path)], None)
+    assert found.schema == rs.Schema.loads(yaml.safe_dump({"schema": "rows", "features": {"x": options}}))
+    rows = Parquet(files="rows.parquet").open(tmp_path)
+    assert rs.write(found.schema, rows, tmp_path / "data", progress=False).rows("train") == len(column)
+
+
+def test_columns_that_no_feature_holds_are_told(tmp_path):
+    path = parquet(
+        tmp_path / "rows.parquet",
+        gaps=pyarrow.array([[1, None], [2]]),
+        lists=pyarrow.array([[1], None]),
+        large=pyarrow.array([None, 2**63], pyarrow.uint64()),
+        maps=pyarrow.array([[("k", 1)]] * 2, pyarrow.map_(pyarrow.string(), pyarrow.int64())),
+        n=[1, 2],
+    )
+    found = inferred([str(path)], None)
+    assert list(found.schema.names) == ["n"]
+    out = "which no feature holds, so it is left out"
+    assert found.notes == (
+        f"gaps: list<element: int64> with items that are missing, {out}",
+        f"lists: list<element: int64> that is missing in 1 of 2 rows, {out}",
+        f"large: uint64, too large for int64, {out}",
+        f"maps: map<string, int64 ('maps')>, {out}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "said"),
+    [
+        ("a,b\n", 1, "rows.csv: expected a column with values, got none"),
+        (",\n1,2\n", 2, 'rows.csv:1: "": expected one column ``, got several'),
+        ("a,a\n1,x\n", 2, "rows.csv:1: a: expected one column `a`, got several"),
+        ("a,b\n1\n", 1, "rows.csv:2: expected CSV, got Expected 2 columns, got 1: 1"),
+        ("a\n1\n\xff\n", 1, "rows.csv:3: expected UTF-8 text, got the byte 0xff"),
+        ("", 1, "rows.csv: expected CSV, got Empty CSV file"),
+    ],
+)
+def test_a_table_without_a_schema_is_said_in_a_line(tmp_path, text, status, said):
+    (tmp_path / "rows.csv").write_bytes(text.encode("latin-1"))
+    done = run("infer", "rows.csv", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (status, "", said)
+
+
+def test_a_sample_of_a_table_is_its_first_rows(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("n\n" + "1\n" * 40 + '""\n' * 10)
+    assert inferred([str(path)], None, sample=40).schema.names["n"].default is None
+    found = inferred([str(path)], None, sample=45)
+    assert (found.rows, found.notes) == (45, ("n: missing in 5 of 45 rows and reads as its default",))
+
+
+def test_a_table_that_is_none_is_said_in_a_line(tmp_path):
+    (tmp_path / "x.parquet").write_bytes(b"no parquet")
+    done = run("infer", "x.parquet", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("x.parquet: expected a table, got ")
