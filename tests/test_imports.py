@@ -19,7 +19,7 @@ LAYERS = [
     {"store"},
     {"foreign"},
     {"writing", "reading", "inspect"},
-    {"config", "pipeline", "testing", "kinds"},
+    {"config", "pipeline", "starting", "testing", "kinds"},
     {"cli", "__main__"},
 ]
 SIBLINGS_APART = {"writing", "reading", "inspect"}

@@ -13,7 +13,7 @@ from examples import example, file_of
 from foreign_data import DATA, needs_data
 from recordspec.inspect.check import check
 from recordspec.inspect.infer import infer
-from recordspec.inspect.infer.starting import inferred
+from recordspec.starting import inferred
 from recordspec.store.files import known
 from recordspec.store.shards import expand
 from recordspec.wire.tfrecord import framed

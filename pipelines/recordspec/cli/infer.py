@@ -40,8 +40,8 @@ def infer(
     The schema goes to --out or to stdout. What it does not say is told on stderr: keys that are always empty,
     how often others are missing, what may be a class.
     """
-    from recordspec.inspect.infer.starting import dumped, inferred
     from recordspec.progress import Progress
+    from recordspec.starting import dumped, inferred
 
     if config is not None and out is None:
         raise click.UsageError("--config needs --out, the schema that it names")

@@ -44,9 +44,9 @@ def inferred(
     if len(paths) > 1:
         raise SpecError(Problem(where=str(paths[1]), expected=f"one {suffix} file", got="several"))
     if suffix in _TABLES:
-        from recordspec.inspect.infer import tables
+        from recordspec.writing.sources import inferring
 
-        found, notes, rows = tables.features(paths[0], sample)
+        found, notes, rows = inferring.features(paths[0], sample)
         schema = Schema(name=name or stem(paths[0]), features=tuple(found))
         return Inferred(schema=schema, notes=tuple(notes), rows=rows)
     language = importlib.import_module(f"recordspec.foreign.{_LANGUAGES[suffix]}")

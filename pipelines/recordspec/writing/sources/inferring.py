@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, RecordError, SpecError, missing_extra
-from recordspec.inspect.infer.cells import Column, is_list
 from recordspec.spec.features import Feature
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.label import Label
 from recordspec.spec.features.tensor import AnyTensor
 from recordspec.spec.features.text import Text
 from recordspec.spec.features.var_len import VariableLen
+from recordspec.writing.sources.columns import Column, is_list
 from recordspec.writing.sources.csv import CsvRows
 from recordspec.writing.sources.naming import not_once
 
