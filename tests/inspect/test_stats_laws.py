@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import recordspec as rs
 from examples import example, file_of
 from recordspec.inspect import shares
 from recordspec.inspect.stats import figuring, stats
@@ -20,6 +22,7 @@ from recordspec.inspect.stats.neighbours import Neighbours
 from recordspec.inspect.stats.sample import Sample, rank_error
 from recordspec.inspect.stats.sizes import Sizes
 from recordspec.inspect.stats.smallest import Smallest
+from recordspec.inspect.stats.values import Numbers
 from recordspec.wire import hashes
 from recordspec.wire.hashes import scattered
 from recordspec.wire.strings import Strings
@@ -265,3 +268,42 @@ def test_many_files_of_one_split_are_one(tmp_path: Path):
     (found,) = stats(halves).splits
     assert found.features == expected.features
     assert (found.files, found.rows) == (2, 20)
+
+
+LARGE = [2**62 + 2, 2**62 + 3, 2**62 + 7, 2**63 - 1, -(2**63), 2**53 + 1, 0, -5]
+
+
+@given(st.lists(st.sampled_from(LARGE), min_size=1, max_size=50), st.integers(0, 4))
+@settings(max_examples=100, deadline=None)
+def test_numbers_that_no_float_tells_are_told(numbers, near):
+    values = np.array([LARGE[near] + one % 5 for one in range(len(numbers))] if near < 3 else numbers)
+    counted = Numbers("int64")
+    counted.add(values, places(len(values)))
+    found = figuring.numbers(counted)
+    assert all(found.min <= one <= found.max for one in found.quantiles.values())
+    if len(set(values.tolist())) == 1:
+        assert set(found.quantiles.values()) == {found.min}
+    if near < 3:
+        edges, counts = found.histogram.edges, found.histogram.counts
+        assert list(edges) == list(range(int(values.min()), int(values.max()) + 2))
+        assert list(counts) == [int((values == edge).sum()) for edge in edges[:-1]]
+
+
+def test_each_of_many_classes_is_counted(tmp_path):
+    names = [f"c{index}" for index in range(6000)]
+    schema = rs.Schema.loads(
+        yaml.safe_dump({"schema": "s", "features": {"y": {"kind": "label", "names": names}}})
+    )
+    records = [example({"y": ("int64", [index])}) for index in range(1, 6000)] * 2
+    for part in range(2):
+        file_of(
+            tmp_path / f"x-0000{part}-of-00002.tfrecord",
+            records[part::2] + [example({"y": ("int64", [7000])})],
+        )
+    ((found,),) = (split.features for split in stats(tmp_path, schema).splits)
+    assert set(found.classes.counts) == {("c0", 0), *((name, 2) for name in names[1:])}
+    assert found.classes.unnamed == 2
+    assert found.warnings[:2] == (
+        "has 2 values that no name stands for",
+        "never has 1 of its 6,000 classes: `c0`",
+    )

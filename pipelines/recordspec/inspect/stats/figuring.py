@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +31,7 @@ from recordspec.inspect.stats.sample import rank_error
 from recordspec.inspect.stats.sizes import Sizes
 
 _BINS = 20
+_EXACT = 1 << 53  # a float64 has all whole numbers up to it
 _TOP = 20
 
 
@@ -47,10 +51,12 @@ def spread(sizes: Sizes) -> Spread | None:
 
 
 def numbers(counted: values.Numbers) -> Numbers:
-    moments, sample = counted.moments, counted.sample.values.astype(np.float64)
-    full = counted.sample.full
+    moments, full = counted.moments, counted.sample.full
     some = moments.low is not None and moments.high is not None
-    quantiles = np.quantile(sample, SHARES).tolist() if len(sample) else []
+    base = int(moments.low) if counted.frequent is not None and moments.low is not None else 0
+    sample = _above(counted.sample.values, base)
+    found = np.quantile(sample, SHARES).tolist() if len(sample) and moments.high is not None else []
+    quantiles = [min(_at(base, one), moments.high or 0) for one in found]
     return Numbers(
         count=moments.count,
         nans=moments.nans,
@@ -62,17 +68,34 @@ def numbers(counted: values.Numbers) -> Numbers:
         deviation=moments.deviation if some else None,
         quantiles=dict(zip(SHARES, quantiles, strict=False)),
         rank_error=rank_error(len(sample)) if full else 0.0,
-        histogram=_numbers_histogram(counted, sample),
+        histogram=_numbers_histogram(counted, base, sample),
     )
 
 
-def _numbers_histogram(counted: values.Numbers, sample: npt.NDArray[np.float64]) -> Histogram | None:
+def _above(numbers: npt.NDArray[Any], base: int) -> npt.NDArray[np.float64]:
+    """How far numbers are above a whole one: of those beyond 2^53, a float64 tells that, and not them."""
+    if numbers.dtype.kind != "i":
+        return numbers.astype(np.float64)
+    distances: npt.NDArray[np.uint64] = numbers.view(np.uint64) - np.uint64(base % (1 << 64))
+    return distances.astype(np.float64)
+
+
+def _at(base: int, above: float) -> float:
+    """The number so far above; the next whole one where a float64 does not tell it."""
+    at = base + above
+    return base + math.ceil(above) if base and abs(at) > _EXACT else at
+
+
+def _numbers_histogram(
+    counted: values.Numbers, base: int, sample: npt.NDArray[np.float64]
+) -> Histogram | None:
     moments = counted.moments
     if moments.low is None or moments.high is None or not len(sample):
         return None
     whole = counted.frequent is not None
     times = moments.finite / len(sample)
-    return _histogram(sample, moments.low, moments.high, whole=whole, times=times)
+    found = _histogram(sample, moments.low - base, moments.high - base, whole=whole, times=times)
+    return replace(found, edges=tuple(_at(base, edge) for edge in found.edges))
 
 
 def _histogram(
@@ -148,9 +171,11 @@ def classes(counted: values.Values, names: tuple[str, ...]) -> Classes:
     counts: list[tuple[Value, int]]
     unnamed = 0
     if names:
-        by_index = dict(counted.top)
-        counts = [(name, by_index.pop(index, 0)) for index, name in enumerate(names)]
-        unnamed = sum(by_index.values())
+        indices = counted.indices if isinstance(counted, values.Numbers) else np.zeros(0, np.int64)
+        known = np.zeros(len(names), np.int64)
+        known[: len(indices)] = indices[: len(names)]
+        counts = list(zip(names, known.tolist(), strict=True))
+        unnamed = counted.count - int(known.sum())
     else:  # long ones may be told alike, and are two
         counts = [(shown(value), count) for value, count in counted.top]
     least, most = min(count for _, count in counts), max(count for _, count in counts)

@@ -14,7 +14,7 @@ from recordspec.inspect.stats.forms import EMPTY, TEXT
 from recordspec.inspect.stats.parts import Source
 from recordspec.inspect.stats.report import Feature, Report, Shared, Split
 from recordspec.inspect.stats.tally import FeatureTally, Key, Tally
-from recordspec.inspect.stats.values import ByteStrings, Values
+from recordspec.inspect.stats.values import MOST_INDICES, ByteStrings, Values
 
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
@@ -107,7 +107,7 @@ def _with_values(feature: Feature, counted: FeatureTally, names: tuple[str, ...]
     common = figuring.common(values)
     if values.frequent is None or common is None:
         return replace(feature, common=common)
-    has_classes = bool(names) or (counted.neighbours.single and _is_label(values, common))
+    has_classes = 0 < len(names) <= MOST_INDICES or (counted.neighbours.single and _is_label(values, common))
     return replace(
         feature,
         common=common,

@@ -16,7 +16,10 @@ from recordspec.inspect.stats.sizes import Sizes
 from recordspec.wire import hashes
 from recordspec.wire.hashes import Words
 from recordspec.wire.proto import Kind
-from recordspec.wire.strings import Strings
+from recordspec.wire.strings import Ints, Strings
+
+# Indices of classes from here on are not counted one by one.
+MOST_INDICES = 1 << 17
 
 
 class Numbers:
@@ -26,12 +29,14 @@ class Numbers:
         moments: what is told of all of them.
         sample: of the finite ones.
         frequent: whole numbers alone; None of others.
+        indices: of whole numbers, how often each from 0 on is there, int64 `[at most MOST_INDICES]`.
     """
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self.moments = Moments()
         self.sample = Sample(dtype)
         self.frequent = Frequent() if np.dtype(dtype).kind == "i" else None
+        self.indices: Ints = np.zeros(0, np.int64)
 
     def add(self, values: npt.NDArray[Any], places: Words) -> Words | None:
         """Values, and the hashes of where they stand. Gives what tells them apart, where they are counted."""
@@ -44,13 +49,20 @@ class Numbers:
             return None
         codes = values.view(np.uint64)
         self.frequent.add(codes)
+        self._add_indices(np.bincount(values[codes < MOST_INDICES]))
         return codes
+
+    def _add_indices(self, counts: Ints) -> None:
+        more, less = sorted((self.indices, counts), key=len, reverse=True)
+        self.indices = more.copy()
+        self.indices[: len(less)] += less
 
     def merge(self, other: Numbers) -> None:
         self.moments.merge(other.moments)
         self.sample.merge(other.sample)
         if self.frequent is not None and other.frequent is not None:
             self.frequent.merge(other.frequent)
+            self._add_indices(other.indices)
 
     @property
     def count(self) -> int:
