@@ -24,6 +24,7 @@ README = (ROOT / "README.md").read_text()
 BUILDING = (ROOT / "docs/building.md").read_text()
 FOREIGN_SCHEMAS = (ROOT / "docs/foreign-schemas.md").read_text()
 READING = (ROOT / "docs/reading.md").read_text()
+INFERRING = (ROOT / "docs/inferring.md").read_text()
 LOOKING = (ROOT / "docs/looking.md").read_text()
 STATISTICS = (ROOT / "docs/statistics.md").read_text()
 WHOLE_FILES = (ROOT / "docs/whole-files.md").read_text()
@@ -109,6 +110,11 @@ def test_the_page_on_looking_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     run(LOOKING, tmp_path)
+
+
+def test_the_page_on_inferring_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(INFERRING, tmp_path)
 
 
 def test_the_page_on_statistics_runs(tmp_path, monkeypatch):
