@@ -20,20 +20,23 @@ from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, REPORT_FILE, SCHE
 from recordspec.store.shard_file import ShardFile
 from recordspec.store.shards import Files, expand
 from recordspec.store.transaction import Transaction
-from recordspec.wire.compression import likely_compression, opened
+from recordspec.wire.compression import likely_compression
 
 
 @dataclass(frozen=True, kw_only=True)
 class Saved:
-    """A file, what was read of it, and the shard with what could be saved."""
+    """A file, what was read of it, and the shard with what could be saved. That has a row for each record
+    where nobody knows how many."""
 
     tally: Tally
     shard: Shard
 
     @property
     def rows_lost(self) -> int | None:
-        """Rows that the manifest counts, and the shard lacks; None where nobody counted them."""
-        return None if self.tally.shard is None else self.tally.shard.rows - self.shard.rows
+        """Rows that the manifest counts, and the shard lacks; None where nobody knows."""
+        counted, saved = self.tally.shard, self.tally.rows_saved
+        # where there are more than the manifest counts, those with wrong data are lost all the same
+        return None if counted is None or saved is None else max(self.tally.bad, counted.rows - saved)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,20 +132,13 @@ def _manifest_of(paths: Sequence[Path]) -> Manifest | None:
 def _save(tally: Tally, folder: Path, progress: Progress) -> Saved:
     shard = ShardFile(folder / tally.path.name, likely_compression(tally.path))
     try:
-        with opened(tally.path) as file:
-            for chunk in tally.read(file, progress):
-                shard.write(chunk.frames, len(chunk), len(chunk))
-        return Saved(tally=tally, shard=replace(shard.close(tally.path.name), rows=_rows(tally)))
+        for chunk in tally.read(progress):
+            shard.write(chunk.frames, len(chunk), len(chunk))
+        written, rows = shard.close(tally.path.name), tally.rows_saved
+        return Saved(tally=tally, shard=written if rows is None else replace(written, rows=rows))
     except BaseException:
         shard.abandon()
         raise
-
-
-def _rows(tally: Tally) -> int:
-    """A record has as many rows as the manifest says: only the last of a shard may have fewer."""
-    if tally.shard is None or tally.file.block is None:
-        return tally.saved
-    return tally.shard.rows - (tally.rows_lost or 0)
 
 
 def _new_manifest(old: Manifest | None, saved: Sequence[Saved]) -> tuple[Manifest | None, str]:
@@ -152,11 +148,18 @@ def _new_manifest(old: Manifest | None, saved: Sequence[Saved]) -> tuple[Manifes
     unknown = [one for one in saved if one.tally.shard is None]
     if unknown:
         return None, f"no manifest: that of the files does not name {unknown[0].shard.file}"
-    uncounted = [one for one in saved if old.block is not None and not one.tally.reaches_end]
+    uncounted = [one.tally for one in saved if one.tally.rows_saved is None]
     if uncounted:
-        reason = "has records of many rows behind a bad length; nobody knows how many"
-        return None, f"no manifest: {uncounted[0].shard.file} {reason}"
+        return None, f"no manifest: {uncounted[0].path.name} {_why_uncounted(uncounted[0])}"
     return _of_saved(old, saved), ""
+
+
+def _why_uncounted(tally: Tally) -> str:
+    shard = tally.shard
+    if shard is not None and shard.records != tally.file.records_needed:
+        return f"cannot have {shard.rows:,} rows in {shard.records:,} records, as that of the files says"
+    where = "that are not those of its manifest" if tally.reaches_end else "behind a bad length"
+    return f"has records of many rows {where}; nobody knows how many"
 
 
 def _of_saved(old: Manifest, saved: Sequence[Saved]) -> Manifest:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem
+from recordspec.inspect.hashed import Hashed
 from recordspec.progress import Progress
 from recordspec.store.files import File
 from recordspec.store.manifest import Manifest, Shard
-from recordspec.wire.compression import likely_compression
+from recordspec.wire.compression import likely_compression, opened
 from recordspec.wire.frames import Chunk, Damage
 from recordspec.wire.inflated import Readable
 from recordspec.wire.search import rescue
@@ -52,6 +53,7 @@ class Tally:
         lost: how many there are.
         rows_lost: that a reader does not come to; None where nobody knows.
         bytes_lost: of no whole record; None where nobody knows.
+        sha256: of the whole file, once it is read; empty where no manifest says what it should be.
     """
 
     file: File
@@ -63,6 +65,7 @@ class Tally:
     lost: int = 0
     rows_lost: int | None = 0
     bytes_lost: int | None = 0
+    sha256: str = ""
     _open: Damage | None = None  # damage that nothing follows as yet
     _behind: bool = False  # whether there was such damage
 
@@ -74,8 +77,17 @@ class Tally:
         file = File(path=path, shard=shard, block=None if manifest is None else manifest.block)
         return cls(file=file, size=path.stat().st_size if likely_compression(path) == "none" else None)
 
-    def read(self, file: Readable, progress: Progress) -> Iterator[Chunk]:
-        """Reads the file, which is open, to its end. Gives what is whole of it."""
+    def read(self, progress: Progress) -> Iterator[Chunk]:
+        """Reads the file to its end. Gives what is whole of it. Raises StoreError."""
+        with opened(self.path) as file:
+            if self.shard is None:
+                yield from self._read(file, progress)
+                return
+            with Hashed(file) as hashed:
+                yield from self._read(hashed, progress)
+                self.sha256 = hashed.sha256()
+
+    def _read(self, file: Readable, progress: Progress) -> Iterator[Chunk]:
         for found in rescue(self.path, file):
             self._add(found)
             if isinstance(found, Chunk):
@@ -103,6 +115,30 @@ class Tally:
         """Records that are whole."""
         return self.records + self.found_again
 
+    @property
+    def unchanged(self) -> bool:
+        """Whether it is what its manifest says, to the byte."""
+        shard = self.shard
+        return shard is not None and self.sha256 == shard.sha256 and self._all_there and not self.lost
+
+    @property
+    def rows_saved(self) -> int | None:
+        """Rows in the records that are whole. None where nobody knows: of records of many rows, any may be
+        the last, which has fewer, unless all are there as they were written, but for wrong data."""
+        shard = self.shard
+        if shard is None or shard.records != self.file.records_needed:
+            return None
+        if self.file.block is None or not self.saved:
+            return self.saved
+        numbered = self._all_there and (self.bad > 0 or self.unchanged)
+        return shard.rows - (self.rows_lost or 0) if numbered else None
+
+    @property
+    def _all_there(self) -> bool:
+        """Whether a reader comes to as many records as the manifest counts."""
+        shard = self.shard
+        return shard is not None and self.reaches_end and self.records + self.bad == shard.records
+
     def _add(self, found: Chunk | Damage) -> None:
         if isinstance(found, Damage):
             self._lose(found)
@@ -120,7 +156,7 @@ class Tally:
             self._name(self._open, self.size)
             self._open = None
         elif not self._behind and self.shard is not None:
-            self._lose_rows(self.records + self.bad, rest=True)  # cut between two records, it looks whole
+            self._lose_uncounted(self.records + self.bad)  # cut between two records, it looks whole
 
     def _lose(self, damage: Damage) -> None:
         if not self._behind:
@@ -130,6 +166,13 @@ class Tally:
             self._name(damage, damage.stop)
         else:
             self._open, self._behind = damage, True
+
+    def _lose_uncounted(self, found: int) -> None:
+        """The rows of the records that are not there, of which the manifest tells no more than the number."""
+        if self.file.block is None or not found:
+            self._lose_rows(found, rest=True)
+        elif not self._all_there:
+            self.rows_lost = None  # the last record, which has fewer, may be missing, or another
 
     def _lose_rows(self, record: int, *, rest: bool) -> None:
         rows = self.file.rows_from(record) if rest else self.file.rows_of(record)

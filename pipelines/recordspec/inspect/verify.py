@@ -9,12 +9,10 @@ from pathlib import Path
 
 from recordspec.errors import Problem
 from recordspec.inspect.beside import Found, differences, manifest_in
-from recordspec.inspect.hashed import Hashed
 from recordspec.inspect.tally import Tally
 from recordspec.progress import Progress
 from recordspec.store.manifest import Manifest, Shard
 from recordspec.store.shards import Files, expand
-from recordspec.wire.compression import opened
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,19 +66,13 @@ def _beside(folder: Path, read: tuple[Manifest | None, list[Found]]) -> list[Fou
 
 
 def _verified(tally: Tally, progress: Progress) -> Verified:
-    with opened(tally.path) as file:
-        if tally.shard is None:
-            for _ in tally.read(file, progress):
-                pass
-            return Verified(file=str(tally.path), tally=tally)
-        with Hashed(file) as hashed:
-            for _ in tally.read(hashed, progress):
-                pass
-            problems = tuple(_compared(tally, tally.shard, hashed.sha256()))
+    for _ in tally.read(progress):
+        pass
+    problems = () if tally.shard is None else tuple(_compared(tally, tally.shard))
     return Verified(file=str(tally.path), tally=tally, problems=problems)
 
 
-def _compared(tally: Tally, shard: Shard, sha256: str) -> Iterator[Problem]:
+def _compared(tally: Tally, shard: Shard) -> Iterator[Problem]:
     """What the manifest says otherwise. Where a length is bad, nobody knows how many records there are."""
     where, size = str(tally.path), tally.path.stat().st_size
     if size != shard.bytes:
@@ -88,10 +80,9 @@ def _compared(tally: Tally, shard: Shard, sha256: str) -> Iterator[Problem]:
     if tally.reaches_end and (records := tally.records + tally.bad) != shard.records:
         expected = f"{shard.records:,} records, as the manifest says"
         yield Problem(where=where, expected=expected, got=f"{records:,}")
-    block = tally.file.block or 1
-    if (needed := -(-shard.rows // block)) != shard.records:
+    if (needed := tally.file.records_needed) != shard.records:
         expected = f"{needed:,} records of {shard.rows:,} rows, as the manifest says"
         yield Problem(where=where, expected=expected, got=f"{shard.records:,}, as it also says")
-    if sha256 != shard.sha256:
+    if tally.sha256 != shard.sha256:
         expected = f"sha256 {shard.sha256}, as the manifest says"
-        yield Problem(where=where, expected=expected, got=sha256)
+        yield Problem(where=where, expected=expected, got=tally.sha256)
