@@ -14,6 +14,7 @@ from frames_by_hand import frame
 from recordspec.inspect.repair import Repaired, repair
 from recordspec.inspect.tally import Tally
 from recordspec.inspect.verify import verify
+from recordspec.store.beside import put
 from recordspec.wire.tfrecord import scan
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64, kind: {kind: label, names: [a, b]}}")
@@ -114,3 +115,97 @@ def test_rows_that_no_records_hold_are_not_taken_over(tmp_path):
     reason = f"{SHARD} cannot have 100 rows in 100 records, as that of the files says"
     assert (done.manifest, done.note) == (None, f"no manifest: {reason}")
     assert [one.rows_lost for one in done.files] == [None, None]
+
+
+def full(folder: Path) -> Path:
+    """A dataset with all that may lie beside the shards of one."""
+    data = written(folder, key="id")
+    put(data, {"labels.txt": "a\nb\n"})
+    (data / "rejects.jsonl").write_text("{}\n")
+    say(data, lambda manifest: manifest.update(rejected=1))
+    return data
+
+
+def test_what_is_as_it_was_written_is_taken_over_byte_for_byte(tmp_path):
+    data = full(tmp_path)
+    (data / "schema.yaml").write_bytes((data / "schema.yaml").read_bytes().replace(b"\n", b"\r\n"))
+    done = repaired(data)
+    assert (done.manifest, done.note) == (rs.Manifest.load(data), "")
+    for path in data.iterdir():
+        if path.name != "manifest.json":
+            assert (tmp_path / "saved" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_what_is_said_of_all_rows_is_not_said_of_others(tmp_path):
+    data = full(tmp_path)
+    edit(data / SHARD, lambda records: [records[1], *records[1:]])  # each whole, and as many
+    done = repaired(data)
+    assert done.manifest.rows("train") == 200
+    assert (done.manifest.keys_sha256, done.manifest.label_counts, done.manifest.beside) == (None, {}, {})
+    assert not {"keys.bin", "labels.txt"} & {path.name for path in (tmp_path / "saved").iterdir()}
+
+
+def test_what_is_said_of_a_split_is_said_as_long_as_its_rows_are_all_there(tmp_path):
+    rows = [{"id": index, "kind": index % 2} for index in range(200)]
+    rs.write(SCHEMA, rows, tmp_path / "data", split={"a": 0.5, "b": 0.5}, key="id", progress=False)
+    old = rs.Manifest.load(tmp_path / "data")
+    flip(tmp_path / "data" / old.splits["a"][0].file, 20)
+    new = repaired(tmp_path / "data").manifest
+    assert (new.label_counts, new.keys_sha256) == ({"b": old.label_counts["b"]}, None)
+
+
+DAMAGES = {
+    "keys flipped": (lambda data: flip(data / "keys.bin", 5), ["keys.bin"]),
+    "keys gone": (lambda data: (data / "keys.bin").unlink(), ["keys.bin"]),
+    "keys a folder": (lambda data: folder_at(data / "keys.bin"), ["keys.bin"]),
+    "schema gone": (lambda data: (data / "schema.yaml").unlink(), ["schema.yaml"]),
+    "schema a folder": (lambda data: folder_at(data / "schema.yaml"), ["schema.yaml"]),
+    "schema zeroed": (lambda data: (data / "schema.yaml").write_bytes(bytes(99)), ["schema.yaml"]),
+    "schema no text": (lambda data: (data / "schema.yaml").write_bytes(b"# \xff"), ["schema.yaml"]),
+    "another schema": (lambda data: (data / "schema.yaml").write_text("schema: s\nfeatures: {id: int64}"), ["schema.yaml"]),
+    "rejects gone": (lambda data: (data / "rejects.jsonl").unlink(), ["rejects.jsonl"]),
+    "beside gone": (lambda data: (data / "labels.txt").unlink(), ["labels.txt"]),
+    "beside changed": (lambda data: (data / "labels.txt").write_text("a\nc\n"), ["labels.txt"]),
+    "two gone": (lambda data: [(data / name).unlink() for name in ("keys.bin", "labels.txt")], ["keys.bin", "labels.txt"]),
+}  # fmt: skip
+
+
+def folder_at(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(("damage", "left_out"), DAMAGES.values(), ids=DAMAGES)
+def test_what_is_not_as_it_was_written_is_left_out(tmp_path, damage, left_out):
+    data = full(tmp_path)
+    damage(data)
+    assert not all(one.whole for one in verify(data))
+    done = repaired(data)
+    assert done.note == f"left out, not known to be as they were written: {', '.join(left_out)}" * bool(
+        left_out
+    )
+    assert not {*left_out} & {path.name for path in (tmp_path / "saved").iterdir()}
+    report = json.loads((tmp_path / "saved/repair.json").read_text())
+    assert {Path(one["file"]).name for one in report["left out"]} == {*left_out}
+    assert len(list(rs.read(SCHEMA, tmp_path / "saved"))) == 200
+    repair(tmp_path / "saved", tmp_path / "again")
+
+
+def test_shards_that_are_missing_are_told(tmp_path):
+    data = full(tmp_path)
+    (data / SHARD).unlink()
+    done = repaired(data)
+    assert (done.missing, done.note) == ((SHARD,), f"missing: {SHARD}")
+    assert json.loads((tmp_path / "saved/repair.json").read_text())["missing"] == [SHARD]
+    assert done.manifest.rows("train") == 100
+    (data / "manifest.json").rename(tmp_path / "manifest.json")
+    assert repaired(data).note == "no manifest: the files have none beside them that can be read"
+
+
+def test_many_missing_shards_are_told_in_a_line(tmp_path):
+    rows = [{"id": index, "kind": 0} for index in range(6)]
+    rs.write(SCHEMA, rows, tmp_path / "data", shards=6, progress=False)
+    for path in sorted((tmp_path / "data").glob("*.tfrecord"))[1:]:
+        path.unlink()
+    names = [f"train-0000{index}-of-00006.tfrecord" for index in (1, 2, 3)]
+    assert repaired(tmp_path / "data").note == f"missing: {', '.join(names)} and 2 more"
