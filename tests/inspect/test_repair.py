@@ -15,7 +15,7 @@ from recordspec.inspect.repair import Repaired, repair
 from recordspec.inspect.tally import Tally
 from recordspec.inspect.verify import verify
 from recordspec.store.beside import put
-from recordspec.wire.tfrecord import scan
+from recordspec.wire.tfrecord import compressor, scan
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64, kind: {kind: label, names: [a, b]}}")
 SHARD = "train-00000-of-00002.tfrecord"
@@ -167,6 +167,7 @@ DAMAGES = {
     "beside gone": (lambda data: (data / "labels.txt").unlink(), ["labels.txt"]),
     "beside changed": (lambda data: (data / "labels.txt").write_text("a\nc\n"), ["labels.txt"]),
     "two gone": (lambda data: [(data / name).unlink() for name in ("keys.bin", "labels.txt")], ["keys.bin", "labels.txt"]),
+    "another compression": (lambda data: say(data, lambda manifest: manifest.update(compression="gzip")), []),
 }  # fmt: skip
 
 
@@ -209,3 +210,28 @@ def test_many_missing_shards_are_told_in_a_line(tmp_path):
         path.unlink()
     names = [f"train-0000{index}-of-00006.tfrecord" for index in (1, 2, 3)]
     assert repaired(tmp_path / "data").note == f"missing: {', '.join(names)} and 2 more"
+
+
+def test_a_manifest_that_says_another_compression_is_told(tmp_path):
+    data = written(tmp_path)
+    say(data, lambda manifest: manifest.update(compression="gzip"))
+    problems = [str(problem) for one in verify(data) for problem in one.problems]
+    says = "expected compression gzip, as the manifest says, got none"
+    assert problems == [f"{path}: {says}" for path in sorted(data.glob("*.tfrecord"))]
+
+
+@pytest.mark.parametrize("name", ["x.tfrecord.gz", "x.tfrecord"])
+def test_a_bad_start_of_what_was_compressed_says_so(tmp_path, name):
+    stream = compressor("gzip")
+    (tmp_path / name).write_bytes(bytes(stream.compress(frame(b"a") * 99)) + stream.flush())
+    flip(tmp_path / name, 0)
+    hint = "its name says gzip, its first bytes do not: perhaps they are damaged"
+    (loss,) = next(verify(tmp_path / name)).tally.losses
+    assert loss.problem.hint == (hint if name.endswith(".gz") else "")
+
+
+def test_a_shard_with_a_bad_start_stays_compressed_as_its_manifest_says(tmp_path):
+    data = written(tmp_path, compression="zlib")
+    flip(data / f"{SHARD}.zlib", 0)
+    assert tally_of(data).losses[0].problem.hint.startswith("its name says zlib, ")
+    assert [one.rows_lost for one in repaired(data).files] == [100, 0]

@@ -149,7 +149,7 @@ def _manifest_of(paths: Sequence[Path]) -> Manifest | None:
 
 
 def _save(tally: Tally, folder: Path, progress: Progress) -> Saved:
-    shard = ShardFile(folder / tally.path.name, likely_compression(tally.path))
+    shard = ShardFile(folder / tally.path.name, tally.said or likely_compression(tally.path))
     try:
         for chunk in tally.read(progress):
             shard.write(chunk.frames, len(chunk), len(chunk))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,14 @@ from recordspec.inspect.hashed import Hashed
 from recordspec.progress import Progress
 from recordspec.store.files import File
 from recordspec.store.manifest import Manifest, Shard
-from recordspec.wire.compression import likely_compression, opened
+from recordspec.wire.compression import Compression, likely_compression, opened
 from recordspec.wire.frames import Chunk, Damage
 from recordspec.wire.inflated import Readable
 from recordspec.wire.search import rescue
 
 # Losses of a file that are named one by one; a file of nothing else has millions.
 MOST_NAMED = 10_000
+_BY_SUFFIX = {".gz": "gzip", ".zlib": "zlib"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,9 @@ class Tally:
 
     Attributes:
         file: it, and what its manifest says.
-        size: its bytes; None where it is compressed.
+        said: how it is compressed, as its manifest says; None without one.
+        compression: how it is, once it is read.
+        size: its bytes, once it is read; None where it is compressed.
         records: that are whole, and that every reader comes to.
         bad: with wrong data, which a reader can step over.
         found_again: that are whole, but behind a bad length, where only `repair` finds them.
@@ -57,7 +60,9 @@ class Tally:
     """
 
     file: File
-    size: int | None
+    said: Compression | None
+    compression: Compression = "none"
+    size: int | None = None
     records: int = 0
     bad: int = 0
     found_again: int = 0
@@ -75,11 +80,13 @@ class Tally:
         shards = () if manifest is None else manifest.all_shards
         shard = next((shard for shard in shards if shard.file == path.name), None)
         file = File(path=path, shard=shard, block=None if manifest is None else manifest.block)
-        return cls(file=file, size=path.stat().st_size if likely_compression(path) == "none" else None)
+        return cls(file=file, said=None if manifest is None or shard is None else manifest.compression)
 
     def read(self, progress: Progress) -> Iterator[Chunk]:
         """Reads the file to its end. Gives what is whole of it. Raises StoreError."""
         with opened(self.path) as file:
+            self.compression = likely_compression(self.path)
+            self.size = self.path.stat().st_size if self.compression == "none" else None
             if self.shard is None:
                 yield from self._read(file, progress)
                 return
@@ -186,8 +193,16 @@ class Tally:
             self.bytes_lost += stop - damage.offset
         self.lost += 1
         if len(self.losses) < MOST_NAMED:
-            loss = Loss(record=damage.number, offset=damage.offset, stop=stop, problem=damage.problem)
-            self.losses.append(loss)
+            problem = damage.problem if damage.offset else self._with_hint(damage.problem)
+            self.losses.append(Loss(record=damage.number, offset=damage.offset, stop=stop, problem=problem))
+
+    def _with_hint(self, problem: Problem) -> Problem:
+        """What is wrong at the first byte, with what else tells that the file was compressed."""
+        named = _BY_SUFFIX.get(self.path.suffix)
+        told = f"its name says {named}" if named else f"its manifest says {self.said}"
+        if problem.hint or self.compression != "none" or (named or self.said or "none") == "none":
+            return problem
+        return replace(problem, hint=f"{told}, its first bytes do not: perhaps they are damaged")
 
 
 def described(tally: Tally) -> dict[str, Any]:

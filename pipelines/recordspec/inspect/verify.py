@@ -77,6 +77,10 @@ def _compared(tally: Tally, shard: Shard) -> Iterator[Problem]:
     where, size = str(tally.path), tally.path.stat().st_size
     if size != shard.bytes:
         yield Problem(where=where, expected=f"{shard.bytes:,} bytes, as the manifest says", got=f"{size:,}")
+    if tally.compression != tally.said:
+        yield Problem(
+            where=where, expected=f"compression {tally.said}, as the manifest says", got=tally.compression
+        )
     if tally.reaches_end and (records := tally.records + tally.bad) != shard.records:
         expected = f"{shard.records:,} records, as the manifest says"
         yield Problem(where=where, expected=expected, got=f"{records:,}")
