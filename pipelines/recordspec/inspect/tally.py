@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem
+from recordspec.errors import Problem, StoreError
 from recordspec.inspect.hashed import Hashed
 from recordspec.progress import Progress
 from recordspec.store.files import File
@@ -83,7 +83,14 @@ class Tally:
         return cls(file=file, said=None if manifest is None or shard is None else manifest.compression)
 
     def read(self, progress: Progress) -> Iterator[Chunk]:
-        """Reads the file to its end. Gives what is whole of it. Raises StoreError."""
+        """Reads the file to its end. Gives what is whole of it. Raises StoreError where the disk fails."""
+        try:
+            yield from self._read_all(progress)
+        except OSError as error:
+            got = error.strerror or str(error)
+            raise StoreError(Problem(where=str(self.path), expected="a readable file", got=got)) from error
+
+    def _read_all(self, progress: Progress) -> Iterator[Chunk]:
         with opened(self.path) as file:
             self.compression = likely_compression(self.path)
             self.size = self.path.stat().st_size if self.compression == "none" else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, starmap
 from pathlib import Path
 
-from recordspec.errors import Problem
+from recordspec.errors import Problem, StoreError
 from recordspec.inspect.beside import Found, differences, manifest_in
 from recordspec.inspect.tally import Tally
 from recordspec.progress import Progress
@@ -21,7 +21,7 @@ class Verified:
 
     Attributes:
         file: its path.
-        tally: what was read of it; None of what is there besides shards, or is missing.
+        tally: what was read of it; None of what is there besides shards, is missing, or cannot be read.
         problems: what its manifest says otherwise.
     """
 
@@ -40,9 +40,9 @@ def verify(files: Files, progress: Progress | None = None) -> Iterator[Verified]
 
     Where a manifest lies beside a file, its size, hash and number of records are compared, too, and what
     else the manifest names: after the files come those in their folders that are missing, foreign, or
-    changed. Damage is found, not raised.
+    changed. Damage is found, not raised; so is a file that cannot be read.
 
-    Raises StoreError where there is no file, or one cannot be read.
+    Raises StoreError where there is no file.
     """
     paths = expand(files, as_found=True)
     folders = {folder: manifest_in(folder) for folder in dict.fromkeys(path.parent for path in paths)}
@@ -66,8 +66,11 @@ def _beside(folder: Path, read: tuple[Manifest | None, list[Found]]) -> list[Fou
 
 
 def _verified(tally: Tally, progress: Progress) -> Verified:
-    for _ in tally.read(progress):
-        pass
+    try:
+        for _ in tally.read(progress):
+            pass
+    except StoreError as error:
+        return Verified(file=str(tally.path), problems=error.problems)
     problems = () if tally.shard is None else tuple(_compared(tally, tally.shard))
     return Verified(file=str(tally.path), tally=tally, problems=problems)
 
