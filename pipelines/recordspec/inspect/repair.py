@@ -7,7 +7,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,18 @@ class Repaired:
             {"file": str(path), "expected": problem.expected, "got": problem.got}
             for path, problem in self.left_out
         ]
-        return {"files": files, "missing": [*self.missing], "left out": left_out, "note": self.note}
+        return {
+            "files": files,
+            "shards": [_without_rows(one.shard) for one in self.files],
+            "missing": [*self.missing],
+            "left out": left_out,
+            "note": self.note,
+        }
+
+
+def _without_rows(shard: Shard) -> dict[str, Any]:
+    """What was written, by which a later repair knows it again. Its rows may be what nobody knows."""
+    return {name: value for name, value in asdict(shard).items() if name != "rows"}
 
 
 def _listed(names: Sequence[str]) -> str:
