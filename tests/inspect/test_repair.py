@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -235,3 +236,11 @@ def test_a_shard_with_a_bad_start_stays_compressed_as_its_manifest_says(tmp_path
     flip(data / f"{SHARD}.zlib", 0)
     assert tally_of(data).losses[0].problem.hint.startswith("its name says zlib, ")
     assert [one.rows_lost for one in repaired(data).files] == [100, 0]
+
+
+def test_a_name_that_is_no_text_is_saved_under_it(tmp_path):
+    path = tmp_path / os.fsdecode(b"\xff.tfrecord")
+    path.write_bytes(frame(b"a"))
+    for _ in range(2):
+        repair(path, tmp_path / "saved", force=True)
+    assert (tmp_path / "saved" / path.name).read_bytes() == frame(b"a")

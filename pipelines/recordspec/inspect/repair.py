@@ -126,7 +126,10 @@ def repair(
         saved = tuple(_save(Tally.of(path, old), transaction.staging, progress) for path in paths)
         _check_any(saved)
         done = _repaired(paths[0].parent, old, saved)
-        with (transaction.staging / REPORT_FILE).open("w", encoding="utf-8") as file:
+        # a file's name need not be text: what is none becomes an escape of JSON
+        with (transaction.staging / REPORT_FILE).open(
+            "w", encoding="utf-8", errors="backslashreplace"
+        ) as file:
             file.write(json.dumps(done.report(), indent=1, ensure_ascii=False) + "\n")
             sync(file)
         _copy_rest(paths[0].parent, transaction.staging, done)
@@ -176,11 +179,11 @@ def _repaired(folder: Path, old: Manifest | None, saved: tuple[Saved, ...]) -> R
     reason = _no_manifest(old, saved)
     if old is None:
         return Repaired(files=saved, manifest=None, reason=reason, missing=(), left_out=())
-    found = list(differences(folder, old))
-    missing = tuple(path.name for path, _ in found if path.name in old.files)
+    found, named = list(differences(folder, old)), old.files
+    missing = tuple(path.name for path, _ in found if path.name in named)
     if reason:
         return Repaired(files=saved, manifest=None, reason=reason, missing=missing, left_out=())
-    left_out = tuple(one for one in found if one[0].name not in old.files and parse_name(one[0].name) is None)
+    left_out = tuple(one for one in found if one[0].name not in named and parse_name(one[0].name) is None)
     manifest = _of_saved(old, saved, {path.name for path, _ in left_out})
     return Repaired(files=saved, manifest=manifest, reason="", missing=missing, left_out=left_out)
 

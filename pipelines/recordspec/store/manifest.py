@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -59,7 +60,7 @@ def _is_name(value: Any) -> bool:
     """Whether it names a file of a folder, and none elsewhere."""
     if not isinstance(value, str) or value in ("", ".", "..") or {"/", "\0"} & {*value}:
         return False
-    return len(value.encode()) <= _LONGEST_NAME
+    return len(os.fsencode(value)) <= _LONGEST_NAME
 
 
 def _is_count(value: Any) -> bool:
