@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -294,3 +296,25 @@ def test_the_command_line_tells_it_and_exits_with_1(tmp_path):
     assert done.stderr == "note: no manifest: the files have none beside them that can be read\n"
     assert json.loads(done.stdout) == {**found, "shard": "bad", "saved": 3}
     assert run("verify", tmp_path / "none").stderr.startswith(f"{tmp_path}/none: expected a file, got none")
+
+
+def test_a_file_that_cannot_be_read_is_told_and_the_others_are_read(data, monkeypatch):
+    first, second, _, fourth = shards(data)
+    first.unlink()
+    first.mkdir()
+    real = tally.rescue
+
+    def failing(path, file):
+        if path == second:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(path, file)
+
+    monkeypatch.setattr(tally, "rescue", failing)
+    fourth.write_bytes(flipped(fourth.read_bytes(), 20))
+    assert told(data) == {
+        first.name: ["expected a readable file, got Is a directory"],
+        second.name: ["expected a readable file, got Input/output error"],
+        fourth.name: ["record 0 at byte 0: expected data that matches its CRC, got other bytes"],
+    }
+    with pytest.raises(StoreError, match="a readable file, got Is a directory"):
+        repair(data, data.parent / "saved")

@@ -138,10 +138,29 @@ def test_a_broken_manifest_is_named(tmp_path, text, got):
         ((), {"rejected": -1}, "`rejected` that is int -1"),
         ((), {"block": 0}, "`block` that is int 0"),
         ((), {"beside": {"x": 1}}, "`beside` that is dict {'x': 1}"),
+        ((), {"beside": {"../x": ""}}, "`beside` that is dict {'../x': ''}"),
+        ((), {"beside": {"repair.json": ""}}, "`beside` that is dict {'repair.json': ''}"),
+        ((), {"rejected": 1 << 63}, "`rejected` that is int 9223372036854775808"),
+        (
+            (),
+            {"label_counts": {"a": {"l": [float("inf")]}}},
+            "`label_counts` that is dict {'a': {'l': [inf]}}",
+        ),
+        ((), {"label_counts": {"a": {"l": "12"}}}, "`label_counts` that is dict {'a': {'l': '12'}}"),
+        ((), {"label_counts": {"a": {"l": [-1]}}}, "`label_counts` that is dict {'a': {'l': [-1]}}"),
+        (("splits", "a", 0), {"file": "."}, "a shard whose name is str '.'"),
+        (("splits", "a", 0), {"file": "x" * 256}, f"a shard whose name is str '{'x' * 56}..."),
+        (
+            ("splits", "a", 0),
+            {"rows": 10**4299},
+            "counts of a-00000-of-00001.tfrecord that are no whole numbers",
+        ),
         (("splits", "a", 0), {"file": 1}, "a shard whose name is int 1"),
         (("splits", "a", 0), {"file": "../x"}, "a shard whose name is str '../x'"),
         (("splits", "a", 0), {"rows": 1.5}, "counts of a-00000-of-00001.tfrecord that are no whole numbers"),
         (("splits", "a", 0), {"bytes": -1}, "counts of a-00000-of-00001.tfrecord that are no whole numbers"),
+        ((), {"keys_sha256": "x" * 65}, f"`keys_sha256` that is str '{'x' * 56}..."),
+        (("splits", "a", 0), {"sha256": "x" * 65}, f"a sha256 of {SHARD} that is str '{'x' * 56}..."),
         (("splits", "a", 0), {"sha256": None}, "a sha256 of a-00000-of-00001.tfrecord that is nothing"),
     ],
 )
@@ -156,6 +175,27 @@ def test_a_manifest_that_says_what_none_can_is_named(tmp_path, place, value, got
         Manifest.load(tmp_path)
     expected = f"expected a manifest of format 1, got TypeError: {got}"
     assert str(caught.value) == f"{tmp_path}/manifest.json: {expected}"
+
+
+@pytest.mark.parametrize("splits", [{"a": 2}, {"a": 1, "b": 1}])
+def test_a_shard_that_a_manifest_names_twice_is_refused(tmp_path, splits):
+    data = json.loads(manifest().dump())
+    shards = data["splits"]["a"]
+    data["splits"] = {split: shards * count for split, count in splits.items()}
+    (tmp_path / "manifest.json").write_text(json.dumps(data))
+    with pytest.raises(StoreError, match=f"got ValueError: 2 shards of the name {SHARD}$"):
+        Manifest.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ['"a":', '"l":', '"x"', '"id"', "a-00000"])
+def test_text_that_cannot_be_written_again_is_refused(tmp_path, name):
+    text = manifest().dump()
+    assert name in text
+    (tmp_path / "manifest.json").write_text(text.replace(name, name[0] + r"\ud800" + name[1:]))
+    with pytest.raises(StoreError, match="expected a manifest of format 1, got UnicodeEncodeError: "):
+        Manifest.load(tmp_path)
+    (tmp_path / "manifest.json").write_text(text.replace("é", r"\ud83d\ude00"))
+    assert Manifest.load(tmp_path).labels["l"] == ("x", "😀")
 
 
 def test_a_folder_appears_at_commit(tmp_path):

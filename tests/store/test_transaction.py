@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 import recordspec as rs
+from frames_by_hand import frame
+from recordspec.inspect.repair import repair
 from recordspec.store import transaction as transactions
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.manifest import Manifest
@@ -150,3 +153,87 @@ def test_a_lock_on_a_folder_that_was_replaced_meanwhile_is_none(tmp_path, monkey
     with pytest.raises(rs.StoreError, match=f"expected no other writer, got process {os.getpid()} on "):
         publish(tmp_path / "data")
     assert left.staging.is_dir()
+
+
+def save(folder: Path) -> Path:
+    """What is repaired of a file that has no manifest beside it."""
+    for name in ("x.tfrecord", "y.tfrecord"):
+        (folder / name).write_bytes(frame(b"a"))
+    repair([folder / "x.tfrecord", folder / "y.tfrecord"], folder / "saved", force=True)
+    return folder / "saved"
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("manifest", [False, True])
+def test_a_removal_that_was_broken_off_is_gone_on_with(tmp_path, monkeypatch, count, manifest):
+    """Whatever it had removed by then, and in whatever order the folder lists its files."""
+    saved = save(tmp_path)
+    if manifest:
+        (saved / "manifest.json").write_text(NONE.dump())
+        for path in saved.glob("*.tfrecord"):
+            path.unlink()
+    real, left = Path.unlink, [count]
+
+    def dying(path, *more, **how):
+        if path.parent.name == ".saved.replaced":
+            if not left[0]:
+                raise Died
+            left[0] -= 1
+        real(path, *more, **how)
+
+    monkeypatch.setattr(Path, "unlink", dying)
+    monkeypatch.setattr(Path, "iterdir", lambda path: (path / name for name in sorted(os.listdir(path))))
+    with pytest.raises(Died) if count < len(os.listdir(saved)) else contextlib.nullcontext():
+        save(tmp_path)
+    monkeypatch.undo()
+    assert sorted(os.listdir(save(tmp_path))) == ["repair.json", "x.tfrecord", "y.tfrecord"]
+    assert sorted(os.listdir(tmp_path)) == ["saved", "x.tfrecord", "y.tfrecord"]
+
+
+def test_after_a_death_behind_the_exchange_a_repair_goes_on(tmp_path, monkeypatch):
+    save(tmp_path)
+    real = transactions.exchange
+
+    def dying(one: Path, other: Path) -> bool:
+        real(one, other)
+        raise Died
+
+    monkeypatch.setattr(transactions, "exchange", dying)
+    monkeypatch.setattr(Transaction, "__exit__", lambda self, *_: os.close(self._lock))
+    with pytest.raises(Died):
+        save(tmp_path)
+    assert "owner.json" in os.listdir(tmp_path / "saved")
+    monkeypatch.undo()
+    assert sorted(os.listdir(save(tmp_path))) == ["repair.json", "x.tfrecord", "y.tfrecord"]
+    assert sorted(os.listdir(tmp_path)) == ["saved", "x.tfrecord", "y.tfrecord"]
+
+
+THESIS = {"file": "thesis.docx", "records": 1, "bytes": 17, "sha256": ""}
+
+
+@pytest.mark.parametrize(
+    ("report", "got"),
+    [
+        ("[" * 200_000, "a dataset, and nothing else, got something without a manifest"),
+        (
+            '{"files": [{"shard": "thesis.docx"}]}',
+            "a dataset, and nothing else, got something without a manifest",
+        ),
+        ({"shards": ["thesis.docx"]}, "a dataset, and nothing else, got something without a manifest"),
+        (
+            {"shards": [{**THESIS, "file": "../x"}]},
+            "a dataset, and nothing else, got something without a manifest",
+        ),
+        ({"shards": []}, "a dataset, and nothing else, got `thesis.docx` in it"),
+        ({"shards": [THESIS]}, "17 bytes, as repair.json says, got `thesis.docx` of 6"),
+    ],
+)
+def test_a_report_that_no_repair_wrote_gives_nothing_free(tmp_path, report, got):
+    (tmp_path / "saved").mkdir()
+    text = report if isinstance(report, str) else json.dumps(report)
+    (tmp_path / "saved/repair.json").write_text(text)
+    (tmp_path / "saved/thesis.docx").write_bytes(b"thesis")
+    with pytest.raises(rs.StoreError) as caught:
+        save(tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path}/saved: expected {got}")
+    assert (tmp_path / "saved/thesis.docx").read_bytes() == b"thesis"

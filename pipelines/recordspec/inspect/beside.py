@@ -32,16 +32,18 @@ def differences(folder: Path, manifest: Manifest) -> Iterator[Found]:
         yield Path(problem.where), problem
     yield from _schema(folder / SCHEMA_FILE, manifest)
     yield from ((folder / KEYS_FILE, problem) for problem in other_keys(folder, manifest))
-    if manifest.rejected and not (folder / REJECTS_FILE).exists():
+    if manifest.rejected and not (folder / REJECTS_FILE).is_file():
         expected = f"{manifest.rejected:,} rejected rows, as the manifest says"
         yield _problem(folder / REJECTS_FILE, expected, "no file")
+    for name, sha256 in manifest.beside.items():
+        yield from ((folder / name, problem) for problem in _other(folder / name, sha256))
 
 
 def _schema(path: Path, manifest: Manifest) -> Iterator[Found]:
     if manifest.fingerprint is None:
         return
     expected = f"the schema of fingerprint {manifest.fingerprint}, as the manifest says"
-    if not path.exists():
+    if not path.is_file():
         yield _problem(path, expected, "no file")
         return
     from recordspec.spec.schema import Schema  # most files have none beside them
@@ -57,15 +59,17 @@ def _schema(path: Path, manifest: Manifest) -> Iterator[Found]:
 
 def other_keys(folder: Path, manifest: Manifest) -> Iterator[Problem]:
     """What is wrong where the keys of a dataset's rows are not those that were written."""
-    if manifest.keys_sha256 is None:
-        return
-    path, got = folder / KEYS_FILE, "no file"
-    if path.exists():
+    if manifest.keys_sha256 is not None:
+        yield from _other(folder / KEYS_FILE, manifest.keys_sha256)
+
+
+def _other(path: Path, sha256: str) -> Iterator[Problem]:
+    got = "no file"
+    if path.is_file():
         with path.open("rb") as file, Hashed(file) as hashed:
             got = hashed.sha256()
-    if got != manifest.keys_sha256:
-        expected = f"sha256 {manifest.keys_sha256}, as the manifest says"
-        yield Problem(where=str(path), expected=expected, got=got)
+    if got != sha256:
+        yield Problem(where=str(path), expected=f"sha256 {sha256}, as the manifest says", got=got)
 
 
 def _problem(path: Path, expected: str, got: str) -> Found:

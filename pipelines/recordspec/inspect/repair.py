@@ -7,33 +7,36 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.inspect.beside import manifest_in
+from recordspec.inspect.beside import Found, differences, manifest_in
 from recordspec.inspect.tally import Tally, described
 from recordspec.progress import Progress
 from recordspec.store.durable import sync, sync_file
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, REPORT_FILE, SCHEMA_FILE, Manifest, Shard
 from recordspec.store.shard_file import ShardFile
-from recordspec.store.shards import Files, expand
+from recordspec.store.shards import Files, expand, parse_name
 from recordspec.store.transaction import Transaction
-from recordspec.wire.compression import likely_compression, opened
+from recordspec.wire.compression import likely_compression
 
 
 @dataclass(frozen=True, kw_only=True)
 class Saved:
-    """A file, what was read of it, and the shard with what could be saved."""
+    """A file, what was read of it, and the shard with what could be saved. That has a row for each record
+    where nobody knows how many."""
 
     tally: Tally
     shard: Shard
 
     @property
     def rows_lost(self) -> int | None:
-        """Rows that the manifest counts, and the shard lacks; None where nobody counted them."""
-        return None if self.tally.shard is None else self.tally.shard.rows - self.shard.rows
+        """Rows that the manifest counts, and the shard lacks; None where nobody knows."""
+        counted, saved = self.tally.shard, self.tally.rows_saved
+        # where there are more than the manifest counts, those with wrong data are lost all the same
+        return None if counted is None or saved is None else max(self.tally.bad, counted.rows - saved)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +46,24 @@ class Repaired:
     Attributes:
         files: in their order.
         manifest: of the new folder; None where it has none.
-        note: why it has none, or empty.
+        reason: why it has none, or empty.
+        missing: shards that the manifest of the files names, and that are not there.
+        left_out: what lies beside the shards and is not known to be what was written, and why.
     """
 
     files: tuple[Saved, ...]
     manifest: Manifest | None
-    note: str
+    reason: str
+    missing: tuple[str, ...]
+    left_out: tuple[Found, ...]
+
+    @property
+    def note(self) -> str:
+        """What the new folder lacks, but for what the files lost, in a line; empty where that is nothing."""
+        left_out = list(dict.fromkeys(path.name for path, _ in self.left_out))
+        named = {"missing": self.missing, "left out, not known to be as they were written": left_out}
+        lists = [f"{what}: {_listed(names)}" for what, names in named.items() if names]
+        return "; ".join([self.reason, *lists] if self.reason else lists)
 
     def report(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -61,7 +76,27 @@ class Repaired:
             }
             for one in self.files
         ]
-        return {"files": files, "note": self.note}
+        left_out = [
+            {"file": str(path), "expected": problem.expected, "got": problem.got}
+            for path, problem in self.left_out
+        ]
+        return {
+            "files": files,
+            "shards": [_without_rows(one.shard) for one in self.files],
+            "missing": [*self.missing],
+            "left out": left_out,
+            "note": self.note,
+        }
+
+
+def _without_rows(shard: Shard) -> dict[str, Any]:
+    """What was written, by which a later repair knows it again. Its rows may be what nobody knows."""
+    return {name: value for name, value in asdict(shard).items() if name != "rows"}
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{more}"
 
 
 def repair(
@@ -71,7 +106,7 @@ def repair(
     whole or not at all, with a report beside them, `repair.json`.
 
     Records behind a bad length are found again where they are whole. Of a dataset, the new folder has a
-    manifest of what was saved, the schema, and the rejected rows.
+    manifest of what was saved, the schema, and the rejected rows, as far as these are what was written.
 
     Args:
         files: a path, a folder of shards, a pattern, or several of these; they stay as they are.
@@ -90,14 +125,15 @@ def repair(
     with Transaction(directory, force=force) as transaction:
         saved = tuple(_save(Tally.of(path, old), transaction.staging, progress) for path in paths)
         _check_any(saved)
-        manifest, note = _new_manifest(old, saved)
-        done = Repaired(files=saved, manifest=manifest, note=note)
-        with (transaction.staging / REPORT_FILE).open("w", encoding="utf-8") as file:
+        done = _repaired(paths[0].parent, old, saved)
+        # a file's name need not be text: what is none becomes an escape of JSON
+        with (transaction.staging / REPORT_FILE).open(
+            "w", encoding="utf-8", errors="backslashreplace"
+        ) as file:
             file.write(json.dumps(done.report(), indent=1, ensure_ascii=False) + "\n")
             sync(file)
-        if manifest is not None:
-            _copy_rest(paths[0].parent, transaction.staging, manifest)
-        transaction.commit(manifest, _schema_beside(paths[0].parent, manifest))
+        _copy_rest(paths[0].parent, transaction.staging, done)
+        transaction.commit(done.manifest, None)
     return done
 
 
@@ -127,63 +163,82 @@ def _manifest_of(paths: Sequence[Path]) -> Manifest | None:
 
 
 def _save(tally: Tally, folder: Path, progress: Progress) -> Saved:
-    shard = ShardFile(folder / tally.path.name, likely_compression(tally.path))
+    shard = ShardFile(folder / tally.path.name, tally.said or likely_compression(tally.path))
     try:
-        with opened(tally.path) as file:
-            for chunk in tally.read(file, progress):
-                shard.write(chunk.frames, len(chunk), len(chunk))
-        return Saved(tally=tally, shard=replace(shard.close(tally.path.name), rows=_rows(tally)))
+        for chunk in tally.read(progress):
+            shard.write(chunk.frames, len(chunk), len(chunk))
+        written, rows = shard.close(tally.path.name), tally.rows_saved
+        return Saved(tally=tally, shard=written if rows is None else replace(written, rows=rows))
     except BaseException:
         shard.abandon()
         raise
 
 
-def _rows(tally: Tally) -> int:
-    """A record has as many rows as the manifest says: only the last of a shard may have fewer."""
-    if tally.shard is None or tally.file.block is None:
-        return tally.saved
-    return tally.shard.rows - (tally.rows_lost or 0)
-
-
-def _new_manifest(old: Manifest | None, saved: Sequence[Saved]) -> tuple[Manifest | None, str]:
-    """The manifest of what was saved, or why there is none."""
+def _repaired(folder: Path, old: Manifest | None, saved: tuple[Saved, ...]) -> Repaired:
+    """What can be said of the new folder, by what lies beside the files."""
+    reason = _no_manifest(old, saved)
     if old is None:
-        return None, "no manifest: the files have none beside them that can be read"
+        return Repaired(files=saved, manifest=None, reason=reason, missing=(), left_out=())
+    found, named = list(differences(folder, old)), old.files
+    missing = tuple(path.name for path, _ in found if path.name in named)
+    if reason:
+        return Repaired(files=saved, manifest=None, reason=reason, missing=missing, left_out=())
+    left_out = tuple(one for one in found if one[0].name not in named and parse_name(one[0].name) is None)
+    manifest = _of_saved(old, saved, {path.name for path, _ in left_out})
+    return Repaired(files=saved, manifest=manifest, reason="", missing=missing, left_out=left_out)
+
+
+def _no_manifest(old: Manifest | None, saved: Sequence[Saved]) -> str:
+    """Why there is no manifest of what was saved; empty where there is one."""
+    if old is None:
+        return "no manifest: the files have none beside them that can be read"
     unknown = [one for one in saved if one.tally.shard is None]
     if unknown:
-        return None, f"no manifest: that of the files does not name {unknown[0].shard.file}"
-    uncounted = [one for one in saved if old.block is not None and not one.tally.reaches_end]
+        return f"no manifest: that of the files does not name {unknown[0].shard.file}"
+    uncounted = [one.tally for one in saved if one.tally.rows_saved is None]
     if uncounted:
-        reason = "has records of many rows behind a bad length; nobody knows how many"
-        return None, f"no manifest: {uncounted[0].shard.file} {reason}"
-    return _of_saved(old, saved), ""
+        return f"no manifest: {uncounted[0].path.name} {_why_uncounted(uncounted[0])}"
+    return ""
 
 
-def _of_saved(old: Manifest, saved: Sequence[Saved]) -> Manifest:
+def _why_uncounted(tally: Tally) -> str:
+    shard = tally.shard
+    if shard is not None and shard.records != tally.file.records_needed:
+        return f"cannot have {shard.rows:,} rows in {shard.records:,} records, as that of the files says"
+    where = "that are not those of its manifest" if tally.reaches_end else "behind a bad length"
+    return f"has records of many rows {where}; nobody knows how many"
+
+
+def _of_saved(old: Manifest, saved: Sequence[Saved], left_out: set[str]) -> Manifest:
+    """The manifest of what was saved, without what is left out of what lies beside the shards."""
     shards = {one.shard.file: one.shard for one in saved}
+    unchanged = {one.shard.file for one in saved if one.tally.unchanged}
     given = {
         split: tuple(shards[one.file] for one in many if one.file in shards)
         for split, many in old.splits.items()
     }
-    new = replace(old, splits={split: many for split, many in given.items() if many})
-    kept = [split for split in new.splits if new.rows(split) == old.rows(split)]
-    return replace(
-        new,
-        label_counts={split: old.label_counts[split] for split in kept if split in old.label_counts},
-        # the keys of all rows, or none: which are lost, nobody knows
-        keys_sha256=old.keys_sha256 if kept == list(old.splits) else None,
+    kept = {split for split, many in old.splits.items() if unchanged.issuperset(one.file for one in many)}
+    # said of all rows, or of none: which are lost, or others now, nobody knows
+    whole = kept == old.splits.keys()
+    new = replace(
+        old,
+        splits={split: many for split, many in given.items() if many},
+        label_counts={split: counts for split, counts in old.label_counts.items() if split in kept},
+        rejected=0 if REJECTS_FILE in left_out else old.rejected,
+        keys_sha256=old.keys_sha256 if whole and KEYS_FILE not in left_out else None,
+        beside={name: sha256 for name, sha256 in old.beside.items() if whole and name not in left_out},
     )
+    return replace(new, schema=None, fingerprint=None) if SCHEMA_FILE in left_out else new
 
 
-def _copy_rest(folder: Path, staging: Path, manifest: Manifest) -> None:
-    """What else belongs to the dataset, as far as it is there."""
-    names = (REJECTS_FILE if manifest.rejected else None, KEYS_FILE if manifest.keys_sha256 else None)
-    for name in names:
-        if name is not None and (folder / name).exists():
+def _copy_rest(folder: Path, staging: Path, done: Repaired) -> None:
+    """What else belongs to the dataset, byte for byte."""
+    manifest = done.manifest
+    if manifest is None:
+        return
+    rejects, keys = manifest.rejected > 0, manifest.keys_sha256 is not None
+    names = {SCHEMA_FILE, *[REJECTS_FILE] * rejects, *[KEYS_FILE] * keys, *manifest.beside}
+    for name in names - {path.name for path, _ in done.left_out}:
+        if (folder / name).is_file():
             shutil.copyfile(folder / name, staging / name)
             sync_file(staging / name)
-
-
-def _schema_beside(folder: Path, manifest: Manifest | None) -> str | None:
-    path = folder / SCHEMA_FILE
-    return path.read_text(encoding="utf-8") if manifest is not None and path.exists() else None

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem
+from recordspec.errors import Problem, StoreError
+from recordspec.inspect.hashed import Hashed
 from recordspec.progress import Progress
 from recordspec.store.files import File
 from recordspec.store.manifest import Manifest, Shard
-from recordspec.wire.compression import likely_compression
+from recordspec.wire.compression import Compression, likely_compression, opened
 from recordspec.wire.frames import Chunk, Damage
 from recordspec.wire.inflated import Readable
 from recordspec.wire.search import rescue
 
 # Losses of a file that are named one by one; a file of nothing else has millions.
 MOST_NAMED = 10_000
+_BY_SUFFIX = {".gz": "gzip", ".zlib": "zlib"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +46,9 @@ class Tally:
 
     Attributes:
         file: it, and what its manifest says.
-        size: its bytes; None where it is compressed.
+        said: how it is compressed, as its manifest says; None without one.
+        compression: how it is, once it is read.
+        size: its bytes, once it is read; None where it is compressed.
         records: that are whole, and that every reader comes to.
         bad: with wrong data, which a reader can step over.
         found_again: that are whole, but behind a bad length, where only `repair` finds them.
@@ -52,10 +56,13 @@ class Tally:
         lost: how many there are.
         rows_lost: that a reader does not come to; None where nobody knows.
         bytes_lost: of no whole record; None where nobody knows.
+        sha256: of the whole file, once it is read; empty where no manifest says what it should be.
     """
 
     file: File
-    size: int | None
+    said: Compression | None
+    compression: Compression = "none"
+    size: int | None = None
     records: int = 0
     bad: int = 0
     found_again: int = 0
@@ -63,6 +70,7 @@ class Tally:
     lost: int = 0
     rows_lost: int | None = 0
     bytes_lost: int | None = 0
+    sha256: str = ""
     _open: Damage | None = None  # damage that nothing follows as yet
     _behind: bool = False  # whether there was such damage
 
@@ -72,10 +80,28 @@ class Tally:
         shards = () if manifest is None else manifest.all_shards
         shard = next((shard for shard in shards if shard.file == path.name), None)
         file = File(path=path, shard=shard, block=None if manifest is None else manifest.block)
-        return cls(file=file, size=path.stat().st_size if likely_compression(path) == "none" else None)
+        return cls(file=file, said=None if manifest is None or shard is None else manifest.compression)
 
-    def read(self, file: Readable, progress: Progress) -> Iterator[Chunk]:
-        """Reads the file, which is open, to its end. Gives what is whole of it."""
+    def read(self, progress: Progress) -> Iterator[Chunk]:
+        """Reads the file to its end. Gives what is whole of it. Raises StoreError where the disk fails."""
+        try:
+            yield from self._read_all(progress)
+        except OSError as error:
+            got = error.strerror or str(error)
+            raise StoreError(Problem(where=str(self.path), expected="a readable file", got=got)) from error
+
+    def _read_all(self, progress: Progress) -> Iterator[Chunk]:
+        with opened(self.path) as file:
+            self.compression = likely_compression(self.path)
+            self.size = self.path.stat().st_size if self.compression == "none" else None
+            if self.shard is None:
+                yield from self._read(file, progress)
+                return
+            with Hashed(file) as hashed:
+                yield from self._read(hashed, progress)
+                self.sha256 = hashed.sha256()
+
+    def _read(self, file: Readable, progress: Progress) -> Iterator[Chunk]:
         for found in rescue(self.path, file):
             self._add(found)
             if isinstance(found, Chunk):
@@ -103,6 +129,30 @@ class Tally:
         """Records that are whole."""
         return self.records + self.found_again
 
+    @property
+    def unchanged(self) -> bool:
+        """Whether it is what its manifest says, to the byte."""
+        shard = self.shard
+        return shard is not None and self.sha256 == shard.sha256 and self._all_there and not self.lost
+
+    @property
+    def rows_saved(self) -> int | None:
+        """Rows in the records that are whole. None where nobody knows: of records of many rows, any may be
+        the last, which has fewer, unless all are there as they were written, but for wrong data."""
+        shard = self.shard
+        if shard is None or shard.records != self.file.records_needed:
+            return None
+        if self.file.block is None or not self.saved:
+            return self.saved
+        numbered = self._all_there and (self.bad > 0 or self.unchanged)
+        return shard.rows - (self.rows_lost or 0) if numbered else None
+
+    @property
+    def _all_there(self) -> bool:
+        """Whether a reader comes to as many records as the manifest counts."""
+        shard = self.shard
+        return shard is not None and self.reaches_end and self.records + self.bad == shard.records
+
     def _add(self, found: Chunk | Damage) -> None:
         if isinstance(found, Damage):
             self._lose(found)
@@ -120,7 +170,7 @@ class Tally:
             self._name(self._open, self.size)
             self._open = None
         elif not self._behind and self.shard is not None:
-            self._lose_rows(self.records + self.bad, rest=True)  # cut between two records, it looks whole
+            self._lose_uncounted(self.records + self.bad)  # cut between two records, it looks whole
 
     def _lose(self, damage: Damage) -> None:
         if not self._behind:
@@ -130,6 +180,13 @@ class Tally:
             self._name(damage, damage.stop)
         else:
             self._open, self._behind = damage, True
+
+    def _lose_uncounted(self, found: int) -> None:
+        """The rows of the records that are not there, of which the manifest tells no more than the number."""
+        if self.file.block is None or not found:
+            self._lose_rows(found, rest=True)
+        elif not self._all_there:
+            self.rows_lost = None  # the last record, which has fewer, may be missing, or another
 
     def _lose_rows(self, record: int, *, rest: bool) -> None:
         rows = self.file.rows_from(record) if rest else self.file.rows_of(record)
@@ -143,8 +200,16 @@ class Tally:
             self.bytes_lost += stop - damage.offset
         self.lost += 1
         if len(self.losses) < MOST_NAMED:
-            loss = Loss(record=damage.number, offset=damage.offset, stop=stop, problem=damage.problem)
-            self.losses.append(loss)
+            problem = damage.problem if damage.offset else self._with_hint(damage.problem)
+            self.losses.append(Loss(record=damage.number, offset=damage.offset, stop=stop, problem=problem))
+
+    def _with_hint(self, problem: Problem) -> Problem:
+        """What is wrong at the first byte, with what else tells that the file was compressed."""
+        named = _BY_SUFFIX.get(self.path.suffix)
+        told = f"its name says {named}" if named else f"its manifest says {self.said}"
+        if problem.hint or self.compression != "none" or (named or self.said or "none") == "none":
+            return problem
+        return replace(problem, hint=f"{told}, its first bytes do not: perhaps they are damaged")
 
 
 def described(tally: Tally) -> dict[str, Any]:

@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import chain, starmap
 from pathlib import Path
 
-from recordspec.errors import Problem
+from recordspec.errors import Problem, StoreError
 from recordspec.inspect.beside import Found, differences, manifest_in
-from recordspec.inspect.hashed import Hashed
 from recordspec.inspect.tally import Tally
 from recordspec.progress import Progress
 from recordspec.store.manifest import Manifest, Shard
 from recordspec.store.shards import Files, expand
-from recordspec.wire.compression import opened
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +21,7 @@ class Verified:
 
     Attributes:
         file: its path.
-        tally: what was read of it; None of what is there besides shards, or is missing.
+        tally: what was read of it; None of what is there besides shards, is missing, or cannot be read.
         problems: what its manifest says otherwise.
     """
 
@@ -42,9 +40,9 @@ def verify(files: Files, progress: Progress | None = None) -> Iterator[Verified]
 
     Where a manifest lies beside a file, its size, hash and number of records are compared, too, and what
     else the manifest names: after the files come those in their folders that are missing, foreign, or
-    changed. Damage is found, not raised.
+    changed. Damage is found, not raised; so is a file that cannot be read.
 
-    Raises StoreError where there is no file, or one cannot be read.
+    Raises StoreError where there is no file.
     """
     paths = expand(files, as_found=True)
     folders = {folder: manifest_in(folder) for folder in dict.fromkeys(path.parent for path in paths)}
@@ -68,30 +66,30 @@ def _beside(folder: Path, read: tuple[Manifest | None, list[Found]]) -> list[Fou
 
 
 def _verified(tally: Tally, progress: Progress) -> Verified:
-    with opened(tally.path) as file:
-        if tally.shard is None:
-            for _ in tally.read(file, progress):
-                pass
-            return Verified(file=str(tally.path), tally=tally)
-        with Hashed(file) as hashed:
-            for _ in tally.read(hashed, progress):
-                pass
-            problems = tuple(_compared(tally, tally.shard, hashed.sha256()))
+    try:
+        for _ in tally.read(progress):
+            pass
+    except StoreError as error:
+        return Verified(file=str(tally.path), problems=error.problems)
+    problems = () if tally.shard is None else tuple(_compared(tally, tally.shard))
     return Verified(file=str(tally.path), tally=tally, problems=problems)
 
 
-def _compared(tally: Tally, shard: Shard, sha256: str) -> Iterator[Problem]:
+def _compared(tally: Tally, shard: Shard) -> Iterator[Problem]:
     """What the manifest says otherwise. Where a length is bad, nobody knows how many records there are."""
     where, size = str(tally.path), tally.path.stat().st_size
     if size != shard.bytes:
         yield Problem(where=where, expected=f"{shard.bytes:,} bytes, as the manifest says", got=f"{size:,}")
+    if tally.compression != tally.said:
+        yield Problem(
+            where=where, expected=f"compression {tally.said}, as the manifest says", got=tally.compression
+        )
     if tally.reaches_end and (records := tally.records + tally.bad) != shard.records:
         expected = f"{shard.records:,} records, as the manifest says"
         yield Problem(where=where, expected=expected, got=f"{records:,}")
-    block = tally.file.block or 1
-    if (needed := -(-shard.rows // block)) != shard.records:
+    if (needed := tally.file.records_needed) != shard.records:
         expected = f"{needed:,} records of {shard.rows:,} rows, as the manifest says"
         yield Problem(where=where, expected=expected, got=f"{shard.records:,}, as it also says")
-    if sha256 != shard.sha256:
+    if tally.sha256 != shard.sha256:
         expected = f"sha256 {shard.sha256}, as the manifest says"
-        yield Problem(where=where, expected=expected, got=sha256)
+        yield Problem(where=where, expected=expected, got=tally.sha256)

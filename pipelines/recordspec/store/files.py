@@ -28,6 +28,11 @@ class File:
     shard: Shard | None = None
     block: int | None = None
 
+    @property
+    def records_needed(self) -> int | None:
+        """Records that hold the rows that the manifest counts; None without one."""
+        return None if self.shard is None else -(-self.shard.rows // (self.block or 1))
+
     def rows_of(self, number: int) -> int:
         """Rows of a record."""
         size = self.block or 1

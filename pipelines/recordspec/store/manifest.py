@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
@@ -21,6 +23,7 @@ REPORT_FILE = "repair.json"
 # Behind the name of a shard: the index that recordspec uses, and those for the tfrecord package and DALI.
 INDEX_SUFFIXES = {"recordspec": ".index.json", "tfrecord": ".tfindex", "dali": ".idx"}
 FORMAT = 1
+_LONGEST_NAME = 255  # bytes, of most file systems
 
 # By split, then by feature: how many rows of each class.
 LabelCounts = Mapping[str, Mapping[str, tuple[int, ...]]]
@@ -49,17 +52,24 @@ class Shard:
             raise TypeError(f"a shard whose name is {describe(self.file)}")
         if not all(map(_is_count, (self.rows, self.records, self.bytes))):
             raise TypeError(f"counts of {self.file} that are no whole numbers")
-        if not isinstance(self.sha256, str):
+        if not _is_hash(self.sha256):
             raise TypeError(f"a sha256 of {self.file} that is {describe(self.sha256)}")
 
 
 def _is_name(value: Any) -> bool:
     """Whether it names a file of a folder, and none elsewhere."""
-    return isinstance(value, str) and value not in ("", "..") and not {"/", "\0"} & {*value}
+    if not isinstance(value, str) or value in ("", ".", "..") or {"/", "\0"} & {*value}:
+        return False
+    return len(os.fsencode(value)) <= _LONGEST_NAME
 
 
 def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
+    return type(value) is int and 0 <= value < 1 << 63
+
+
+def _is_hash(value: Any) -> bool:
+    """Whether it may be compared with one, and shown."""
+    return isinstance(value, str) and len(value) <= 64
 
 
 def _is_text(value: Any) -> bool:
@@ -70,10 +80,19 @@ def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
+def _are_counts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_count, value))
+
+
+def _is_beside(name: str) -> bool:
+    """Whether it may be the name of a file of others, which is no part of every dataset."""
+    return _is_name(name) and name not in (FILE, SCHEMA_FILE, REJECTS_FILE, KEYS_FILE, REPORT_FILE)
+
+
 # What a manifest that somebody else wrote, or changed, may say.
 _FITS: Mapping[str, Callable[[Any], bool]] = {
     "schema": _is_text,
-    "fingerprint": _is_text,
+    "fingerprint": lambda value: value is None or _is_hash(value),
     "record": lambda value: value in ("example", "sequence_example"),
     "compression": lambda value: value in ("none", "gzip", "zlib"),
     "key": _are_texts,
@@ -81,9 +100,12 @@ _FITS: Mapping[str, Callable[[Any], bool]] = {
     "labels": lambda value: all(map(_are_texts, value.values())),
     "rejected": _is_count,
     "division": lambda value: isinstance(value, dict),
-    "keys_sha256": _is_text,
+    "keys_sha256": lambda value: value is None or _is_hash(value),
     "block": lambda value: value is None or (_is_count(value) and value > 0),
-    "beside": lambda value: all(isinstance(one, str) for one in value.values()),
+    "label_counts": lambda value: all(
+        _are_counts(rows) for labels in value.values() for rows in labels.values()
+    ),
+    "beside": lambda value: all(_is_beside(name) and _is_hash(value[name]) for name in value),
 }
 
 
@@ -185,7 +207,7 @@ class Manifest:
         """The manifest of a dataset's folder. Raises StoreError where there is none, or it is broken."""
         path = Path(folder) / FILE
         try:
-            return _from_json(json.loads(path.read_text(encoding="utf-8")))
+            return _from_json(_parsed(path.read_text(encoding="utf-8")))
         except FileNotFoundError:
             hint = "the dataset was not built, or not by recordspec"
             raise StoreError(
@@ -201,6 +223,14 @@ class Manifest:
             ) from None
 
 
+def _parsed(text: str) -> Any:
+    """JSON whose texts can be written again: half of a surrogate pair cannot, and only escapes give one."""
+    data = json.loads(text)
+    if "\\u" in text:
+        json.dumps(data, ensure_ascii=False).encode()
+    return data
+
+
 def _from_json(data: dict[str, Any]) -> Manifest:
     if data["format"] != FORMAT:
         raise ValueError(f"format {data['format']}")
@@ -208,14 +238,22 @@ def _from_json(data: dict[str, Any]) -> Manifest:
         if name in data and not fits(data[name]):
             raise TypeError(f"`{name}` that is {describe(data[name])}")
     splits = {split: tuple(Shard(**shard) for shard in shards) for split, shards in data["splits"].items()}
+    _check_once(shard.file for shards in splits.values() for shard in shards)
     labels = {name: tuple(names) for name, names in data["labels"].items()}
     counts = {
-        split: {name: tuple(map(int, rows)) for name, rows in by_label.items()}
+        split: {name: tuple(rows) for name, rows in by_label.items()}
         for split, by_label in data.get("label_counts", {}).items()
     }
     read = {"splits": splits, "labels": labels, "label_counts": counts, "key": tuple(data["key"])}
     read["beside"] = dict(data.get("beside", {}))
     return Manifest(**{**data, **read})
+
+
+def _check_once(files: Iterable[str]) -> None:
+    """Raises ValueError where a shard stands twice: its rows would be counted twice."""
+    name, count = next(iter(Counter(files).most_common(1)), ("", 0))
+    if count > 1:
+        raise ValueError(f"{count} shards of the name {name}")
 
 
 def check_folder(folder: Path, shards: list[Path]) -> None:

@@ -24,12 +24,14 @@ from recordspec.store.manifest import (
     REPORT_FILE,
     SCHEMA_FILE,
     Manifest,
+    Shard,
 )
 from recordspec.store.shards import local
 
 # What is needed on the way, and gone in the end.
 _WORK = "work"
 _DATASET = "a dataset, and nothing else"
+_SAYS_WHAT_IT_IS = (FILE, REPORT_FILE)
 
 
 log = logging.getLogger("recordspec")
@@ -198,7 +200,8 @@ class Transaction:
 
     def _set_aside_exchanged(self) -> None:
         """A writer that died just after the exchange left the old dataset in the place of its own."""
-        if (self.staging / FILE).exists() and not (self.staging / OWNER).exists():
+        published = any((self.staging / name).exists() for name in _SAYS_WHAT_IT_IS)
+        if published and not (self.staging / OWNER).exists():
             _check_is_dataset(self.staging, str(self.staging))
             _check_is_dataset(self.target, self.name)
             self.staging.rename(self._old)
@@ -238,10 +241,7 @@ def _shards_in(folder: Path, name: str) -> set[str]:
     """The names of the shards, and of what was put beside them, that a folder's manifest has, or else its
     report of a repair."""
     if not (folder / FILE).is_file():
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            report = json.loads((folder / REPORT_FILE).read_text(encoding="utf-8"))
-            return {str(one["shard"]) for one in report["files"]}
-        raise StoreError(Problem(where=name, expected=_DATASET, got="something without a manifest"))
+        return _repaired_in(folder, name)
     try:
         manifest = Manifest.load(folder)
     except StoreError as error:
@@ -250,9 +250,27 @@ def _shards_in(folder: Path, name: str) -> set[str]:
     return manifest.files | set(manifest.beside)
 
 
+def _repaired_in(folder: Path, name: str) -> set[str]:
+    """The names of the shards that a report of a repair has, as far as they are there as it wrote them."""
+    try:
+        report = json.loads((folder / REPORT_FILE).read_text(encoding="utf-8"))
+        shards = [Shard(rows=0, **one) for one in report["shards"]]  # nobody may know the rows
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        got = "something without a manifest"
+        raise StoreError(Problem(where=name, expected=_DATASET, got=got)) from None
+    there = [one for one in shards if (folder / one.file).exists()]
+    for shard in there:
+        size = (folder / shard.file).stat().st_size
+        if size != shard.bytes:
+            got, hint = f"`{shard.file}` of {size:,}", "move it elsewhere first"
+            expected = f"{shard.bytes:,} bytes, as {REPORT_FILE} says"
+            raise StoreError(Problem(where=name, expected=expected, got=got, hint=hint))
+    return {shard.file for shard in there}
+
+
 def _remove(dataset: Path) -> None:
-    """Removes a dataset, its manifest last: what is left half-way can still be told to be one."""
-    for child in sorted(dataset.iterdir(), key=lambda child: child.name == FILE):
+    """Removes a dataset, or a repair, and last what says that it is one: what is left half-way still does."""
+    for child in sorted(dataset.iterdir(), key=lambda child: child.name in _SAYS_WHAT_IT_IS):
         child.unlink()
     dataset.rmdir()
 

@@ -1,0 +1,246 @@
+"""What a repair publishes is whole, and says no more than is known, whatever was wrong before."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordspec as rs
+from frames_by_hand import frame
+from recordspec.inspect.repair import Repaired, repair
+from recordspec.inspect.tally import Tally
+from recordspec.inspect.verify import verify
+from recordspec.store.beside import put
+from recordspec.wire.tfrecord import compressor, scan
+
+SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64, kind: {kind: label, names: [a, b]}}")
+SHARD = "train-00000-of-00002.tfrecord"
+
+
+def written(folder: Path, **options: Any) -> Path:
+    """A dataset of two shards of 100 rows."""
+    rows = [{"id": index, "kind": index % 2} for index in range(200)]
+    rs.write(SCHEMA, rows, folder / "data", split="train", shards=2, progress=False, **options)
+    return folder / "data"
+
+
+def edit(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
+    """Another order or number of the records of a file, each of them whole."""
+    path.write_bytes(b"".join(map(frame, change([record.data for record in scan(path)]))))
+
+
+def flip(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+def say(data: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Changes what the manifest says."""
+    manifest = json.loads((data / "manifest.json").read_text())
+    change(manifest)
+    (data / "manifest.json").write_text(json.dumps(manifest))
+
+
+def tally_of(data: Path) -> Tally:
+    """What is read of the first shard."""
+    return next(verify(data)).tally
+
+
+def repaired(data: Path) -> Repaired:
+    """What comes of a repair, which is whole in any case."""
+    saved = data.parent / "saved"
+    done = repair(data, saved, force=True)
+    assert [one.problems for one in verify(saved) if not one.whole] == []
+    assert (done.manifest is not None) == (saved / "manifest.json").exists()
+    return done
+
+
+OTHERS = {
+    "doubled": lambda records: records * 2,
+    "one more": lambda records: [records[0], *records],
+    "the first is gone": lambda records: records[1:],
+    "the last is gone": lambda records: records[:-1],
+    "the last comes first": lambda records: [records[-1], *records[:-1]],
+}
+
+
+@pytest.mark.parametrize("change", OTHERS.values(), ids=OTHERS)
+def test_nobody_knows_the_rows_of_other_blocks(tmp_path, change):
+    data = written(tmp_path, layout={"blocks": 16})
+    edit(data / SHARD, change)
+    found = tally_of(data)
+    assert found.rows_lost == (0 if found.records == 7 else None)
+    done = repaired(data)
+    reason = "has records of many rows that are not those of its manifest; nobody knows how many"
+    assert (done.manifest, done.note) == (None, f"no manifest: {SHARD} {reason}")
+    assert [one.rows_lost for one in done.files] == [None, 0]
+
+
+def test_of_blocks_behind_a_bad_length_nobody_knows_the_rows(tmp_path):
+    data = written(tmp_path, layout={"blocks": 16})
+    second = [record.offset for record in scan(data / SHARD)][1]
+    flip(data / SHARD, second)
+    assert tally_of(data).rows_lost == 84
+    assert [one.rows_lost for one in repaired(data).files] == [None, 0]
+
+
+def test_of_blocks_of_which_none_is_left_all_rows_are_lost(tmp_path):
+    data = written(tmp_path, layout={"blocks": 16})
+    (data / SHARD).write_bytes(b"")
+    assert tally_of(data).rows_lost == 100
+    done = repaired(data)
+    assert [one.rows_lost for one in done.files] == [100, 0]
+    assert done.manifest.rows("train") == 100
+
+
+def test_more_rows_than_the_manifest_counts_are_no_loss(tmp_path):
+    data = written(tmp_path)
+    say(data, lambda manifest: manifest["splits"]["train"][0].update(rows=7, records=7))
+    done = repaired(data)
+    assert [one.rows_lost for one in done.files] == [0, 0]
+    assert done.manifest.rows("train") == 200
+    flip(data / SHARD, 20)
+    assert [one.rows_lost for one in repaired(data).files] == [1, 0]
+
+
+def test_rows_that_no_records_hold_are_not_taken_over(tmp_path):
+    data = written(tmp_path)
+    say(data, lambda manifest: manifest.update(block=64))
+    done = repaired(data)
+    reason = f"{SHARD} cannot have 100 rows in 100 records, as that of the files says"
+    assert (done.manifest, done.note) == (None, f"no manifest: {reason}")
+    assert [one.rows_lost for one in done.files] == [None, None]
+
+
+def full(folder: Path) -> Path:
+    """A dataset with all that may lie beside the shards of one."""
+    data = written(folder, key="id")
+    put(data, {"labels.txt": "a\nb\n"})
+    (data / "rejects.jsonl").write_text("{}\n")
+    say(data, lambda manifest: manifest.update(rejected=1))
+    return data
+
+
+def test_what_is_as_it_was_written_is_taken_over_byte_for_byte(tmp_path):
+    data = full(tmp_path)
+    (data / "schema.yaml").write_bytes((data / "schema.yaml").read_bytes().replace(b"\n", b"\r\n"))
+    done = repaired(data)
+    assert (done.manifest, done.note) == (rs.Manifest.load(data), "")
+    for path in data.iterdir():
+        if path.name != "manifest.json":
+            assert (tmp_path / "saved" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_what_is_said_of_all_rows_is_not_said_of_others(tmp_path):
+    data = full(tmp_path)
+    edit(data / SHARD, lambda records: [records[1], *records[1:]])  # each whole, and as many
+    done = repaired(data)
+    assert done.manifest.rows("train") == 200
+    assert (done.manifest.keys_sha256, done.manifest.label_counts, done.manifest.beside) == (None, {}, {})
+    assert not {"keys.bin", "labels.txt"} & {path.name for path in (tmp_path / "saved").iterdir()}
+
+
+def test_what_is_said_of_a_split_is_said_as_long_as_its_rows_are_all_there(tmp_path):
+    rows = [{"id": index, "kind": index % 2} for index in range(200)]
+    rs.write(SCHEMA, rows, tmp_path / "data", split={"a": 0.5, "b": 0.5}, key="id", progress=False)
+    old = rs.Manifest.load(tmp_path / "data")
+    flip(tmp_path / "data" / old.splits["a"][0].file, 20)
+    new = repaired(tmp_path / "data").manifest
+    assert (new.label_counts, new.keys_sha256) == ({"b": old.label_counts["b"]}, None)
+
+
+DAMAGES = {
+    "keys flipped": (lambda data: flip(data / "keys.bin", 5), ["keys.bin"]),
+    "keys gone": (lambda data: (data / "keys.bin").unlink(), ["keys.bin"]),
+    "keys a folder": (lambda data: folder_at(data / "keys.bin"), ["keys.bin"]),
+    "schema gone": (lambda data: (data / "schema.yaml").unlink(), ["schema.yaml"]),
+    "schema a folder": (lambda data: folder_at(data / "schema.yaml"), ["schema.yaml"]),
+    "schema zeroed": (lambda data: (data / "schema.yaml").write_bytes(bytes(99)), ["schema.yaml"]),
+    "schema no text": (lambda data: (data / "schema.yaml").write_bytes(b"# \xff"), ["schema.yaml"]),
+    "another schema": (lambda data: (data / "schema.yaml").write_text("schema: s\nfeatures: {id: int64}"), ["schema.yaml"]),
+    "rejects gone": (lambda data: (data / "rejects.jsonl").unlink(), ["rejects.jsonl"]),
+    "beside gone": (lambda data: (data / "labels.txt").unlink(), ["labels.txt"]),
+    "beside changed": (lambda data: (data / "labels.txt").write_text("a\nc\n"), ["labels.txt"]),
+    "two gone": (lambda data: [(data / name).unlink() for name in ("keys.bin", "labels.txt")], ["keys.bin", "labels.txt"]),
+    "another compression": (lambda data: say(data, lambda manifest: manifest.update(compression="gzip")), []),
+}  # fmt: skip
+
+
+def folder_at(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(("damage", "left_out"), DAMAGES.values(), ids=DAMAGES)
+def test_what_is_not_as_it_was_written_is_left_out(tmp_path, damage, left_out):
+    data = full(tmp_path)
+    damage(data)
+    assert not all(one.whole for one in verify(data))
+    done = repaired(data)
+    assert done.note == f"left out, not known to be as they were written: {', '.join(left_out)}" * bool(
+        left_out
+    )
+    assert not {*left_out} & {path.name for path in (tmp_path / "saved").iterdir()}
+    report = json.loads((tmp_path / "saved/repair.json").read_text())
+    assert {Path(one["file"]).name for one in report["left out"]} == {*left_out}
+    assert len(list(rs.read(SCHEMA, tmp_path / "saved"))) == 200
+    repair(tmp_path / "saved", tmp_path / "again")
+
+
+def test_shards_that_are_missing_are_told(tmp_path):
+    data = full(tmp_path)
+    (data / SHARD).unlink()
+    done = repaired(data)
+    assert (done.missing, done.note) == ((SHARD,), f"missing: {SHARD}")
+    assert json.loads((tmp_path / "saved/repair.json").read_text())["missing"] == [SHARD]
+    assert done.manifest.rows("train") == 100
+    (data / "manifest.json").rename(tmp_path / "manifest.json")
+    assert repaired(data).note == "no manifest: the files have none beside them that can be read"
+
+
+def test_many_missing_shards_are_told_in_a_line(tmp_path):
+    rows = [{"id": index, "kind": 0} for index in range(6)]
+    rs.write(SCHEMA, rows, tmp_path / "data", shards=6, progress=False)
+    for path in sorted((tmp_path / "data").glob("*.tfrecord"))[1:]:
+        path.unlink()
+    names = [f"train-0000{index}-of-00006.tfrecord" for index in (1, 2, 3)]
+    assert repaired(tmp_path / "data").note == f"missing: {', '.join(names)} and 2 more"
+
+
+def test_a_manifest_that_says_another_compression_is_told(tmp_path):
+    data = written(tmp_path)
+    say(data, lambda manifest: manifest.update(compression="gzip"))
+    problems = [str(problem) for one in verify(data) for problem in one.problems]
+    says = "expected compression gzip, as the manifest says, got none"
+    assert problems == [f"{path}: {says}" for path in sorted(data.glob("*.tfrecord"))]
+
+
+@pytest.mark.parametrize("name", ["x.tfrecord.gz", "x.tfrecord"])
+def test_a_bad_start_of_what_was_compressed_says_so(tmp_path, name):
+    stream = compressor("gzip")
+    (tmp_path / name).write_bytes(bytes(stream.compress(frame(b"a") * 99)) + stream.flush())
+    flip(tmp_path / name, 0)
+    hint = "its name says gzip, its first bytes do not: perhaps they are damaged"
+    (loss,) = next(verify(tmp_path / name)).tally.losses
+    assert loss.problem.hint == (hint if name.endswith(".gz") else "")
+
+
+def test_a_shard_with_a_bad_start_stays_compressed_as_its_manifest_says(tmp_path):
+    data = written(tmp_path, compression="zlib")
+    flip(data / f"{SHARD}.zlib", 0)
+    assert tally_of(data).losses[0].problem.hint.startswith("its name says zlib, ")
+    assert [one.rows_lost for one in repaired(data).files] == [100, 0]
+
+
+def test_a_name_that_is_no_text_is_saved_under_it(tmp_path):
+    path = tmp_path / os.fsdecode(b"\xff.tfrecord")
+    path.write_bytes(frame(b"a"))
+    for _ in range(2):
+        repair(path, tmp_path / "saved", force=True)
+    assert (tmp_path / "saved" / path.name).read_bytes() == frame(b"a")
