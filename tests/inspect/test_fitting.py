@@ -13,14 +13,22 @@ import recordspec as rs
 from foreign_data import DATA, needs_data
 from instances import CASES
 from recordspec.errors import show_path
+from recordspec.inspect.apart import taken_apart
 from recordspec.inspect.check import check
 from recordspec.inspect.proposals import proposals
 from recordspec.spec.misfits import failures
 from recordspec.store.files import File, known
 from recordspec.store.shards import expand
 from recordspec.wire import proto
-from recordspec.wire.tfrecord import framed, scan
+from recordspec.wire.tfrecord import framed, scan, whole
 
+# Of every kind one instance in every section, of the most keys.
+OF_EACH_KIND = list(
+    {
+        (case.feature.kind, case.section): case
+        for case in sorted(CASES, key=lambda case: len(case.feature.columns()))
+    }.values()
+)
 KINDS = {"bytes_list": [b"", b"x", b"yy"], "float_list": [0.5, -1.0], "int64_list": [0, 1, 300, -5]}
 
 
@@ -49,13 +57,33 @@ def test_what_was_written_fits(case, tmp_path):
 def test_what_tensorflow_refuses_does_not_fit(case, tmp_path):
     schema = case.schema
     chance = random.Random(str(case))
-    records = [damaged(schema, record, chance) for record in case.records for _ in range(3)]
-    signature = [tf.TensorSpec([None], tf.string)]
-    decode = tf.function(schema.decode, input_signature=signature, autograph=False)
-    refused = {number for number, data in enumerate(records) if not decodes(decode, data)}
+    records = [
+        damaged(schema.record == "sequence_example", record, chance)
+        for record in case.records
+        for _ in range(3)
+    ]
+    refused = refused_by(schema.decode, records)
     report = check([stored(tmp_path / "x", records)], schema, examples=1000)
     assert refused <= {fault.record for fault in report.faults}
     assert report.unfit == len({fault.record for fault in report.faults})
+
+
+@pytest.mark.parametrize("case", OF_EACH_KIND, ids=str)
+def test_blocks_that_tensorflow_refuses_do_not_fit(case, tmp_path):
+    schema, chance = case.schema, random.Random(str(case))
+    blocks = [damaged(False, schema.block_of(case.records), chance) for _ in range(30)]
+    refused = refused_by(schema.decode_block, blocks)
+    path = stored(tmp_path / "x", blocks).path
+    report = check([File(path=path, block=len(case.records))], schema, examples=1000)
+    assert refused <= {fault.record for fault in report.faults}
+    broken = [error for chunk in whole(path) for error in taken_apart(schema, path, chunk).broken]
+    found = {str(problem) for error in broken for problem in error.problems}
+    assert found <= {str(fault.problem) for fault in report.faults}  # check says what other commands say
+
+
+def refused_by(decode, records: list[bytes]) -> set[int]:
+    decode = tf.function(decode, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+    return {number for number, data in enumerate(records) if not decodes(decode, data)}
 
 
 def decodes(decode, record: bytes) -> bool:
@@ -66,14 +94,14 @@ def decodes(decode, record: bytes) -> bool:
     return True
 
 
-def damaged(schema, record: bytes, chance: random.Random) -> bytes:
-    """A record of which something was taken away, added or changed."""
-    made = proto._classes()["Example" if schema.record == "example" else "SequenceExample"].FromString(record)
-    features = made.features.feature if schema.record == "example" else made.context.feature
+def damaged(sequence: bool, record: bytes, chance: random.Random) -> bytes:
+    """An Example, or a SequenceExample, of which something was taken away, added or changed."""
+    made = proto._classes()["SequenceExample" if sequence else "Example"].FromString(record)
+    features = made.context.feature if sequence else made.features.feature
     steps = (
-        []
-        if schema.record == "example"
-        else [step for entry in made.feature_lists.feature_list for step in entry.value.feature]
+        [step for entry in made.feature_lists.feature_list for step in entry.value.feature]
+        if sequence
+        else []
     )
     places = [entry.value for entry in features] + steps
     if not places:
