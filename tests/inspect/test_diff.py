@@ -124,6 +124,38 @@ ALL = ("reading old records", "old readers of new records", "models")
                 )
             ],
         ),
+        (
+            ', default: ""}',
+            "}",
+            [
+                (
+                    "features.note.default",
+                    ("reading old records", "models"),
+                    "old records may lack it, and there is no default any more",
+                )
+            ],
+        ),
+        (
+            "id: int64",
+            "id: {dtype: int64, default: 0}",
+            [
+                (
+                    "features.id.default",
+                    ("old readers of new records", "models"),
+                    "new records may lack it, and readers that keep the old schema have no default",
+                )
+            ],
+        ),
+        (
+            'default: ""',
+            "default: none",
+            [("features.note.default", ("models",), "the same records are decoded otherwise")],
+        ),
+        (
+            "{kind: var_len, dtype: int64}",
+            "{kind: var_len, dtype: int64, max_length: 5}",
+            [("features.tokens.max_length", (), "new records are written otherwise, and read the same")],
+        ),
         ("id: int64", "id: {kind: text}", [("features.id", ALL, "another kind stores other values")]),
         (
             "schema: pets",
@@ -138,7 +170,11 @@ def test_what_a_change_of_a_schema_breaks(old, new, expected):
 
 def test_what_breaks_is_what_readers_refuse(tmp_path):
     """The words agree with what reading does."""
-    for old, new in (("id: int64", "id: float32"), ("  id: int64\n", "  id: int64\n  more: float32\n")):
+    for old, new in (
+        ("id: int64", "id: float32"),
+        ("  id: int64\n", "  id: int64\n  more: float32\n"),
+        (', default: ""}', "}"),
+    ):
         (change,) = changes(rs.Schema.loads(OLD), rs.Schema.loads(OLD.replace(old, new)))
         assert "reading old records" in change.breaks
         rows = [{"id": 1, "image": np.zeros((8, 8, 1), np.uint8), "label": 0, "tokens": [], "note": ""}]

@@ -8,8 +8,10 @@ import pytest
 import tensorflow as tf
 
 from recordspec import Schema, SpecError
+from recordspec.inspect.diff import changes
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.label import Label
+from recordspec.spec.schema import differences
 
 MOVIES = """\
 schema: movie_ratings
@@ -94,15 +96,39 @@ def test_names_are_text_whatever_yaml_takes_them_for():
 
 
 def test_a_fingerprint_depends_on_what_is_stored_alone():
-    base = Schema.loads("schema: x\nfeatures: {a: int64, b: {kind: var_len, dtype: string}}")
+    text = "schema: x\nfeatures: {a: {dtype: int64, default: 1}, b: {kind: var_len, dtype: string}}"
+    base = Schema.loads(text)
     read_otherwise = Schema.loads(
         "schema: y\nversion: 2\ndescription: d\nfeatures:\n"
         "  b: {kind: var_len, dtype: string, as: dense, pad: x, description: d}\n"
         "  a: {dtype: int64, default: 3}\n"
     )
-    stored_otherwise = Schema.loads("schema: x\nfeatures: {a: float32, b: {kind: var_len, dtype: string}}")
     assert base.fingerprint == read_otherwise.fingerprint
-    assert base.fingerprint != stored_otherwise.fingerprint
+    for old, new in (("int64, default: 1", "float32, default: 1"), (", default: 1", "")):
+        assert base.fingerprint != Schema.loads(text.replace(old, new)).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ("{dtype: int64}", "{dtype: int64, key: x}"),
+        ("{kind: tensor, dtype: int8}", "{kind: tensor, dtype: int8, encoding: list}"),
+        ("{kind: tensor, dtype: uint64}", "{kind: tensor, dtype: uint64, encoding: raw}"),
+        (
+            "{kind: ragged, dtype: int64, shape: [null, null]}",
+            "{kind: ragged, dtype: int64, shape: [null, null], row_lengths: [x/row_lengths]}",
+        ),
+        (
+            "{kind: sparse, dtype: int64, size: 5}",
+            "{kind: sparse, dtype: int64, size: [5], index_keys: [x/indices]}",
+        ),
+    ],
+)
+def test_one_thing_in_two_spellings_is_the_same(short, long):
+    one, other = (Schema.loads(f"schema: s\nfeatures: {{x: {said}}}") for said in (short, long))
+    assert one != other
+    assert one.fingerprint == other.fingerprint
+    assert [*differences(one, other), *differences(other, one), *changes(one, other)] == []
 
 
 @pytest.mark.parametrize(
@@ -386,6 +412,7 @@ def test_the_surface_of_a_kind_is_pinned():
         "read_options",
         "resolved",
         "sample",
+        "shortest",
         "spans_steps",
         "spec",
         "stored",
