@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
+import yaml
+from hypothesis import HealthCheck, settings
+from hypothesis import given as given_any
+from hypothesis import strategies as st
 
 import recordspec as rs
+from examples import example
 from foreign_data import DATA, needs_data
 from instances import CASES
 from recordspec.errors import show_path
@@ -233,6 +238,53 @@ def test_faults_are_counted_and_the_first_are_shown(tmp_path):
     assert list(map(str, proposals(SCHEMA, report))) == [
         "features.n: dtype: float32 (of another kind in 5,000 of 5,000 rows)"
     ]
+
+
+LISTS = st.one_of(
+    st.none(),
+    st.just(("none", [])),
+    st.tuples(st.just("int64"), st.lists(st.just(7), max_size=2)),
+    st.tuples(st.just("float32"), st.lists(st.just(0.5), max_size=2)),
+)
+SPECS = ["int64", "string", "{dtype: int64, default: 3}", "{dtype: float32, default: 3.5}"]
+SPECS += ["{dtype: int64, shape: [2]}", "{dtype: float32, shape: [2], default: [1, 2]}"]
+
+
+@given_any(st.sampled_from(SPECS), st.lists(LISTS, min_size=1, max_size=4), st.integers(0, 1))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_records_fit_what_is_proposed(tmp_path, spec, lists, beside):
+    """At once, or by what is proposed next; only a cell of many values may still be missing."""
+    values = [{} if one is None else {"x": one} for one in lists]
+    file = stored(tmp_path / "x", [example(one | {"y": ("int64", [1])}) for one in values])
+    shared = "\n  same: {dtype: int64, key: y}" * beside
+    schema = rs.Schema.loads(f"schema: s\nfeatures:\n  x: {spec}\n  y: int64{shared}\n")
+    report, edits = check([file], schema), 0
+    while found := list(proposals(schema, report)):
+        schema, edits = with_edits(schema, found), edits + 1
+        report = check([file], schema)
+        assert edits <= 3
+    assert not edits or {code for _, code in report.groups} <= {"missing"}
+    assert not edits or report.fits or schema.names["x"].shape
+
+
+def with_edits(schema, found):
+    read = yaml.safe_load(schema.dump())
+    for proposal in found:
+        section, name = proposal.path
+        edit, _, gone = proposal.edit.partition(", without ")
+        options = read[section].get(name, {})
+        options = options if isinstance(options, dict) else {"dtype": options}
+        kept = {key: value for key, value in options.items() if key not in gone.split(" and ")}
+        read[section][name] = kept | yaml.safe_load(f"{{{edit.strip('{}')}}}")
+    return rs.Schema.loads(yaml.safe_dump(read))
+
+
+def test_no_feature_of_a_bad_name_is_proposed(tmp_path):
+    file = stored(tmp_path / "x", [example({"y": ("int64", [1]), "": ("int64", [1]), "x": ("int64", [1])})])
+    schema = rs.Schema.loads("schema: s\nfeatures: {x: {dtype: int64, key: y}}")
+    report = check([file], schema)
+    assert set(report.unknown) == {("features", ""), ("features", "x")}
+    assert list(proposals(schema, report)) == []
 
 
 def test_what_is_there_beside_the_spec_is_no_fault(tmp_path):
