@@ -309,6 +309,16 @@ def test_distributions_that_moved(tmp_path):
     assert large(same[0], other, threshold=0.2) == set()
 
 
+def test_infinity_that_became_negative(tmp_path):
+    old, new = (
+        file_of(tmp_path / str(value), [example({"x": ("float32", [value])})] * 1000)
+        for value in (float("inf"), float("-inf"))
+    )
+    assert large(old, new) == {("x", "special")}
+    assert {measure.at for measure in diff(old, new).measures if measure.different} <= {"inf", "-inf"}
+    assert large(new, new) == set()
+
+
 def test_a_few_records_are_not_told_apart_by_chance(tmp_path):
     rng = np.random.default_rng(7)
     few = [file_of(tmp_path / f"few{index}", records(rng, 30)) for index in range(2)]
