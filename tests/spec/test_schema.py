@@ -6,6 +6,8 @@ import time
 
 import pytest
 import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recordspec import Schema, SpecError
 from recordspec.inspect.diff import changes
@@ -93,6 +95,12 @@ def test_names_are_text_whatever_yaml_takes_them_for():
     assert Schema.loads(schema.dump()) == schema
     plain = Schema.loads("schema: x\nfeatures: {on: int64, 1: float32, 1.50: string}")
     assert list(plain.names) == ["on", "1", "1.50"]
+
+
+@given(st.text(min_size=1) | st.text("a \t\n\r\x85\u2028\u2029\ufeff\xa0", min_size=1))
+def test_a_name_of_any_letters_loads_again(name):
+    schema = Schema(name=name, features=(FixedLen(name=name, dtype="string", default=name),))
+    assert Schema.loads(schema.dump()) == schema
 
 
 def test_a_fingerprint_depends_on_what_is_stored_alone():
