@@ -211,6 +211,13 @@ def test_one_thing_in_two_spellings_is_the_same(short, long):
             ],
         ),
         (
+            "schema: x\nfeatures:\n  a: {dtype: int64, shape: [2, 0], default: [[], []]}\n",
+            [
+                "x.yaml:3:45: features.a.default: expected no default of a shape without values, "
+                "got shape [2, 0] (to tf.io an empty default is none)"
+            ],
+        ),
+        (
             "schema: x\nfeatures:\n  a: {dtype: string, default: 7}\n",
             ["x.yaml:3:31: features.a.default: expected string, got int 7 (quote it)"],
         ),
