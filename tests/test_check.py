@@ -50,14 +50,13 @@ def test_every_fault_is_a_line(home):
     byte = spoil(home, 1, 7)
     done = run("check", "s.yaml", "data", "--report", "r.json", cwd=home)
     assert done.returncode == 1
-    edits = [f"features.{name}: dtype: float32 (of another kind in 1 of 20 rows)" for name in ("n", "m")]
-    assert done.stderr.splitlines() == ["1 of 20 rows do not fit", *(f"proposed: {edit}" for edit in edits)]
+    assert done.stderr.splitlines() == ["1 of 20 rows do not fit"]
     common = {"file": "data/train-00001-of-00002.tfrecord", "record": 7, "byte": byte}
     found = {"expected": "1 int64", "got": "1 float32", "hint": ""}
     lines = [{**common, "feature": f"features.{name}", **found} for name in ("n", "m")]
     assert [json.loads(line) for line in done.stdout.splitlines()] == lines
     report = json.loads((home / "r.json").read_text())
-    assert (report["rows"], report["unfit"], report["proposals"]) == (20, 1, edits)
+    assert (report["rows"], report["unfit"], report["proposals"]) == (20, 1, [])
     assert [fault["examples"] for fault in report["faults"]] == [[line] for line in lines]
 
 

@@ -71,6 +71,11 @@ def node(kind: str, **content) -> str:
             AnyTensor(name="a", dtype="bool"),
             ["a.minimum: not checked", "a.optional: a record without it cannot be read"],
         ),
+        (
+            node("Tensor", shape=[0], dtype="int64", optional=True),
+            FixedLen(name="a", dtype="int64", shape=(0,)),
+            ["a.optional: a record without it cannot be read"],
+        ),
     ],
 )
 def test_features_of_older_files(text, feature, notes):

@@ -8,19 +8,32 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
+import yaml
+from hypothesis import HealthCheck, settings
+from hypothesis import given as given_any
+from hypothesis import strategies as st
 
 import recordspec as rs
+from examples import example
 from foreign_data import DATA, needs_data
 from instances import CASES
 from recordspec.errors import show_path
+from recordspec.inspect.apart import taken_apart
 from recordspec.inspect.check import check
 from recordspec.inspect.proposals import proposals
 from recordspec.spec.misfits import failures
 from recordspec.store.files import File, known
 from recordspec.store.shards import expand
 from recordspec.wire import proto
-from recordspec.wire.tfrecord import framed, scan
+from recordspec.wire.tfrecord import framed, scan, whole
 
+# Of every kind one instance in every section, of the most keys.
+OF_EACH_KIND = list(
+    {
+        (case.feature.kind, case.section): case
+        for case in sorted(CASES, key=lambda case: len(case.feature.columns()))
+    }.values()
+)
 KINDS = {"bytes_list": [b"", b"x", b"yy"], "float_list": [0.5, -1.0], "int64_list": [0, 1, 300, -5]}
 
 
@@ -49,13 +62,33 @@ def test_what_was_written_fits(case, tmp_path):
 def test_what_tensorflow_refuses_does_not_fit(case, tmp_path):
     schema = case.schema
     chance = random.Random(str(case))
-    records = [damaged(schema, record, chance) for record in case.records for _ in range(3)]
-    signature = [tf.TensorSpec([None], tf.string)]
-    decode = tf.function(schema.decode, input_signature=signature, autograph=False)
-    refused = {number for number, data in enumerate(records) if not decodes(decode, data)}
+    records = [
+        damaged(schema.record == "sequence_example", record, chance)
+        for record in case.records
+        for _ in range(3)
+    ]
+    refused = refused_by(schema.decode, records)
     report = check([stored(tmp_path / "x", records)], schema, examples=1000)
     assert refused <= {fault.record for fault in report.faults}
     assert report.unfit == len({fault.record for fault in report.faults})
+
+
+@pytest.mark.parametrize("case", OF_EACH_KIND, ids=str)
+def test_blocks_that_tensorflow_refuses_do_not_fit(case, tmp_path):
+    schema, chance = case.schema, random.Random(str(case))
+    blocks = [damaged(False, schema.block_of(case.records), chance) for _ in range(30)]
+    refused = refused_by(schema.decode_block, blocks)
+    path = stored(tmp_path / "x", blocks).path
+    report = check([File(path=path, block=len(case.records))], schema, examples=1000)
+    assert refused <= {fault.record for fault in report.faults}
+    broken = [error for chunk in whole(path) for error in taken_apart(schema, path, chunk).broken]
+    found = {str(problem) for error in broken for problem in error.problems}
+    assert found <= {str(fault.problem) for fault in report.faults}  # check says what other commands say
+
+
+def refused_by(decode, records: list[bytes]) -> set[int]:
+    decode = tf.function(decode, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+    return {number for number, data in enumerate(records) if not decodes(decode, data)}
 
 
 def decodes(decode, record: bytes) -> bool:
@@ -66,14 +99,14 @@ def decodes(decode, record: bytes) -> bool:
     return True
 
 
-def damaged(schema, record: bytes, chance: random.Random) -> bytes:
-    """A record of which something was taken away, added or changed."""
-    made = proto._classes()["Example" if schema.record == "example" else "SequenceExample"].FromString(record)
-    features = made.features.feature if schema.record == "example" else made.context.feature
+def damaged(sequence: bool, record: bytes, chance: random.Random) -> bytes:
+    """An Example, or a SequenceExample, of which something was taken away, added or changed."""
+    made = proto._classes()["SequenceExample" if sequence else "Example"].FromString(record)
+    features = made.context.feature if sequence else made.features.feature
     steps = (
-        []
-        if schema.record == "example"
-        else [step for entry in made.feature_lists.feature_list for step in entry.value.feature]
+        [step for entry in made.feature_lists.feature_list for step in entry.value.feature]
+        if sequence
+        else []
     )
     places = [entry.value for entry in features] + steps
     if not places:
@@ -205,6 +238,53 @@ def test_faults_are_counted_and_the_first_are_shown(tmp_path):
     assert list(map(str, proposals(SCHEMA, report))) == [
         "features.n: dtype: float32 (of another kind in 5,000 of 5,000 rows)"
     ]
+
+
+LISTS = st.one_of(
+    st.none(),
+    st.just(("none", [])),
+    st.tuples(st.just("int64"), st.lists(st.just(7), max_size=2)),
+    st.tuples(st.just("float32"), st.lists(st.just(0.5), max_size=2)),
+)
+SPECS = ["int64", "string", "{dtype: int64, default: 3}", "{dtype: float32, default: 3.5}"]
+SPECS += ["{dtype: int64, shape: [2]}", "{dtype: float32, shape: [2], default: [1, 2]}"]
+
+
+@given_any(st.sampled_from(SPECS), st.lists(LISTS, min_size=1, max_size=4), st.integers(0, 1))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_records_fit_what_is_proposed(tmp_path, spec, lists, beside):
+    """At once, or by what is proposed next; only a cell of many values may still be missing."""
+    values = [{} if one is None else {"x": one} for one in lists]
+    file = stored(tmp_path / "x", [example(one | {"y": ("int64", [1])}) for one in values])
+    shared = "\n  same: {dtype: int64, key: y}" * beside
+    schema = rs.Schema.loads(f"schema: s\nfeatures:\n  x: {spec}\n  y: int64{shared}\n")
+    report, edits = check([file], schema), 0
+    while found := list(proposals(schema, report)):
+        schema, edits = with_edits(schema, found), edits + 1
+        report = check([file], schema)
+        assert edits <= 3
+    assert not edits or {code for _, code in report.groups} <= {"missing"}
+    assert not edits or report.fits or schema.names["x"].shape
+
+
+def with_edits(schema, found):
+    read = yaml.safe_load(schema.dump())
+    for proposal in found:
+        section, name = proposal.path
+        edit, _, gone = proposal.edit.partition(", without ")
+        options = read[section].get(name, {})
+        options = options if isinstance(options, dict) else {"dtype": options}
+        kept = {key: value for key, value in options.items() if key not in gone.split(" and ")}
+        read[section][name] = kept | yaml.safe_load(f"{{{edit.strip('{}')}}}")
+    return rs.Schema.loads(yaml.safe_dump(read))
+
+
+def test_no_feature_of_a_bad_name_is_proposed(tmp_path):
+    file = stored(tmp_path / "x", [example({"y": ("int64", [1]), "": ("int64", [1]), "x": ("int64", [1])})])
+    schema = rs.Schema.loads("schema: s\nfeatures: {x: {dtype: int64, key: y}}")
+    report = check([file], schema)
+    assert set(report.unknown) == {("features", ""), ("features", "x")}
+    assert list(proposals(schema, report)) == []
 
 
 def test_what_is_there_beside_the_spec_is_no_fault(tmp_path):

@@ -56,6 +56,7 @@ def test_moments_are_those_of_numpy_in_parts_too(values, cut):
     assert merged.count == len(values)
     assert merged.nans == np.isnan(held).sum()
     assert merged.infinite == np.isinf(held).sum()
+    assert merged.lowest == np.isneginf(held).sum()
     assert merged.zeros == (held == 0).sum()
     if len(finite):
         scale = np.abs(finite).max()

@@ -12,6 +12,7 @@ from PIL import Image
 import recordspec as rs
 from media import decodes, image_bytes, photo
 from recordspec.spec.features.image import Image as ImageFeature
+from recordspec.spec.values import BadValue
 
 RNG = np.random.default_rng(0)
 
@@ -31,6 +32,11 @@ def decoded(given: rs.Schema, value) -> np.ndarray:
 
 def noise(channels: int, dtype: str = "uint8") -> np.ndarray:
     return RNG.integers(0, np.iinfo(dtype).max, (7, 5, channels), dtype, endpoint=True)
+
+
+def few_colours(gif: bytes) -> bytes:
+    """A GIF of which the table of 256 colours was cut to 2."""
+    return gif[:10] + bytes([gif[10] & 0xF8]) + gif[11:19] + gif[13 + 3 * 256 :]
 
 
 LOSSLESS = [("png", c, dtype) for c in (1, 3, 4) for dtype in ("uint8", "uint16")]
@@ -203,6 +209,49 @@ def test_what_is_no_such_image_is_named(data, expected):
     with pytest.raises(rs.RecordError) as caught:
         schema(encoding="jpeg").encode({"x": data})
     assert str(caught.value).startswith(f"row 0: features.x: {expected}")
+
+
+@pytest.mark.parametrize("encoding", ["png", "gif"])
+def test_what_tensorflow_does_not_decode_is_refused(encoding):
+    """Of files cut short, and of files with another byte somewhere."""
+    given = ImageFeature(name="x", encoding=encoding)
+    data = image_bytes(photo(4, 4) // 64 * 64, encoding)
+    spoilt = [data[:-count] for count in range(1, 16)] + [data + b"more"]
+    spoilt += [
+        data[:at] + bytes([data[at] ^ bit]) + data[at + 1 :] for at in range(len(data)) for bit in (1, 96)
+    ]
+    taken = [made for one in spoilt if (made := accepted(given, one)) is not None]
+    assert 0 < len(taken) < len(spoilt)
+    for one in taken:
+        tf.io.decode_image(one, channels=3, expand_animations=False)
+
+
+def accepted(feature: ImageFeature, data: bytes) -> bytes | None:
+    """What is stored of it, if it is taken."""
+    try:
+        (cells,) = feature.encode([data])
+    except BadValue:
+        return None
+    return cells.flat[0]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "spoil", "expected"),
+    [
+        ("png", lambda data: data[:-1], "its IEND chunk is not whole"),
+        ("png", lambda data: data[:-1] + b"!", "its IEND chunk is not whole"),
+        ("gif", lambda data: data[:-1], "it has no end"),
+        ("gif", lambda data: data[:-1] + b"?;", "it has a block of type 63"),
+        ("gif", few_colours, "it has 2 colours, and a pixel of colour 255"),
+    ],
+)
+def test_what_pillow_passes_over_is_named(encoding, spoil, expected):
+    data = spoil(image_bytes(np.arange(256, dtype=np.uint8).reshape(16, 16), encoding))
+    with pytest.raises(rs.RecordError) as caught:
+        schema(encoding=encoding).encode({"x": data})
+    found = {"png": "a PNG image", "gif": "a GIF image"}[encoding]
+    message = f"row 0: features.x: expected an image that decodes, got {found}: {expected}"
+    assert str(caught.value) == message
 
 
 def test_a_file_whose_name_is_wrong_is_refused(tmp_path):

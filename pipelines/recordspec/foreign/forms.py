@@ -79,11 +79,16 @@ class Form:
 
 
 def filled(value: Any, shape: tuple[int | None, ...]) -> Any:
-    """A value in every place of a shape, as nested tuples. Raises SpecError where they are too many."""
+    """A value in every place of a shape, as nested tuples; None of one without any, which has no default.
+
+    Raises SpecError where they are too many.
+    """
     count = math.prod(size or 0 for size in shape)
     if count > _MOST_DEFAULTS:
         expected = f"a default of at most {_MOST_DEFAULTS:,} values"
         raise SpecError(Problem(path=("default",), expected=expected, got=f"{count:,}"))
+    if not count:
+        return None
     for size in reversed(shape):
         value = (value,) * (size or 0)
     return value

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from recordspec.errors import Path, show_path
 from recordspec.spec.features import Feature
-from recordspec.spec.features.tensor import AnyTensor
 from recordspec.spec.plain import plain
 from recordspec.spec.schema import Schema
 
@@ -47,7 +45,7 @@ def _key(feature: Feature) -> str:
 
 
 def _differences(section: str, feature: Feature, back: Feature) -> Iterator[Note]:
-    mine, theirs = _options(feature), _options(back)
+    mine, theirs = plain(feature.shortest), plain(back.shortest)
     lost = [option for option, value in mine.items() if theirs.get(option) != value]
     if feature.kind != back.kind:
         options = f", without {', '.join(lost)}" * bool(lost)
@@ -56,13 +54,3 @@ def _differences(section: str, feature: Feature, back: Feature) -> Iterator[Note
         return
     for option in lost:
         yield Note(path=(section, feature.name, option), text="not said")
-
-
-def _options(feature: Feature) -> dict[str, Any]:
-    """The options that mean something: one that only spells out what holds without it is none."""
-    if isinstance(feature, AnyTensor):
-        is_list = feature.columns()[0].storage != "bytes"
-        feature = replace(feature, encoding=feature.encoding or ("list" if is_list else "raw"))
-    if feature.key == feature.name:
-        feature = replace(feature, key=None)
-    return plain(feature)  # type: ignore[no-any-return]

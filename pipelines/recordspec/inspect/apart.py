@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError
+from recordspec.errors import RecordError
 from recordspec.store.manifest import Manifest
 from recordspec.wire import blocks, proto, tfrecord
 from recordspec.wire.frames import Chunk
@@ -68,8 +68,5 @@ def taken_apart(schema: Schema, path: Path, chunk: Chunk) -> Apart:
 def _rows(schema: Schema, block: bytes) -> Strings:
     from recordspec.spec.blocks import rows_of_block  # only blocks need it
 
-    try:
-        rows_of_block(schema, block)  # refuses what is not whole
-        return schema.records_of(block)
-    except (IndexError, ValueError, TypeError, OverflowError) as error:
-        raise RecordError(Problem(expected=f"a block of `{schema.name}`", got=str(error))) from None
+    rows_of_block(schema, block)  # refuses what is not whole
+    return schema.records_of(block)

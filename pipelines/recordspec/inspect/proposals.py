@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from recordspec.errors import Path, show_path
-from recordspec.inspect.fitting import SORTS
+from recordspec.errors import Path, SpecError, show_path
+from recordspec.inspect.fitting import SORTS, Code
 from recordspec.inspect.report import Group, Key, Report
 from recordspec.spec.features import Feature
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.label import Label
+from recordspec.spec.features.var_len import VariableLen
+from recordspec.spec.plain import plain
 from recordspec.spec.schema import Schema
 from recordspec.wire.columns import TF_DTYPES
+
+# The faults of one feature.
+Groups = dict[Code, Group]
 
 _ZEROS = {"int64": 0, "float32": 0.0, "string": ""}
 
@@ -37,32 +42,99 @@ class Proposal:
 
 
 def proposals(schema: Schema, report: Report) -> Iterator[Proposal]:
-    """Edits that would make what was found fit, where the schema and not the data may be wrong."""
+    """Edits that would make what was found fit, where the schema and not the data may be wrong.
+
+    Where a feature lacks more than one, the next is told when what fits the first is checked.
+    """
     features: dict[Path, Feature] = {(section, feature.name): feature for section, feature in schema.placed}
-    for group in report.groups.values():
-        feature = features.get(group.path)
-        edit = None if feature is None else _edit(feature, group, report.rows)
+    faults: dict[Path, Groups] = {}
+    for (path, code), group in report.groups.items():
+        if path in features:
+            faults.setdefault(path, {})[code] = group
+    edited = _edited(schema, report, {path: (features[path], groups) for path, groups in faults.items()})
+    for path, groups in faults.items():
+        edit = _said(features[path], edited[path]) if path in edited else _advice(features[path], groups)
         if edit is not None:
-            why = f"{SORTS[group.code]} in {group.count:,} of {report.rows:,} rows"
-            yield Proposal(path=group.path, edit=edit, why=why)
+            found = (f"{SORTS[code]} in {group.count:,}" for code, group in groups.items())
+            yield Proposal(path=path, edit=edit, why=f"{', '.join(found)} of {report.rows:,} rows")
+    names = set(schema.outputs)
     for path, key in report.unknown.items():
         edit = _added(key)
-        if edit is not None:
+        if edit is not None and path[-1] and path[-1] not in names:
+            names.add(str(path[-1]))
             yield Proposal(path=path, edit=edit, why=f"in {key.rows:,} of {report.rows:,} rows")
 
 
-def _edit(feature: Feature, group: Group, rows: int) -> str | None:
-    """Of one feature; None where its data is to be mended, not its spec."""
-    dtype = getattr(feature, "dtype", None)
-    if group.code == "kind" and isinstance(feature, FixedLen) and len(group.found) == 1:
-        (kind,) = group.found
-        return f"dtype: {TF_DTYPES[str(kind)]}"
-    if group.code == "missing" and isinstance(feature, FixedLen) and feature.shape == () and dtype in _ZEROS:
-        return f"default: {json.dumps(_ZEROS[dtype])}"
-    if group.code == "count" and isinstance(feature, FixedLen):
-        one = len(group.found) == 1 and group.count == rows
-        return f"shape: {sorted(group.found)}" if one else f"kind: var_len, dtype: {dtype}, without shape"
-    if group.code == "value" and isinstance(feature, Label):
+def _edited(
+    schema: Schema, report: Report, faults: Mapping[Path, tuple[Feature, Groups]]
+) -> dict[Path, Feature]:
+    """Features as their records have them, by path: those with which there is a schema."""
+    edited: dict[Path, Feature] = {}
+    for path, (feature, groups) in faults.items():
+        empty = (path[0], feature.stored) in report.empty
+        other = _other(feature, groups, report.rows, empty) if isinstance(feature, FixedLen) else None
+        if other is not None:
+            edited[path] = other
+    if _construct(schema, edited):
+        return edited
+    return {path: feature for path, feature in edited.items() if _construct(schema, {path: feature})}
+
+
+def _construct(schema: Schema, edited: Mapping[Path, Feature]) -> bool:
+    """Whether there is a schema with these features: a key may be that of others too."""
+    sections = {
+        section: tuple(edited.get((section, feature.name), feature) for feature in getattr(schema, section))
+        for section in schema.sections
+    }
+    try:
+        replace(schema, **sections)  # type: ignore[arg-type]
+    except SpecError:
+        return False
+    return True
+
+
+def _other(feature: FixedLen, groups: Groups, rows: int, empty: bool) -> Feature | None:
+    """What the records have; None where they are to be mended, not the spec.
+
+    Args:
+        groups: the feature's faults.
+        rows: how many there are.
+        empty: whether any has its key without values.
+    """
+    kind, missing, count = (groups.get(code) for code in ("kind", "missing", "count"))
+    if kind is not None:
+        without = 0 if missing is None else missing.count
+        if len(kind.found) > 1 or kind.count + without < rows or (without and empty):
+            return None  # rows of several kinds: no dtype is that of all
+        (found,) = kind.found
+        return replace(feature, dtype=TF_DTYPES[str(found)], default=None)
+    if count is not None and count.count == rows and len(count.found) == 1:
+        return replace(feature, shape=tuple(map(int, count.found)), default=None)
+    if count is not None or (missing is not None and empty):
+        return VariableLen(
+            name=feature.name, key=feature.key, description=feature.description, dtype=feature.dtype
+        )
+    if missing is not None and feature.shape == ():
+        return replace(feature, default=_ZEROS[feature.dtype])
+    return None
+
+
+def _said(old: Feature, new: Feature) -> str:
+    """One feature made another, as an edit of its YAML."""
+    before, after = plain(old), plain(new)
+    changed = {name: value for name, value in after.items() if before.get(name) != value}
+    if old.kind != new.kind:
+        changed = {"kind": new.kind, "dtype": after["dtype"], **changed}
+    written = [
+        f"{name}: {value if isinstance(value, str) and value else json.dumps(value)}"
+        for name, value in changed.items()
+    ]
+    gone = [name for name in before if name not in after]
+    return ", ".join(written) + (f", without {' and '.join(gone)}" if gone else "")
+
+
+def _advice(feature: Feature, groups: Groups) -> str | None:
+    if "value" in groups and isinstance(feature, Label):
         return "more names, or `oov: index` and a build of the rows anew"
     return None
 

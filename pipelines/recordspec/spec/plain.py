@@ -15,6 +15,9 @@ INT = re.compile(r"[-+]?[0-9][0-9_]{0,99}")
 FLOAT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 SPECIAL_FLOATS = {".nan": "nan", ".inf": "inf", "+.inf": "inf", "-.inf": "-inf", "nan": "nan"}
 
+# What YAML 1.1 breaks lines at, beside \r and \n.
+_BREAKS = frozenset("\x85\u2028\u2029")
+
 
 def required(field: dataclasses.Field[Any]) -> bool:
     """Whether the option must be given."""
@@ -67,9 +70,11 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    """Quoted where our reader would take the text for a number, which PyYAML's resolver need not."""
+    """Quoted where our reader would take the text for a number, which PyYAML's resolver need not; and where
+    it has breaks of lines that PyYAML would leave as they are, which read as a space."""
     number = INT.fullmatch(text) or FLOAT.fullmatch(text) or text.lower() in SPECIAL_FLOATS
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if number else None)
+    quoted = number or not _BREAKS.isdisjoint(text)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if quoted else None)
 
 
 _Dumper.add_representer(str, _represent_text)

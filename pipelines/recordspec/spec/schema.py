@@ -196,9 +196,18 @@ class Schema:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of what the stored bytes depend on: not of descriptions, nor of how they are read."""
+        """A hash of what the stored bytes depend on: not of descriptions, nor of how they are read.
+
+        Of a default only that there is one: rows may then lack the key.
+        """
         stored = {
-            section: sorted((plain(feature.stored_options()) for feature in getattr(self, section)), key=str)
+            section: sorted(
+                (
+                    plain(feature.stored_options() | ({"optional": True} if feature.optional else {}))
+                    for feature in getattr(self, section)
+                ),
+                key=str,
+            )
             for section in self.sections
         }
         text = json.dumps({"record": self.record, **stored}, sort_keys=True)
@@ -241,12 +250,16 @@ def differences(written: Schema, wanted: Schema) -> Iterator[Problem]:
 
 def _differences(path: Place, written: Feature, wanted: Feature) -> Iterator[Problem]:
     """Option by option; of another kind only that, as it has others."""
-    old, new = written.read_options(), wanted.read_options()
-    names = dict.fromkeys((*old, *new)) if written.kind == wanted.kind else ("kind",)
-    for name in names:
-        before, after = old.get(name), new.get(name)
-        if before != after:
-            yield _difference((*path, name.rstrip("_")), before, after)
+    if written.kind != wanted.kind:
+        yield _difference((*path, "kind"), written.kind, wanted.kind)
+        return
+    old, new = written.stored_options(), wanted.read_options()
+    for name in new:
+        if old[name] != new[name]:
+            yield _difference((*path, name.rstrip("_")), old[name], new[name])
+    if written.optional and not wanted.optional:
+        expected = "a default, as rows were written that may lack it"
+        yield Problem(path=(*path, "default"), expected=expected, got="none")
 
 
 def _difference(path: Place, before: Any, after: Any) -> Problem:

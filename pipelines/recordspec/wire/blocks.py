@@ -37,6 +37,8 @@ Parsed = Mapping[str, Any]
 
 # How many rows a block has.
 ROWS = "/rows"
+# A record is a protobuf message, which holds less than 2 GiB: no more values, nor lists.
+_MOST = 1 << 31
 
 _TYPES = {"int64": int, "float32": float, "bytes": bytes}
 
@@ -96,7 +98,8 @@ def misfits(columns: Iterable[Column], section: Section, parsed: Parsed) -> Iter
             return
     try:
         held = list(stored(columns, section, parsed))
-    except (IndexError, ValueError, TypeError):  # lengths that are none, or of other rows
+    except RecordError as error:
+        yield from error.problems
         return
     for entry in held:
         yield from _miscounted(entry, section, rows_in(parsed))
@@ -112,7 +115,7 @@ def _miscounted(entry: Entry, section: Section, rows: int) -> Iterator[Problem]:
     if lengths.ndim and len(lengths) != cells.rows:
         yield Problem(path=(section, key), expected=f"lengths of {cells.rows} rows", got=str(len(lengths)))
         return
-    wanted = int(np.broadcast_to(lengths, (cells.rows,)).sum())
+    wanted = int(lengths.sum() if lengths.ndim else lengths * cells.rows)
     if len(cells.flat) != wanted:
         expected = f"{wanted} {TF_DTYPES[storage]} in a block of {rows} rows"
         yield Problem(path=(section, key), expected=expected, got=str(len(cells.flat)))
@@ -238,17 +241,23 @@ def rows_in(parsed: Parsed) -> int:
     rows = parsed.get(ROWS)
     if not rows:
         raise RecordError(Problem(path=(ROWS,), expected="a block of rows", got="a record without"))
+    if len(rows) != 1 or type(rows[0]) is not int or rows[0] < 0:
+        got = str(rows[0]) if _dtype(rows) == "int64" and len(rows) == 1 else f"{len(rows)} {_dtype(rows)}"
+        raise RecordError(Problem(path=(ROWS,), expected="the number of a block's rows", got=got))
     return int(rows[0])
 
 
 def stored(columns: Iterable[Column], section: Section, parsed: Parsed) -> Iterator[Entry]:
-    """A block's values as the entries of its rows: the way back from `entries`."""
+    """A block's values as the entries of its rows: the way back from `entries`.
+
+    Raises RecordError where its lengths are none, or do not go together.
+    """
     columns = tuple(columns)
     rows = rows_in(parsed)
     lengths = _lengths_by_key(columns, section, parsed)
     for column in columns:
         key = block_key(column.key, section)
-        steps = _ints(parsed, _steps_key(key)) if section == "sequence" else None
+        steps = _steps(column.key, section, parsed, rows) if section == "sequence" else None
         flat = parsed.get(key) or []
         values = Strings.of(flat) if column.storage == "bytes" else np.array(flat, column.storage)
         count = rows if steps is None else int(steps.sum())
@@ -273,11 +282,15 @@ def _lengths_by_key(columns: tuple[Column, ...], section: Section, parsed: Parse
         if _is_whole(column, section):
             found[key] = size
         elif isinstance(layout, Ragged):
-            counts = _counts((layout.row_lengths or (key,))[0], section, parsed)
+            outer = (layout.row_lengths or (key,))[0]
+            counts, said = _counts(outer, section, parsed), lengths_key(outer)
             for part in layout.row_lengths:
                 found[part] = counts
-                inner = _ints(parsed, block_key(part, section))
-                counts = np.diff(offsets(inner)[offsets(counts)])
+                inner = _ints(part, section, parsed)
+                if counts.sum() != len(inner):
+                    expected = f"{counts.sum()} lengths in `{part}`, as `{said}` says"
+                    raise RecordError(Problem(path=(section, key), expected=expected, got=str(len(inner))))
+                counts, said = np.diff(offsets(inner)[offsets(counts)]), part
             found[key] = counts * size
         else:
             found[key] = _counts(key, section, parsed) * _cell_size(column)
@@ -286,8 +299,27 @@ def _lengths_by_key(columns: tuple[Column, ...], section: Section, parsed: Parse
 
 
 def _counts(key: str, section: Section, parsed: Parsed) -> Ints:
-    return _ints(parsed, lengths_key(block_key(key, section)))
+    return _ints(lengths_key(key), section, parsed)
 
 
-def _ints(parsed: Parsed, key: str) -> Ints:
-    return np.array(parsed.get(key) or [], np.int64)
+def _steps(key: str, section: Section, parsed: Parsed, rows: int) -> Ints:
+    """How many steps each row has."""
+    steps = _ints(_steps_key(key), section, parsed)
+    if len(steps) != rows:
+        expected = f"numbers of steps of {rows} rows"
+        raise RecordError(Problem(path=(section, key), expected=expected, got=str(len(steps))))
+    return steps
+
+
+def _ints(key: str, section: Section, parsed: Parsed) -> Ints:
+    """The lengths that stand under a key: of what follows each other, so that they add up to a number."""
+    values = parsed.get(block_key(key, section)) or []
+    if values and type(values[0]) is not int:
+        got = f"{len(values)} {_dtype(values)}"
+        raise RecordError(Problem(path=(section, key), expected="lengths, int64", got=got))
+    lengths = np.array(values, np.int64)
+    bad = lengths[(lengths < 0) | (lengths >= _MOST)]
+    if len(bad):
+        expected = f"lengths from 0 to {_MOST - 1:,}"
+        raise RecordError(Problem(path=(section, key), expected=expected, got=str(bad[0])))
+    return lengths

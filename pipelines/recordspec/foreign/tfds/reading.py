@@ -128,7 +128,7 @@ class Reader:
     def _default(self, node: Node, place: Place, dtype: str, shape: Shape) -> Any:
         """What TFDS reads where an optional value is missing."""
         default = optional_default(dtype)
-        if default is None or place.lengths or None in shape:
+        if default is None or place.lengths or None in shape or 0 in shape:
             self.note(node, "a record without it cannot be read", "optional")
             return None
         return filled(default, shape)

@@ -12,6 +12,7 @@ from recordspec.inspect.diff import distances
 from recordspec.inspect.diff.distances import Distance
 from recordspec.inspect.stats import wording
 from recordspec.inspect.stats.figuring import shown
+from recordspec.inspect.stats.moments import Moments
 from recordspec.inspect.stats.sizes import Sizes
 from recordspec.inspect.stats.tally import FeatureTally, Key, Tally
 from recordspec.inspect.stats.values import ByteStrings, Numbers
@@ -129,7 +130,7 @@ def _of_kind(one: Any, other: Any, rows: tuple[int, int]) -> Iterator[tuple[str,
     counts = (one.moments.count, other.moments.count)
     if not all(counts):
         return
-    special = [{"NaN": each.moments.nans, "infinite": each.moments.infinite} for each in (one, other)]
+    special = [_special(each.moments) for each in (one, other)]
     if any(any(each.values()) for each in special):
         yield "special", distances.of_counts(special[0], special[1], counts, rows)
     if _are_classes(one) and _are_classes(other):
@@ -138,6 +139,14 @@ def _of_kind(one: Any, other: Any, rows: tuple[int, int]) -> Iterator[tuple[str,
         drawn = [min(len(each.sample.values), count) for each, count in zip((one, other), rows, strict=True)]
         held = (one.sample.values, other.sample.values)
         yield "numbers", distances.of_points(held[0], held[1], (None, None), (drawn[0], drawn[1]))
+
+
+def _special(moments: Moments) -> dict[str, int]:
+    return {
+        "NaN": moments.nans,
+        "inf": moments.infinite - moments.lowest,
+        "-inf": moments.lowest,
+    }
 
 
 def _are_classes(numbers: Numbers) -> bool:

@@ -62,7 +62,7 @@ def _changes(old: Schema, new: Schema) -> Iterator[Change]:
         elif place not in after:
             yield _removed(place, before[place], needed)
         else:
-            yield from _options(place, before[place], after[place])
+            yield from _options(before[place], after[place], place, (unread, needed))
 
 
 def _added(path: Path, feature: Feature, unread: set[Path]) -> Change:
@@ -81,31 +81,44 @@ def _removed(path: Path, feature: Feature, needed: set[Path]) -> Change:
     return _change(path, _options_of(feature), None, (MODELS,), why)
 
 
-def _options(path: Path, old: Feature, new: Feature) -> Iterator[Change]:
-    """What differs between two features of one name."""
+def _options(
+    old: Feature, new: Feature, path: Path, refused: tuple[set[Path], set[Path]]
+) -> Iterator[Change]:
+    """What differs between two features of one name, other than in spelling.
+
+    `refused` is where the new schema cannot read old records, and the old one not new records.
+    """
     if old.kind != new.kind:
         why = "another kind stores other values"
         yield _change(path, _options_of(old), _options_of(new), (OLD_RECORDS, OLD_READERS, MODELS), why)
         return
     for field in dataclasses.fields(new):
         before, after = getattr(old, field.name), getattr(new, field.name)
-        if before != after:
-            breaks, why = _broken(field, old, new)
-            name = field.name.removesuffix("_")
-            yield _change((*path, name), before, after, breaks, why)
+        same = getattr(old.shortest, field.name) == getattr(new.shortest, field.name)
+        if before != after and not same:
+            place = (*path, field.name.removesuffix("_"))
+            unread, unreadable = (any(at[: len(place)] == place for at in paths) for paths in refused)
+            broken = ((OLD_RECORDS, unread), (OLD_READERS, unreadable))
+            breaks = tuple(what for what, refuses in broken if refuses)
+            yield _change(place, before, after, *_broken(field, old, new, breaks))
 
 
-def _broken(field: Any, old: Feature, new: Feature) -> tuple[tuple[str, ...], str]:
-    """What a change of an option breaks, and why."""
+def _broken(field: Any, old: Feature, new: Feature, breaks: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """What a change of an option breaks, and why; `breaks` is what of it readers refuse."""
     if field.name == "description":
         return (), "it is for people: no record depends on it"
-    if field.metadata.get("writing"):
+    if not breaks and not field.metadata.get("reading"):
         return (), "new records are written otherwise, and read the same"
-    if field.metadata.get("reading"):
-        return (MODELS,), "the same records are decoded otherwise"
+    breaks = (*breaks, MODELS)
     if isinstance(old, Label) and isinstance(new, Label) and field.name == "names":
-        return (OLD_RECORDS, OLD_READERS, MODELS), _of_names(old.names, new.names)
-    return (OLD_RECORDS, OLD_READERS, MODELS), "it is stored otherwise"
+        return breaks, _of_names(old.names, new.names)
+    if old.optional and not new.optional and field.name == "default":
+        return breaks, "old records may lack it, and there is no default any more"
+    if new.optional and not old.optional and field.name == "default":
+        return breaks, "new records may lack it, and readers that keep the old schema have no default"
+    if field.metadata.get("reading"):
+        return breaks, "the same records are decoded otherwise"
+    return breaks, "it is stored otherwise"
 
 
 def _of_names(old: tuple[str, ...], new: tuple[str, ...]) -> str:

@@ -20,12 +20,13 @@ class Moments:
         count: all of them.
         finite: those that are neither NaN nor infinite.
         nans, infinite, zeros: how many there are.
+        lowest: how many of the infinite are below all others.
         low, high: the smallest and the largest finite one; None without any.
         mean: of the finite ones.
     """
 
     def __init__(self) -> None:
-        self.count = self.finite = self.nans = self.infinite = self.zeros = 0
+        self.count = self.finite = self.nans = self.infinite = self.lowest = self.zeros = 0
         self.low: float | None = None
         self.high: float | None = None
         self.mean = 0.0
@@ -45,6 +46,7 @@ class Moments:
             nans = int(np.count_nonzero(np.isnan(numbers)))
             self.nans += nans
             self.infinite += len(numbers) - int(np.count_nonzero(known)) - nans
+            self.lowest += int(np.count_nonzero(np.isneginf(numbers)))
             finite, numbers = known, numbers[known]
         if len(numbers):
             exact = numbers.astype(np.float64)
@@ -57,6 +59,7 @@ class Moments:
         self.count += other.count
         self.nans += other.nans
         self.infinite += other.infinite
+        self.lowest += other.lowest
         self.zeros += other.zeros
         if other.low is not None and other.high is not None:
             self._join(other.finite, other.mean, other._squares, other.low, other.high)

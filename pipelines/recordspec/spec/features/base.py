@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -69,10 +69,20 @@ class Feature(abc.ABC):
         """Codecs cannot work on a batch: then `decode` gets one record at a time."""
         return False
 
+    @property
+    def shortest(self) -> Feature:
+        """The same, without the options that only spell out what holds without them."""
+        return replace(self, **self._spelled_out())
+
+    def _spelled_out(self) -> dict[str, Any]:
+        """Such options, and what says the same in fewer words."""
+        return {"key": None} if self.key == self.name else {}
+
     def stored_options(self) -> dict[str, Any]:
         """What the stored bytes depend on: the options, but for those of reading."""
+        said = self.shortest
         options = {
-            field.name: getattr(self, field.name)
+            field.name: getattr(said, field.name)
             for field in fields(self)
             if not field.metadata.get("reading")
         }

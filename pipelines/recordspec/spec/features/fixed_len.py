@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from recordspec._tf import tf
-from recordspec.errors import Problem
+from recordspec.errors import Problem, show_shape
 from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec
 from recordspec.spec.features.options import (
     STORAGE,
     check_dtype,
     check_sizes,
     check_value,
+    problem,
     sample_of,
 )
 from recordspec.spec.lists import cells
@@ -46,6 +47,11 @@ class FixedLen(Feature):
         yield from check_dtype(self.dtype)
         bad_sizes = list(check_sizes("shape", self.shape, "any number of values is `kind: var_len`"))
         yield from bad_sizes or check_value("default", self.default, self.dtype, self._static)
+        if self.default is not None and 0 in self.shape:
+            hint = "to tf.io an empty default is none"
+            yield problem(
+                "default", "no default of a shape without values", f"shape {show_shape(self.shape)}", hint
+            )
 
     @property
     def optional(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,6 +47,10 @@ class RaggedLists(Feature):
         elif self.row_lengths and len(self.row_lengths) != self._levels - 1:
             expected = f"{self._levels - 1} keys, one for each null but the first"
             yield problem("row_lengths", expected, str(len(self.row_lengths)))
+
+    def _spelled_out(self) -> dict[str, Any]:
+        usual = replace(self, row_lengths=()).columns() == self.columns()
+        return super()._spelled_out() | ({"row_lengths": ()} if usual else {})
 
     @property
     def _levels(self) -> int:

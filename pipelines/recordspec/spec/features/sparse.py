@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,6 +52,11 @@ class SparseValues(Feature):
         elif self.index_keys and len(self.index_keys) != len(self._sizes):
             expected = f"{len(self._sizes)} keys, one for each dimension"
             yield problem("index_keys", expected, str(len(self.index_keys)))
+
+    def _spelled_out(self) -> dict[str, Any]:
+        usual = replace(self, index_keys=()).columns() == self.columns()
+        size = self._sizes[0] if len(self._sizes) == 1 else self._sizes
+        return super()._spelled_out() | {"size": size} | ({"index_keys": ()} if usual else {})
 
     @property
     def _sizes(self) -> tuple[int, ...]:

@@ -64,6 +64,10 @@ class AnyTensor(Feature):
         if self._varies and 0 in self.shape:
             yield problem("shape", "sizes of at least 1 behind a null", "0")
 
+    def _spelled_out(self) -> dict[str, Any]:
+        usual = "list" if self.dtype in _LISTS else "raw"
+        return super()._spelled_out() | ({"encoding": None} if self.encoding == usual else {})
+
     @property
     def _varies(self) -> bool:
         return self.shape[:1] == (None,)

@@ -66,6 +66,13 @@ class VariableLen(Feature):
     def outputs(self) -> tuple[str, ...]:
         return (self.name, self._length_name) if self.with_length else (self.name,)
 
+    def read_options(self) -> dict[str, Any]:
+        """Where nothing is padded to it, the longest list matters only to who writes."""
+        options = super().read_options()
+        if self.as_ != "dense":
+            del options["max_length"]
+        return options
+
     def columns(self) -> tuple[Column, ...]:
         return (
             Column(key=self.stored, storage=STORAGE[self.dtype], layout=VarLen(ragged=self.as_ != "sparse")),

@@ -15,6 +15,7 @@ import numpy as np
 
 from recordspec.errors import describe, missing_extra, show_shape
 from recordspec.spec.media.bytes import read_file
+from recordspec.spec.media.endings import check_gif, check_png
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.recognised import what_is
 
@@ -148,7 +149,11 @@ def _opened(row: int, data: bytes, name: str) -> Any:
     """The image, of which all has been decoded. Raises BadValue where that fails, or where it is several."""
     library = pillow("images")
     try:
-        library.open(io.BytesIO(data)).verify()  # the end of a PNG, which `load` does without
+        stream = io.BytesIO(data)
+        image = library.open(stream)
+        image.verify()  # the end of a PNG, which `load` does without
+        if image.format == "PNG":
+            check_png(data, stream.tell())
         image = library.open(io.BytesIO(data))
         if image.format == "JPEG":
             # all is read, but only an eighth as many pixels made: it finds the same, in half of the time
@@ -157,6 +162,8 @@ def _opened(row: int, data: bytes, name: str) -> Any:
             tried.load()
         else:
             image.load()
+        if image.format == "GIF":
+            check_gif(data, image)
     except Exception as error:  # Pillow's decoders raise many types for bad data
         found = what_is(data)
         if not found.endswith(" image"):
