@@ -9,6 +9,7 @@ from recordspec.errors import Problem, RecordspecError, StoreError
 from recordspec.inspect.hashed import Hashed
 from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, SCHEMA_FILE, Manifest, unlike
 from recordspec.store.shards import parse_name
+from recordspec.wire.compression import opened
 
 Found = tuple[Path, Problem]
 
@@ -61,7 +62,7 @@ def other_keys(folder: Path, manifest: Manifest) -> Iterator[Problem]:
         return
     path, got = folder / KEYS_FILE, "no file"
     if path.exists():
-        with path.open("rb") as file, Hashed(file) as hashed:
+        with opened(path) as file, Hashed(file) as hashed:
             got = hashed.sha256()
     if got != manifest.keys_sha256:
         expected = f"sha256 {manifest.keys_sha256}, as the manifest says"

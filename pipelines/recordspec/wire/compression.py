@@ -79,11 +79,19 @@ def foreign(path: Path) -> Problem | None:
 def opened(path: Path) -> BufferedReader:
     """A file to read. Raises StoreError."""
     try:
+        check_regular(path)
         return path.open("rb")
     except OSError as error:
         raise StoreError(
             Problem(where=str(path), expected="a readable file", got=str(error.strerror))
         ) from error
+
+
+def check_regular(path: Path) -> None:
+    """Raises StoreError for a pipe or a device: files are read more than once, and from any byte on."""
+    if path.is_fifo() or path.is_char_device():
+        got, hint = "a pipe" if path.is_fifo() else "a device", "copy what it gives to a file first"
+        raise StoreError(Problem(where=str(path), expected="a regular file", got=got, hint=hint))
 
 
 def _start(path: Path) -> bytes:
