@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from test_frames import compressed, damaged
 
 from frames_by_hand import frame, head
-from recordspec.wire import search
+from recordspec.wire import frames, search
 from recordspec.wire.frames import Chunk, Damage, chunks
 from recordspec.wire.framing import length_in
 from recordspec.wire.search import LONGEST, heads_in, rescue
@@ -23,6 +24,15 @@ from recordspec.wire.window import Window
 @pytest.fixture(scope="module")
 def file(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("search") / "x"
+
+
+@pytest.fixture(params=[frames.BELIEVED, 10], scope="module", autouse=True)
+def believed(request) -> Iterator[None]:
+    """Has larger records be read twice: where the file is compressed, and where they are looked for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frames, "BELIEVED", request.param)
+        patch.setattr(search, "BELIEVED", request.param)
+        yield
 
 
 def rescued(path: Path, size: int = 1 << 20) -> list[Chunk | Damage]:

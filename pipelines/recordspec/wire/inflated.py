@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Protocol
 
 # Bytes that zlib is given, and that it gives, at once. What it leaves of the first it copies each time: of a
@@ -18,10 +19,18 @@ class Readable(Protocol):
 
     def read(self, size: int, /) -> bytes: ...
     def readinto(self, view: memoryview, /) -> int: ...
+    def seek(self, place: int, /) -> int: ...
+    def tell(self) -> int: ...
 
 
-class BrokenStream(Exception):
-    """A stream that cannot be read on. The message says what was found."""
+@dataclass(frozen=True)
+class Mark:
+    """Where in a stream something was read."""
+
+    stream: zlib._Decompress
+    ready: memoryview
+    fault: str
+    place: int
 
 
 class Inflated:
@@ -32,7 +41,8 @@ class Inflated:
     """
 
     def __init__(self, file: Readable) -> None:
-        self._parts = _parts(file)
+        self._file = file
+        self._stream = self._fresh()
         self._ready = memoryview(b"")  # inflated, and not yet read
         self.fault = ""
 
@@ -46,35 +56,43 @@ class Inflated:
             filled += len(part)
         return filled
 
+    def mark(self) -> Mark:
+        """Where to go back to."""
+        return Mark(self._stream.copy(), self._ready, self.fault, self._file.tell())
+
+    def back(self, mark: Mark) -> None:
+        """Reads on from a mark."""
+        self._stream, self._ready, self.fault = mark.stream.copy(), mark.ready, mark.fault
+        self._file.seek(mark.place)
+
     def _inflate(self) -> bool:
-        try:
-            self._ready = memoryview(next(self._parts, b""))
-        except BrokenStream as error:
-            self.fault = str(error)
+        while not self._ready and not self.fault and (data := self._given()) is not None:
+            self._ready = memoryview(self._taken(data))
         return len(self._ready) > 0
 
+    def _given(self) -> bytes | None:
+        """What zlib is given next; None at the end."""
+        if not self._stream.eof:
+            return self._stream.unconsumed_tail or self._file.read(_GIVEN)
+        data = self._stream.unused_data or self._file.read(_GIVEN)
+        if not data:
+            return None
+        self._stream = self._fresh()
+        return data
 
-def _parts(file: Readable) -> Iterator[bytes]:
-    """What is inflated, many bytes at once: what zlib leaves of its input, it copies."""
-    stream = zlib.decompressobj(_WINDOW_EITHER)
-    while True:
-        if stream.eof:
-            data = stream.unused_data or file.read(_GIVEN)
-            if not data:
-                return
-            stream = zlib.decompressobj(_WINDOW_EITHER)
-        else:
-            data = stream.unconsumed_tail or file.read(_GIVEN)
-        before = stream.copy()
+    def _taken(self, data: bytes) -> bytes:
+        before = self._stream.copy()
         try:
-            part = stream.decompress(data, _TAKEN)
+            part = self._stream.decompress(data, _TAKEN)
         except zlib.error as error:
-            yield from _bytewise(before, data)
-            raise BrokenStream(str(error)) from error
-        if part:
-            yield part
-        elif not data and not stream.eof:
-            raise BrokenStream("the end of the file")
+            self.fault = str(error)
+            return b"".join(_bytewise(before, data))
+        if not (part or data or self._stream.eof):
+            self.fault = "the end of the file"
+        return part
+
+    def _fresh(self) -> zlib._Decompress:
+        return zlib.decompressobj(_WINDOW_EITHER)
 
 
 def _bytewise(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:

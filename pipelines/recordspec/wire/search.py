@@ -12,7 +12,7 @@ import crc32c
 import numpy as np
 
 from recordspec.wire.compression import foreign, likely_compression
-from recordspec.wire.frames import SIZE, Chunk, Damage, Frames
+from recordspec.wire.frames import BELIEVED, SIZE, Chunk, Damage, Frames, is_right
 from recordspec.wire.framing import HEAD, TAIL, Crcs, is_whole, length_in, mask
 from recordspec.wire.inflated import Readable
 from recordspec.wire.strings import Bytes, Ints
@@ -37,7 +37,9 @@ def rescue(path: Path, file: Readable, size: int = SIZE) -> Iterator[Chunk | Dam
     search = Search(frames.window, frames.limit)
     problem = foreign(path)
     while last := (yield from _until_lost(frames)):
-        frames.window.hold = None
+        if frames.doubt is not None:
+            frames.window.back(frames.doubt)
+            frames.doubt = None
         found = search.after(last[0].offset + 1)
         if problem is not None and last[0].offset == 0:
             last = [replace(last[0], problem=problem)]
@@ -58,7 +60,6 @@ def _until_lost(frames: Frames) -> Generator[Chunk | Damage, None, list[Damage]]
             return [*doubtful, found]
         yield from doubtful
         doubtful = [found] if isinstance(found, Damage) else []
-        frames.window.hold = found.offset if isinstance(found, Damage) else None
         if not doubtful:
             yield found
     yield from doubtful
@@ -104,10 +105,15 @@ class Search:
         in_time = self._in_vain + length <= max(_IN_VAIN * stop, _IN_VAIN_AT_LEAST)
         if not in_time or (self._limit is not None and stop > self._limit):
             return False
-        self._window.load(offset, stop)
-        if self._window.stop < stop:
-            return False
-        whole = is_whole(self._window.view(offset, stop))
+        if length <= BELIEVED:
+            self._window.load(offset, stop)
+            if self._window.stop < stop:
+                return False
+            whole = is_whole(self._window.view(offset, stop))
+        else:
+            mark = self._window.mark()
+            whole = is_right(self._window, offset, stop)
+            self._window.back(mark)
         self._in_vain += 0 if whole else length
         return whole
 
