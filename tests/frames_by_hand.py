@@ -70,12 +70,18 @@ def walked(data: bytes, fault: str, *, known: bool) -> Iterator[Found]:
         file.seek(offset)
 
 
+BEHIND = "bytes behind the end of the stream"
+
+
 def inflated(packed: bytes) -> tuple[bytes, str]:
     """What streams inflate to, byte by byte, and what is wrong with them, or nothing."""
-    parts, stream = [], zlib.decompressobj(47)
+    wbits = 15 if packed[0] == 0x78 else 31
+    parts, stream = [], zlib.decompressobj(wbits)
     for place in range(len(packed)):
         if stream.eof:
-            stream = zlib.decompressobj(47)
+            if packed[0] == 0x78:  # of zlib there is one stream only
+                return b"".join(parts), BEHIND
+            stream = zlib.decompressobj(wbits)
         try:
             parts.append(stream.decompress(packed[place : place + 1]))
         except zlib.error as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -218,9 +219,28 @@ def test_a_large_record_that_is_whole_is_held_once(file):
     assert counted == [1]
 
 
+@pytest.mark.parametrize("compression", ["gzip", "zlib"])
+@pytest.mark.parametrize("behind", ["gzip", "zlib", "none"])
+def test_of_streams_one_behind_another_those_are_read_that_tensorflow_reads(file, compression, behind):
+    file.write_bytes(compressed(frame(b"a") * 3, compression) + compressed(frame(b"b") * 4, behind))
+    theirs = []
+    with suppress(tf.errors.DataLossError):
+        for record in tf.data.TFRecordDataset(str(file), TF_COMPRESSION[compression]):
+            theirs.append(record.numpy())
+    ours = [one[2] for one in found(file, 100)]
+    assert [one for one in ours if isinstance(one, bytes)] == theirs
+    fault = [one for one in ours if not isinstance(one, bytes)]
+    if (compression, behind) == ("gzip", "gzip"):
+        assert fault == []
+    else:
+        behind_zlib = ("whole compressed data", "bytes behind the end of the stream")
+        assert [one[0] for one in fault] == [behind_zlib[0]]
+        assert compression == "gzip" or fault == [behind_zlib]
+
+
 def test_empty_streams_one_behind_another_are_read_in_their_time(file):
-    empty = zlib.compress(b"")
-    file.write_bytes(zlib.compress(frame(b"a")) + empty * 100_000 + zlib.compress(frame(b"b")))
+    empty, before, behind = (compressed(data, "gzip") for data in (b"", frame(b"a"), frame(b"b")))
+    file.write_bytes(before + empty * 100_000 + behind)
     assert [one[2] for one in found(file, 100)] == [b"a", b"b"]
 
 

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from recordspec.errors import Problem, RecordError, StoreError
 from recordspec.wire.framing import HEAD, length_in
-from recordspec.wire.inflated import inflated
+from recordspec.wire.inflated import WINDOW, inflated
 from recordspec.wire.recognised import recognised, what_is
 
 Compression = Literal["none", "gzip", "zlib"]
@@ -18,7 +18,6 @@ TF_COMPRESSION = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}
 
 _START = 512  # bytes that tell what a file is
 _EXPECTED = "a TFRecord file"
-_WINDOW = {"gzip": 31, "zlib": 15}  # zlib's wbits: 16 more means a gzip header
 # zlib's own default level is 6; TensorFlow's writer takes the same.
 _LEVEL = 6
 
@@ -42,7 +41,7 @@ def compressor(compression: Compression) -> Compressor:
     """Compresses a whole file piece by piece. Equal input gives equal bytes: no time, no name."""
     if compression == "none":
         return _Store()
-    return zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW[compression])
+    return zlib.compressobj(_LEVEL, zlib.DEFLATED, WINDOW[compression])
 
 
 def compression_of(path: Path) -> Compression:

@@ -126,7 +126,7 @@ class Frames:
         self._ahead = min(size, _FIRST)
         # a file that has the bytes is believed; only a sparse one may have any number of them
         self._believed = LARGEST_COMPRESSED if compression == "none" else BELIEVED
-        source = Plain(file) if compression == "none" else Inflated(file)
+        source = Plain(file) if compression == "none" else Inflated(file, compression)
         self.window = Window(source, self.offset)
         self.doubt: Mark | None = None
 

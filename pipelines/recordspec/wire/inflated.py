@@ -11,7 +11,9 @@ from typing import Protocol
 # Bytes that zlib is given, and that it gives, at once. What it leaves of the first it copies each time: of a
 # file of empty streams, or of one that inflates to a thousand times its size, that is most of the work.
 _GIVEN, _TAKEN = 64 << 10, 1 << 20
-_WINDOW_EITHER = 47  # zlib's wbits: a header of gzip or of zlib
+# zlib's wbits, by how a file is compressed: 16 more means a gzip header, 32 more either.
+WINDOW = {"gzip": 31, "zlib": 15}
+_WINDOW_EITHER = 47
 
 
 class Readable(Protocol):
@@ -34,14 +36,15 @@ class Mark:
 
 
 class Inflated:
-    """A gzip or zlib stream; streams that follow each other count as one.
+    """A gzip or zlib stream. Streams of gzip that follow each other count as one; of zlib, TensorFlow reads
+    the first only.
 
     Attributes:
         fault: what was found where it is not whole, behind the last byte that could be read; else empty.
     """
 
-    def __init__(self, file: Readable) -> None:
-        self._file = file
+    def __init__(self, file: Readable, compression: str) -> None:
+        self._file, self._compression = file, compression
         self._stream = self._fresh()
         self._ready = memoryview(b"")  # inflated, and not yet read
         self.fault = ""
@@ -75,7 +78,9 @@ class Inflated:
         if not self._stream.eof:
             return self._stream.unconsumed_tail or self._file.read(_GIVEN)
         data = self._stream.unused_data or self._file.read(_GIVEN)
-        if not data:
+        if data and self._compression == "zlib":
+            self.fault = "bytes behind the end of the stream"
+        if not data or self.fault:
             return None
         self._stream = self._fresh()
         return data
@@ -92,7 +97,7 @@ class Inflated:
         return part
 
     def _fresh(self) -> zlib._Decompress:
-        return zlib.decompressobj(_WINDOW_EITHER)
+        return zlib.decompressobj(WINDOW[self._compression])
 
 
 def _bytewise(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
