@@ -40,6 +40,8 @@ def salvaged(path: Path) -> Iterator[Found]:
         kind = "compressed"
     else:
         kind = "none"
+    if kind == "compressed" and nothing_but_a_fault(packed[:512]):
+        kind = "none"
     data, fault = (packed, "") if kind == "none" else inflated(packed)
     yield from walked(data, fault, known=kind == "none")
 
@@ -68,6 +70,12 @@ def walked(data: bytes, fault: str, *, known: bool) -> Iterator[Found]:
         yield number, offset, ("data that matches its CRC", "other bytes") if wrong else rest[:-4]
         number, offset = number + 1, offset + 16 + length
         file.seek(offset)
+
+
+def nothing_but_a_fault(start: bytes) -> bool:
+    """Whether bytes that look like the beginning of a compressed file are none."""
+    data, fault = inflated(start)
+    return not data and fault not in ("", "the end of the file", BEHIND)
 
 
 BEHIND = "bytes behind the end of the stream"

@@ -185,3 +185,22 @@ def test_records_that_are_too_large_are_not_looked_for(file, monkeypatch):
     monkeypatch.setattr(search, "LONGEST", (1 << 24) - 1)
     file.write_bytes(b"bad length.." + frame(bytes(1 << 24)) + frame(b"a"))
     assert data_of(rescued(file)) == [b"a"]
+
+
+@pytest.mark.parametrize(
+    ("first", "at", "changed", "found_again"),
+    [
+        (0x8B1F, 9, b"?", 50),  # a length that begins as gzip does
+        (0x088B1F, 9, b"?", 50),
+        (100, 0, b"\x1f\x8b", 50),
+        (100, 0, b"\x1f\x8b\x08", 50),
+        (0x0178, 9, b"?", 3),  # as zlib does
+        (0x9C78, 9, b"?", 3),
+        (100, 0, b"\x78\x9c\x03\0", 3),
+    ],
+)
+def test_a_plain_file_that_begins_as_a_compressed_one_is_plain(file, first, at, changed, found_again):
+    data = bytearray(frame(b"." * first))
+    data[at : at + len(changed)] = changed
+    file.write_bytes(data + frame(b"whole") * found_again)
+    assert data_of(rescued(file)) == [b"whole"] * found_again

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from recordspec.errors import Problem, RecordError, StoreError
 from recordspec.wire.framing import HEAD, length_in
-from recordspec.wire.inflated import WINDOW, inflated
+from recordspec.wire.inflated import WINDOW, inflated, is_begun
 from recordspec.wire.recognised import recognised, what_is
 
 Compression = Literal["none", "gzip", "zlib"]
@@ -60,10 +60,8 @@ def likely_compression(path: Path) -> Compression:
     """The same, for a file that may be damaged: what is not known to be compressed is not."""
     start = _start(path)
     compression = _compression(start) or "none"
-    # The two bytes that tell zlib may be a length by chance.
-    if compression == "zlib" and len(start) == _START and not inflated(start):
-        return "none"
-    return compression
+    # The two bytes that tell may be those of a length.
+    return compression if compression == "none" or is_begun(start) else "none"
 
 
 def foreign(path: Path) -> Problem | None:

@@ -111,3 +111,12 @@ def _bytewise(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
 def inflated(start: bytes) -> bytes:
     """What the beginning of a stream inflates to, as far as it is whole."""
     return b"".join(_bytewise(zlib.decompressobj(_WINDOW_EITHER), start))
+
+
+def is_begun(start: bytes) -> bool:
+    """Whether a stream may begin so: something of it inflates, or nothing is wrong with it so far."""
+    try:
+        zlib.decompressobj(_WINDOW_EITHER).decompress(start)
+    except zlib.error:
+        return len(inflated(start)) > 0
+    return True
