@@ -54,7 +54,10 @@ def numbered(size: int, count: int) -> list[bytes]:
     return [struct.pack("<I", index) * (size // 4) for index in range(count)]
 
 
-@given(st.binary(max_size=300), st.lists(st.integers(0, 2 * LONGEST), max_size=5))
+@given(
+    st.binary(max_size=300) | st.integers(0, 300).map(bytes),
+    st.lists(st.sampled_from([0, 1]) | st.integers(0, 2 * LONGEST), max_size=5),
+)
 @settings(max_examples=200, deadline=None)
 def test_heads_are_found_wherever_they_stand(data, lengths):
     data = data.join(head(length) for length in lengths) + data

@@ -225,8 +225,9 @@ class Frames:
 
     def _wrong(self, stop: int) -> Damage:
         """The next record is one whose data are wrong; then comes the one behind it."""
-        error = self._error("data that matches its CRC", "other bytes")
-        damage = Damage(self.number, self.offset, error.problems[0], stop)
+        expected = "data that matches its CRC"
+        problem = problem_at(self._path, self.number, self.offset, expected, "other bytes")
+        damage = Damage(self.number, self.offset, problem, stop)
         self.number, self.offset = self.number + 1, stop
         return damage
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import crc32c
 import numpy as np
+import numpy.typing as npt
 
 from recordspec.wire.compression import foreign, likely_compression
 from recordspec.wire.frames import BELIEVED, SIZE, Chunk, Damage, Frames, is_right
@@ -130,6 +131,10 @@ def heads_in(piece: Bytes) -> Ints:
     small = piece[3 : 3 + count] <= LONGEST >> 24
     for byte in range(4, 8):
         small &= zero[byte : byte + count]
+    if (
+        np.count_nonzero(small) > count // 2
+    ):  # zeros mostly: to look up what each makes takes eight times as long
+        small &= ~_zeros(zero, count)
     places = np.flatnonzero(small)
     lower = np.ndarray((count,), "<u2", piece, 0, (1,))[places]
     upper = np.ndarray((count,), "<u2", piece, 2, (1,))[places]
@@ -137,6 +142,14 @@ def heads_in(piece: Bytes) -> Ints:
     tables = _tables()
     found: Ints = places[mask(tables[0][lower] ^ tables[1][upper]) == carried]
     return found
+
+
+def _zeros(zero: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.bool_]:
+    """Where HEAD zeros stand, of places where bytes 4 to 7 are."""
+    zeros: npt.NDArray[np.bool_] = zero[:count].copy()
+    for byte in (1, 2, 3, *range(8, HEAD)):
+        zeros &= zero[byte : byte + count]
+    return zeros
 
 
 @cache
