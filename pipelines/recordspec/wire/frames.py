@@ -90,9 +90,9 @@ def chunks(path: Path, stretch: Stretch | None = None, size: int = SIZE) -> Iter
     """The records of a file, or of a stretch of it, as far as they can be read, and damage in the place of
     those that cannot.
 
-    Takes a few times as much memory as `size`, or as the largest record that is whole. Damage takes no more
-    than 64 MiB of a compressed file, and of another no more than the file has. In a compressed file, a record
-    of more than LARGEST_COMPRESSED is damage.
+    Takes a few times as much memory as `size`, or as the largest record. That is as large as its length says
+    only where the CRC of the length is right, and the file has so many bytes; in a compressed file, it is
+    not larger than LARGEST_COMPRESSED, and of more than BELIEVED only where the CRC of its data is right.
     """
     problem = foreign(path) if stretch is None else None
     if problem is not None:
