@@ -40,6 +40,8 @@ def salvaged(path: Path) -> Iterator[Found]:
         kind = "compressed"
     else:
         kind = "none"
+    if kind == "compressed" and nothing_but_a_fault(packed[:512]):
+        kind = "none"
     data, fault = (packed, "") if kind == "none" else inflated(packed)
     yield from walked(data, fault, known=kind == "none")
 
@@ -70,12 +72,24 @@ def walked(data: bytes, fault: str, *, known: bool) -> Iterator[Found]:
         file.seek(offset)
 
 
+def nothing_but_a_fault(start: bytes) -> bool:
+    """Whether bytes that look like the beginning of a compressed file are none."""
+    data, fault = inflated(start)
+    return not data and fault not in ("", "the end of the file", BEHIND)
+
+
+BEHIND = "bytes behind the end of the stream"
+
+
 def inflated(packed: bytes) -> tuple[bytes, str]:
     """What streams inflate to, byte by byte, and what is wrong with them, or nothing."""
-    parts, stream = [], zlib.decompressobj(47)
+    wbits = 15 if packed[0] == 0x78 else 31
+    parts, stream = [], zlib.decompressobj(wbits)
     for place in range(len(packed)):
         if stream.eof:
-            stream = zlib.decompressobj(47)
+            if packed[0] == 0x78:  # of zlib there is one stream only
+                return b"".join(parts), BEHIND
+            stream = zlib.decompressobj(wbits)
         try:
             parts.append(stream.decompress(packed[place : place + 1]))
         except zlib.error as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from test_frames import compressed, damaged
 
 from frames_by_hand import frame, head
-from recordspec.wire import search
+from recordspec.wire import frames, search
 from recordspec.wire.frames import Chunk, Damage, chunks
 from recordspec.wire.framing import length_in
 from recordspec.wire.search import LONGEST, heads_in, rescue
@@ -23,6 +24,15 @@ from recordspec.wire.window import Window
 @pytest.fixture(scope="module")
 def file(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("search") / "x"
+
+
+@pytest.fixture(params=[frames.BELIEVED, 10], scope="module", autouse=True)
+def believed(request) -> Iterator[None]:
+    """Has larger records be read twice: where the file is compressed, and where they are looked for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frames, "BELIEVED", request.param)
+        patch.setattr(search, "BELIEVED", request.param)
+        yield
 
 
 def rescued(path: Path, size: int = 1 << 20) -> list[Chunk | Damage]:
@@ -44,7 +54,10 @@ def numbered(size: int, count: int) -> list[bytes]:
     return [struct.pack("<I", index) * (size // 4) for index in range(count)]
 
 
-@given(st.binary(max_size=300), st.lists(st.integers(0, 2 * LONGEST), max_size=5))
+@given(
+    st.binary(max_size=300) | st.integers(0, 300).map(bytes),
+    st.lists(st.sampled_from([0, 1]) | st.integers(0, 2 * LONGEST), max_size=5),
+)
 @settings(max_examples=200, deadline=None)
 def test_heads_are_found_wherever_they_stand(data, lengths):
     data = data.join(head(length) for length in lengths) + data
@@ -175,3 +188,22 @@ def test_records_that_are_too_large_are_not_looked_for(file, monkeypatch):
     monkeypatch.setattr(search, "LONGEST", (1 << 24) - 1)
     file.write_bytes(b"bad length.." + frame(bytes(1 << 24)) + frame(b"a"))
     assert data_of(rescued(file)) == [b"a"]
+
+
+@pytest.mark.parametrize(
+    ("first", "at", "changed", "found_again"),
+    [
+        (0x8B1F, 9, b"?", 50),  # a length that begins as gzip does
+        (0x088B1F, 9, b"?", 50),
+        (100, 0, b"\x1f\x8b", 50),
+        (100, 0, b"\x1f\x8b\x08", 50),
+        (0x0178, 9, b"?", 3),  # as zlib does
+        (0x9C78, 9, b"?", 3),
+        (100, 0, b"\x78\x9c\x03\0", 3),
+    ],
+)
+def test_a_plain_file_that_begins_as_a_compressed_one_is_plain(file, first, at, changed, found_again):
+    data = bytearray(frame(b"." * first))
+    data[at : at + len(changed)] = changed
+    file.write_bytes(data + frame(b"whole") * found_again)
+    assert data_of(rescued(file)) == [b"whole"] * found_again

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordspec import Problem, RecordError
+from recordspec import Problem, RecordError, StoreError
 from recordspec.wire import tfrecord
 from recordspec.wire.framing import heads
 from recordspec.wire.strings import Strings
@@ -244,3 +246,12 @@ def test_a_compressed_file_without_records_is_whole(tmp_path, compression):
     (damage,) = tfrecord.salvage(path)
     expected = "record 0 at byte 0: expected whole compressed data, got the end of the file"
     assert str(damage.problem) == f"{path}: {expected}"
+
+
+@pytest.mark.parametrize(
+    "read", [tfrecord.count, tfrecord.compression_of, lambda path: list(tfrecord.salvage(path))]
+)
+def test_a_pipe_is_not_waited_for(tmp_path, read):
+    os.mkfifo(tmp_path / "x")
+    with pytest.raises(StoreError, match="expected a regular file, got a pipe"):
+        read(tmp_path / "x")

@@ -27,7 +27,7 @@ def test_a_pipe_is_not_waited_for(tmp_path, form):
     with pytest.raises(rs.StoreError) as caught:
         rs.write(NAMED, form(**{form.SHORT_FORM: "rows"}).open(tmp_path), tmp_path / "data")
     assert str(caught.value) == (
-        f"{tmp_path}/rows: expected a file, got a pipe or a device (copy it to a file first)"
+        f"{tmp_path}/rows: expected a regular file, got a pipe (copy what it gives to a file first)"
     )
     with pytest.raises(rs.StoreError, match="got a pipe"):
         rs.reshard(tmp_path / "rows", tmp_path / "data")

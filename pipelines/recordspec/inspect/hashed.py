@@ -25,6 +25,7 @@ class Hashed:
         self._hash = hashlib.sha256()
         self._thread = ThreadPoolExecutor(1, "recordspec-hash")
         self._waiting: deque[Future[None]] = deque()
+        self._at = self._hashed = 0  # the byte that is read next, and the one that is hashed next
 
     def __enter__(self) -> Hashed:
         return self
@@ -47,6 +48,14 @@ class Hashed:
         self._put(view[:count])
         return count
 
+    def seek(self, place: int, /) -> int:
+        """Back only: what is read once more is not hashed again."""
+        self._at = self._file.seek(place)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
     def sha256(self) -> str:
         """Of the whole file: what was not read yet is read."""
         while self.read(_REST):
@@ -56,6 +65,9 @@ class Hashed:
         return self._hash.hexdigest()
 
     def _put(self, data: memoryview) -> None:
-        self._waiting.append(self._thread.submit(self._hash.update, data))
+        fresh = data[max(0, self._hashed - self._at) :]
+        self._at += len(data)
+        self._hashed = max(self._hashed, self._at)
+        self._waiting.append(self._thread.submit(self._hash.update, fresh))
         if len(self._waiting) > _WAITING:
             self._waiting.popleft().result()

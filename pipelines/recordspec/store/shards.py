@@ -11,7 +11,7 @@ from pathlib import Path
 
 from recordspec.errors import Problem, StoreError
 from recordspec.store.manifest import INDEX_SUFFIXES, check_folder
-from recordspec.wire.tfrecord import Compression
+from recordspec.wire.compression import Compression, check_regular
 
 Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -62,7 +62,7 @@ def expand(files: Files, *, as_found: bool = False) -> tuple[Path, ...]:
         raise StoreError(Problem(expected="at least one file", got="none"))
     found = [path for one in given for path in _expand_one(os.fspath(one), as_found)]
     for path in found:
-        _check_regular(path)
+        check_regular(path)
     indices = {f"{path}{suffix}" for path in found for suffix in INDEX_SUFFIXES.values()}
     once: dict[str, Path] = {}
     for path in (path for path in found if str(path) not in indices):
@@ -95,13 +95,6 @@ def _expand_one(pattern: str, as_found: bool) -> list[Path]:
     if not found:
         raise StoreError(Problem(where=pattern, expected="a file", got="none", hint=_siblings(path)))
     return found
-
-
-def _check_regular(path: Path) -> None:
-    """Raises StoreError for a pipe or a device: files are read more than once, and from any byte on."""
-    if path.is_fifo() or path.is_char_device():
-        got, hint = "a pipe" if path.is_fifo() else "a device", "copy what it gives to a file first"
-        raise StoreError(Problem(where=str(path), expected="a regular file", got=got, hint=hint))
 
 
 def _siblings(path: Path) -> str:

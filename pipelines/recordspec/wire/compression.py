@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from recordspec.errors import Problem, RecordError, StoreError
 from recordspec.wire.framing import HEAD, length_in
-from recordspec.wire.inflated import inflated
+from recordspec.wire.inflated import WINDOW, inflated, is_begun
 from recordspec.wire.recognised import recognised, what_is
 
 Compression = Literal["none", "gzip", "zlib"]
@@ -18,7 +18,6 @@ TF_COMPRESSION = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}
 
 _START = 512  # bytes that tell what a file is
 _EXPECTED = "a TFRecord file"
-_WINDOW = {"gzip": 31, "zlib": 15}  # zlib's wbits: 16 more means a gzip header
 # zlib's own default level is 6; TensorFlow's writer takes the same.
 _LEVEL = 6
 
@@ -42,7 +41,7 @@ def compressor(compression: Compression) -> Compressor:
     """Compresses a whole file piece by piece. Equal input gives equal bytes: no time, no name."""
     if compression == "none":
         return _Store()
-    return zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW[compression])
+    return zlib.compressobj(_LEVEL, zlib.DEFLATED, WINDOW[compression])
 
 
 def compression_of(path: Path) -> Compression:
@@ -61,10 +60,8 @@ def likely_compression(path: Path) -> Compression:
     """The same, for a file that may be damaged: what is not known to be compressed is not."""
     start = _start(path)
     compression = _compression(start) or "none"
-    # The two bytes that tell zlib may be a length by chance.
-    if compression == "zlib" and len(start) == _START and not inflated(start):
-        return "none"
-    return compression
+    # The two bytes that tell may be those of a length.
+    return compression if compression == "none" or is_begun(start) else "none"
 
 
 def foreign(path: Path) -> Problem | None:
@@ -79,11 +76,19 @@ def foreign(path: Path) -> Problem | None:
 def opened(path: Path) -> BufferedReader:
     """A file to read. Raises StoreError."""
     try:
+        check_regular(path)
         return path.open("rb")
     except OSError as error:
         raise StoreError(
             Problem(where=str(path), expected="a readable file", got=str(error.strerror))
         ) from error
+
+
+def check_regular(path: Path) -> None:
+    """Raises StoreError for a pipe or a device: files are read more than once, and from any byte on."""
+    if path.is_fifo() or path.is_char_device():
+        got, hint = "a pipe" if path.is_fifo() else "a device", "copy what it gives to a file first"
+        raise StoreError(Problem(where=str(path), expected="a regular file", got=got, hint=hint))
 
 
 def _start(path: Path) -> bytes:

@@ -10,16 +10,19 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError
 from recordspec.wire.compression import Compression, foreign, likely_compression, opened
-from recordspec.wire.framing import HEAD, TAIL, frames_in, length_in, masked_crcs, tails
+from recordspec.wire.framing import HEAD, TAIL, frames_in, length_in, masked_crc, masked_crcs, tails
 from recordspec.wire.heads import Stretch, checked_length, cut, data_of, place, problem_at
 from recordspec.wire.inflated import Inflated, Readable
 from recordspec.wire.strings import Bytes, Ints
-from recordspec.wire.window import Plain, Window
+from recordspec.wire.window import Mark, Plain, Window
 
 SIZE = 4 << 20
 # Of what a compressed file inflates to, nobody knows how much there is before it is held. protobuf parses no
 # message beyond this.
 LARGEST_COMPRESSED = (1 << 31) - 1
+# A larger record is held only when its CRC is known to be right, for which it is read twice: what a few
+# megabytes inflate to may be gigabytes.
+BELIEVED = 64 << 20
 # Read first: some want a few records only.
 _FIRST = 64 << 10
 
@@ -89,7 +92,7 @@ def chunks(path: Path, stretch: Stretch | None = None, size: int = SIZE) -> Iter
 
     Takes a few times as much memory as `size`, or as the largest record. That is as large as its length says
     only where the CRC of the length is right, and the file has so many bytes; in a compressed file, it is
-    not larger than LARGEST_COMPRESSED.
+    not larger than LARGEST_COMPRESSED, and of more than BELIEVED only where the CRC of its data is right.
     """
     problem = foreign(path) if stretch is None else None
     if problem is not None:
@@ -109,6 +112,8 @@ class Frames:
         window: what is held of it.
         limit: the bytes of the file; None where it is compressed.
         number, offset: of the record that is next.
+        doubt: marks the window where it held the last record, whose data are wrong or missing; None where
+            the last one is whole.
     """
 
     def __init__(
@@ -119,31 +124,56 @@ class Frames:
         self._end = self.limit if stretch is None else stretch.stop
         self.number, self.offset = (0, 0) if stretch is None else (stretch.number, stretch.start)
         self._ahead = min(size, _FIRST)
-        self.window = Window(Plain(file) if compression == "none" else Inflated(file), self.offset)
+        # a file that has the bytes is believed; only a sparse one may have any number of them
+        self._believed = LARGEST_COMPRESSED if compression == "none" else BELIEVED
+        source = Plain(file) if compression == "none" else Inflated(file, compression)
+        self.window = Window(source, self.offset)
+        self.doubt: Mark | None = None
 
     def __iter__(self) -> Iterator[Chunk | Damage]:
         """From the next record on. Damage without a stop is the last."""
         try:
-            while self._load():
-                yield from self._checked()
+            while stop := self._stop():
+                if stop <= self.window.stop or stop - self.offset <= self._believed or self._is_right(stop):
+                    self._reach(stop)
+                    yield from self._checked()
+                else:
+                    yield self._wrong(stop)
         except RecordError as error:
             yield Damage(self.number, self.offset, error.problems[0])
 
-    def _load(self) -> bool:
-        """Has the window hold a whole frame at least; False at the end. Raises RecordError where there is
+    def _stop(self) -> int:
+        """The byte behind the next record, as its head says; 0 at the end. Raises RecordError where there is
         something else."""
         if self._end is not None and self.offset >= self._end:
-            return False
+            return 0
         if not self._at_hand():
             self._read_on()
         head = self._head()
         if not head and self._end is None and not self.window.fault:
-            return False
-        stop = self.offset + HEAD + self._length(head) + TAIL
-        self._reach(stop)
+            return 0
+        return self.offset + HEAD + self._length(head) + TAIL
+
+    def _is_right(self, stop: int) -> bool:
+        """Whether the data of the next record match their CRC; if not, the window is behind it."""
+        mark = self.window.mark()
+        if is_right(self.window, self.offset, stop):
+            self.window.back(mark)
+            return True
         if self.window.stop < stop:
-            raise self._cut(data_of(stop - TAIL - HEAD - self.offset))
-        return True
+            self.doubt = self.doubt or mark
+            raise self._missing(stop)
+        self.doubt = mark
+        return False
+
+    def _reach(self, stop: int) -> None:
+        """Has the window hold the next record."""
+        self.window.load(self.offset, stop)
+        if self.window.stop < stop:
+            raise self._missing(stop)
+
+    def _missing(self, stop: int) -> RecordError:
+        return self._cut(data_of(stop - TAIL - HEAD - self.offset))
 
     def _head(self) -> bytes:
         return bytes(self.window.view(self.offset, self.offset + HEAD))
@@ -158,14 +188,8 @@ class Frames:
 
     def _read_on(self) -> None:
         stop = self.offset + max(HEAD, self._ahead)
-        self._reach(stop if self._end is None else min(stop, self._end))
+        self.window.load(self.offset, stop if self._end is None else min(stop, self._end))
         self._ahead = min(self._size, 4 * self._ahead)
-
-    def _reach(self, stop: int) -> None:
-        """Has the window go up to there. It doubles at most: there may be less than a length says."""
-        while self.window.stop < stop and not self.window.ended:
-            most = max(self._ahead, 2 * (self.window.stop - self.offset), HEAD)
-            self.window.load(self.offset, min(stop, self.offset + most))
 
     def _length(self, head: bytes) -> int:
         if len(head) < HEAD and self.window.fault:
@@ -190,18 +214,20 @@ class Frames:
                 origin + int(places[bad]),
             )
             if first < bad:
-                some = slice(first, bad)
+                some, self.doubt = slice(first, bad), None
                 yield Chunk(
                     buffer=buffer, starts=starts[some], stops=stops[some], number=number, offset=origin
                 )
             if bad < len(starts):
+                self.doubt = self.window.mark()
                 yield self._wrong(origin + int(places[bad + 1]))
             first = bad + 1
 
     def _wrong(self, stop: int) -> Damage:
         """The next record is one whose data are wrong; then comes the one behind it."""
-        error = self._error("data that matches its CRC", "other bytes")
-        damage = Damage(self.number, self.offset, error.problems[0], stop)
+        expected = "data that matches its CRC"
+        problem = problem_at(self._path, self.number, self.offset, expected, "other bytes")
+        damage = Damage(self.number, self.offset, problem, stop)
         self.number, self.offset = self.number + 1, stop
         return damage
 
@@ -212,3 +238,11 @@ class Frames:
 
     def _error(self, expected: str, got: str) -> RecordError:
         return RecordError(problem_at(self._path, self.number, self.offset, expected, got), self.number)
+
+
+def is_right(window: Window, offset: int, stop: int) -> bool:
+    """Whether a record is there, of which the window holds the head, and its data match their CRC. They are
+    not held: then the window is behind them, or at the end of the file."""
+    crc = masked_crc(window.passed(offset + HEAD, stop - TAIL))
+    window.load(stop - TAIL, stop)
+    return window.stop >= stop and crc == int.from_bytes(window.view(stop - TAIL, stop), "little")

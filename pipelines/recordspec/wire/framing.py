@@ -7,7 +7,7 @@ A record is `length (u64) | masked crc32c(length) | data | masked crc32c(data)`,
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import crc32c
@@ -49,7 +49,7 @@ def frames(records: Sequence[bytes]) -> Strings:
 def framed(data: bytes) -> bytes:
     """One record as it stands in a file."""
     length = struct.pack("<Q", len(data))
-    crcs = struct.pack("<I", _masked_crc(length)), struct.pack("<I", _masked_crc(data))
+    crcs = struct.pack("<I", masked_crc([length])), struct.pack("<I", masked_crc([data]))
     return b"".join([length, crcs[0], data, crcs[1]])
 
 
@@ -83,14 +83,17 @@ def mask(crc: Crcs) -> Crcs:
     return masked
 
 
-def _masked_crc(data: bytes | memoryview) -> int:
-    crc = crc32c.crc32c(data)
+def masked_crc(parts: Iterable[bytes | memoryview]) -> int:
+    """The CRC, as records carry it, of what these are together."""
+    crc = 0
+    for part in parts:
+        crc = crc32c.crc32c(part, crc)
     return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
 
 
 def is_whole(frame: memoryview) -> bool:
     """Whether the data of a frame, whose head is right, match their CRC."""
-    return _masked_crc(frame[HEAD:-TAIL]) == int.from_bytes(frame[-TAIL:], "little")
+    return masked_crc([frame[HEAD:-TAIL]]) == int.from_bytes(frame[-TAIL:], "little")
 
 
 @lru_cache(_REMEMBERED)
@@ -99,7 +102,7 @@ def length_in(head: bytes) -> int | None:
     if len(head) < HEAD:
         return None
     length, crc = struct.unpack("<QI", head)
-    return int(length) if crc == _masked_crc(head[:8]) else None
+    return int(length) if crc == masked_crc([head[:8]]) else None
 
 
 def frames_in(buffer: Bytes, at: int = 0) -> Ints:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import crc32c
 import numpy as np
+import numpy.typing as npt
 
 from recordspec.wire.compression import foreign, likely_compression
-from recordspec.wire.frames import SIZE, Chunk, Damage, Frames
+from recordspec.wire.frames import BELIEVED, SIZE, Chunk, Damage, Frames, is_right
 from recordspec.wire.framing import HEAD, TAIL, Crcs, is_whole, length_in, mask
 from recordspec.wire.inflated import Readable
 from recordspec.wire.strings import Bytes, Ints
@@ -37,7 +38,9 @@ def rescue(path: Path, file: Readable, size: int = SIZE) -> Iterator[Chunk | Dam
     search = Search(frames.window, frames.limit)
     problem = foreign(path)
     while last := (yield from _until_lost(frames)):
-        frames.window.hold = None
+        if frames.doubt is not None:
+            frames.window.back(frames.doubt)
+            frames.doubt = None
         found = search.after(last[0].offset + 1)
         if problem is not None and last[0].offset == 0:
             last = [replace(last[0], problem=problem)]
@@ -58,7 +61,6 @@ def _until_lost(frames: Frames) -> Generator[Chunk | Damage, None, list[Damage]]
             return [*doubtful, found]
         yield from doubtful
         doubtful = [found] if isinstance(found, Damage) else []
-        frames.window.hold = found.offset if isinstance(found, Damage) else None
         if not doubtful:
             yield found
     yield from doubtful
@@ -104,10 +106,15 @@ class Search:
         in_time = self._in_vain + length <= max(_IN_VAIN * stop, _IN_VAIN_AT_LEAST)
         if not in_time or (self._limit is not None and stop > self._limit):
             return False
-        self._window.load(offset, stop)
-        if self._window.stop < stop:
-            return False
-        whole = is_whole(self._window.view(offset, stop))
+        if length <= BELIEVED:
+            self._window.load(offset, stop)
+            if self._window.stop < stop:
+                return False
+            whole = is_whole(self._window.view(offset, stop))
+        else:
+            mark = self._window.mark()
+            whole = is_right(self._window, offset, stop)
+            self._window.back(mark)
         self._in_vain += 0 if whole else length
         return whole
 
@@ -124,6 +131,10 @@ def heads_in(piece: Bytes) -> Ints:
     small = piece[3 : 3 + count] <= LONGEST >> 24
     for byte in range(4, 8):
         small &= zero[byte : byte + count]
+    if (
+        np.count_nonzero(small) > count // 2
+    ):  # zeros mostly: to look up what each makes takes eight times as long
+        small &= ~_zeros(zero, count)
     places = np.flatnonzero(small)
     lower = np.ndarray((count,), "<u2", piece, 0, (1,))[places]
     upper = np.ndarray((count,), "<u2", piece, 2, (1,))[places]
@@ -131,6 +142,14 @@ def heads_in(piece: Bytes) -> Ints:
     tables = _tables()
     found: Ints = places[mask(tables[0][lower] ^ tables[1][upper]) == carried]
     return found
+
+
+def _zeros(zero: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.bool_]:
+    """Where HEAD zeros stand, of places where bytes 4 to 7 are."""
+    zeros: npt.NDArray[np.bool_] = zero[:count].copy()
+    for byte in (1, 2, 3, *range(8, HEAD)):
+        zeros &= zero[byte : byte + count]
+    return zeros
 
 
 @cache

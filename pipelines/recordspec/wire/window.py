@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from recordspec.wire.inflated import Readable
 from recordspec.wire.strings import Bytes
+
+# What is passed over is read in pieces: what fits into a processor's cache.
+_PIECE = 1 << 20
 
 
 class Source(Protocol):
@@ -20,6 +25,8 @@ class Source(Protocol):
     fault: str
 
     def fill(self, view: memoryview, /) -> int: ...
+    def mark(self) -> Any: ...
+    def back(self, mark: Any, /) -> None: ...
 
 
 class Plain:
@@ -37,6 +44,24 @@ class Plain:
             filled += read
         return filled
 
+    def mark(self) -> int:
+        """Where to go back to."""
+        return self._file.tell()
+
+    def back(self, mark: int) -> None:
+        """Reads on from a mark."""
+        self._file.seek(mark)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a window held once."""
+
+    offset: int
+    buffer: Bytes
+    ended: bool
+    source: Any
+
 
 class Window:
     """Some bytes of a file. What was handed out of it stays as it is: it moves by a copy.
@@ -45,7 +70,6 @@ class Window:
         offset: the byte of the file where it begins.
         buffer: uint8 `[bytes]`.
         ended: whether nothing comes behind it.
-        hold: a byte that stays in it, and all behind; None where what was read may go.
     """
 
     def __init__(self, source: Source, offset: int) -> None:
@@ -53,7 +77,7 @@ class Window:
         self.offset = offset
         self.buffer: Bytes = np.empty(0, np.uint8)
         self.ended = False
-        self.hold: int | None = None
+        self._mark: Mark | None = None  # of what it holds now
 
     @property
     def stop(self) -> int:
@@ -69,14 +93,40 @@ class Window:
         """Holds the bytes from `start`, which is in it, to `stop`, as far as there are so many."""
         if self.stop >= stop or self.ended:
             return
-        start = start if self.hold is None else min(start, self.hold)
         kept = self.buffer[start - self.offset :]
         fresh = np.empty(stop - start, np.uint8)
         fresh[: len(kept)] = kept
         filled = len(kept) + self._source.fill(fresh[len(kept) :].data)
-        self.buffer, self.offset = fresh[:filled], start
-        self.ended = filled < len(fresh)
+        self._hold(start, fresh[:filled], ended=filled < len(fresh))
+
+    def passed(self, start: int, stop: int) -> Iterator[memoryview]:
+        """The bytes from `start`, which is in it, to `stop`, as far as there are so many, in pieces of which
+        none stays; then it begins behind them."""
+        yield self.view(start, stop)
+        while self.stop < stop and not self.ended:
+            piece = np.empty(min(_PIECE, stop - self.stop), np.uint8)
+            filled = self._source.fill(piece.data)
+            self._hold(self.stop, piece[:filled], ended=filled < len(piece))
+            yield self.buffer.data
+        behind = min(stop, self.stop)
+        self._hold(behind, self.buffer[behind - self.offset :], ended=self.ended)
 
     def view(self, start: int, stop: int) -> memoryview:
         """Bytes of the file, those of them that it holds."""
         return self.buffer.data[start - self.offset : stop - self.offset]
+
+    def mark(self) -> Mark:
+        """Where to go back to, at no cost if it did not move since the last."""
+        if self._mark is None:
+            self._mark = Mark(self.offset, self.buffer, self.ended, self._source.mark())
+        return self._mark
+
+    def back(self, mark: Mark) -> None:
+        """Holds what it held once, and reads on from there."""
+        if mark is not self._mark:
+            self._source.back(mark.source)
+            self._hold(mark.offset, mark.buffer, ended=mark.ended)
+            self._mark = mark
+
+    def _hold(self, offset: int, buffer: Bytes, *, ended: bool) -> None:
+        self.offset, self.buffer, self.ended, self._mark = offset, buffer, ended, None

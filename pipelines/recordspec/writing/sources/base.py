@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from recordspec.errors import Problem, StoreError
 from recordspec.spec.schema import Schema
+from recordspec.wire.compression import check_regular
 
 # A part of a file: large enough that opening it costs nothing, small enough that a few jobs share
 # a file evenly, and that little is done again after a crash.
@@ -78,10 +78,7 @@ def _stat(path: Path) -> os.stat_result:
     except OSError as error:
         got = error.strerror or str(error)
         raise StoreError(Problem(where=str(error.filename), expected="a readable file", got=got)) from None
-    if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
-        # it would be read more than once, and a pipe waited for
-        hint = "copy it to a file first"
-        raise StoreError(Problem(where=str(path), expected="a file", got="a pipe or a device", hint=hint))
+    check_regular(path)
     return found
 
 
