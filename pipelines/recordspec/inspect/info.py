@@ -78,7 +78,7 @@ class Info:
         files: each, with its records, bytes and compression.
         looked_at: of how many records the rest is told.
         kinds: how many of them are Examples, SequenceExamples, and neither.
-        blocks: whether a record is a block of rows.
+        blocks: whether a record of any file is a block of rows.
         features: by key.
         more_keys: whether there are others, which are not told.
         manifest: what lies beside the files, if anything does.
@@ -110,7 +110,7 @@ def info(files: Files, most: int | None = FIRST) -> Info:
         files=tuple(count_records(source.paths)),
         looked_at=found.records,
         kinds=found.kinds,
-        blocks=source.in_blocks,
+        blocks=any(map(source.are_blocks, source.paths)),
         features=tuple(found.features[key] for key in sorted(found.features)),
         more_keys=found.more_keys,
         manifest=source.manifest,

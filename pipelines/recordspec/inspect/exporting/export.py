@@ -108,7 +108,7 @@ def _writer(out: Path) -> type[Writer]:
 
 def _source(files: Files, choice: Choice) -> Source:
     source = Source(files, choice.spec)
-    if source.in_blocks and not source.in_rows:
+    if any(source.are_blocks(path) and source.schema_of(path) is None for path in source.paths):
         expected = "a schema to take blocks apart with"
         raise SpecError(Problem(path=("spec",), expected=expected, got="none"))
     choice.check(source)

@@ -46,7 +46,8 @@ class Look:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to be said beside the records."""
-        if not self._source.in_blocks or self._source.in_rows:
+        first = self._source.paths[0]
+        if not self._source.are_blocks(first) or self._source.schema_of(first) is not None:
             return ()
         return ("each record is a block of rows; a schema beside the shards, or --spec, takes them apart",)
 
