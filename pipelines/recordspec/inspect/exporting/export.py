@@ -16,6 +16,7 @@ from recordspec.inspect.exporting.forms import (
     Columns,
     Form,
     Forms,
+    Names,
     columns_of,
     missing,
     ordered,
@@ -81,7 +82,7 @@ def export(
         force: replaces the file where it exists.
         progress: is told of what is done.
 
-    Raises RecordError for records that are no Examples, or have lists of two kinds under one key; SpecError
+    Raises RecordError for records that are no Examples, or have lists of two kinds in one column; SpecError
     for what the format does not hold; StoreError where there are no files, or `out` exists or cannot be
     written; MissingExtra without pyarrow, for csv and parquet.
     """
@@ -111,16 +112,16 @@ def _source(files: Files, choice: Choice) -> Source:
     if any(source.are_blocks(path) and source.schema_of(path) is None for path in source.paths):
         expected = "a schema to take blocks apart with"
         raise SpecError(Problem(path=("spec",), expected=expected, got="none"))
-    choice.check(source)
     return source
 
 
 class _Records:
-    """The records that are wanted, some at a time."""
+    """The records that are wanted, some at a time. Raises SpecError for names that nobody knows."""
 
     def __init__(self, source: Source, choice: Choice, limit: int | None) -> None:
         self._source, self._limit = source, limit
         self.choice = choice
+        self.names = Names(choice, choice.check(source))
         self.rows = 0
         self.columns = 0
 
@@ -157,7 +158,7 @@ def _while_looking(
     with ExitStack() as stack:
         writer: Writer | None = None
         for part, decoded in records.parts(progress):
-            columns = columns_of(part, decoded, records.choice, forms)
+            columns = columns_of(part, decoded, records.names, forms)
             before, forms = forms, ordered(with_columns(forms, columns), records.choice.columns)
             records.columns = len(forms)
             wanted.check(forms)
@@ -175,7 +176,7 @@ def _while_looking(
 def _write(records: _Records, wanted: type[Writer], path: Path, forms: Forms, progress: Progress) -> None:
     with closing(wanted(path, forms)) as writer:
         for part, decoded in records.parts(progress):
-            columns = columns_of(part, decoded, records.choice, forms)
+            columns = columns_of(part, decoded, records.names, forms)
             writer.write(_filled(columns, forms, len(part)))
 
 
