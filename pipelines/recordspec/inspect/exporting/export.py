@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from recordspec.errors import Problem, SpecError, nearest, one_of
+from recordspec.errors import Problem, SpecError, StoreError, nearest, one_of
 from recordspec.inspect.exporting.arrow import Csv, Parquet
 from recordspec.inspect.exporting.forms import (
     Columns,
@@ -34,12 +34,15 @@ from recordspec.wire.decoded import Decoded
 
 
 class Writer(Protocol):
-    """What writes a file. `check` raises SpecError for what the format does not hold."""
+    """What writes a file. `check` raises SpecError for what the format does not hold, and `finish`, when all
+    is written, SpecError or RecordError. Without it, what was written is of no use.
+    """
 
     def __init__(self, path: Path, forms: Forms) -> None: ...
     @staticmethod
     def check(forms: Forms) -> None: ...
-    def write(self, columns: Columns) -> None: ...
+    def write(self, columns: Columns, rows: int) -> None: ...
+    def finish(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -83,8 +86,8 @@ def export(
         progress: is told of what is done.
 
     Raises RecordError for records that are no Examples, or have lists of two kinds in one column; SpecError
-    for what the format does not hold; StoreError where there are no files, or `out` exists or cannot be
-    written; MissingExtra without pyarrow, for csv and parquet.
+    for what the format does not hold; StoreError where there are no files, they change meanwhile, or `out`
+    exists or cannot be written; MissingExtra without pyarrow, for csv and parquet.
     """
     choice, progress = choice or Choice(), progress or Progress(show=False)
     wanted = _writer(out)
@@ -96,6 +99,9 @@ def export(
         if not written:
             progress.begin("once more, as all are", None)
             _write(records, wanted, begun, forms, progress)
+        if records.rows and not forms and wanted is not JsonLines:
+            got, hint = f"{records.rows:,} records that have none", "jsonl holds them"
+            raise SpecError(Problem(path=("out",), expected="features to export", got=got, hint=hint))
     columns = tuple(forms)
     return Exported(file=str(out), rows=records.rows, columns=columns, bytes=out.stat().st_size)
 
@@ -128,6 +134,8 @@ class _Records:
     def parts(self, progress: Progress) -> Iterator[tuple[Part, Decoded]]:
         self.rows = 0
         for part in self.choice.parts(self._source):
+            if not len(part):
+                continue
             if self._limit is not None and self.rows + len(part) > self._limit:
                 part = part.at(np.arange(self._limit - self.rows))
             self.rows += len(part)
@@ -167,9 +175,13 @@ def _while_looking(
             elif forms != before:
                 same = False
             if same:
-                writer.write(_filled(columns, forms, len(part)))
+                writer.write(_filled(columns, forms, len(part)), len(part))
+        if not records.rows:  # then those that were looked at tell the columns
+            forms = ordered({name: Form() for name in records.names.first} | forms, records.choice.columns)
         if writer is None:
-            stack.enter_context(closing(wanted(path, forms)))
+            writer = stack.enter_context(closing(wanted(path, forms)))
+        if same:
+            writer.finish()
     return forms, same
 
 
@@ -177,7 +189,11 @@ def _write(records: _Records, wanted: type[Writer], path: Path, forms: Forms, pr
     with closing(wanted(path, forms)) as writer:
         for part, decoded in records.parts(progress):
             columns = columns_of(part, decoded, records.names, forms)
-            writer.write(_filled(columns, forms, len(part)))
+            if with_columns(forms, columns) != forms:
+                expected, got = "files that stay as they are", "other records when they were read once more"
+                raise StoreError(Problem(where=str(part.path), expected=expected, got=got))
+            writer.write(_filled(columns, forms, len(part)), len(part))
+        writer.finish()
 
 
 def _filled(columns: Columns, forms: Forms, rows: int) -> Columns:
