@@ -212,6 +212,12 @@ def test_a_pipe_that_closes_is_no_error(home):
     assert done.returncode == 0
 
 
+def test_an_output_that_is_closed_is_no_error(home):
+    command = f"{sys.executable} -m recordspec count {home}/data/flowers >&-"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=ENVIRONMENT)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_ctrl_c_leaves_nothing_and_exits_with_130(tmp_path):
     run("init", tmp_path)
     rows = tmp_path / "raw/flowers.csv"

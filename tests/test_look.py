@@ -280,6 +280,16 @@ def test_an_export(home, tmp_path):
     )
 
 
+def test_any_key_can_be_among_the_columns(tmp_path):
+    keys = ["a,b", " c ", 'd"e', '"f"', "g"]
+    record = _classes()["Example"]()
+    for number, key in enumerate(keys):
+        record.features.feature.add(key=key).value.int64_list.value.append(number)
+    (tmp_path / "f").write_bytes(framed(record.SerializeToString()))
+    (shown,) = lines(tmp_path, "head", "f", "--columns", 'g , "a,b"," c ",d"e, """f"""')
+    assert list(shown["features"].items()) == [("g", 4), ("a,b", 0), (" c ", 1), ('d"e', 2), ('"f"', 3)]
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [

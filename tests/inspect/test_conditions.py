@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import struct
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,9 @@ ROW = {
     "empty": [],
     "x": [0.5],
     "image/encoded": [b"\xff"],
+    "fare": [struct.unpack("<f", struct.pack("<f", 0.1))[0]],
+    "large": [17031839744.0],
+    "number": [17031839744],
 }
 
 
@@ -53,10 +57,33 @@ def look(name: str) -> Found:
         (r'feature("image/encoded") == b"\xff"', True),
         ('not missing(feature("image/encoded"))', True),
         ("  age == 31  ", True),
+        # numbers are compared exactly, but a float32 has not all fractions
+        ("fare == 0.1 and fare <= 0.1 and fare >= .1 and fare in (1, 0.1) and 0.1 in fare", True),
+        ("fare != 0.1 or fare < 0.1 or fare > 0.1 or fare not in (0.1,)", False),
+        ("fare > -0.1 and fare != 0.1000001", True),
+        ("large == number and number == large and large == 17031839744 == large == 1.7031839744e10", True),
+        ("large == 17031839745 or large == 17031840000", False),
+        ("number == 17031839744.5 or number in (17031839744.5,)", False),
+        ("large < 1e39 and -1e39 < large and large < 1e999", True),
+        ("large == 1e39", False),
     ],
 )
 def test_a_condition(text, expected):
     assert parse(text).holds(look) is expected
+
+
+@pytest.mark.parametrize(
+    ("count", "values", "expected"),
+    [(1, [7], True), (2, [7], True), (1, [8], False), (1, [], None), (1, [7, 8], None)],
+)
+def test_the_steps_of_a_feature_list_are_not_its_values(count, values, expected):
+    condition = parse("s == 7")
+    found = Found(count, lambda: values)
+    if expected is None:
+        with pytest.raises(ComparisonError):
+            condition.holds(lambda name: found)
+    else:
+        assert condition.holds(lambda name: found) is expected
 
 
 def test_the_names_in_a_condition():
@@ -80,6 +107,7 @@ def test_the_names_in_a_condition():
         ("feature(x) == 1", 'where, column 9: expected a name in quotes, as in feature("image/encoded"), got `x`'),
         ("class == 1", "where, column 1: expected a condition, got `class == 1` (invalid syntax; feature(\"class\") takes a word of Python's)"),
         ("x in 'abc'", "where, column 6: expected a list, or the name of a feature, got `'abc'`"),
+        ("x in (1, 'a')", "where, column 6: expected a list of numbers or one of texts, got `(1, 'a')`"),
         ("x in (y,)", "where, column 7: expected a number or a text, got `y`"),
         ("x + 1 > 2", 'where, column 1: expected a name, a number or a text, got `x + 1` (feature("...") takes a name that is no word)'),
         ("(x := 1) > 0", "where, column 2: expected a name, a number or a text, got `x := 1`"),

@@ -190,6 +190,12 @@ def test_what_is_missing_in_a_csv_of_one_column_is_no_empty_line(tmp_path):
     assert os.listdir(tmp_path) == ["f"]
 
 
+def test_a_csv_is_of_one_column_only_if_no_later_record_has_another(tmp_path, small_chunks):
+    path = write(tmp_path / "f", *[example(), example(a=[1])] * 30, example(b=[2]))
+    assert export(path, tmp_path / "out.csv").columns == ("a", "b")
+    assert (tmp_path / "out.csv").read_text() == '"a","b"\n' + ",\n1,\n" * 30 + ",2\n"
+
+
 def test_a_file_is_there_whole_or_not_at_all(tmp_path):
     data = written(CELLS, tmp_path / "data")
     out = tmp_path / "out.jsonl"

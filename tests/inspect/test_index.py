@@ -91,6 +91,36 @@ def test_an_index_that_cannot_be_read_is_not_used(file, text):
     assert record(file, 7).data == RECORDS[7]
 
 
+def lying(file: Path, **changes) -> None:
+    """Changes the index of a file."""
+    path = Path(f"{file}.index.json")
+    held = json.loads(path.read_text())
+    path.write_text(json.dumps(held | {key: change(held[key]) for key, change in changes.items()}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"every": lambda every, wrong=wrong: wrong} for wrong in (0, -1, "a", None, 64.0, True, 32)),
+        *({"records": lambda records, wrong=wrong: wrong} for wrong in (0, -1, "a", None, 1 << 80)),
+        {"offsets": lambda offsets: [-offset for offset in offsets]},
+        {"offsets": lambda offsets: [0] * len(offsets)},
+        {"offsets": lambda offsets: dict.fromkeys(map(str, offsets))},
+        {"offsets": lambda offsets: [float(offset) for offset in offsets]},
+        {"offsets": lambda offsets: "0" * len(offsets)},
+        {"offsets": lambda offsets: None},
+        {"offsets": lambda offsets: [*offsets[:3], offsets[3] + 1, *offsets[4:]]},
+        {"offsets": lambda offsets: [*offsets[:3], offsets[3] + 24, *offsets[4:]]},  # where another begins
+        {"offsets": lambda offsets: [*offsets[:-1], 1 << 40]},
+    ],
+)
+def test_an_index_that_lies_changes_no_record(file, changes):
+    index(file)
+    lying(file, **changes)
+    for numbers in ([200], [70, 130, 199, 299], [3]):
+        assert [one.data for one in records(file, numbers)] == [RECORDS[number] for number in numbers]
+
+
 def test_an_index_of_many_records_stays_small(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_MOST_OFFSETS", 10)
     path = tmp_path / "x"

@@ -83,7 +83,8 @@ def main() -> None:
         # not `commands()`: click takes a pipe that closes for an error
         with commands.make_context("recordspec", sys.argv[1:]) as context:
             status = commands.invoke(context)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # a shell may close it: `>&-`
+            sys.stdout.flush()
         sys.exit(status if isinstance(status, int) else 0)
     except click.exceptions.Exit as done:  # --help, --version
         sys.exit(done.exit_code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 Function = Callable[..., Any]
 
+_NAME = re.compile(r'\s*(?:"((?:[^"]|"")+)"\s*|([^,]*)),')
+
 files_argument = click.argument("files", nargs=-1, required=True)
 
 jobs_option = click.option("--jobs", type=click.IntRange(1), help="Processes. [default: one a processor]")
@@ -25,7 +28,8 @@ where_option = click.option(
 
 def columns_options(function: Function) -> Function:
     """`--columns` and `--spec`, which `choice` takes."""
-    wanted = click.option("--columns", metavar="A,B", help="Only these features, in this order.")
+    told = 'Only these features, in this order; "A, B" in double quotes is one.'
+    wanted = click.option("--columns", metavar="A,B", help=told)
     said = "A schema or config: what features and labels are called."
     return wanted(click.option("--spec", type=click.Path(path_type=Path), help=said)(function))
 
@@ -34,8 +38,13 @@ def choice(columns: str | None, spec: Path | None, where: str | None = None) -> 
     """What these options choose. Raises SpecError."""
     from recordspec.inspect.looking.choice import Choice
 
-    names = tuple(name.strip() for name in columns.split(",")) if columns else ()
-    return Choice(columns=names, where=where, spec=None if spec is None else _schema(spec))
+    return Choice(columns=_names(columns or ""), where=where, spec=None if spec is None else _schema(spec))
+
+
+def _names(columns: str) -> tuple[str, ...]:
+    """Names with commas between them. One in double quotes is what it is, with `""` for each that it has."""
+    found = _NAME.findall(columns + ",") if columns else ()
+    return tuple(quoted.replace('""', '"') if quoted else plain.strip() for quoted, plain in found)
 
 
 def _schema(spec: Path) -> Schema:

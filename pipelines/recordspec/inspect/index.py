@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -20,6 +21,9 @@ from recordspec.wire.strings import Ints
 from recordspec.wire.tfrecord import Record, compression_of, salvage, scan
 
 Format = Literal["recordspec", "tfrecord", "dali"]
+
+# The number of the first of some records, and the byte behind each, again and again.
+Walk = Iterator[tuple[int, Ints]]
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 _VERSION = 1
@@ -97,10 +101,28 @@ class _Index:
     every: int
     offsets: list[int]
 
-    def before(self, number: int) -> tuple[int, int]:
-        """A record at most so far, and the byte where it begins."""
-        at = min(number // self.every, len(self.offsets) - 1)
-        return at * self.every, self.offsets[at]
+    def sound(self) -> bool:
+        """Whether it can be of any file: it may be another program's, or somebody's hand's."""
+        numbers = (self.version, self.bytes, self.mtime_ns, self.records, self.every)
+        if type(self.offsets) is not list or any(type(one) is not int for one in (*numbers, *self.offsets)):
+            return False
+        rising = all(one < other for one, other in pairwise([*self.offsets, self.bytes]))
+        return (
+            self.every > 0
+            and self.offsets[:1] == [0]
+            and rising
+            and len(self.offsets) == -(-self.records // self.every)
+        )
+
+    def before(self, number: int) -> int:
+        """The last place in `offsets` that is not behind a record."""
+        return min(number // self.every, len(self.offsets) - 1)
+
+    def behind(self, at: int) -> tuple[int, int]:
+        """How many records there are from a place in `offsets` to the next, or to the end; and its byte."""
+        if at + 1 < len(self.offsets):
+            return self.every, self.offsets[at + 1]
+        return self.records - at * self.every, self.bytes
 
 
 def _ours(path: Path) -> Iterator[tuple[str, int]]:
@@ -133,7 +155,7 @@ def _known(path: Path) -> _Index | None:
         return None
     stat = path.stat()
     known = (found.version, found.bytes, found.mtime_ns)
-    return found if known == (_VERSION, stat.st_size, stat.st_mtime_ns) and found.offsets else None
+    return found if known == (_VERSION, stat.st_size, stat.st_mtime_ns) and found.sound() else None
 
 
 def record(path: Path, number: int) -> Record:
@@ -164,18 +186,35 @@ def _stretches(path: Path, wanted: list[int]) -> Iterator[Stretch]:
     first, places = 0, np.zeros(1, np.int64)  # of record `first` on where each begins
     walk = ends(path)
     for number in wanted:
-        if known is not None and known.before(number)[0] >= first + len(places):
-            first, offset = known.before(number)
-            walk, places = ends(path, first, offset), np.array([offset])
+        if known is not None and known.before(number) * known.every >= first + len(places):
+            found = _from(path, known, known.before(number))
+            if found is None:
+                known = None
+            else:
+                first, walk, places = found
         while number - first >= len(places) - 1:
             last = int(places[-1])
-            found, more = next(walk, (None, None))
-            if found is None or more is None:
+            begun, more = next(walk, (None, None))
+            if begun is None or more is None:
                 count = first + len(places) - 1
                 raise _no_such(path, f"a record below {count:,}", number)
-            first, places = found, np.concatenate([[last], more])
+            first, places = begun, np.concatenate([[last], more])
         at = number - first
         yield Stretch(number, int(places[at]), int(places[at + 1]))
+
+
+def _from(path: Path, known: _Index, at: int) -> tuple[int, Walk, Ints] | None:
+    """The record at a kept offset, where it and those behind it begin, and the walk to others. None where as
+    many as there are to be do not lead to the next offset that is kept: then no offset is trusted.
+    """
+    first, (count, stop) = at * known.every, known.behind(at)
+    walk, places = ends(path, first, known.offsets[at]), np.array([known.offsets[at]])
+    try:
+        while len(places) <= count:
+            places = np.concatenate([places, next(walk)[1]])
+    except (RecordError, StopIteration):
+        return None
+    return (first, walk, places) if places[count] == stop else None
 
 
 def _streamed(path: Path, wanted: list[int]) -> Iterator[Record]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from recordspec.inspect.looking.naming import Key
 from recordspec.inspect.looking.source import FIRST, Source
 from recordspec.store.manifest import Manifest
 from recordspec.store.shards import Files
-from recordspec.wire.decoded import Decoded
-from recordspec.wire.held import Held, only, only_steps
+from recordspec.wire.decoded import Decoded, of_rows
+from recordspec.wire.held import Held
 from recordspec.wire.proto import Kind
 from recordspec.wire.strings import Ints
 
@@ -78,7 +78,7 @@ class Info:
         files: each, with its records, bytes and compression.
         looked_at: of how many records the rest is told.
         kinds: how many of them are Examples, SequenceExamples, and neither.
-        blocks: whether a record is a block of rows.
+        blocks: whether a record of any file is a block of rows.
         features: by key.
         more_keys: whether there are others, which are not told.
         manifest: what lies beside the files, if anything does.
@@ -110,7 +110,7 @@ def info(files: Files, most: int | None = FIRST) -> Info:
         files=tuple(count_records(source.paths)),
         looked_at=found.records,
         kinds=found.kinds,
-        blocks=source.in_blocks,
+        blocks=any(map(source.are_blocks, source.paths)),
         features=tuple(found.features[key] for key in sorted(found.features)),
         more_keys=found.more_keys,
         manifest=source.manifest,
@@ -127,7 +127,9 @@ class _Found:
     def add(self, decoded: Decoded) -> None:
         neither = {*decoded.broken, *decoded.foreign}
         if decoded.foreign:
-            decoded = _without(decoded, decoded.foreign)
+            known = np.ones(decoded.rows, bool)
+            known[decoded.foreign] = False
+            decoded = of_rows(decoded, known)
         in_lists = np.zeros(decoded.rows, bool)
         for many in decoded.sequence.values():
             for steps in many:
@@ -158,16 +160,3 @@ def _add(feature: FeatureInfo, many: tuple[Held, ...]) -> int:
     for held in many:
         feature.kinds.setdefault(held.kind, Lengths()).add(held.cells.lengths, len(held.rows))
     return sum(len(held.rows) for held in many)
-
-
-def _without(decoded: Decoded, rows: list[int]) -> Decoded:
-    """The same, as if these rows had nothing."""
-    kept = np.ones(decoded.rows, bool)
-    kept[rows] = False
-    features = {key: [only(held, kept) for held in many] for key, many in decoded.features.items()}
-    lists = {key: [only_steps(one, kept) for one in many] for key, many in decoded.sequence.items()}
-    return replace(decoded, features=_that_are_there(features), sequence=_that_are_there(lists))
-
-
-def _that_are_there(by_key: dict[str, Any]) -> dict[str, Any]:
-    return {key: tuple(many) for key, many in by_key.items() if any(len(one.rows) for one in many)}

@@ -6,7 +6,7 @@ Records that are not what every writer makes are given to protobuf, whose word c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from recordspec.errors import Problem, RecordError
 from recordspec.wire import proto
 from recordspec.wire.held import Held, Steps, as_held, only, only_steps
 from recordspec.wire.lockstep import MARGIN, Reader, Spans
+from recordspec.wire.pieces import Mask
 from recordspec.wire.strings import Bytes, Ints, lengths_of
 
 T = TypeVar("T")
@@ -59,15 +60,27 @@ def decode(buffer: Bytes, starts: Ints, stops: Ints, *, sequence: bool = False) 
     }
     if not reader.odd.any():
         return Decoded(rows=len(starts), features=features, sequence=steps)
-    even = ~reader.odd
-    found = Decoded(
-        rows=len(starts),
-        features={key: tuple(only(held, even) for held in many) for key, many in features.items()},
-        sequence={key: tuple(only_steps(one, even) for one in many) for key, many in steps.items()},
-    )
+    found = of_rows(Decoded(rows=len(starts), features=features, sequence=steps), ~reader.odd)
     odd = np.flatnonzero(reader.odd).tolist()
     _parse(found, {row: buffer[starts[row] : stops[row]].tobytes() for row in odd}, sequence=sequence)
     return found
+
+
+def of_rows(decoded: Decoded, rows: Mask) -> Decoded:
+    """The same, as if only these rows had anything; keys that none of them has are not there."""
+    features = {
+        key: tuple(one for held in many if len((one := only(held, rows)).rows))
+        for key, many in decoded.features.items()
+    }
+    sequence = {
+        key: tuple(kept for steps in many if len((kept := only_steps(steps, rows)).rows))
+        for key, many in decoded.sequence.items()
+    }
+    return replace(
+        decoded,
+        features={key: many for key, many in features.items() if many},
+        sequence={key: many for key, many in sequence.items() if many},
+    )
 
 
 def _parse(found: Decoded, records: Mapping[int, bytes], *, sequence: bool) -> None:

@@ -74,7 +74,7 @@ def only_steps(steps: Steps, rows: Mask) -> Steps:
     of_kept = np.repeat(kept, steps.counts)
     number = np.cumsum(of_kept) - 1
     held = [only(one, of_kept) for one in steps.held]
-    renumbered = tuple(replace(one, rows=number[one.rows]) for one in held)
+    renumbered = tuple(replace(one, rows=number[one.rows]) for one in held if len(one.rows))
     return Steps(steps.rows[kept], steps.counts[kept], renumbered)
 
 

@@ -28,7 +28,8 @@ class Parquet:
         self._forms, self._types = forms, _types(forms)
         # numbers seldom repeat, and to look for those that do takes longer than to write them
         texts = [name for name, form in forms.items() if form.kind == "bytes"]
-        self._writer = parquet.ParquetWriter(path, self._types, use_dictionary=texts)
+        self._file = path.open("wb")  # Arrow opens no name that is not UTF-8
+        self._writer = parquet.ParquetWriter(self._file, self._types, use_dictionary=texts)
         self._waiting: list[Any] = []
         self._bytes = 0
 
@@ -37,17 +38,20 @@ class Parquet:
         """Raises MissingExtra."""
         _arrow("parquet", "writing Parquet")
 
-    def write(self, columns: Columns) -> None:
+    def write(self, columns: Columns, rows: int) -> None:
         batch = _batch(columns, self._forms, self._types)
         self._waiting.append(batch)
         self._bytes += batch.nbytes
         if self._bytes >= _GROUP_BYTES:
             self._flush()
 
-    def close(self) -> None:
+    def finish(self) -> None:
         if self._waiting:
             self._flush()
+
+    def close(self) -> None:
         self._writer.close()
+        self._file.close()
 
     def _flush(self) -> None:
         import pyarrow
@@ -66,7 +70,9 @@ class Csv:
         self._forms = {name: replace(form, text=True) for name, form in forms.items()}
         self._coded = [name for name, form in forms.items() if not form.text]
         self._types = _types(self._forms)
-        self._writer = csv.CSVWriter(str(path), self._types)
+        self._file = path.open("wb")
+        self._writer = csv.CSVWriter(self._file, self._types)
+        self._gap = False
 
     @staticmethod
     def check(forms: Forms) -> None:
@@ -81,24 +87,25 @@ class Csv:
         if problems:
             raise SpecError(problems)
 
-    def write(self, columns: Columns) -> None:
+    def write(self, columns: Columns, rows: int) -> None:
         coded = {name: _in_base64(columns[name]) for name in self._coded}
         batch = _batch(columns | coded, self._forms, self._types)
-        if batch.num_columns == 1 and batch.column(0).null_count:
-            _refuse_gap(batch.schema.names[0])
+        self._gap |= any(column.null_count for column in batch.columns)
         self._writer.write_batch(batch)
+
+    def finish(self) -> None:
+        """Raises RecordError: of one column, what is missing is an empty line, which readers pass over."""
+        if self._gap and len(self._forms) == 1:
+            (name,) = self._forms
+            expected, hint = (
+                "a value in every record for a csv of one column",
+                "choose two, or write jsonl or parquet",
+            )
+            raise RecordError(Problem(path=(name,), expected=expected, got="none in some", hint=hint))
 
     def close(self) -> None:
         self._writer.close()
-
-
-def _refuse_gap(name: str) -> None:
-    """Raises RecordError: of one column, what is missing is an empty line, which readers pass over."""
-    expected, hint = (
-        "a value in every record for a csv of one column",
-        "choose two, or write jsonl or parquet",
-    )
-    raise RecordError(Problem(path=(name,), expected=expected, got="none in some", hint=hint))
+        self._file.close()
 
 
 def _arrow(extra: str, purpose: str) -> None:

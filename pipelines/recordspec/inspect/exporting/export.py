@@ -10,12 +10,13 @@ from typing import Protocol
 
 import numpy as np
 
-from recordspec.errors import Problem, SpecError, nearest, one_of
+from recordspec.errors import Problem, SpecError, StoreError, nearest, one_of
 from recordspec.inspect.exporting.arrow import Csv, Parquet
 from recordspec.inspect.exporting.forms import (
     Columns,
     Form,
     Forms,
+    Names,
     columns_of,
     missing,
     ordered,
@@ -33,12 +34,15 @@ from recordspec.wire.decoded import Decoded
 
 
 class Writer(Protocol):
-    """What writes a file. `check` raises SpecError for what the format does not hold."""
+    """What writes a file. `check` raises SpecError for what the format does not hold, and `finish`, when all
+    is written, SpecError or RecordError. Without it, what was written is of no use.
+    """
 
     def __init__(self, path: Path, forms: Forms) -> None: ...
     @staticmethod
     def check(forms: Forms) -> None: ...
-    def write(self, columns: Columns) -> None: ...
+    def write(self, columns: Columns, rows: int) -> None: ...
+    def finish(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -81,9 +85,9 @@ def export(
         force: replaces the file where it exists.
         progress: is told of what is done.
 
-    Raises RecordError for records that are no Examples, or have lists of two kinds under one key; SpecError
-    for what the format does not hold; StoreError where there are no files, or `out` exists or cannot be
-    written; MissingExtra without pyarrow, for csv and parquet.
+    Raises RecordError for records that are no Examples, or have lists of two kinds in one column; SpecError
+    for what the format does not hold; StoreError where there are no files, they change meanwhile, or `out`
+    exists or cannot be written; MissingExtra without pyarrow, for csv and parquet.
     """
     choice, progress = choice or Choice(), progress or Progress(show=False)
     wanted = _writer(out)
@@ -95,6 +99,9 @@ def export(
         if not written:
             progress.begin("once more, as all are", None)
             _write(records, wanted, begun, forms, progress)
+        if records.rows and not forms and wanted is not JsonLines:
+            got, hint = f"{records.rows:,} records that have none", "jsonl holds them"
+            raise SpecError(Problem(path=("out",), expected="features to export", got=got, hint=hint))
     columns = tuple(forms)
     return Exported(file=str(out), rows=records.rows, columns=columns, bytes=out.stat().st_size)
 
@@ -108,25 +115,27 @@ def _writer(out: Path) -> type[Writer]:
 
 def _source(files: Files, choice: Choice) -> Source:
     source = Source(files, choice.spec)
-    if source.in_blocks and not source.in_rows:
+    if any(source.are_blocks(path) and source.schema_of(path) is None for path in source.paths):
         expected = "a schema to take blocks apart with"
         raise SpecError(Problem(path=("spec",), expected=expected, got="none"))
-    choice.check(source)
     return source
 
 
 class _Records:
-    """The records that are wanted, some at a time."""
+    """The records that are wanted, some at a time. Raises SpecError for names that nobody knows."""
 
     def __init__(self, source: Source, choice: Choice, limit: int | None) -> None:
         self._source, self._limit = source, limit
         self.choice = choice
+        self.names = Names(choice, choice.check(source))
         self.rows = 0
         self.columns = 0
 
     def parts(self, progress: Progress) -> Iterator[tuple[Part, Decoded]]:
         self.rows = 0
         for part in self.choice.parts(self._source):
+            if not len(part):
+                continue
             if self._limit is not None and self.rows + len(part) > self._limit:
                 part = part.at(np.arange(self._limit - self.rows))
             self.rows += len(part)
@@ -157,7 +166,7 @@ def _while_looking(
     with ExitStack() as stack:
         writer: Writer | None = None
         for part, decoded in records.parts(progress):
-            columns = columns_of(part, decoded, records.choice, forms)
+            columns = columns_of(part, decoded, records.names, forms)
             before, forms = forms, ordered(with_columns(forms, columns), records.choice.columns)
             records.columns = len(forms)
             wanted.check(forms)
@@ -166,17 +175,25 @@ def _while_looking(
             elif forms != before:
                 same = False
             if same:
-                writer.write(_filled(columns, forms, len(part)))
+                writer.write(_filled(columns, forms, len(part)), len(part))
+        if not records.rows:  # then those that were looked at tell the columns
+            forms = ordered({name: Form() for name in records.names.first} | forms, records.choice.columns)
         if writer is None:
-            stack.enter_context(closing(wanted(path, forms)))
+            writer = stack.enter_context(closing(wanted(path, forms)))
+        if same:
+            writer.finish()
     return forms, same
 
 
 def _write(records: _Records, wanted: type[Writer], path: Path, forms: Forms, progress: Progress) -> None:
     with closing(wanted(path, forms)) as writer:
         for part, decoded in records.parts(progress):
-            columns = columns_of(part, decoded, records.choice, forms)
-            writer.write(_filled(columns, forms, len(part)))
+            columns = columns_of(part, decoded, records.names, forms)
+            if with_columns(forms, columns) != forms:
+                expected, got = "files that stay as they are", "other records when they were read once more"
+                raise StoreError(Problem(where=str(part.path), expected=expected, got=got))
+            writer.write(_filled(columns, forms, len(part)), len(part))
+        writer.finish()
 
 
 def _filled(columns: Columns, forms: Forms, rows: int) -> Columns:

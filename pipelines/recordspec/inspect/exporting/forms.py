@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.inspect.looking.choice import Choice, keys_of, mixed, typed_values
-from recordspec.inspect.looking.naming import Key, texts
+from recordspec.inspect.looking.choice import Choice, keys_of
+from recordspec.inspect.looking.naming import SEQUENCE, Key, texts
 from recordspec.inspect.looking.source import Part
-from recordspec.inspect.looking.values import StepValues, Values
+from recordspec.inspect.looking.values import MixedKindsError, StepValues, Values, steps_of, values_of
 from recordspec.wire.decoded import Decoded
 from recordspec.wire.proto import Kind
 from recordspec.wire.strings import Strings, are_text
@@ -48,9 +48,10 @@ class Form:
 
     def fits(self, held: Values | StepValues) -> bool:
         """Whether the column holds these, too."""
-        steps = isinstance(held, StepValues)
-        kind = held.values.kind if isinstance(held, StepValues) else held.kind
-        return self == Form() or (steps == self.steps and ("none" in (kind, self.kind) or kind == self.kind))
+        other = form_of(held)
+        if self == Form() or not held.present.any():
+            return True
+        return other.steps == self.steps and ("none" in (other.kind, self.kind) or other.kind == self.kind)
 
     def joined(self, other: Form) -> Form:
         """What holds both, which are of the same key."""
@@ -65,6 +66,27 @@ class Form:
 Forms = Mapping[str, Form]
 
 
+class Names:
+    """What columns are called: a feature list of the name of a feature is told from it.
+
+    Which are, is decided before the records are read, by the columns that are wanted and some of the keys.
+    """
+
+    def __init__(self, choice: Choice, keys: Iterable[Key]) -> None:
+        self.choice = choice
+        features = {choice.naming.name(key) for key in keys if not key[0]}
+        said = {name for name in choice.columns if name.startswith(SEQUENCE)}
+        self._told = features | {name.removeprefix(SEQUENCE) for name in said}
+        self.first = tuple(name for name in map(self.column, keys) if name is not None)
+
+    def column(self, key: Key) -> str | None:
+        """The column of a key; None of one that is not wanted."""
+        name = self.choice.naming.name(key)
+        if key[0] and name in self._told:
+            name = SEQUENCE + name
+        return name if not self.choice.columns or name in self.choice.columns else None
+
+
 def form_of(held: Values | StepValues) -> Form:
     values = held.values if isinstance(held, StepValues) else held
     return Form(
@@ -75,16 +97,47 @@ def form_of(held: Values | StepValues) -> Form:
     )
 
 
-def columns_of(part: Part, decoded: Decoded, choice: Choice, known: Forms) -> Columns:
+def columns_of(part: Part, decoded: Decoded, names: Names, known: Forms) -> Columns:
     """The values of a part by column. Raises RecordError where a list is of another kind than before it."""
     found: Columns = {}
-    for key, name in _names(decoded, choice).items():
-        held = found[name] = _labelled(typed_values(decoded, key, part), choice.naming.classes.get(key))
+    for key in keys_of(decoded):
+        name = names.column(key)
+        if name is None:
+            continue
+        held = _labelled(_typed_values(decoded, key, part), names.choice.naming.classes.get(key))
         if name in known and not known[name].fits(held):
-            row = int(np.argmax(held.present))
-            problem = mixed(str(known[name]), str(form_of(held)), key[1])
-            raise RecordError(problem.at(part.place(row)), row)
+            raise _mixed(known[name], form_of(held), name, part, _first(held))
+        if name in found and found[name].present.any() and held.present.any():
+            one, other = sorted((found[name], held), key=_first)
+            raise _mixed(form_of(one), form_of(other), name, part, _first(other))
+        if name not in found or held.present.any():
+            found[name] = held
     return found
+
+
+def _first(held: Values | StepValues) -> int:
+    return int(np.argmax(held.present))
+
+
+def _typed_values(decoded: Decoded, key: Key, part: Part) -> Values | StepValues:
+    """What the records of a part have under a key. Raises RecordError for lists of several kinds."""
+    in_sequence, name = key
+    try:
+        if in_sequence:
+            return steps_of(decoded.sequence.get(name, ()), decoded.rows)
+        return values_of(decoded.features.get(name, ()), decoded.rows)
+    except MixedKindsError as error:
+        raise _mixed(error.before, error.found, name, part, error.row) from None
+
+
+def _mixed(before: Kind | Form, found: Kind | Form, name: str, part: Part, row: int) -> RecordError:
+    """What is wrong where a column has lists of two kinds."""
+    hint = ""
+    if isinstance(before, Form) and isinstance(found, Form) and before.steps != found.steps:
+        told = f"`{SEQUENCE}{name}` among the columns tells the feature list from the feature"
+        hint = "choose other columns" if name.startswith(SEQUENCE) else told
+    problem = Problem(path=(name,), expected=f"{before}, as in records before", got=str(found), hint=hint)
+    return RecordError(problem.at(part.place(row)), row)
 
 
 def _labelled(held: Values | StepValues, classes: tuple[str, ...] | None) -> Values | StepValues:
@@ -95,18 +148,6 @@ def _labelled(held: Values | StepValues, classes: tuple[str, ...] | None) -> Val
     if classes is None or held.kind != "int64" or isinstance(held.flat, (Strings, type(None))):
         return held
     return replace(held, kind="bytes", flat=texts(held.flat, classes))
-
-
-def _names(decoded: Decoded, choice: Choice) -> dict[Key, str]:
-    """What the keys that are wanted are called; a feature list of the name of a feature is told from it."""
-    keys = keys_of(decoded)
-    in_context = {choice.naming.name(key) for key in keys if not key[0]}
-    names = {}
-    for key in keys:
-        name = choice.naming.name(key)
-        if not choice.columns or name in choice.columns:
-            names[key] = f"sequence/{name}" if key[0] and name in in_context else name
-    return names
 
 
 def with_columns(forms: Forms, columns: Columns) -> dict[str, Form]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,14 @@ class JsonLines:
     def check(forms: Forms) -> None:
         """There is nothing that JSON does not hold."""
 
-    def write(self, columns: Columns) -> None:
+    def write(self, columns: Columns, rows: int) -> None:
         listed = [cells(columns[name], form) for name, form in self._forms.items()]
-        for row in zip(*listed, strict=True):
+        for row in zip(*listed, strict=True) if listed else repeat((), rows):
             line = json.dumps(dict(zip(self._forms, row, strict=True)), ensure_ascii=False)
             self._file.write(f"{line}\n")
+
+    def finish(self) -> None:
+        """There is nothing left to write."""
 
     def close(self) -> None:
         self._file.close()

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.inspect.exporting.forms import Columns, Forms
+from recordspec.inspect.exporting.forms import Columns, Form, Forms
 from recordspec.inspect.looking.values import Values
 from recordspec.wire.strings import Ints, Strings
 
@@ -19,6 +19,8 @@ Array = npt.NDArray[Any]
 # Arrays are written whole, so that all of them are in memory at the end.
 MOST_BYTES = 2 << 30
 _LENGTHS = "/lengths"
+_FILE = ".npy"
+_LONGEST_NAME = (1 << 16) - 1  # in an archive
 
 
 class Npz:
@@ -35,18 +37,21 @@ class Npz:
 
     @staticmethod
     def check(forms: Forms) -> None:
-        """Raises SpecError for columns that are no arrays of numbers or text."""
+        """Raises SpecError for columns that are no arrays of numbers or text, or whose names are not kept."""
         hint = "choose other columns, or write parquet"
         problems = [
-            Problem(path=(name,), expected="numbers or text for npz", got=got, hint=hint)
+            Problem(path=(name,), expected=expected, got=got, hint=hint)
             for name, form in forms.items()
-            for got in ["lists of steps" if form.steps else "bytes that are no text" if not form.text else ""]
+            for expected, got in [
+                ("numbers or text for npz", _not_held(form)),
+                ("a name for npz", _no_name(name)),
+            ]
             if got
         ]
         if problems:
             raise SpecError(problems)
 
-    def write(self, columns: Columns) -> None:
+    def write(self, columns: Columns, rows: int) -> None:
         for name, parts in self._parts.items():
             values = columns[name]
             assert isinstance(values, Values)  # steps are refused
@@ -68,15 +73,32 @@ class Npz:
             for part in self._parts[name]
         )
 
-    def close(self) -> None:
+    def finish(self) -> None:
         taken = set(self._parts)
         with zipfile.ZipFile(self._path, "w") as file:
             for name in list(self._parts):
                 for key, array in _arrays(name, self._parts.pop(name)).items():
                     if key != name and key in taken:
                         raise _taken(key)
-                    with file.open(f"{key}.npy", "w", force_zip64=True) as member:
+                    with file.open(key + _FILE, "w", force_zip64=True) as member:
                         np.lib.format.write_array(member, array, allow_pickle=False)
+
+    def close(self) -> None:
+        """The file is open only while it is written."""
+
+
+def _not_held(form: Form) -> str:
+    return "lists of steps" if form.steps else "" if form.text else "bytes that are no text"
+
+
+def _no_name(name: str) -> str:
+    """What is wrong with the name of a column, which becomes that of a file in an archive."""
+    if "\0" in name:
+        return "one with a zero, which ends it"
+    if name.endswith(_FILE):
+        return f"one that ends in {_FILE}, which NumPy takes off"
+    length = len((name + _LENGTHS + _FILE).encode("utf-8", "surrogateescape"))
+    return "one that is too long" if length > _LONGEST_NAME else ""
 
 
 def _taken(key: str) -> SpecError:

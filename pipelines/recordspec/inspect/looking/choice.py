@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError
+from recordspec.errors import RecordError
 from recordspec.inspect.looking import conditions
 from recordspec.inspect.looking.naming import Key, Naming, check_known, named
 from recordspec.inspect.looking.source import Part, Source
-from recordspec.inspect.looking.values import MixedKindsError, StepValues, Values, plain, steps_of, values_of
+from recordspec.inspect.looking.values import StepValues, Values, values_by_kind
 from recordspec.wire.decoded import Decoded
 from recordspec.wire.pieces import Mask
 from recordspec.wire.strings import Strings, offsets
@@ -47,76 +47,111 @@ class Choice:
     def condition(self) -> conditions.Where | None:
         return None if self.where is None else conditions.parse(self.where)
 
-    def check(self, source: Source) -> None:
-        """Raises SpecError for a name that neither the spec has nor the first records of a file."""
-        names = () if self.condition is None else self.condition.names
-        known = dict.fromkeys(name for name in (self.spec.names if self.spec else ()))
-        parts = source.starts()
-        while not known.keys() >= {*self.columns, *names} and (part := next(parts, None)) is not None:
-            known |= dict.fromkeys(map(self.naming.name, keys_of(part.decode())))
-        check_known(self.columns, known, "columns")
-        check_known(names, known, "where")
+    def check(self, source: Source) -> dict[Key, None]:
+        """The keys of the spec, and those of the first records of files: of as many as know all names.
+
+        Raises SpecError for a name that neither has.
+        """
+        asked = {"columns": self.columns, "where": () if self.condition is None else self.condition.names}
+        keys = dict.fromkeys(self.naming.names)
+        for part in source.starts():
+            keys |= dict.fromkeys(keys_of(part.decode()))
+            words = self._words(keys)
+            if all(words.issuperset(names) for names in asked.values()):
+                return keys
+        words = self._words(keys)
+        for option, names in asked.items():
+            unknown = [name for name in names if name not in words]
+            check_known(unknown, map(self.naming.name, keys), option)
+        return keys
+
+    def _words(self, keys: Iterable[Key]) -> set[str]:
+        return {word for key in keys for word in self.naming.words(key)}
 
     def parts(self, source: Source) -> Iterator[Part]:
-        """The records for which the condition holds. Raises RecordError where it cannot be told."""
+        """The records for which the condition holds. Raises RecordError where it cannot be told, behind
+        those before it.
+        """
+        if self.condition is None:
+            yield from source.parts()
+            return
         for part in source.parts():
-            yield part if self.condition is None else part.at(np.flatnonzero(self._holds(part)))
+            held, error = self._holds(part, self.condition)
+            yield part.at(np.flatnonzero(held))
+            if error is not None:
+                raise error
 
-    def _holds(self, part: Part) -> Mask:
-        assert self.condition is not None
+    def _holds(self, part: Part, condition: conditions.Where) -> tuple[Mask, RecordError | None]:
+        """For which records it holds, up to one where it cannot be told."""
         decoded = part.decode()
-        columns = {name: self._column(decoded, name, part) for name in self.condition.names}
+        columns = {name: self._columns(decoded, name) for name in condition.names}
         held = np.zeros(len(part), bool)
         for row in range(len(part)):
             try:
-                held[row] = self.condition.holds(partial(_found, columns, row))
+                held[row] = condition.holds(partial(_found, columns, row))
             except conditions.ComparisonError as error:
-                raise RecordError(error.problem.at(part.place(row)), row) from None
-        return held
+                return held, RecordError(error.problem.at(part.place(row)), row)
+        return held, None
 
-    def _column(self, decoded: Decoded, name: str, part: Part) -> Callable[[int], conditions.Found]:
-        """What each row has under a name."""
-        for key in keys_of(decoded):
-            if self.naming.name(key) == name:
-                return _Column(typed_values(decoded, key, part), self.naming.classes.get(key)).found
-        return lambda row: conditions.Found(None, list)
+    def _columns(self, decoded: Decoded, name: str) -> list[list[_Column]]:
+        """What the records have under each key that a name may mean, by kind."""
+        return [
+            [_Column(held, self.naming.classes.get(key)) for held in values_by_kind(decoded, key)]
+            for key in keys_of(decoded)
+            if name in self.naming.words(key)
+        ]
 
 
-def _found(columns: Mapping[str, Callable[[int], conditions.Found]], row: int, name: str) -> conditions.Found:
-    return columns[name](row)
+def _found(columns: Mapping[str, list[list[_Column]]], row: int, name: str) -> conditions.Found:
+    """What a record has under a name: a feature, or else a feature list."""
+    for of_key in columns[name]:
+        there = [column for column in of_key if column.present[row]]
+        if there:
+            return conditions.Found(there[0].counts[row], partial(_values, there, row))
+    return conditions.Found(None, list)
+
+
+def _values(columns: list[_Column], row: int) -> list[Any]:
+    """The values of a record; the steps of a feature list may be of several kinds."""
+    if len(columns) == 1:
+        return columns[0].values(row)
+    return [one for column in columns for one in column.values(row)]
 
 
 class _Column:
-    """The values of a key, row by row."""
+    """The values of a key, row by row, all of one kind.
+
+    Attributes:
+        present: whether a row has any list.
+        counts: of its values, or of its steps.
+    """
 
     def __init__(self, held: Values | StepValues, classes: tuple[str, ...] | None) -> None:
         values = held.values if isinstance(held, StepValues) else held
-        self._flat, self._classes = values.flat, classes
+        self._flat = values.flat
+        self._classes = classes if values.kind == "int64" else None
         places = offsets(values.lengths)
         self._places = (places[offsets(held.counts)] if isinstance(held, StepValues) else places).tolist()
-        self._counts = (held.counts if isinstance(held, StepValues) else held.lengths).tolist()
-        self._present = held.present.tolist()
+        self.counts: list[int] = (held.counts if isinstance(held, StepValues) else held.lengths).tolist()
+        self.present: list[bool] = held.present.tolist()
         # at once where there is little of it: a slice of its own takes 10 us a row
         short = int(values.lengths.max(initial=0)) <= _SHORT
-        self._plain = self._made(0, self._places[-1]) if short else None
+        self._made = self._exact(0, self._places[-1]) if short else None
 
-    def found(self, row: int) -> conditions.Found:
-        if not self._present[row]:
-            return conditions.Found(None, list)
-        return conditions.Found(self._counts[row], partial(self._values, row))
-
-    def _values(self, row: int) -> list[Any]:
+    def values(self, row: int) -> list[Any]:
         start, stop = self._places[row], self._places[row + 1]
-        return self._made(start, stop) if self._plain is None else self._plain[start:stop]
+        return self._exact(start, stop) if self._made is None else self._made[start:stop]
 
-    def _made(self, start: int, stop: int) -> list[Any]:
+    def _exact(self, start: int, stop: int) -> list[Any]:
+        """Not as they are shown: of a float32, the digits that make the difference are another number."""
         if self._flat is None:
             return []
-        part = self._flat.part(start, stop) if isinstance(self._flat, Strings) else self._flat[start:stop]
-        values = plain(part)
+        if isinstance(self._flat, Strings):
+            return list(self._flat.part(start, stop))
+        values: list[Any] = self._flat[start:stop].tolist()
         if self._classes is None:
             return values
-        return [one.encode() if isinstance(one, str) else one for one in named(values, self._classes)]
+        return [str(one).encode() for one in named(values, self._classes)]
 
 
 def keys_of(decoded: Decoded) -> list[Key]:
@@ -124,21 +159,3 @@ def keys_of(decoded: Decoded) -> list[Key]:
     return [(False, key) for key in sorted(decoded.features)] + [
         (True, key) for key in sorted(decoded.sequence)
     ]
-
-
-def typed_values(decoded: Decoded, key: Key, part: Part) -> Values | StepValues:
-    """What the records of a part have under a key. Raises RecordError for lists of several kinds."""
-    in_sequence, name = key
-    try:
-        if in_sequence:
-            return steps_of(decoded.sequence.get(name, ()), decoded.rows)
-        return values_of(decoded.features.get(name, ()), decoded.rows)
-    except MixedKindsError as error:
-        raise RecordError(
-            mixed(error.before, error.found, name).at(part.place(error.row)), error.row
-        ) from None
-
-
-def mixed(before: str, found: str, key: str) -> Problem:
-    """What is wrong where a key has lists of two kinds."""
-    return Problem(path=(key,), expected=f"{before}, as in records before", got=found)

@@ -10,9 +10,11 @@ import ast
 import keyword
 import operator
 import re
+import struct
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 from recordspec.errors import Problem, SpecError, nearest, show_int
@@ -47,9 +49,21 @@ class ComparisonError(Exception):
         self.problem = Problem(path=("where",), expected=expected, got=got, hint=hint)
 
 
+class _Fraction(float):
+    """A number of a condition that has a point or an exponent. `single` is the float32 closest to it."""
+
+    def __init__(self, value: float) -> None:
+        try:
+            (self.single,) = struct.unpack("<f", struct.pack("<f", value))
+        except OverflowError:  # beyond them all
+            self.single = value
+
+
 @dataclass(frozen=True)
 class Found:
-    """What a record has under a name. The values are made when they are asked for."""
+    """What a record has under a name: how many values, of a feature list how many steps, None of what is
+    missing. The values of all steps are one list, which is made when it is asked for.
+    """
 
     count: int | None
     values: Callable[[], list[Any]]
@@ -60,7 +74,7 @@ class Found:
         if self.count is None:
             return None
         values = self.values()
-        return values[0] if self.count == 1 else values
+        return values[0] if len(values) == 1 else values
 
 
 @dataclass(frozen=True)
@@ -76,7 +90,8 @@ def parse(text: str) -> Where:
 
     It knows comparisons (`<`, `==`, `in`, chains of them), `and`, `or`, `not`, numbers, texts, names of
     features, `len(name)`, `missing(name)`, and `feature("name")` for what is no word. A comparison with a
-    missing value is false. A text is compared as its UTF-8 bytes.
+    missing value is false. A text is compared as its UTF-8 bytes. Numbers are compared exactly, but that one
+    with a point or an exponent, which meets a float32, is the float32 closest to it: 0.1 is no float32.
     """
     if len(text) > _LONGEST:
         raise SpecError(_problem("", f"at most {_LONGEST:,} characters", f"{len(text):,}"))
@@ -142,6 +157,8 @@ class _Parser:
         value = self._value(left)
         if isinstance(right, (ast.Tuple, ast.List)):
             known = [self._literal(one) for one in right.elts]
+            if len({isinstance(one, bytes) for one in known}) > 1:
+                raise self._refused(right, "a list of numbers or one of texts")
             return _among(value, lambda look: known, wanted)
         name = self._name(right, "a list, or the name of a feature")
         return _among(value, lambda look: _values(look(name)), wanted)
@@ -160,12 +177,14 @@ class _Parser:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             number = self._literal(node.operand)
             if not isinstance(number, bytes):
-                return -number
+                return _Fraction(-number) if isinstance(number, float) else -number
         if isinstance(node, ast.Constant):
             if isinstance(node.value, str):
                 return node.value.encode("utf-8", "surrogatepass")
-            if isinstance(node.value, bytes) or type(node.value) in (int, float):
+            if isinstance(node.value, bytes) or type(node.value) is int:
                 return node.value
+            if isinstance(node.value, float):
+                return _Fraction(node.value)
             hint = "missing(name)" if node.value is None else "1 or 0" if type(node.value) is bool else ""
             raise self._refused(node, "a number or a text", hint)
         raise self._refused(node, "a number or a text")
@@ -213,7 +232,7 @@ def _compared(operation: Callable[[Any, Any], bool], left: Value, right: Value) 
         _check_single(one)
         _check_single(other)
         _check_alike(one, other)
-        return operation(one, other)
+        return operation(_beside(one, other), _beside(other, one))
 
     return holds
 
@@ -226,9 +245,17 @@ def _among(value: Value, known: Callable[[Look], list[Any] | None], wanted: bool
         _check_single(one)
         for other in others[:1]:
             _check_alike(one, other)
-        return (one in others) is wanted
+            one = _beside(one, other)
+        if type(one) is float:
+            others = [_beside(other, one) for other in others]
+        return any(map(operator.eq, others, repeat(one))) is wanted  # `in` would find a NaN that is the same
 
     return holds
+
+
+def _beside(one: Any, other: Any) -> Any:
+    """A value as it is compared with another: the only floats of records are float32."""
+    return one.single if isinstance(one, _Fraction) and type(other) is float else one
 
 
 def _values(found: Found) -> list[Any] | None:

@@ -47,7 +47,7 @@ def _wav(data: bytes) -> str | None:
         with wave.open(io.BytesIO(data)) as sound:
             rate = sound.getframerate()
             return _sound(sound.getnframes() / rate, rate, sound.getnchannels()) if rate else None
-    except (wave.Error, EOFError, struct.error):
+    except (wave.Error, EOFError, struct.error, RuntimeError):  # the last of sizes that are wrong
         return None
 
 

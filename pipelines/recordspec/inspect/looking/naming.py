@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # A key, and whether it is that of a feature list.
 Key = tuple[bool, str]
 
+SEQUENCE = "sequence/"
+_STORED = " (stored)"
 _MOST_LISTED = 40  # in a message
 
 
@@ -49,14 +51,35 @@ class Naming:
         )
 
     def name(self, key: Key) -> str:
-        """What a key is called. One that no feature has may be the name of a feature that has another."""
+        """What a key is called, as no other of the context, or of the sequence, is. One that no feature has
+        may be the name of a feature that has another.
+        """
         if key in self.names:
             return self.names[key]
-        return f"{key[1]} (stored)" if key in self._taken else key[1]
+        in_sequence, stored = key
+        return stored + _STORED * self._taken.get((in_sequence, _times_stored(stored)[0]), 0)
+
+    def words(self, key: Key) -> tuple[str, ...]:
+        """What may be said for a key; of a feature list also what tells it from a feature of its name."""
+        name = self.name(key)
+        return (name, SEQUENCE + name) if key[0] else (name,)
 
     @cached_property
-    def _taken(self) -> set[Key]:
-        return {(in_sequence, name) for (in_sequence, _), name in self.names.items()}
+    def _taken(self) -> dict[Key, int]:
+        """The names that features have, and how often what is stored under one is to say so."""
+        taken: dict[Key, int] = {}
+        for (in_sequence, _), name in self.names.items():
+            plain, times = _times_stored(name)
+            taken[in_sequence, plain] = max(times + 1, taken.get((in_sequence, plain), 0))
+        return taken
+
+
+def _times_stored(name: str) -> tuple[str, int]:
+    """A name without the word behind it, and how often that was there."""
+    plain = name
+    while plain.endswith(_STORED):
+        plain = plain.removesuffix(_STORED)
+    return plain, (len(name) - len(plain)) // len(_STORED)
 
 
 def _classes(label: Label) -> tuple[str, ...]:

@@ -41,12 +41,14 @@ class Look:
         self._choice = choice or Choice()
         self._source = Source(files, self._choice.spec)
         self._style: Style = style
-        self._choice.check(self._source)
+        if self._choice.columns or self._choice.where is not None:
+            self._choice.check(self._source)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to be said beside the records."""
-        if not self._source.in_blocks or self._source.in_rows:
+        first = self._source.paths[0]
+        if not self._source.are_blocks(first) or self._source.schema_of(first) is not None:
             return ()
         return ("each record is a block of rows; a schema beside the shards, or --spec, takes them apart",)
 
@@ -112,8 +114,13 @@ class Look:
 
     def _names(self, keys: Iterable[Key]) -> list[tuple[str, Key]]:
         """The names that are wanted, and their keys, in the order wanted."""
-        by_name = {self._choice.naming.name(key): key for key in keys}
-        return [(name, by_name[name]) for name in self._choice.columns or sorted(by_name) if name in by_name]
+        naming = self._choice.naming
+        if not self._choice.columns:
+            return sorted((naming.name(key), key) for key in keys)
+        by_word = {word: key for key in keys for word in naming.words(key)}
+        return [
+            (naming.name(by_word[word]), by_word[word]) for word in self._choice.columns if word in by_word
+        ]
 
     def _labelled(self, key: Key, listed: Listed) -> Listed:
         classes = self._choice.naming.classes.get(key)

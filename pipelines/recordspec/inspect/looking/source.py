@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -91,6 +92,7 @@ class Source:
         self.paths = expand(files)
         self._given, self._taken_apart = schema, taken_apart
         self._counts: dict[Path, int] = {}
+        self._blocks: dict[Path, bool] = {}
 
     @cached_property
     def manifest(self) -> Manifest | None:
@@ -104,15 +106,15 @@ class Source:
             return self._given
         return schema_beside(self.paths[0].parent, self.manifest)
 
-    @cached_property
-    def in_blocks(self) -> bool:
-        """Whether a record holds many rows: as the manifest says, or the first record."""
-        return are_blocks(self.paths[0], self.manifest)
+    def are_blocks(self, path: Path) -> bool:
+        """Whether a record of a file holds many rows: as the manifest says, or the first of them."""
+        if path not in self._blocks:
+            self._blocks[path] = are_blocks(path, self.manifest)
+        return self._blocks[path]
 
-    @property
-    def in_rows(self) -> bool:
-        """Whether blocks are taken apart."""
-        return self._taken_apart and self.in_blocks and self.schema is not None
+    def schema_of(self, path: Path) -> Schema | None:
+        """What the blocks of a file are taken apart by, if they are."""
+        return self.schema if self._taken_apart and self.are_blocks(path) else None
 
     def parts(self) -> Iterator[Part]:
         """All of them. Raises RecordError where one cannot be read, behind those before it."""
@@ -127,41 +129,49 @@ class Source:
     def count(self, path: Path) -> int:
         """How many a file has."""
         if path not in self._counts:
-            rows = self.in_rows
+            rows = self.schema_of(path) is not None
             self._counts[path] = sum(map(len, self.parts_of(path))) if rows else tfrecord.count(path)
         return self._counts[path]
 
     def pick(self, numbers: Sequence[int]) -> Iterator[Part]:
-        """Those of these numbers, rising, counted through all the files; each alone.
+        """Those of these numbers, rising, counted through all the files; each alone. Nothing behind the last
+        of them need be whole.
 
-        Raises SpecError for a number that is too large.
+        Raises SpecError for a number that none has.
         """
         first = 0
-        for path in self.paths:
-            left = [number - first for number in numbers if number >= first]
+        left = list(numbers)
+        for path in self.paths if left and left[0] >= 0 else ():
+            for part in self._picked(path, [number - first for number in left]):
+                yield part
+                del left[0]
             if not left:
                 return
-            count = self.count(path)
-            yield from self._picked(path, [number for number in left if number < count])
-            first += count
-        if numbers and numbers[-1] >= first:
-            expected = f"a number from 0 to {first - 1}" if first else "a record"
-            got = str(numbers[-1]) if first else "files without any"
+            first += self.count(path)
+        if left:
+            total = sum(map(self.count, self.paths))
+            expected = f"a number from 0 to {total - 1}" if total else "a record"
+            got = str(left[0] if left[0] < 0 else left[-1]) if total else "files without any"
             raise SpecError(Problem(path=("record",), expected=expected, got=got))
 
     def _picked(self, path: Path, numbers: list[int]) -> Iterator[Part]:
-        if not self.in_rows:
-            yield from (_part_of_record(path, record) for record in records(path, numbers))
+        """Those of one file, as far as it has them."""
+        if self.schema_of(path) is None and tfrecord.compression_of(path) == "none":
+            with suppress(SpecError):  # the others are in the files behind
+                yield from (_part_of_record(path, record) for record in records(path, numbers))
             return
+        count = 0
         for part in self.parts_of(path):
             wanted = np.flatnonzero(np.isin(part.numbers, numbers))
             yield from (part.at(wanted[place : place + 1]) for place in range(len(wanted)))
-            if not numbers or part.numbers[-1] >= numbers[-1]:
+            count += len(part)
+            if count > numbers[-1]:
                 return
+        self._counts[path] = count
 
     def parts_of(self, path: Path) -> Iterator[Part]:
         """Those of one file."""
-        schema = self.schema if self.in_rows else None
+        schema = self.schema_of(path)
         number = 0
         for chunk in tfrecord.whole(path):
             if schema is None:

@@ -67,7 +67,7 @@ def _all_together(steps: list[Listed]) -> str:
 def _counted(kind: Kind, values: list[Any]) -> str:
     """`784 floats in [-0.5, 0.5]`."""
     count = f"{len(values):,} {_WORDS[kind]}{'s' * (len(values) != 1)}"
-    if kind == "bytes" or isinstance(values[0], str):
+    if kind == "bytes" or any(isinstance(value, str) for value in values):
         return f"{count}, the first {shown_value(values[0], 'short')!r}"
     numbers = np.array(values, "float32" if kind == "float32" else "int64")
     whole = numbers[~np.isnan(numbers)] if kind == "float32" else numbers

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recordspec.errors import Problem, RecordError
+from recordspec.inspect.looking.naming import Key
 from recordspec.wire.decoded import Decoded
 from recordspec.wire.held import Held, Steps
 from recordspec.wire.pieces import Mask
@@ -91,6 +93,30 @@ def steps_of(many: tuple[Steps, ...], rows: int) -> StepValues:
         row = int(np.searchsorted(starts, error.row, side="right")) - 1
         raise MixedKindsError(row, error.found, error.before) from None
     return StepValues(present=present, counts=counts, values=values)
+
+
+def values_by_kind(decoded: Decoded, key: Key) -> list[Values | StepValues]:
+    """What the records have under a key, apart for each kind of lists. Of a feature list all have all steps,
+    of which those of other kinds are empty.
+    """
+    in_sequence, name = key
+    if not in_sequence:
+        held = decoded.features.get(name, ())
+        return [
+            values_of(tuple(one for one in held if one.kind == kind), decoded.rows) for kind in _kinds(held)
+        ]
+    steps = decoded.sequence.get(name, ())
+    return [
+        steps_of(
+            tuple(replace(one, held=tuple(step for step in one.held if step.kind == kind)) for one in steps),
+            decoded.rows,
+        )
+        for kind in _kinds(chain.from_iterable(one.held for one in steps)) or ["none"]
+    ]
+
+
+def _kinds(held: Iterable[Held]) -> list[Kind]:
+    return sorted({one.kind for one in held} - {"none"})
 
 
 def _step_numbers(steps: Steps, starts: Ints) -> Ints:

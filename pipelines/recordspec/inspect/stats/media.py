@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ from recordspec.spec.media import images, sounds
 from recordspec.spec.media.images import pillow
 from recordspec.spec.media.sounds import soundfile
 from recordspec.wire.strings import Strings
+
+# What nobody listens to, Python writes to stderr: of odd images, which are no errors here.
+logging.getLogger("PIL").addHandler(logging.NullHandler())
 
 _MOST_SAMPLES = 1 << 40  # libsndfile says 2^63 - 1 of a file that does not tell
 

@@ -1,0 +1,79 @@
+"""Images and sounds in a few words."""
+
+from __future__ import annotations
+
+import io
+import struct
+
+import numpy as np
+import pytest
+
+import recordspec as rs
+from recordspec.inspect.looking import media
+
+
+def png(width: int, height: int) -> bytes:
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.new("L", (width, height)).save(stream, "PNG")
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("name", ["PNG", "JPEG", "GIF", "BMP", "WebP"])
+def test_images_are_described(name):
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.new("RGB", (28, 30)).save(stream, name)
+    data = stream.getvalue()
+    assert media.described(data) == f"{name} 28x30"
+    assert media.described(data[:12]) == f"{name} image, 12 bytes"
+
+
+def wav(seconds: float, rate: int, channels: int = 1) -> bytes:
+    import wave
+
+    stream = io.BytesIO()
+    with wave.open(stream, "wb") as file:
+        file.setnchannels(channels)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(bytes(2 * channels * round(seconds * rate)))
+    return stream.getvalue()
+
+
+def test_sounds_are_described():
+    import soundfile
+
+    assert media.described(wav(1.2, 16_000)) == "WAV 1.2 s at 16 kHz"
+    assert media.described(wav(0.05, 44_100, 2)) == "WAV 0.05 s at 44.1 kHz, 2 channels"
+    stream = io.BytesIO()
+    soundfile.write(stream, np.zeros(8000), 8000, format="FLAC")
+    assert media.described(stream.getvalue()) == "FLAC 1.0 s at 8 kHz"
+    assert media.described(b"RIFF\x04\x00\x00\x00WAVE") == "WAV file, 12 bytes"
+
+
+def test_odd_images_and_sounds_are_described_without_a_word(capfd):
+    sound = bytearray(wav(0.001, 8000))
+    sound[4:8], sound[16:20] = b"\x64\x1f\0\0", b"\x10\xff\0\0"
+    assert media.described(bytes(sound)) == f"WAV file, {len(sound)} bytes"
+    entries = [(256, 4, 1, 1), (257, 4, 1, 1), (258, 3, 3, 0), (277, 3, 1, 9)]
+    tiff = struct.pack("<2sHIH", b"II", 42, 8, len(entries)) + b"".join(
+        struct.pack("<HHII", *one) for one in entries
+    )
+    assert media.described(tiff + bytes(4)).startswith("TIFF")
+    assert capfd.readouterr().err == ""
+
+
+def test_without_extras_headers_are_read(monkeypatch):
+    def missing(purpose: str):
+        raise rs.errors.MissingExtra(rs.errors.Problem(expected=purpose, got="none"))
+
+    monkeypatch.setattr("recordspec.inspect.stats.media.pillow", missing)
+    monkeypatch.setattr("recordspec.inspect.stats.media.soundfile", missing)
+    assert media.described(png(3, 4)) == "PNG 3x4"
+    assert media.described(wav(2, 8000)) == "WAV 2.0 s at 8 kHz"
+    assert media.described(b"\xff\xd8\xff\xe0") == "JPEG image, 4 bytes"
+    assert media.described(b"RIFF\x04\x00\x00\x00WAVE") == "WAV file, 12 bytes"
+    assert media.described(struct.pack(">H", 0xFFFF)) == "2 bytes"
