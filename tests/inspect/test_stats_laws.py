@@ -271,7 +271,7 @@ def test_many_files_of_one_split_are_one(tmp_path: Path):
     assert (found.files, found.rows) == (2, 20)
 
 
-LARGE = [2**62 + 2, 2**62 + 3, 2**62 + 7, 2**63 - 1, -(2**63), 2**53 + 1, 0, -5]
+LARGE = [2**62 + 2, 2**62 + 3, 2**62 + 7, 2**63 - 1, -(2**63), 2**53 + 1, -(2**53) - 1, 2**52 + 1, 0, -5]
 
 
 @given(st.lists(st.sampled_from(LARGE), min_size=1, max_size=50), st.integers(0, 4))

@@ -83,7 +83,7 @@ def _above(numbers: npt.NDArray[Any], base: int) -> npt.NDArray[np.float64]:
 def _at(base: int, above: float) -> float:
     """The number so far above; the next whole one where a float64 does not tell it."""
     at = base + above
-    return base + math.ceil(above) if base and abs(at) > _EXACT else at
+    return base + math.ceil(above) if base and abs(at) >= _EXACT else at
 
 
 def _numbers_histogram(
