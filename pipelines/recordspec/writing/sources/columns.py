@@ -57,7 +57,7 @@ class Column:
         if types.is_string(some.type) or types.is_large_string(some.type):
             self._add_texts(some)
         elif types.is_floating(some.type):
-            self._add_numbers(some.cast("float64").to_numpy(zero_copy_only=False))
+            self._add_numbers(some.to_numpy(zero_copy_only=False).astype(np.float64))
         elif types.is_uint64(some.type):
             self.large |= bool((some.to_numpy() > _INT64[-1]).any())
         elif is_list(some.type):
