@@ -63,6 +63,7 @@ SORTS = {
     "mono and stereo": ([wav(2), wav(2, 2)], "string"),
     "sound of 24 bits": ([wav(3)], "string"),
     "sound of 8 bits": ([wav(1)], "string"),
+    "sound without samples": ([wav(2, samples=0)], "string"),
 }
 
 
