@@ -4,12 +4,13 @@ PYTHON ?= python3
 LATEST := .venvs/tensorflow-latest
 IO := .venvs/tensorflow-2.16-io
 BENCH := .venvs/bench
+WHEEL := .venvs/wheel
 # tensorflow-io 0.37.1, the last release, has wheels for Python up to 3.12.
 HAS_IO := $(shell $(PYTHON) -c 'import sys; print("yes" if sys.version_info < (3, 13) else "")')
 PIP := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n 2
 
-.PHONY: demo test test-latest test-io lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting clean
+.PHONY: demo test test-latest test-io test-wheel lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting clean
 
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
@@ -26,6 +27,14 @@ else
 test-io:
 	@echo "tests with TensorFlow 2.16 and tensorflow-io skipped: they have no wheels for $$($(PYTHON) --version)"
 endif
+
+# The wheel, installed without extras into a new environment.
+test-wheel:
+	rm -rf $(WHEEL) build
+	$(PYTHON) -m venv $(WHEEL)
+	$(WHEEL)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(WHEEL)/dist .
+	$(WHEEL)/bin/python $(PIP) $(WHEEL)/dist/*.whl
+	$(WHEEL)/bin/python tests/from_wheel.py
 
 lint: $(LATEST)/ready
 	$(LATEST)/bin/ruff check .

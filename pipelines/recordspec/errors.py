@@ -103,13 +103,13 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C while a dataset was being written: nothing was published."""
 
 
-def missing_extra(package: str, extra: str, purpose: str, error: ImportError) -> MissingExtra:
-    """The error for an optional package that is not there, or does not load."""
+def missing_package(package: str, purpose: str, requirement: str, error: ImportError) -> MissingExtra:
+    """The error for a package that is not installed, or does not load; `requirement` is what pip installs."""
     return MissingExtra(
         Problem(
             expected=f"{package} for {purpose}",
             got=str(error).splitlines()[0],
-            hint=f"pip install 'recordspec[{extra}]'",
+            hint=f"pip install '{requirement}'",
         )
     )
 

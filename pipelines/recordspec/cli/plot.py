@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recordspec.errors import Problem, StoreError, missing_extra, show_text
+from recordspec.errors import Problem, StoreError, missing_package, show_text
 
 if TYPE_CHECKING:
     from recordspec.inspect.stats.figures import Histogram
@@ -22,7 +22,7 @@ def check_plots() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
-        raise missing_extra("matplotlib", "plot", "drawing", error) from None
+        raise missing_package("matplotlib", "drawing", "recordspec[plot]", error) from None
 
 
 def plot(measured: Bench, path: Path, title: str) -> None:

@@ -10,7 +10,8 @@ from recordspec.inspect.doctor.finding import Finding, find
 from recordspec.inspect.doctor.tensorflow_io import tensorflow_io
 
 _TENSORFLOW = "pip install tensorflow"
-_IMAGE = "pip install 'recordspec[image]'"
+_IMAGE = "pip install 'pillow>=10.2'"
+_ARROW = "pip install 'pyarrow<26'"
 _AUDIO = "pip install 'recordspec[audio]'"
 _LOCAL_ONLY = "recordspec itself reads local paths in this version"
 
@@ -43,8 +44,8 @@ _PROBES: tuple[tuple[str, Callable[[], str], str], ...] = (
     ("audio when writing: mp3", partial(sounds.write, "mp3"), _AUDIO),
     ("audio when writing: ogg", partial(sounds.write, "ogg"), _AUDIO),
     ("tensorflow-io", tensorflow_io, _TENSORFLOW),
-    ("csv files", packages.csv, "pip install 'recordspec[csv]'"),
-    ("parquet files", packages.parquet, "pip install 'recordspec[parquet]'"),
+    ("csv files", packages.csv, _ARROW),
+    ("parquet files", packages.parquet, _ARROW),
     ("pandas frames", packages.frames, "pip install 'recordspec[frames]'"),
     ("polars frames", packages.polars, "pip install 'recordspec[frames]'"),
     # after tensorflow-io, which registers file systems when it is imported

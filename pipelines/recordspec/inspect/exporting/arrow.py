@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, SpecError, missing_extra
+from recordspec._arrow import arrow
+from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.inspect.exporting.forms import Columns, Form, Forms
 from recordspec.inspect.looking.values import StepValues, Values
 from recordspec.wire.pieces import Mask
@@ -36,7 +37,7 @@ class Parquet:
     @staticmethod
     def check(forms: Forms) -> None:
         """Raises MissingExtra."""
-        _arrow("parquet", "writing Parquet")
+        arrow()
 
     def write(self, columns: Columns, rows: int) -> None:
         batch = _batch(columns, self._forms, self._types)
@@ -77,7 +78,7 @@ class Csv:
     @staticmethod
     def check(forms: Forms) -> None:
         """Raises SpecError where a record has several values in one column, MissingExtra without pyarrow."""
-        _arrow("csv", "writing CSV")
+        arrow()
         hint = "choose other columns, or write jsonl or parquet"
         problems = [
             Problem(path=(name,), expected="one value a record for csv", got="a list", hint=hint)
@@ -106,13 +107,6 @@ class Csv:
     def close(self) -> None:
         self._writer.close()
         self._file.close()
-
-
-def _arrow(extra: str, purpose: str) -> None:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise missing_extra("pyarrow", extra, purpose, error) from None
 
 
 def _in_base64(values: Values | StepValues) -> Values | StepValues:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recordspec.errors import describe, missing_extra, show_shape
+from recordspec.errors import describe, missing_package, show_shape
 from recordspec.spec.media.bytes import read_file
 from recordspec.spec.media.endings import check_gif, check_png
 from recordspec.spec.values import Array, BadValue
@@ -323,5 +323,5 @@ def pillow(purpose: str) -> Any:
     try:
         from PIL import Image
     except ImportError as error:
-        raise missing_extra("Pillow", "image", purpose, error) from None
+        raise missing_package("Pillow", purpose, "pillow>=10.2", error) from None
     return Image

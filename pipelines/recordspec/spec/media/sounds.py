@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recordspec.errors import describe, missing_extra, show_shape
+from recordspec.errors import describe, missing_package, show_shape
 from recordspec.spec.media.bytes import read_file
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.recognised import what_is
@@ -253,5 +253,5 @@ def soundfile(purpose: str) -> Any:
         import soundfile
     except (ImportError, OSError) as error:  # OSError: without the C library behind it
         missing = error if isinstance(error, ImportError) else ImportError(str(error))
-        raise missing_extra("soundfile", "audio", purpose, missing) from None
+        raise missing_package("soundfile", purpose, "recordspec[audio]", missing) from None
     return soundfile

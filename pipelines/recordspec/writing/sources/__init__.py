@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from recordspec._arrow import arrow
 from recordspec.errors import Problem, SpecError, describe
 from recordspec.writing.sources.arrays import Arrays
-from recordspec.writing.sources.arrow import arrow, is_table
+from recordspec.writing.sources.arrow import is_table
 from recordspec.writing.sources.base import Part, Rows, Source
 from recordspec.writing.sources.frames import frame_columns, is_frame
 from recordspec.writing.sources.tables import ReaderRows, TableRows
@@ -38,7 +39,7 @@ def source_of(rows: Any) -> Source | Rows:
     if type(rows).__module__.partition(".")[0] == "polars":
         return TableRows(_collected(rows).to_arrow())
     if hasattr(rows, "__arrow_c_stream__"):
-        return ReaderRows(arrow("frames", "an Arrow stream").RecordBatchReader.from_stream(rows))
+        return ReaderRows(arrow().RecordBatchReader.from_stream(rows))
     if hasattr(rows, "to_pandas"):
         raise _refused(type(rows).__name__, "give its to_pandas()")
     if isinstance(rows, Iterable) and not isinstance(rows, (str, bytes)):
@@ -52,7 +53,7 @@ def _collected(frame: Any) -> Any:
         raise _refused("a LazyFrame", "give its .collect()")
     if not hasattr(frame, "get_columns"):
         raise _refused(type(frame).__name__)
-    arrow("frames", "Polars frames")
+    arrow()
     return frame
 
 

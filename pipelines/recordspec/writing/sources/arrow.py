@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, SpecError, missing_extra
+from recordspec._arrow import arrow
+from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.spec.encoder import Gapped, part_of
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.audio import Audio
@@ -25,15 +25,6 @@ from recordspec.writing.sources import buffers
 from recordspec.writing.sources.cells import inside
 
 _MEDIA = (Image, Audio, Video)
-
-
-def arrow(extra: str = "parquet", purpose: str = "reading Parquet") -> Any:
-    """The module pyarrow. Raises MissingExtra."""
-    try:
-        importlib.import_module("pyarrow.compute")
-        return importlib.import_module("pyarrow")
-    except ImportError as error:
-        raise missing_extra("pyarrow", extra, purpose, error) from None
 
 
 def is_array(values: Any) -> bool:

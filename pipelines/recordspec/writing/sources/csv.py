@@ -13,7 +13,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from recordspec.errors import Problem, RecordError, SpecError, missing_extra
+from recordspec._arrow import arrow
+from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.spec.schema import Schema
 from recordspec.spec.values import BadValue
 from recordspec.writing.sources.base import Batch, identity_of
@@ -151,19 +152,19 @@ class CsvPart:
 
     def blocks(self) -> Iterator[Any]:
         """The rows in record batches of text, only the columns that are wanted. Raises RecordError."""
-        arrow = _arrow()
+        pyarrow = arrow()
         try:
-            yield from (block for block in self._read(arrow) if block.num_rows)
-        except arrow.ArrowInvalid as error:
+            yield from (block for block in self._read(pyarrow) if block.num_rows)
+        except pyarrow.ArrowInvalid as error:
             raise RecordError(self._no_text() or self._uneven(str(error))) from None
 
-    def _read(self, arrow: Any) -> Any:
+    def _read(self, pyarrow: Any) -> Any:
         from pyarrow import csv as arrow_csv
 
         wanted = set(self.wanted.values())
         columns = [column for column in self.header if column in wanted]
         return arrow_csv.open_csv(
-            self._stream(arrow),
+            self._stream(pyarrow),
             read_options=arrow_csv.ReadOptions(
                 block_size=_BLOCK, column_names=None if self._has_header else self.header
             ),
@@ -174,25 +175,25 @@ class CsvPart:
             ),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=columns,
-                column_types=dict.fromkeys(columns, arrow.string()),
+                column_types=dict.fromkeys(columns, pyarrow.string()),
                 null_values=[""],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
             ),
         )
 
-    def _stream(self, arrow: Any) -> Any:
+    def _stream(self, pyarrow: Any) -> Any:
         """The bytes of the part, for Arrow to read."""
         # Arrow reads ahead in a thread of its own: of a file of Python's, left before its end, it would
         # go on as Python shuts down, and end the process.
-        file = arrow.OSFile(str(self.path))
+        file = pyarrow.OSFile(str(self.path))
         size = self.span.stop - self.span.start
         # Where no line break follows, Arrow takes a last cell that is empty for a quoted one if another of
         # its row is; and a header alone for none.
         last = file.read_at(1, self.span.stop - 1) if size else b"\n"
         alone = self._has_header and size <= _LONGEST_HEADER and last not in (b"\n", b"\r")
         if alone or last == self.delimiter.encode():
-            return arrow.BufferReader(file.read_at(size, self.span.start) + b"\n")
+            return pyarrow.BufferReader(file.read_at(size, self.span.start) + b"\n")
         return file.get_stream(self.span.start, size)
 
     def _columns(
@@ -254,12 +255,3 @@ def _no_utf8(text: str) -> str:
     """The first byte that is no UTF-8, of what was decoded with "surrogateescape"; nothing where all is."""
     bad = re.search("[\udc80-\udcff]", text)
     return f"the byte 0x{ord(bad[0]) - 0xDC00:02x}" if bad else ""
-
-
-def _arrow() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.compute
-    except ImportError as error:
-        raise missing_extra("pyarrow", "csv", "reading CSV", error) from None
-    return pyarrow

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem, RecordError, SpecError, missing_extra
+from recordspec._arrow import arrow
+from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.spec.features import Feature
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.label import Label
@@ -55,11 +56,9 @@ def _blocks(path: Path) -> Iterator[Any]:
 
 
 def _of_parquet(path: Path) -> Iterator[Any]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise missing_extra("pyarrow", "arrow", "tables", error) from error
+    pyarrow = arrow()
+    from pyarrow import parquet
+
     try:
         file = parquet.ParquetFile(path)
         names = file.schema_arrow.names

@@ -10,11 +10,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
+from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, StoreError
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
 from recordspec.writing.sources import base
-from recordspec.writing.sources.arrow import TableColumns, arrow, check_types
+from recordspec.writing.sources.arrow import TableColumns, check_types
 from recordspec.writing.sources.base import Batch, identity_of, runs
 from recordspec.writing.sources.naming import ignored, wanted_columns
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from recordspec._arrow import arrow
 from recordspec.errors import Problem, SpecError
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources import base
-from recordspec.writing.sources.arrow import TableColumns, arrow, check_types
+from recordspec.writing.sources.arrow import TableColumns, check_types
 from recordspec.writing.sources.base import Batch, even_runs
 from recordspec.writing.sources.naming import check_names
 

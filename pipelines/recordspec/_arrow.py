@@ -1,0 +1,21 @@
+"""The one handle on pyarrow. It is imported at the first use, because that takes 0.2 seconds."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from recordspec.errors import missing_package
+
+
+def arrow() -> Any:
+    """The module pyarrow, with `pyarrow.compute`. Raises MissingExtra where it is missing or does not load.
+
+    pyarrow 26 does not load with NumPy 1, which TensorFlow 2.16 needs.
+    """
+    try:
+        pyarrow = importlib.import_module("pyarrow")
+        importlib.import_module("pyarrow.compute")
+    except ImportError as error:
+        raise missing_package("pyarrow", "tables of columns", "pyarrow<26", error) from None
+    return pyarrow
