@@ -61,7 +61,7 @@ def walked(data: bytes, fault: str, *, known: bool) -> Iterator[Found]:
         if len(rest) < length + 4:
             missing = (f"{length:,} bytes of data and its CRC", "the end of the file")
             if not known and length > 2**31 - 1:
-                missing = ("at most 2,147,483,647 bytes of data in a compressed file", f"{length:,}")
+                missing = (AT_MOST, f"{length:,} bytes")
                 yield number, offset, missing
             else:
                 yield number, offset, end if fault else missing
@@ -78,6 +78,7 @@ def nothing_but_a_fault(start: bytes) -> bool:
     return not data and fault not in ("", "the end of the file", BEHIND)
 
 
+AT_MOST = "a record of at most 2,147,483,647 bytes, the most that TensorFlow reads"
 BEHIND = "bytes behind the end of the stream"
 
 

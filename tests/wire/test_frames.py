@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from frames_by_hand import frame, head, salvaged
 from recordspec import RecordError
-from recordspec.wire import frames, tfrecord
+from recordspec.wire import frames, framing, tfrecord
 from recordspec.wire.compression import TF_COMPRESSION, compressor, foreign
 from recordspec.wire.frames import Damage, chunks
 from recordspec.wire.framing import frames_in
-from recordspec.wire.heads import Stretch, ends, stretches
+from recordspec.wire.heads import Stretch, check_lengths, ends, stretches
 
 WRITTEN = ["none", "gzip", "zlib"]
 
@@ -251,3 +251,56 @@ def test_frames_are_found_from_any_byte_on(sizes, repeated, before):
     data = bytes(before) + b"".join(frame(bytes(size)) for size in sizes)
     places = np.cumsum([before, *(size + 16 for size in sizes)])
     assert frames_in(np.frombuffer(data, np.uint8), before).tolist() == places.tolist()
+
+
+AT_MOST = "a record of at most 2,147,483,647 bytes, the most that TensorFlow reads"
+
+
+def sparse(path: Path, length: int, before: bytes = b"") -> Path:
+    """A file whose last record has so many zeros, which the disk does not hold."""
+    with path.open("wb") as file:
+        file.write(before + head(length))
+        file.truncate(len(before) + 12 + length + 4)
+    return path
+
+
+def test_the_largest_record_is_what_protobuf_can_hold(tmp_path):
+    assert framing.LARGEST_RECORD == 2**31 - 1
+    assert tfrecord.count(sparse(tmp_path / "x", 2**31 - 1, frame(b"a"))) == 2
+    for use in (tfrecord.count, check_lengths):
+        with pytest.raises(RecordError) as caught:
+            use(sparse(tmp_path / "x", 2**31, frame(b"a")))
+        where = f"{tmp_path}/x: record 1 at byte 17"
+        assert str(caught.value) == f"{where}: expected {AT_MOST}, got 2,147,483,648 bytes"
+
+
+@pytest.mark.parametrize("wrong", [False, True], ids=["whole", "wrong data"])
+@pytest.mark.parametrize("compression", WRITTEN)
+def test_a_larger_record_is_damage_and_stepped_over_where_that_is_cheap(
+    tmp_path, monkeypatch, compression, wrong
+):
+    monkeypatch.setattr(frames, "LARGEST_RECORD", 5 << 20)
+    large = bytearray(frame(bytes(6 << 20)))
+    large[-1] ^= wrong
+    (tmp_path / "x").write_bytes(compressed(frame(b"a") + large + frame(b"b"), compression))
+    what = (AT_MOST, "6,291,456 bytes")
+    behind = [(2, 17 + len(large), b"b")] if compression == "none" else []
+    assert found(tmp_path / "x", frames.SIZE) == [(0, 0, b"a"), (1, 17, what), *behind]
+    stops = [one.stop for one in chunks(tmp_path / "x") if isinstance(one, Damage)]
+    assert stops == [17 + len(large) if behind else None]
+
+
+@pytest.mark.parametrize("length", [100, 2**31, 2**60, 2**64 - 1])
+def test_a_length_beyond_the_file_is_found_in_its_head(tmp_path, length):
+    (tmp_path / "x").write_bytes(frame(b"a") + head(length) + b"abc")
+    with pytest.raises(RecordError) as caught:
+        check_lengths(tmp_path / "x")
+    expected = f"{length:,} bytes of data and its CRC"
+    where = f"{tmp_path}/x: record 1 at byte 17"
+    assert str(caught.value) == f"{where}: expected {expected}, got the end of the file"
+
+
+@pytest.mark.parametrize("rest", [b"", frame(b"b")[:11], b"x" * 12 + head(2**60), frame(b"b")])
+def test_what_tensorflow_finds_itself_is_left_to_it(tmp_path, rest):
+    (tmp_path / "x").write_bytes(frame(b"a") + rest)
+    check_lengths(tmp_path / "x")

@@ -14,7 +14,8 @@ from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.wire import blocks, proto
 from recordspec.wire.columns import TF_DTYPES, Cells, Column, Fixed, Part, Section, Sequence, Sparse, VarLen
 from recordspec.wire.decoded import Decoded
-from recordspec.wire.example import Entry, encode
+from recordspec.wire.example import Entry, encode, oversized
+from recordspec.wire.framing import AT_MOST, LARGEST_RECORD
 from recordspec.wire.held import Held, Steps, only
 from recordspec.wire.strings import Strings, lengths_of
 
@@ -36,7 +37,10 @@ def placed_columns(schema: Schema, section: Section) -> tuple[Column, ...]:
 
 
 def block_of(schema: Schema, sections: dict[Section, list[Entry]], rows: int) -> bytes:
-    """The entries of some rows as the bytes of one Example. Raises SpecError where two share a key."""
+    """The entries of some rows as the bytes of one Example.
+
+    Raises SpecError where two share a key, RecordError where the block is too large.
+    """
     held = [blocks.rows_entry(rows)]
     for section in schema.sections:
         columns = {column.key: column for column in placed_columns(schema, section)}
@@ -48,6 +52,11 @@ def block_of(schema: Schema, sections: dict[Section, list[Entry]], rows: int) ->
             expected = "keys that stay apart in a block"
             raise SpecError(Problem(where=schema.name, expected=expected, got=f"`{key}` twice"))
         seen.add(key)
+    found = oversized(held, 1)
+    if found is not None:
+        hint = f"blocks of at most {max(1, rows * LARGEST_RECORD // found.size):,} rows of this size fit"
+        got = f"{found.size:,} bytes in {rows:,} rows"
+        raise RecordError(Problem(expected=AT_MOST, got=got, hint=hint))
     return encode(held, None, 1)[0]
 
 

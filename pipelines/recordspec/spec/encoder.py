@@ -107,10 +107,13 @@ def encode_batch(
 
 
 def records_of(schema: Schema, sections: Sections, rows: int, *, head: int = 0, tail: int = 0) -> Strings:
-    """The records that have these entries."""
+    """The records that have these entries. Raises RecordError for one that is too large."""
     features = sections["features"] + sections["context"]
     sequence = sections["sequence"] if schema.record == "sequence_example" else None
-    return encode(features, sequence, rows, head=head, tail=tail)
+    try:
+        return encode(features, sequence, rows, head=head, tail=tail)
+    except RecordError as error:
+        raise error.at(f"row {error.row}") from None
 
 
 def encode_block(schema: Schema, columns: Mapping[str, Any], rows: int) -> bytes:

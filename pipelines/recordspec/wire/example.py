@@ -15,13 +15,16 @@ bytes. (Protobuf promises no order for a map.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
+from recordspec.errors import Problem, RecordError
 from recordspec.wire.columns import Cells, Column, Storage
+from recordspec.wire.framing import AT_MOST, LARGEST_RECORD
 from recordspec.wire.pieces import (
     WIDEST_PADDED,
     Mask,
@@ -70,11 +73,71 @@ def encode(
         features: the entries of an Example, or of a SequenceExample's context.
         sequence: the entries of the feature lists; None for an Example.
         rows: the number of records.
+
+    Raises RecordError for a record that would be larger than LARGEST_RECORD, before its bytes are made if
+    the values alone have so many.
     """
+    features, sequence = tuple(features), None if sequence is None else tuple(sequence)
+    found = oversized((*features, *(sequence or ())), rows)
+    if found is not None:
+        hint = f"`{found.key}` has {found.of_key:,} of them"
+        raise RecordError(Problem(expected=AT_MOST, got=f"{found.size:,} bytes", hint=hint), found.row)
     parts = field(1, _entries(features))
     if sequence is not None:
         parts += field(2, _entries(sequence))
-    return join([bytes(head), *parts, bytes(tail)], rows)
+    records = join([bytes(head), *parts, bytes(tail)], rows)
+    if len(records.buffer) > LARGEST_RECORD:
+        sizes = records.sizes - head - tail
+        row = int(np.argmax(sizes > LARGEST_RECORD))
+        if sizes[row] > LARGEST_RECORD:
+            raise RecordError(Problem(expected=AT_MOST, got=f"{sizes[row]:,} bytes"), row)
+    return records
+
+
+class Oversized(NamedTuple):
+    """A record that is too large.
+
+    Attributes:
+        row: its number.
+        size: bytes of its values, as few as they can be.
+        key: under which most of them are.
+        of_key: how many that are.
+    """
+
+    row: int
+    size: int
+    key: str
+    of_key: int
+
+
+def oversized(entries: Sequence[Entry], rows: int) -> Oversized | None:
+    """The first record whose values alone have more bytes than LARGEST_RECORD. Nothing is encoded."""
+    if sum(_least_bytes(entry.cells.flat) for entry in entries) <= LARGEST_RECORD:
+        return None  # all the records together
+    each = np.array([_least_sizes(entry, rows) for entry in entries])
+    sizes = each.sum(axis=0)
+    if not (sizes > LARGEST_RECORD).any():
+        return None
+    row = int(np.argmax(sizes > LARGEST_RECORD))
+    most = int(each[:, row].argmax())
+    return Oversized(row, int(sizes[row]), entries[most].column.key, int(each[most, row]))
+
+
+def _least_bytes(flat: np.ndarray | Strings) -> int:
+    """Bytes that values take at least: a varint has one or more."""
+    if isinstance(flat, Strings):
+        return int(flat.offsets[-1])
+    return len(flat) * (4 if flat.dtype == np.float32 else 1)
+
+
+def _least_sizes(entry: Entry, rows: int) -> Ints:
+    """Bytes that the values of each record take at least, int64 `[rows]`."""
+    cells = entry.cells
+    each = cells.flat.sizes if isinstance(cells.flat, Strings) else _least_bytes(cells.flat[:1])
+    sizes = _sizes_of_groups(each, cells.lengths)
+    if entry.steps is not None:
+        sizes = _sizes_of_groups(sizes, entry.steps)
+    return np.broadcast_to(np.asarray(sizes, np.int64), (rows,))
 
 
 def _entries(entries: Iterable[Entry]) -> list[Part]:

@@ -10,16 +10,22 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError
 from recordspec.wire.compression import Compression, foreign, likely_compression, opened
-from recordspec.wire.framing import HEAD, TAIL, frames_in, length_in, masked_crc, masked_crcs, tails
-from recordspec.wire.heads import Stretch, checked_length, cut, data_of, place, problem_at
+from recordspec.wire.framing import (
+    HEAD,
+    LARGEST_RECORD,
+    TAIL,
+    frames_in,
+    length_in,
+    masked_crc,
+    masked_crcs,
+    tails,
+)
+from recordspec.wire.heads import Stretch, checked_length, cut, data_of, place, problem_at, too_large
 from recordspec.wire.inflated import Inflated, Readable
 from recordspec.wire.strings import Bytes, Ints
 from recordspec.wire.window import Mark, Plain, Window
 
 SIZE = 4 << 20
-# Of what a compressed file inflates to, nobody knows how much there is before it is held. protobuf parses no
-# message beyond this.
-LARGEST_COMPRESSED = (1 << 31) - 1
 # A larger record is held only when its CRC is known to be right, for which it is read twice: what a few
 # megabytes inflate to may be gigabytes.
 BELIEVED = 64 << 20
@@ -91,8 +97,9 @@ def chunks(path: Path, stretch: Stretch | None = None, size: int = SIZE) -> Iter
     those that cannot.
 
     Takes a few times as much memory as `size`, or as the largest record. That is as large as its length says
-    only where the CRC of the length is right, and the file has so many bytes; in a compressed file, it is
-    not larger than LARGEST_COMPRESSED, and of more than BELIEVED only where the CRC of its data is right.
+    only where the CRC of the length is right, and the file has so many bytes; it is not larger than
+    LARGEST_RECORD, and in a compressed file of more than BELIEVED only where the CRC of its data is right.
+    A larger record is damage that is stepped over; in a compressed file nothing is found behind it.
     """
     problem = foreign(path) if stretch is None else None
     if problem is not None:
@@ -125,7 +132,7 @@ class Frames:
         self.number, self.offset = (0, 0) if stretch is None else (stretch.number, stretch.start)
         self._ahead = min(size, _FIRST)
         # a file that has the bytes is believed; only a sparse one may have any number of them
-        self._believed = LARGEST_COMPRESSED if compression == "none" else BELIEVED
+        self._believed = LARGEST_RECORD if compression == "none" else BELIEVED
         source = Plain(file) if compression == "none" else Inflated(file, compression)
         self.window = Window(source, self.offset)
         self.doubt: Mark | None = None
@@ -134,7 +141,9 @@ class Frames:
         """From the next record on. Damage without a stop is the last."""
         try:
             while stop := self._stop():
-                if stop <= self.window.stop or stop - self.offset <= self._believed or self._is_right(stop):
+                if stop - self.offset > HEAD + LARGEST_RECORD + TAIL:
+                    yield self._too_large(stop)
+                elif stop <= self.window.stop or stop - self.offset <= self._believed or self._is_right(stop):
                     self._reach(stop)
                     yield from self._checked()
                 else:
@@ -195,9 +204,8 @@ class Frames:
         if len(head) < HEAD and self.window.fault:
             raise self._cut("")
         length = checked_length(self._path, self.number, self.offset, head, self.limit)
-        if self.limit is None and length > LARGEST_COMPRESSED:
-            expected = f"at most {LARGEST_COMPRESSED:,} bytes of data in a compressed file"
-            raise self._error(expected, f"{length:,}")
+        if self.limit is None and length > LARGEST_RECORD:
+            raise RecordError(too_large(self._path, self.number, self.offset, length), self.number)
         return length
 
     def _checked(self) -> Iterator[Chunk | Damage]:
@@ -223,10 +231,20 @@ class Frames:
                 yield self._wrong(origin + int(places[bad + 1]))
             first = bad + 1
 
+    def _too_large(self, stop: int) -> Damage:
+        """Steps over the next record, which TensorFlow cannot read. The window does not hold it."""
+        problem = too_large(self._path, self.number, self.offset, stop - self.offset - HEAD - TAIL)
+        mark = self.window.mark()
+        self.doubt = None if is_right(self.window, self.offset, stop) else mark
+        return self._passed(problem, stop)
+
     def _wrong(self, stop: int) -> Damage:
-        """The next record is one whose data are wrong; then comes the one behind it."""
+        """Steps over the next record, whose data are wrong."""
         expected = "data that matches its CRC"
         problem = problem_at(self._path, self.number, self.offset, expected, "other bytes")
+        return self._passed(problem, stop)
+
+    def _passed(self, problem: Problem, stop: int) -> Damage:
         damage = Damage(self.number, self.offset, problem, stop)
         self.number, self.offset = self.number + 1, stop
         return damage

@@ -19,6 +19,10 @@ from recordspec.wire.strings import Bytes, Ints, Strings, items, windows
 Crcs = npt.NDArray[np.uint32]
 
 HEAD, TAIL = 12, 4
+# protobuf holds the size of a message in an int32. TensorFlow (2.16 and 2.21) parses an Example of 2**31 - 1
+# bytes; of one byte more its parser takes the size for a negative one, and the process dies (SIGSEGV).
+LARGEST_RECORD = (1 << 31) - 1
+AT_MOST = f"a record of at most {LARGEST_RECORD:,} bytes, the most that TensorFlow reads"
 
 _MASK_DELTA = 0xA282EAD8  # tensorflow/core/lib/hash/crc32c.h
 # Heads that are remembered: records of one size, or of a few thousand sizes, have few.

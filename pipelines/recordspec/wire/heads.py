@@ -10,7 +10,7 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError
 from recordspec.wire.compression import opened
-from recordspec.wire.framing import HEAD, TAIL, frames_in, length_in
+from recordspec.wire.framing import AT_MOST, HEAD, LARGEST_RECORD, TAIL, frames_in, length_in
 from recordspec.wire.strings import Ints
 
 # Read at once: what fits into a processor's cache is copied there fastest.
@@ -34,6 +34,28 @@ class Stretch:
     stop: int
 
 
+class LengthError(RecordError):
+    """A length with a right CRC that must not be believed: the file has fewer bytes, or TensorFlow reads no
+    record of that size. TensorFlow allocates what it says, or its parser takes it for a negative number: the
+    process dies.
+    """
+
+
+def check_lengths(path: Path) -> None:
+    """Compares each length of an uncompressed file with the file's size, up to the first header that is
+    wrong in another way: there TensorFlow raises an error.
+
+    Raises LengthError.
+    """
+    try:
+        for _ in ends(path):
+            pass
+    except LengthError:
+        raise
+    except RecordError:
+        return
+
+
 def ends(path: Path, number: int = 0, offset: int = 0) -> Iterator[tuple[int, Ints]]:
     """Records of an uncompressed file, from the one that begins at a byte on, many at a time: the number of
     the first, and the byte behind each, int64 `[n]`.
@@ -50,6 +72,8 @@ def ends(path: Path, number: int = 0, offset: int = 0) -> Iterator[tuple[int, In
             places = frames_in(held)[1:] + offset
             if not len(places):
                 length = checked_length(path, number, offset, held[:HEAD].tobytes(), size)
+                if length > LARGEST_RECORD:
+                    raise LengthError(too_large(path, number, offset, length), number)
                 places = np.array([offset + HEAD + length + TAIL])
             yield number, places
             ahead = _AT_ONCE if (int(places[-1]) - offset) // len(places) < _LARGE else HEAD
@@ -85,8 +109,13 @@ def checked_length(path: Path, number: int, offset: int, head: bytes, size: int 
             problem_at(path, number, offset, "a length that matches its CRC", "other bytes"), number
         )
     if size is not None and offset + HEAD + length + TAIL > size:
-        raise cut(path, number, offset, data_of(length))
+        raise LengthError(cut(path, number, offset, data_of(length)).problems, number)
     return length
+
+
+def too_large(path: Path, number: int, offset: int, length: int) -> Problem:
+    """The problem of a record that TensorFlow cannot read."""
+    return problem_at(path, number, offset, AT_MOST, f"{length:,} bytes")
 
 
 def data_of(length: int) -> str:

@@ -12,7 +12,7 @@ from recordspec.wire import heads
 from recordspec.wire.compression import TF_COMPRESSION, Compression, compression_of, compressor, foreign
 from recordspec.wire.frames import Chunk, Damage, chunks
 from recordspec.wire.framing import HEAD, TAIL, framed, frames, seal
-from recordspec.wire.heads import Stretch, place, stretches
+from recordspec.wire.heads import Stretch, check_lengths, place, stretches
 
 __all__ = [
     "HEAD",
@@ -22,6 +22,7 @@ __all__ = [
     "Damage",
     "Record",
     "Stretch",
+    "check_lengths",
     "compression_of",
     "compressor",
     "count",

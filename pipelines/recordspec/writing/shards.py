@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
+from recordspec.errors import RecordError
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Shard
 from recordspec.store.shard_file import ShardFile
@@ -45,16 +46,21 @@ def spans(split: str, count: int, rows: int | None, options: Write) -> Iterator[
 
 
 class ShardWriter:
-    """Writes the rows of a shard in the layout of the dataset."""
+    """Writes the rows of a shard in the layout of the dataset.
 
-    def __init__(self, path: Path, schema: Schema | None, options: Write) -> None:
+    Args:
+        name: of the shard, in messages.
+    """
+
+    def __init__(self, path: Path, schema: Schema | None, options: Write, name: str) -> None:
         self._file = ShardFile(path, options.compression)
-        self._schema, self._block = schema, options.block
+        self._schema, self._block, self._name = schema, options.block, name
         self._waiting: list[Strings] = []  # rows that no block has yet
+        self._written = 0  # rows that a block has
         self.rows = 0
 
     def add(self, records: Strings) -> None:
-        """Takes framed records, one a row."""
+        """Takes framed records, one a row. Raises RecordError where rows make no block."""
         self.rows += len(records)
         if self._block is None:
             self._file.write(records.buffer.data, len(records), len(records))
@@ -79,8 +85,14 @@ class ShardWriter:
         for start in range(0, len(records), self._block or 1):
             rows = records.part(start, min(start + (self._block or 1), len(records)))
             assert self._schema is not None  # blocks cannot be made without
-            block = self._schema.block_of(rows.inner(tfrecord.HEAD, tfrecord.TAIL))
+            try:
+                block = self._schema.block_of(rows.inner(tfrecord.HEAD, tfrecord.TAIL))
+            except RecordError as error:
+                last = self._written + len(rows) - 1
+                placed = error.at(f"{self._name}: rows {self._written} to {last}")
+                raise RecordError(placed.problems) from None  # its row is none of the source
             self._file.write(tfrecord.framed(block), 1, len(rows))
+            self._written += len(rows)
 
 
 class DirectSink:
@@ -119,8 +131,8 @@ class DirectSink:
         self._writer.abandon()
 
     def _opened(self) -> ShardWriter:
-        path = self._folder / self._planned[len(self._done)].file
-        return ShardWriter(path, self._schema, self._options)
+        file = self._planned[len(self._done)].file
+        return ShardWriter(self._folder / file, self._schema, self._options, file)
 
     def _close(self) -> None:
         self._done.append(self._writer.close(self._planned[len(self._done)].file))

@@ -175,7 +175,7 @@ def write_shard(
     file = f"{task.span.file}.{attempt}"
     keys = plan.folder / f"{file}.keys"
     with on_disk(plan.name):
-        writer = ShardWriter(plan.folder / file, plan.schema, plan.options)
+        writer = ShardWriter(plan.folder / file, plan.schema, plan.options, task.span.file)
         try:
             for records, index in order.read(plan.folder, runs, task.cut, plan.rules):
                 writer.add(records)
