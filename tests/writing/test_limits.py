@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import shutil
+import tracemalloc
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import recordspec as rs
+from recordspec.spec import blocks
+from recordspec.spec.encoder import columns_of
 from recordspec.store import known_keys
+from recordspec.wire import example, frames, tfrecord
+from recordspec.wire.tfrecord import scan
 from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
+from recordspec.writing.sources.tfrecord import TFRecords
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
 
@@ -109,4 +116,182 @@ def test_records_that_are_none_of_the_schema_make_no_block(tmp_path, feature, va
     schema = rs.Schema.loads(f"schema: s\nfeatures: {{x: {feature}}}")
     with pytest.raises(rs.RecordError) as caught:
         rs.reshard(tmp_path / "old.tfrecord", tmp_path / "new", schema=schema, layout={"blocks": 4})
-    assert str(caught.value) == f"features.x: {message}"
+    bad = next(record for record in scan(tmp_path / "old.tfrecord") if not fits(schema, record.data))
+    where = f"{tmp_path}/old.tfrecord: record {bad.number} at byte {bad.offset}"
+    assert str(caught.value) == f"{where}: features.x: {message}"
+
+
+def fits(schema: rs.Schema, record: bytes) -> bool:
+    try:
+        schema.block_of([record])
+    except rs.RecordError:
+        return False
+    return True
+
+
+AT_MOST = "a record of at most 2,147,483,647 bytes, the most that TensorFlow reads"
+LARGE = rs.Schema.loads("schema: s\nfeatures:\n  id: int64\n  parts: {kind: var_len, dtype: string}")
+# one object many times: of 2 GiB nothing is allocated before they are refused
+TOO_LARGE = {"id": 1, "parts": [bytes(1 << 20)] * 2048}
+REFUSED = f"expected {AT_MOST}, got 2,147,483,649 bytes (`parts` has 2,147,483,648 of them)"
+
+
+def test_a_row_of_2_gib_is_refused_before_it_is_made(tmp_path):
+    tracemalloc.start()
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(LARGE, [{"id": 0, "parts": []}, TOO_LARGE], tmp_path / "data")
+    assert tracemalloc.get_traced_memory()[1] < 500 << 20
+    tracemalloc.stop()
+    assert str(caught.value) == f"row 1: {REFUSED}"
+    with (
+        pytest.raises(rs.RecordError) as caught,
+        rs.ShardedWriter(LARGE, tmp_path / "data") as writer,
+    ):
+        writer.write(TOO_LARGE)
+    assert str(caught.value) == f"row 0: {REFUSED}"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_row_of_2_gib_is_set_aside(tmp_path):
+    rows = [{"id": 0, "parts": []}, TOO_LARGE, {"id": 2, "parts": ["x"]}]
+    manifest = rs.write(LARGE, rows, tmp_path / "data", invalid="quarantine")
+    assert (manifest.rows("train"), manifest.rejected) == (2, 1)
+    (line,) = map(json.loads, (tmp_path / "data/rejects.jsonl").read_text().splitlines())
+    assert line == {"row": 1, "place": "row 1", "problems": [REFUSED]}
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "size"),
+    [
+        ("features: {x: {dtype: float32, shape: [3]}}", {"x": [1, 2, 3]}, 12),
+        ("features: {x: {kind: var_len, dtype: int64}}", {"x": [1, 2, 3]}, 3),
+        ("features: {x: {dtype: string, default: ''}, y: {dtype: string, default: ''}}", {"x": "abc"}, 3),
+        ("record: sequence_example\nsequence: {x: {kind: var_len, dtype: string}}", {"x": [["ab"], ["c", ""]]}, 3),
+    ],
+)  # fmt: skip
+def test_the_least_size_of_a_record_is_that_of_its_values(monkeypatch, text, row, size):
+    schema = rs.Schema.loads(f"schema: s\n{text}")
+    empty = {name: [] for name, feature in schema.names.items() if feature.kind == "var_len"}
+    columns = columns_of(schema, [empty or row, row] if empty else [row])
+    rows = 2 if empty else 1
+    monkeypatch.setattr(example, "LARGEST_RECORD", size - 1)
+    with pytest.raises(rs.RecordError) as caught:
+        schema.encode_batch(columns, rows)
+    hint = f"(`x` has {size} of them)"
+    assert str(caught.value) == f"row {rows - 1}: expected {AT_MOST}, got {size} bytes {hint}"
+    # with what is around them
+    monkeypatch.setattr(example, "LARGEST_RECORD", size)
+    with pytest.raises(rs.RecordError) as caught:
+        schema.encode_batch(columns, rows)
+    monkeypatch.undo()
+    whole = len(schema.encode_batch(columns, rows)[rows - 1])
+    assert whole > size
+    assert str(caught.value).endswith(f"expected {AT_MOST}, got {whole} bytes")
+
+
+@pytest.mark.parametrize("options", [{}, {"shuffle": 1}], ids=str)
+def test_a_block_that_is_too_large_is_refused_with_its_rows(tmp_path, monkeypatch, options):
+    for module in (example, blocks):
+        monkeypatch.setattr(module, "LARGEST_RECORD", 1000)
+    schema = rs.Schema.loads("schema: s\nfeatures: {x: string}")
+    rows = [{"x": "a"}] * 8 + [{"x": "b" * 100}] * 16
+    layout = {"layout": {"blocks": 12}, "shards": 1}
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(schema, rows[8:], tmp_path / "data", **layout, **options)
+    expected = f"expected {AT_MOST}, got 1,201 bytes in 12 rows (blocks of at most 9 rows of this size fit)"
+    assert str(caught.value) == f"train-00000-of-00001.tfrecord: rows 0 to 11: {expected}"
+    if not options:
+        with pytest.raises(rs.RecordError) as caught:
+            rs.write(schema, rows, tmp_path / "data", **layout | {"layout": {"blocks": 8}})
+        assert str(caught.value).startswith("train-00000-of-00001.tfrecord: rows 8 to 15: expected a record ")
+    assert list(tmp_path.iterdir()) == []
+    assert rs.write(schema, rows[8:], tmp_path / "data", layout={"blocks": 6}).rows("train") == 16
+
+
+def test_a_record_of_2_gib_is_not_taken_over(tmp_path, monkeypatch):
+    monkeypatch.setattr(frames, "LARGEST_RECORD", 5 << 20)
+    schema = rs.Schema.loads("schema: s\nfeatures: {x: string}")
+    whole = [tfrecord.framed(schema.encode({"x": "a" * size})) for size in (1, 6 << 20)]
+    path = tmp_path / "old.tfrecord"
+    path.write_bytes(b"".join(whole))
+    size = len(whole[1]) - 16
+    message = f"{path}: record 1 at byte {len(whole[0])}: expected {AT_MOST}, got {size:,} bytes"
+    source = TFRecords(files=path.name)
+    for use in (
+        lambda: rs.reshard(path, tmp_path / "new"),
+        lambda: rs.write(schema, source.open(tmp_path), tmp_path / "new"),
+    ):
+        with pytest.raises(rs.RecordError) as caught:
+            use()
+        assert str(caught.value) == message
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+LISTS = "features: {x: {kind: ragged, dtype: int64, shape: [null, null], row_lengths: [l]}}"
+DEEP = "features: {x: {kind: ragged, dtype: int64, shape: [null, null, null], row_lengths: [k, l]}}"
+POINTS = "features: {x: {kind: sparse, dtype: int64, size: 9, index_keys: [i]}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "stored", "message"),
+    [
+        (LISTS, {"x": [1, 2, 3], "l": [2, 2]}, "features.x: expected 4 items, as `l` says, got 3"),
+        (LISTS, {"x": [1, 2, 3], "l": [4, -1]}, "features.x: expected lengths under `l`, got -1"),
+        (LISTS, {"x": [1]}, "features.x: expected 0 items, as `l` says, got 1"),
+        (DEEP, {"x": [1, 2], "k": [2], "l": [2]}, "features.x: expected 2 items, as `k` says, got 1"),
+        (POINTS, {"x": [1, 2], "i": [3]}, "features.i: expected 2 indices, one for each value, got 1"),
+    ],
+)
+def test_a_record_that_contradicts_itself_is_refused_with_its_place(tmp_path, text, stored, message):
+    """As a row of a block, its lengths would take values of the next."""
+    schema = rs.Schema.loads(f"schema: s\n{text}")
+    wrong = tf.train.Example()
+    for key, values in stored.items():
+        wrong.features.feature[key].int64_list.value.extend(values)
+    good = schema.encode({"x": ([1], [5]) if "sparse" in text else [[[1]]] if text == DEEP else [[1]]})
+    path = tmp_path / "old.tfrecord"
+    path.write_bytes(b"".join(map(tfrecord.framed, [good, good, wrong.SerializeToString(), good])))
+    where = f"{path}: record 2 at byte {2 * len(tfrecord.framed(good))}"
+    with pytest.raises(rs.RecordError) as caught:
+        rs.reshard(path, tmp_path / "new", schema=schema, layout={"blocks": 4})
+    assert str(caught.value) == f"{where}: {message}"
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(schema, TFRecords(files=path.name).open(tmp_path), tmp_path / "new", layout={"blocks": 4})
+    assert str(caught.value) == f"{where}: {message}"
+    with pytest.raises(rs.RecordError) as caught:
+        schema.block_of([good, wrong.SerializeToString()])
+    assert str(caught.value) == message
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+def test_blocks_without_a_manifest_are_blocks_still(tmp_path):
+    rs.write(SCHEMA, {"id": np.arange(10)}, tmp_path / "data", layout={"blocks": 4}, shards=1)
+    shard = tmp_path / "data/train-00000-of-00001.tfrecord"
+    (tmp_path / "data/manifest.json").unlink()
+    with pytest.raises(rs.SpecError, match="schema: expected a schema to make blocks by, got none"):
+        rs.reshard(shard, tmp_path / "rows", layout="rows")
+    made = rs.reshard(shard, tmp_path / "rows", layout="rows", schema=SCHEMA)
+    assert (made.rows("train"), made.block) == (10, None)
+    assert rs.reshard(shard, tmp_path / "same", schema=SCHEMA).block == 4
+    assert (tmp_path / "same" / shard.name).read_bytes() == shard.read_bytes()
+    with pytest.raises(rs.SpecError) as caught:
+        rs.write(SCHEMA, TFRecords(files=str(shard)).open(tmp_path), tmp_path / "new")
+    hint = "(`recordspec reshard FILES FOLDER --blocks 0` makes one a row)"
+    assert str(caught.value) == f"files: expected a record a row, got blocks of many rows {hint}"
+    rows = tmp_path / "rows" / shard.name
+    (tmp_path / "rows/manifest.json").unlink()
+    with pytest.raises(rs.StoreError) as caught:
+        rs.reshard([shard, rows], tmp_path / "new", schema=SCHEMA)
+    assert str(caught.value) == (
+        f"{rows}: expected blocks of many rows, as {shard} has, got records of one row"
+    )
+
+
+def test_a_block_that_cannot_be_taken_apart_is_named_with_its_place(tmp_path):
+    rs.write(SCHEMA, {"id": np.arange(10)}, tmp_path / "data", layout={"blocks": 4}, shards=1)
+    shard = tmp_path / "data/train-00000-of-00001.tfrecord"
+    other = rs.Schema.loads("schema: s\nfeatures: {id: {kind: var_len, dtype: int64}}")
+    (tmp_path / "data/manifest.json").unlink()
+    with pytest.raises(rs.RecordError) as caught:
+        rs.reshard(shard, tmp_path / "rows", schema=other, layout="rows")
+    assert str(caught.value).startswith(f"{shard}: record 0 at byte 0: features.id: expected ")

@@ -28,10 +28,9 @@ def are_blocks(path: Path, manifest: Manifest | None) -> bool:
 
 def _is_block(record: bytes) -> bool:
     try:
-        rows = proto.parse_example(record, "").get(blocks.ROWS) or []
+        return blocks.block_size(proto.parse_example(record, "")) is not None
     except RecordError:  # another message
         return False
-    return len(rows) == 1 and isinstance(rows[0], int)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,18 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.wire import blocks, proto
-from recordspec.wire.columns import TF_DTYPES, Cells, Column, Fixed, Part, Section, Sequence, Sparse, VarLen
+from recordspec.wire.columns import (
+    TF_DTYPES,
+    Cells,
+    Column,
+    Fixed,
+    Part,
+    Ragged,
+    Section,
+    Sequence,
+    Sparse,
+    VarLen,
+)
 from recordspec.wire.decoded import Decoded
 from recordspec.wire.example import Entry, encode, oversized
 from recordspec.wire.framing import AT_MOST, LARGEST_RECORD
@@ -63,7 +74,34 @@ def block_of(schema: Schema, sections: dict[Section, list[Entry]], rows: int) ->
 def block_of_records(schema: Schema, records: Iterable[Any]) -> bytes:
     """Records, each of one row, as one block. Their values are taken as they are stored.
 
-    Raises RecordError for a record that is not one of the schema.
+    Raises RecordError for a record that is not one of the schema, or contradicts itself.
+    """
+    parsed = _parsed_rows(schema, records)
+    sections = {
+        section: [_stored(column, section, rows) for column in placed_columns(schema, section)]
+        for section, rows in parsed.items()
+    }
+    return block_of(schema, sections, len(parsed[schema.sections[0]]))
+
+
+def check_rows(schema: Schema, records: list[Any]) -> None:
+    """Raises RecordError, which names the row, for the first of these records that a block cannot hold."""
+    try:
+        _parsed_rows(schema, records)
+    except RecordError:
+        for row, record in enumerate(records):
+            try:
+                _parsed_rows(schema, [record])
+            except RecordError as error:
+                raise RecordError(error.problems, row) from None
+        raise
+
+
+def _parsed_rows(schema: Schema, records: Iterable[Any]) -> dict[Section, list[Mapping[str, Any]]]:
+    """The values by section, row and key.
+
+    Raises RecordError for a record that is not one of the schema, or contradicts itself: in a block the
+    values of all rows are end to end, and the lengths of one would take values of the next.
     """
     parsed: dict[Section, list[Mapping[str, Any]]] = {section: [] for section in schema.sections}
     for record in records:
@@ -74,12 +112,27 @@ def block_of_records(schema: Schema, records: Iterable[Any]) -> bytes:
             parsed["context"].append(context)
             parsed["sequence"].append(sequence)
     for section, rows in parsed.items():
-        blocks.check_keys(placed_columns(schema, section), section, rows)
-    sections = {
-        section: [_stored(column, section, rows) for column in placed_columns(schema, section)]
-        for section, rows in parsed.items()
-    }
-    return block_of(schema, sections, len(parsed[schema.sections[0]]))
+        columns = placed_columns(schema, section)
+        blocks.check_keys(columns, section, rows)
+        for column in columns:
+            blocks.check(column, section, _lists(column, section, rows))
+        for column in columns if section != "sequence" else ():
+            if isinstance(column.layout, Ragged | Sparse):
+                _check_agreement(column, section, rows)
+    return parsed
+
+
+def _lists(column: Column, section: Section, rows: list[Mapping[str, Any]]) -> list[list[Any]]:
+    """The values under a key of each row, or of each step of all rows."""
+    lists = [row.get(column.key) or [] for row in rows]
+    return lists if section != "sequence" else [values or [] for steps in lists for values in steps]
+
+
+def _check_agreement(column: Column, section: Section, rows: list[Mapping[str, Any]]) -> None:
+    for row in rows:
+        problems = list(blocks.contradictions(column, section, row))
+        if problems:
+            raise RecordError(problems)
 
 
 def records_of_block(schema: Schema, block: Any, *, head: int = 0, tail: int = 0) -> Strings:
@@ -129,13 +182,9 @@ def _add(found: Decoded, entry: Entry) -> None:
 
 def _stored(column: Column, section: Section, rows: list[Mapping[str, Any]]) -> Entry:
     """What is stored under a key in some rows."""
-    lists = [row.get(column.key) or [] for row in rows]
-    if section != "sequence":
-        blocks.check(column, section, lists)
-        return Entry(column=column, cells=_cells(column, lists))
-    steps = [values or [] for row in lists for values in row]
-    blocks.check(column, section, steps)
-    return Entry(column=column, cells=_cells(column, steps), steps=lengths_of(lists))
+    cells = _cells(column, _lists(column, section, rows))
+    steps = lengths_of([row.get(column.key) or [] for row in rows]) if section == "sequence" else None
+    return Entry(column=column, cells=cells, steps=steps)
 
 
 def _cells(column: Column, lists: list[list[Any]]) -> Cells:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 from recordspec._tf import tf
@@ -15,7 +13,7 @@ from recordspec.spec.blocks import placed_columns
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
 from recordspec.wire import blocks, proto
-from recordspec.wire.columns import Column, Fixed, Ragged, Section, Sequence, Sparse
+from recordspec.wire.columns import Column, Fixed, Section, Sequence
 from recordspec.wire.recognised import what_is
 
 # What is stored, by section and key.
@@ -76,7 +74,7 @@ def _of_record(columns: tuple[Column, ...], section: Section, stored: Mapping[st
     found = [problem for column in columns for problem in of_lists(column, section, stored.get(column.key))]
     if found or section == "sequence":
         return found
-    return [problem for column in columns for problem in _of_parts(column, section, stored)]
+    return [problem for column in columns for problem in blocks.contradictions(column, section, stored)]
 
 
 def _of_values(column: Column, section: Section, values: Any) -> Iterator[Problem]:
@@ -103,24 +101,6 @@ def _unfit(column: Column, section: Section, values: list[Any]) -> tuple[Problem
     except RecordError as error:
         return error.problems
     return ()
-
-
-def _of_parts(column: Column, section: Section, stored: Mapping[str, Any]) -> Iterator[Problem]:
-    """What stands under several keys and does not go together."""
-    layout = column.layout
-    counts = {key: len(values or []) for key, values in stored.items()}
-    if isinstance(layout, Ragged):
-        counts[column.key] = counts.get(column.key, 0) // max(1, math.prod(layout.shape))
-        for outer, inner in pairwise((*layout.row_lengths, column.key)):
-            total = sum(stored.get(outer) or [])
-            if total != counts.get(inner, 0):
-                expected = f"{total} items, as `{outer}` says"
-                yield Problem(path=(section, column.key), expected=expected, got=str(counts.get(inner, 0)))
-    if isinstance(layout, Sparse):
-        for key in layout.index_keys:
-            if counts.get(key, 0) != counts.get(column.key, 0):
-                expected = f"{counts.get(column.key, 0)} indices, one for each value"
-                yield Problem(path=(section, key), expected=expected, got=str(counts.get(key, 0)))
 
 
 def _undecoded(

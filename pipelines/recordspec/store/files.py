@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recordspec.errors import Problem, StoreError
+from recordspec.errors import Problem, RecordError, StoreError
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, Shard, find
-from recordspec.store.shards import parse_name
+from recordspec.wire import tfrecord
+from recordspec.wire.blocks import block_size
+from recordspec.wire.proto import parse_example
+from recordspec.wire.tfrecord import Record
 
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
@@ -85,8 +87,8 @@ def compared(paths: tuple[Path, ...], schema: Schema) -> tuple[tuple[File, ...],
 
 def _of_manifest(paths: tuple[Path, ...], manifest: Manifest | None) -> tuple[File, ...]:
     if manifest is None:
-        _check_complete(paths)
-        return tuple(File(path=path) for path in paths)
+        block = block_in(paths)
+        return tuple(File(path=path, block=block) for path in paths)
     shards = {shard.file: shard for shard in manifest.all_shards}
     return tuple(
         File(path=path, shard=_present(path, shards.get(path.name)), block=manifest.block) for path in paths
@@ -130,17 +132,28 @@ def check_size(path: Path, shard: Shard) -> None:
         raise StoreError(Problem(where=str(path), expected=expected, got=f"{size:,}", hint=hint))
 
 
-def _check_complete(paths: tuple[Path, ...]) -> None:
-    """Without a manifest, the names tell how many shards there should be."""
-    for folder, split, count in sorted(_announced(paths)):
-        for index in range(count):
-            name = f"{split}-{index:05d}-of-{count:05d}.tfrecord"
-            if not any((folder / f"{name}{suffix}").exists() for suffix in ("", ".gz", ".zlib")):
-                raise StoreError(
-                    Problem(where=str(folder / name), expected=f"{count} shards", got="this one missing")
-                )
+def block_in(paths: tuple[Path, ...]) -> int | None:
+    """Rows of a record in files without a manifest, as the first record of each tells: the last of a file may
+    have fewer. None where each record has one.
+
+    Raises StoreError where some files hold blocks of rows, and others do not.
+    """
+    sizes = {path: size for path in paths if (size := _first_block(path)) is not None}
+    blocks = [path for path, size in sizes.items() if size]
+    others = [path for path, size in sizes.items() if not size]
+    if blocks and others:
+        expected = f"blocks of many rows, as {blocks[0]} has"
+        raise StoreError(Problem(where=str(others[0]), expected=expected, got="records of one row"))
+    return max(sizes.values()) if blocks else None
 
 
-def _announced(paths: tuple[Path, ...]) -> Iterator[tuple[Path, str, int]]:
-    names = ((path.parent, parse_name(path.name)) for path in paths)
-    return iter({(folder, name.split, name.count) for folder, name in names if name is not None})
+def _first_block(path: Path) -> int | None:
+    """Rows of the first whole record where that is a block; 0 where it is none, None without a record."""
+    record = next((found for found in tfrecord.salvage(path) if isinstance(found, Record)), None)
+    if record is None:
+        return None
+    try:
+        size = block_size(parse_example(record.data, ""))
+    except RecordError:  # another message
+        return 0
+    return 0 if size is None else max(1, size)

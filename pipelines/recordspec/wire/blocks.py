@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,38 @@ def check(column: Column, section: Section, lists: Iterable[list[Any]]) -> None:
             expected = f"{number} {TF_DTYPES[column.storage]}"
             got = f"{count} {_dtype(values)}" if values else "none"
             raise RecordError(Problem(path=(section, column.key), expected=expected, got=got))
+
+
+def contradictions(column: Column, section: Section, row: Parsed) -> Iterator[Problem]:
+    """The problems of a row whose values under several keys do not agree: row lengths that do not add up to
+    the items they divide, other numbers of indices than of values."""
+    layout = column.layout
+    counts = {key: len(values or []) for key, values in row.items()}
+    if isinstance(layout, Ragged):
+        counts[column.key] = counts.get(column.key, 0) // max(1, math.prod(layout.shape))
+        for outer, inner in pairwise((*layout.row_lengths, column.key)):
+            lengths = row.get(outer) or []
+            if lengths and type(lengths[0]) is not int:
+                return  # `check` tells
+            if min(lengths, default=0) < 0:
+                got = str(min(lengths))
+                yield Problem(path=(section, column.key), expected=f"lengths under `{outer}`", got=got)
+            elif sum(lengths) != counts.get(inner, 0):
+                expected = f"{sum(lengths)} items, as `{outer}` says"
+                yield Problem(path=(section, column.key), expected=expected, got=str(counts.get(inner, 0)))
+    if isinstance(layout, Sparse):
+        for key in layout.index_keys:
+            if counts.get(key, 0) != counts.get(column.key, 0):
+                expected = f"{counts.get(column.key, 0)} indices, one for each value"
+                yield Problem(path=(section, key), expected=expected, got=str(counts.get(key, 0)))
+
+
+def block_size(record: Parsed) -> int | None:
+    """How many rows a record has that is a block, as far as its values by key tell; None of another one."""
+    rows = record.get(ROWS)
+    if not rows or len(rows) != 1 or type(rows[0]) is not int:
+        return None
+    return int(rows[0])
 
 
 def misfits(columns: Iterable[Column], section: Section, parsed: Parsed) -> Iterator[Problem]:

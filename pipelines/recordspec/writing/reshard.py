@@ -94,8 +94,8 @@ def _options(source: Stored, schema: Schema | None, given: dict[str, Any]) -> Wr
     kept: dict[str, Any] = {"compression": source.compression, "splits": dict.fromkeys(source.splits, 1.0)}
     if old is not None and old.key:
         kept["key"] = Key(names=tuple(old.key), unique=source.keys is not None)
-    if old is not None and old.block is not None:
-        kept["layout"] = Blocks(blocks=old.block)
+    if source.block is not None:
+        kept["layout"] = Blocks(blocks=source.block)
     options: Write = from_python(Write, {**kept, **given})
     if schema is None and (options.block is not None or source.in_blocks):
         hint = "no schema.yaml lies beside the files"
@@ -136,9 +136,11 @@ class _Reshard(Build):
         options: Write,
         work: Work,
     ) -> None:
+        # blocks that become blocks again were rows of the schema already
+        check = schema if options.block is not None and not source.in_blocks else None
         given = Input(
             rows=source.rows,
-            parts=source.parts,
+            parts=partial(source.parts, check),
             identity=partial(identity_of, source.paths),
             encode=copy_part,
         )

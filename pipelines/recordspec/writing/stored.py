@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from recordspec.errors import Problem, StoreError
+from recordspec.errors import Problem, RecordError, StoreError
+from recordspec.spec.blocks import check_rows
 from recordspec.spec.schema import Schema
 from recordspec.store import known_keys
+from recordspec.store.files import block_in
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
 from recordspec.store.shards import parse_name
 from recordspec.wire import tfrecord
@@ -57,10 +60,18 @@ class Stored:
         """That of the first file."""
         return tfrecord.compression_of(self.paths[0])
 
+    @cached_property
+    def block(self) -> int | None:
+        """Rows of a record at most, as the manifest says or else the first record; None where each has one.
+
+        Raises StoreError where some files hold blocks and others do not.
+        """
+        return block_in(self.paths) if self.manifest is None else self.manifest.block
+
     @property
     def in_blocks(self) -> bool:
         """Whether a record holds many rows."""
-        return self.manifest is not None and self.manifest.block is not None
+        return self.block is not None
 
     @property
     def keys(self) -> Path | None:
@@ -71,14 +82,15 @@ class Stored:
         rows = sum(map(self.manifest.rows, self.manifest.splits))
         return path if path.exists() and known_keys.rows(path) == rows else None
 
-    def parts(self) -> Iterator[StoredPart]:
-        """Stretches of the files, in order."""
+    def parts(self, check: Schema | None = None) -> Iterator[StoredPart]:
+        """Stretches of the files, in order. With a schema, each record must fit as a row of a block."""
         starts = {} if self.manifest is None else self.manifest.starts()
         for path, split in zip(self.paths, self._splits, strict=True):
             whole = self.in_blocks or tfrecord.compression_of(path) != "none"
             stretches = [None] if whole else tfrecord.stretches(path, base.PART_BYTES)
             for stretch in stretches:
-                yield StoredPart(path, stretch, split, self.keys, starts.get(path.name, 0), self.in_blocks)
+                first = starts.get(path.name, 0)
+                yield StoredPart(path, stretch, split, self.keys, first, self.in_blocks, check)
 
 
 def _known(paths: tuple[Path, ...], manifest: Manifest) -> list[tuple[str, int]]:
@@ -120,6 +132,7 @@ class StoredPart:
         keys: the file with the hashes of the keys of all rows, if any.
         first: where those of this file's rows begin in it.
         in_blocks: whether a record holds many rows.
+        check: the schema that each record must fit, so that it can be a row of a block; None checks none.
     """
 
     path: Path
@@ -128,18 +141,36 @@ class StoredPart:
     keys: Path | None
     first: int
     in_blocks: bool
+    check: Schema | None = None
 
     def records(self, schema: Schema | None) -> Iterator[Strings]:
         """Framed records of one row each, some at a time. Raises RecordError."""
         records = tfrecord.scan(self.path, self.stretch)
         if not self.in_blocks:
-            yield from map(_framed, tfrecord.gathered(records, _BYTES_AT_ONCE))
+            for some in tfrecord.gathered(records, _BYTES_AT_ONCE):
+                self._check(some)
+                yield _framed(some)
             return
         assert schema is not None
         for record in records:
-            rows = schema.records_of(record.data, head=HEAD, tail=TAIL)
+            try:
+                rows = schema.records_of(record.data, head=HEAD, tail=TAIL)
+            except RecordError as error:
+                raise RecordError(error.at(self._where(record)).problems) from None
             tfrecord.seal(rows)
             yield rows
+
+    def _check(self, records: list[Record]) -> None:
+        """Raises RecordError for the first that cannot be a row of a block, while its place is known."""
+        if self.check is None:
+            return
+        try:
+            check_rows(self.check, [record.data for record in records])
+        except RecordError as error:
+            raise RecordError(error.at(self._where(records[error.row or 0])).problems) from None
+
+    def _where(self, record: Record) -> str:
+        return f"{self.path}: {tfrecord.place(record.number, record.offset)}"
 
     def hashes(self, records: Strings, row: int) -> shuffle.Hashes:
         """Of the keys of records, of which the first is row `row` of the part."""

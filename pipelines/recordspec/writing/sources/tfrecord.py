@@ -27,8 +27,11 @@ from recordspec.spec.features.text import Text
 from recordspec.spec.features.var_len import VariableLen
 from recordspec.spec.features.video import Video
 from recordspec.spec.schema import Schema
+from recordspec.store.files import block_in
 from recordspec.store.shards import expand
 from recordspec.wire import proto
+from recordspec.wire.blocks import contradictions
+from recordspec.wire.columns import Ragged, Sparse
 from recordspec.wire.tfrecord import Record, Stretch, compression_of, gathered, place, scan, stretches
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import Batch, identity_of
@@ -74,6 +77,11 @@ class TFRecordRows:
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TFRecordPart]:
         stored = self._stored(schema)
+        if block_in(self._files) is not None:
+            hint = "`recordspec reshard FILES FOLDER --blocks 0` makes one a row"
+            raise SpecError(
+                Problem(path=("files",), expected="a record a row", got="blocks of many rows", hint=hint)
+            )
         if not any(name in stored.names for name in (*schema.names, *extra)):
             expected = f"features of `{schema.name}` in `{stored.name}`"
             raise SpecError(Problem(path=("schema",), expected=expected, got="none"))
@@ -143,6 +151,12 @@ def _parsed(record: Record, row: int) -> Stored:
 
 def _columns(features: list[Feature], records: list[Record], start: int, stop: int) -> dict[str, Any]:
     rows = [_parsed(record, row) for row, record in enumerate(records[start:stop])]
+    columns = [column for feature in features for column in feature.columns()]
+    in_parts = [column for column in columns if isinstance(column.layout, Ragged | Sparse)]
+    for row, values in enumerate(rows if in_parts else ()):
+        problems = [one for column in in_parts for one in contradictions(column, "features", values)]
+        if problems:
+            raise RecordError(problems, row)
     return {
         feature.name: [_given(feature, values, row) for row, values in enumerate(rows)]
         for feature in features
