@@ -93,6 +93,12 @@ class StoreError(RecordspecError):
     exit_code = 3
 
 
+class IncompleteError(StoreError):
+    """Shards of a dataset are missing, or there are others beside them. The data is wrong, not the disk."""
+
+    exit_code = 1
+
+
 class MissingExtra(RecordspecError):
     """A package that this needs is not installed."""
 

@@ -201,7 +201,12 @@ def test_shards_that_are_missing_are_told(tmp_path):
     assert json.loads((tmp_path / "saved/repair.json").read_text())["missing"] == [SHARD]
     assert done.manifest.rows("train") == 100
     (data / "manifest.json").rename(tmp_path / "manifest.json")
-    assert repaired(data).note == "no manifest: the files have none beside them that can be read"
+    saved = tmp_path / "saved"
+    note = "no manifest: the files have none beside them that can be read"
+    assert repair(data, saved, force=True).note == note
+    (problem,) = (problem for one in verify(saved) for problem in one.problems)
+    got = f"1; 1 of 2 missing: 0000{SHARD[10]}"
+    assert (problem.where, problem.got) == (f"{saved}/train-*-of-00002.tfrecord", got)
 
 
 def test_many_missing_shards_are_told_in_a_line(tmp_path):

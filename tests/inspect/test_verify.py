@@ -17,7 +17,7 @@ from recordspec import Manifest, RecordError, SpecError, StoreError
 from recordspec.inspect import tally
 from recordspec.inspect.repair import repair
 from recordspec.inspect.verify import Verified, verify
-from recordspec.wire import tfrecord
+from recordspec.wire import frames, tfrecord
 from recordspec.wire.tfrecord import scan
 from test_cli import run
 
@@ -318,3 +318,39 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_are_read(data, monkey
     }
     with pytest.raises(StoreError, match="a readable file, got Is a directory"):
         repair(data, data.parent / "saved")
+
+
+def test_shards_that_names_announce_are_named_without_a_manifest(data):
+    (data / "manifest.json").unlink()
+    test0, _, train0, train1 = shards(data)
+    test0.unlink()
+    train0.rename(stray := data / "train-00003-of-00010.tfrecord")
+    listed = "(files that are listed one by one are taken as they are)"
+    pattern = "(to read only some, give a pattern such as 'train-*-of-00002*')"
+    assert told(data) == {
+        "test-*-of-00002.tfrecord": [f"expected 2 shards, got 1; 1 of 2 missing: 00000 {listed}"],
+        "train-*-of-00002.tfrecord": [f"expected 2 shards, got 1; 1 of 2 missing: 00000 {listed}"],
+        stray.name: [f"expected shards of 2, as train-*-of-00002, got one of 10 {pattern}"],
+    }
+    assert told(f"{data}/train-00001*") == {}
+    assert told([train1, stray]) == {}
+    for command in ("count", "verify", "head"):
+        done = run(command, data)
+        assert done.returncode == 1
+    assert done.stderr.splitlines()[0] == (
+        f"{data}/test-*-of-00002.tfrecord: expected 2 shards, got 1; 1 of 2 missing: 00000 {listed}"
+    )
+    assert len(repair(data, data.with_name("saved")).files) == 3
+
+
+def test_a_record_that_tensorflow_cannot_read_is_bad(tmp_path, monkeypatch):
+    monkeypatch.setattr(frames, "LARGEST_RECORD", 5 << 20)
+    path = tmp_path / "x.tfrecord"
+    path.write_bytes(frame(b"a") + frame(bytes(6 << 20)) + frame(b"b"))
+    (found,) = verify(path)
+    assert (found.whole, found.tally.records, found.tally.bad, found.tally.rows_lost) == (False, 2, 1, None)
+    (loss,) = found.tally.losses
+    expected = "a record of at most 2,147,483,647 bytes, the most that TensorFlow reads"
+    assert str(loss.problem) == f"{path}: record 1 at byte 17: expected {expected}, got 6,291,456 bytes"
+    repair(path, tmp_path / "saved")
+    assert [one.data for one in scan(tmp_path / "saved/x.tfrecord")] == [b"a", b"b"]

@@ -9,9 +9,10 @@ import socket
 import pytest
 
 from recordspec import Manifest, StoreError
+from recordspec.errors import IncompleteError
 from recordspec.store.manifest import Shard
 from recordspec.store.shard_file import ShardFile
-from recordspec.store.shards import ShardName, auto_count, expand, parse_name
+from recordspec.store.shards import ShardName, auto_count, expand, missing, parse_name
 from recordspec.store.transaction import Transaction
 
 MIB = 1 << 20
@@ -71,6 +72,99 @@ def test_files_that_are_not_there_are_named_with_what_is(tmp_path):
         expand([])
 
 
+def touched(folder, *names: str) -> list:
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        (folder / f"{name}.tfrecord").touch()
+    return [folder / f"{name}.tfrecord" for name in names]
+
+
+def refused(files) -> list[str]:
+    with pytest.raises(IncompleteError) as caught:
+        expand(files)
+    assert list(caught.value.problems) == list(missing(files))
+    assert caught.value.exit_code == 1
+    return [str(problem) for problem in caught.value.problems]
+
+
+ONE_BY_ONE = "(files that are listed one by one are taken as they are)"
+
+
+def test_a_missing_shard_and_a_foreign_one_are_named_without_a_manifest(tmp_path):
+    four = [f"train-0000{index}-of-00004" for index in (0, 1, 3)]
+    listed = touched(tmp_path, *four, "train-00003-of-00010", "test-00000-of-00001")
+    absent = (
+        f"{tmp_path}/train-*-of-00004.tfrecord: expected 4 shards, got 3; 1 of 4 missing: 00002 {ONE_BY_ONE}"
+    )
+    foreign = (
+        f"{tmp_path}/train-00003-of-00010.tfrecord: expected shards of 4, as train-*-of-00004, got one of 10 "
+        "(to read only some, give a pattern such as 'train-*-of-00004*')"
+    )
+    for files in (tmp_path, f"{tmp_path}/*", f"{tmp_path}/train-*", [listed[0], tmp_path]):
+        assert refused(files) == [absent, foreign]
+    assert refused(f"{tmp_path}/train-*-of-00004*") == [absent]
+    assert expand(listed) == tuple(listed)
+    assert len(expand(tmp_path, as_found=True)) == 5
+    assert expand(f"{tmp_path}/test-*") == (listed[-1],)
+    # a pattern of numbers asks for these only
+    assert expand(f"{tmp_path}/train-0000[01]-of-00004*") == tuple(listed[:2])
+    assert refused(f"{tmp_path}/train-0000[0-2]-of-00004*") == [
+        f"{tmp_path}/train-*-of-00004.tfrecord: expected 4 shards, got 2; 1 of 4 missing: 00002 {ONE_BY_ONE}"
+    ]
+
+
+def test_many_shards_are_named_by_their_ranges(tmp_path):
+    touched(tmp_path, *(f"a-{index:05d}-of-00012" for index in (0, 3, 4, 5, 7)))
+    touched(tmp_path, *(f"a-{index:05d}-of-00003" for index in (0, 1)))
+    assert refused(tmp_path) == [
+        f"{tmp_path}/a-*-of-00003.tfrecord: expected 3 shards, got 2; 1 of 3 missing: 00002 {ONE_BY_ONE}",
+        f"{tmp_path}/a-*-of-00012.tfrecord: expected shards of 3, as a-*-of-00003, got 5 of 12: 00000, 00003 to "
+        "00005, 00007 (to read only some, give a pattern such as 'a-*-of-00003*')",
+    ]
+    (tmp_path / "a-00001-of-00003.tfrecord").unlink()
+    (tmp_path / "a-00000-of-00003.tfrecord").unlink()
+    assert refused(tmp_path) == [
+        f"{tmp_path}/a-*-of-00012.tfrecord: expected 12 shards, got 5; 7 of 12 missing: 00001 to 00002, 00006, "
+        f"00008 to 00011 {ONE_BY_ONE}"
+    ]
+
+
+def test_splits_of_other_numbers_are_each_complete(tmp_path):
+    shards = touched(tmp_path, "test-00000-of-00001", *(f"train-0000{index}-of-00003" for index in range(3)))
+    assert expand(tmp_path) == tuple(shards)
+    assert expand(f"{tmp_path}/t*") == tuple(shards)
+
+
+def test_a_number_that_a_name_cannot_have_and_one_that_two_have_are_refused(tmp_path):
+    touched(tmp_path, "a-00000-of-00001", "a-00001-of-00001")
+    (tmp_path / "a-00000-of-00001.tfrecord.gz").touch()
+    assert refused(tmp_path) == [
+        f"{tmp_path}/a-00000-of-00001.tfrecord.gz: expected one shard of this number, "
+        "a-00000-of-00001.tfrecord, got two",
+        f"{tmp_path}/a-00001-of-00001.tfrecord: expected a number below 1, got 1",
+    ]
+
+
+def test_a_name_that_announces_any_number_of_shards_takes_no_time(tmp_path):
+    touched(tmp_path, "a-00001-of-99999999999999")
+    (problem,) = refused(tmp_path)
+    assert "100000 of 99999999999999 missing: 00000, 00002 to 100000 " in problem
+
+
+def test_a_manifest_tells_which_shards_a_pattern_should_match(tmp_path):
+    kept, other = touched(tmp_path, "a-00000-of-00003", "a-00001-of-00003")
+    (tmp_path / "manifest.json").write_text(manifest_of(kept.name, "a-00002-of-00003.tfrecord").dump())
+    assert refused(f"{tmp_path}/a-*") == refused(tmp_path)
+    assert refused(tmp_path) == [
+        f"{tmp_path}/a-00002-of-00003.tfrecord: expected a shard that the manifest names, got no file",
+        f"{other}: expected shards that the manifest names, got another one",
+    ]
+    assert expand(f"{tmp_path}/a-00000*") == (kept,)
+    (tmp_path / "manifest.json").write_text(manifest_of(kept.name).dump())
+    other.unlink()
+    assert expand(f"{tmp_path}/a-*") == (kept,)  # what a repair saved
+
+
 def test_a_pipe_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for meant, name, got in [
@@ -92,6 +186,11 @@ def test_a_url_is_refused(tmp_path, monkeypatch):
             use("gs://bucket/data")
         assert str(caught.value) == "gs://bucket/data: expected a local path, got a URL (copy it here first)"
     assert os.listdir(tmp_path) == []
+
+
+def manifest_of(*files: str) -> Manifest:
+    shards = tuple(Shard(file=file, rows=1, records=1, bytes=0, sha256="0") for file in files)
+    return Manifest(schema="s", fingerprint="f", record="example", compression="none", splits={"a": shards})
 
 
 def manifest(**options) -> Manifest:

@@ -12,7 +12,10 @@ from recordspec.inspect.beside import Found, differences, manifest_in
 from recordspec.inspect.tally import Tally
 from recordspec.progress import Progress
 from recordspec.store.manifest import Manifest, Shard
-from recordspec.store.shards import Files, expand
+from recordspec.store.shards import Files, expand, missing
+
+# The manifest of a folder without one, and what is wrong with it.
+_NONE: tuple[Manifest | None, list[Found]] = (None, [])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +43,8 @@ def verify(files: Files, progress: Progress | None = None) -> Iterator[Verified]
 
     Where a manifest lies beside a file, its size, hash and number of records are compared, too, and what
     else the manifest names: after the files come those in their folders that are missing, foreign, or
-    changed. Damage is found, not raised; so is a file that cannot be read.
+    changed. Of a folder or a pattern without a manifest, the names tell which are. Damage is found, not
+    raised; so is a file that cannot be read.
 
     Raises StoreError where there is no file.
     """
@@ -51,7 +55,9 @@ def verify(files: Files, progress: Progress | None = None) -> Iterator[Verified]
     rows = [None if tally.shard is None else tally.shard.records for tally in tallies]
     progress.begin("verifying", None if None in rows else sum(row for row in rows if row is not None))
     others: dict[Path, tuple[Problem, ...]] = {}
-    for path, problem in chain.from_iterable(starmap(_beside, folders.items())):
+    by_name = [(Path(problem.where), problem) for problem in missing(files)]
+    unknown = [one for one in by_name if folders.get(one[0].parent, _NONE)[0] is None]  # else it tells
+    for path, problem in chain(*starmap(_beside, folders.items()), unknown):
         others[path] = (*others.get(path, ()), problem)
     for tally in tallies:
         read = _verified(tally, progress)

@@ -256,17 +256,6 @@ def _check_once(files: Iterable[str]) -> None:
         raise ValueError(f"{count} shards of the name {name}")
 
 
-def check_folder(folder: Path, shards: list[Path]) -> None:
-    """Raises StoreError where a folder's shards are not those of its manifest, if it has one."""
-    manifest = find((folder / FILE,))
-    if manifest is None:
-        return
-    found = {path.name for path in shards}
-    problems = list(unlike(folder, manifest.files - found, found - manifest.files))
-    if problems:
-        raise StoreError(problems)
-
-
 def unlike(folder: Path, missing: set[str], foreign: set[str]) -> Iterator[Problem]:
     """What is wrong with a folder's shards: those that its manifest names and are not there, and others."""
     for name in sorted(missing):

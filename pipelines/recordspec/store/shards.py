@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
-from recordspec.errors import Problem, StoreError
-from recordspec.store.manifest import INDEX_SUFFIXES, check_folder
+from recordspec.errors import IncompleteError, Problem, StoreError
+from recordspec.store.manifest import FILE, INDEX_SUFFIXES, Manifest, unlike
 from recordspec.wire.compression import Compression, check_regular
 
 Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 _NAME = re.compile(r"(?P<split>.+)-(?P<index>\d{5,})-of-(?P<count>\d{5,})\.tfrecord(\.gz|\.zlib)?")
 _SUFFIX = {"none": "", "gzip": ".gz", "zlib": ".zlib"}
+# Missing shards that are looked for: a name may announce any number.
+_MOST_MISSING = 100_000
 # TensorFlow's guide to input performance asks for files of 100 MB and more; a power of two divides
 # among most numbers of workers.
 SMALLEST_AUTO = 64 << 20
@@ -54,8 +60,12 @@ def expand(files: Files, *, as_found: bool = False) -> tuple[Path, ...]:
     """The files that a path, a pattern, a folder, or several of them mean, in order of name.
 
     A folder means its shards; a file that is meant twice is there once; the index of a file that is meant
-    (`data/train-*` matches both) is not. Raises StoreError where one means nothing, and unless the shards are
-    taken as they are found, where a folder has others than its manifest.
+    (`data/train-*` matches both) is not. Files that are listed one by one are taken as they are.
+
+    Raises:
+        StoreError: one means nothing.
+        IncompleteError: a folder, or what a pattern matches, lacks shards that the manifest or the names of
+            the others announce, or has shards that do not belong to them; not with `as_found`.
     """
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     if not given:
@@ -79,6 +89,22 @@ def local(path: str | os.PathLike[str]) -> Path:
     return Path(text)
 
 
+def missing(files: Files) -> tuple[Problem, ...]:
+    """What `expand` refuses: shards that are missing in a folder, or of a pattern, or do not belong there.
+
+    A manifest that cannot be read is passed over, and so are its shards.
+    """
+    problems: list[Problem] = []
+    for one in [files] if isinstance(files, (str, os.PathLike)) else files:
+        path = Path(os.fspath(one))
+        with suppress(StoreError):
+            if path.is_dir():
+                problems += _others(_expand_one(str(path), as_found=True), "*")
+            elif not path.exists():
+                problems += _others(_expand_one(str(path), as_found=True), path.name)
+    return tuple(dict.fromkeys(problems))
+
+
 def _expand_one(pattern: str, as_found: bool) -> list[Path]:
     path = local(pattern)
     if path.is_dir():
@@ -87,14 +113,110 @@ def _expand_one(pattern: str, as_found: bool) -> list[Path]:
             expected, hint = "shards in the folder", _siblings(path / "*")
             raise StoreError(Problem(where=pattern, expected=expected, got="none", hint=hint))
         if not as_found:
-            check_folder(path, shards)
+            _check(shards, "*")
         return shards
     if path.exists():
         return [path]
     found = sorted(map(Path, glob.glob(pattern)))
     if not found:
         raise StoreError(Problem(where=pattern, expected="a file", got="none", hint=_siblings(path)))
+    if not as_found:
+        _check(found, path.name)
     return found
+
+
+def _check(found: list[Path], pattern: str) -> None:
+    problems = _others(found, pattern)
+    if problems:
+        raise IncompleteError(problems)
+
+
+def _others(found: list[Path], pattern: str) -> list[Problem]:
+    """What is wrong where these are not all the shards that a pattern of names should match, and no others.
+
+    Raises StoreError for a manifest that cannot be read.
+    """
+    by_folder: dict[Path, list[Path]] = defaultdict(list)
+    for path in found:
+        if parse_name(path.name):
+            by_folder[path.parent].append(path)
+    problems: list[Problem] = []
+    for folder, shards in by_folder.items():
+        if (folder / FILE).exists():
+            problems += _other_than_manifest(folder, shards, pattern)
+        else:
+            problems += _incomplete(shards, pattern)
+    return problems
+
+
+def _other_than_manifest(folder: Path, shards: list[Path], pattern: str) -> Iterator[Problem]:
+    named = Manifest.load(folder).files
+    found = {path.name for path in shards}
+    wanted = {name for name in named if fnmatch.fnmatchcase(name, pattern)}
+    return unlike(folder, wanted - found, found - named)
+
+
+def _incomplete(shards: Iterable[Path], pattern: str) -> Iterator[Problem]:
+    """What is wrong with shards without a manifest, by their names, of which each tells how many there are:
+    those that a pattern of names would match and that are not there, and splits with more than one number
+    of shards.
+    """
+    splits: dict[tuple[Path, str], dict[int, dict[int, Path]]] = defaultdict(lambda: defaultdict(dict))
+    for path in shards:
+        name = parse_name(path.name)
+        if name is None:
+            continue
+        if name.index >= name.count:
+            yield Problem(where=str(path), expected=f"a number below {name.count}", got=str(name.index))
+            continue
+        first = splits[path.parent, name.split][name.count].setdefault(name.index, path)
+        if first != path:
+            yield Problem(where=str(path), expected=f"one shard of this number, {first.name}", got="two")
+    for (folder, split), counts in sorted(splits.items()):
+        # the number of which most are there is the split's; of equals, the larger
+        count = max(counts, key=lambda count: (len(counts[count]) / count, count))
+        for other in sorted(counts):
+            found = counts[other]
+            where = folder / f"{split}-*-of-{other:05d}{_suffix_of(found)}"
+            if other != count:
+                names = [path.name for path in found.values()]
+                got = f"{len(found)} of {other}: {_ranges(found)}" if len(names) > 1 else f"one of {other}"
+                hint = f"to read only some, give a pattern such as '{split}-*-of-{count:05d}*'"
+                yield Problem(
+                    where=str(where if len(names) > 1 else folder / names[0]),
+                    expected=f"shards of {count}, as {split}-*-of-{count:05d}",
+                    got=got,
+                    hint=hint,
+                )
+                continue
+            absent = islice((index for index in range(count) if index not in found), _MOST_MISSING)
+            suffix = _suffix_of(found)
+            lacking = [index for index in absent if _would_match(split, index, count, suffix, pattern)]
+            if lacking:
+                got = f"{len(found)}; {len(lacking)} of {count} missing: {_ranges(lacking)}"
+                hint = "files that are listed one by one are taken as they are"
+                yield Problem(where=str(where), expected=f"{count} shards", got=got, hint=hint)
+
+
+def _suffix_of(shards: dict[int, Path]) -> str:
+    """What shards are called behind their numbers."""
+    name = next(iter(shards.values())).name
+    return name[name.rindex(".tfrecord") :]
+
+
+def _would_match(split: str, index: int, count: int, suffix: str, pattern: str) -> bool:
+    return fnmatch.fnmatchcase(f"{split}-{index:05d}-of-{count:05d}{suffix}", pattern)
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Numbers of shards: `00002, 00004 to 00007`."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], number]
+        else:
+            runs.append([number])
+    return ", ".join(" to ".join(f"{number:05d}" for number in run) for run in runs)
 
 
 def _siblings(path: Path) -> str:
