@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import tensorflow as tf
 
 import recordspec as rs
+from frames_by_hand import frame, head
+from recordspec.reading import plan as planning
 from recordspec.reading.dataset import build
 from recordspec.reading.options import Read
 from recordspec.reading.plan import Share, plan
 from recordspec.spec.from_python import from_python
 from recordspec.store.shards import expand
+from recordspec.wire.tfrecord import scan
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {n: int64, words: {kind: var_len, dtype: string}}")
 ROWS = 100
@@ -118,9 +125,93 @@ def test_shards_that_are_missing_or_foreign_are_named(data):
     (data / "manifest.json").unlink()
     with pytest.raises(rs.StoreError) as caught:
         rs.read(SCHEMA, data)
-    assert (
-        str(caught.value) == f"{data}/train-00001-of-00004.tfrecord: expected 4 shards, got this one missing"
+    suffix = shards[1].name.partition(".")[2]
+    assert str(caught.value) == (
+        f"{data}/train-*-of-00004.{suffix}: expected 4 shards, got 3; 1 of 4 missing: 00001 "
+        "(files that are listed one by one are taken as they are)"
     )
+    assert numbers(rs.read(SCHEMA, [shards[0], *shards[2:]])) == [*range(25), *range(50, ROWS)]
+
+
+def lie(path: Path, length: int = 1 << 60) -> str:
+    """Gives the last record of a file another length, with a right CRC; says where that is."""
+    *_, last = scan(path)
+    data = bytearray(path.read_bytes())
+    data[last.offset : last.offset + 12] = head(length)
+    path.write_bytes(data)
+    return f"{path}: record {last.number} at byte {last.offset:,}"
+
+
+@pytest.mark.parametrize("manifest", [True, False])
+def test_a_length_beyond_the_file_is_refused_before_tensorflow_allocates_it(tmp_path, monkeypatch, manifest):
+    rs.write(SCHEMA, [{"n": n, "words": []} for n in range(ROWS)], tmp_path / "data", shards=2)
+    if not manifest:
+        (tmp_path / "data/manifest.json").unlink()
+    rs.read(SCHEMA, tmp_path / "data")
+    shard = tmp_path / "data/train-00001-of-00002.tfrecord"
+    where = lie(shard)
+    with pytest.raises(rs.RecordError) as caught:
+        rs.read(SCHEMA, tmp_path / "data")
+    expected = "1,152,921,504,606,846,976 bytes of data and its CRC"
+    assert str(caught.value) == f"{where}: expected {expected}, got the end of the file"
+    assert numbers(rs.read(SCHEMA, tmp_path / "data", corrupt="skip")) == list(range(ROWS - 1))
+    monkeypatch.setattr(planning, "_MOST_RECORDS", ROWS - 1)
+    if manifest:  # a larger dataset is believed
+        rs.read(SCHEMA, tmp_path / "data")
+    else:
+        with pytest.raises(rs.RecordError):
+            rs.read(SCHEMA, tmp_path / "data")
+
+
+def test_a_record_of_2_gib_is_refused_before_tensorflow_parses_it(tmp_path):
+    path = tmp_path / "x.tfrecord"
+    with path.open("wb") as file:
+        file.write(head(2**31))
+        file.truncate(16 + 2**31)
+    with pytest.raises(rs.RecordError) as caught:
+        rs.read(SCHEMA, path)
+    expected = "a record of at most 2,147,483,647 bytes, the most that TensorFlow reads"
+    assert str(caught.value) == f"{path}: record 0 at byte 0: expected {expected}, got 2,147,483,648 bytes"
+
+
+HOSTILE = """
+import recordspec as rs
+schema = rs.Schema.loads("schema: s\\nfeatures: {n: {dtype: int64, default: 1}}")
+try:
+    list(rs.read(schema, "lie.gz"))
+except Exception as error:
+    print(type(error).__name__)
+list(rs.read(schema, "lie"))
+"""
+
+
+def test_a_hostile_length_does_not_end_the_process(tmp_path):
+    """Of a compressed file, TensorFlow allocates no more than it inflates."""
+    data = frame(b"") + head(1 << 60) + b"abc"
+    (tmp_path / "lie").write_bytes(data)
+    (tmp_path / "lie.gz").write_bytes(gzip.compress(data))
+    done = subprocess.run([sys.executable, "-c", HOSTILE], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "DataLossError\n")
+    assert done.stderr.splitlines()[-1] == (
+        "recordspec.wire.heads.LengthError: lie: record 1 at byte 16: expected 1,152,921,504,606,846,976 bytes "
+        "of data and its CRC, got the end of the file"
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"shuffle": 60, "seed": 1}, {"corrupt": "skip"}], ids=str)
+def test_blocks_without_a_manifest_are_read_as_blocks(tmp_path, options):
+    rows = [{"n": index, "words": ["w"] * (index % 3)} for index in range(ROWS)]
+    rs.write(SCHEMA, rows, tmp_path / "data", shards=2, layout={"blocks": 30})
+    whole = [batch["words"].to_list() for batch in rs.read(SCHEMA, tmp_path / "data", batch=16, **options)]
+    (tmp_path / "data/manifest.json").unlink()
+    dataset = rs.read(SCHEMA, f"{tmp_path}/data/train-*", batch=16, **options)
+    assert int(dataset.cardinality()) == tf.data.UNKNOWN_CARDINALITY
+    assert [batch["words"].to_list() for batch in dataset] == whole
+    assert sorted(numbers(dataset)) == list(range(ROWS))
+    with pytest.raises(rs.StoreError) as caught:
+        plan(expand(tmp_path / "data"), SCHEMA, Share(2, 0))
+    expected = "a manifest, to divide blocks of rows among workers"
+    assert str(caught.value) == f"{tmp_path}/data: expected {expected}, got none"
 
 
 def test_a_shard_of_another_size_than_the_manifest_says_is_refused(data):

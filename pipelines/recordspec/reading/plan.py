@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, islice
 from pathlib import Path
 
@@ -30,6 +30,9 @@ _CHUNK_BYTES = 4 << 20
 # Bytes of a record from which on a copy of it costs more than handing it over alone: measured with
 # `shuffle(10_000)` on 2 cores, records of 4 KiB, 8 KiB and 32 KiB.
 _LARGE = 8 << 10
+# Records and bytes of a dataset with a manifest up to which its lengths are looked at before it is read. On a
+# core of 2.1 GHz, 1 GB of records took 0.3 s where all have one size, and 1.1 us a record where sizes vary.
+_MOST_RECORDS, _MOST_BYTES = 2_000_000, 4 << 30
 # Files are divided among workers where the one with most rows has at most this much more than another.
 _EVEN = 1.02
 
@@ -161,7 +164,32 @@ def plan(paths: tuple[Path, ...], schema: Schema, share: Share | None = None, co
     if whole.rows == 0 and any(piece.path != file.path for piece, file in zip(pieces, files, strict=True)):
         expected = "records that can be read"
         raise RecordError(Problem(where=str(paths[0].parent), expected=expected, got="none"))
-    return whole if share is None else _shared(whole, share)
+    made = whole if share is None else _shared(whole, share)
+    if corrupt != "skip" and not _is_believed(files):  # to skip, every byte was read already
+        _check_lengths(made.pieces)
+    return made
+
+
+def _is_believed(files: tuple[File, ...]) -> bool:
+    """Whether the lengths of files, which have the sizes that a manifest says, are not looked at: to do so
+    would take seconds, or more, before the first batch."""
+    shards = [file.shard for file in files if file.shard is not None]
+    records, size = sum(shard.records for shard in shards), sum(shard.bytes for shard in shards)
+    return len(shards) == len(files) and (records > _MOST_RECORDS or size > _MOST_BYTES)
+
+
+def _check_lengths(pieces: tuple[Piece, ...]) -> None:
+    """Raises RecordError for a length that TensorFlow must not see. Compressed files are not looked at."""
+    for piece in pieces:
+        if piece.compression == "none":
+            stat = piece.path.stat()
+            _check_file(piece.path, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+
+
+@lru_cache(1 << 16)
+def _check_file(path: Path, stamp: tuple[int, ...]) -> None:
+    """Checks a file once, as long as `stamp` says that it does not change."""
+    tfrecord.check_lengths(path)
 
 
 def _piece(file: File) -> Piece:
@@ -174,11 +202,15 @@ def _piece(file: File) -> Piece:
 
 def _mended(file: File, schema: Schema) -> Piece:
     path, rows = mended(file, schema)
-    return Piece(path=path, compression=compression_of(path), rows=rows)
+    counted = file.shard is not None or file.block is None  # the last block of a file may have fewer rows
+    return Piece(path=path, compression=compression_of(path), rows=rows if counted else None)
 
 
 def _shared(whole: Plan, share: Share) -> Plan:
     """What a worker reads: whole files where they divide, else a range of the records of all."""
+    if whole.block is not None and whole.rows is None:
+        expected = "a manifest, to divide blocks of rows among workers"
+        raise StoreError(Problem(where=str(whole.folder), expected=expected, got="none"))
     counted = [_counted(piece, whole.block) for piece in whole.pieces]
     shares = _by_files(counted, share.workers) or _by_ranges(counted, share.workers, whole.block)
     rows = tuple(sum(piece.rows or 0 for piece in pieces) for pieces in shares)
