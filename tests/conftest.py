@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from recordspec import cli
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -28,6 +31,21 @@ def home(tmp_path) -> Path:
         shutil.copytree(ROOT / folder, tmp_path / folder)
     (tmp_path / "raw").mkdir()
     return tmp_path
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Runs a command in this process: gives its exit code, and what it prints on stdout and stderr."""
+
+    def run(*arguments: object, terminal: bool = False) -> tuple[object, str, str]:
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "argv", ["recordspec", *map(str, arguments)])
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+        with pytest.raises(SystemExit) as done:
+            cli.main()
+        return done.value.code, *capsys.readouterr()
+
+    return run
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, SpecError, one_of
+from recordspec.locations import PathText, local, url_problem
 from recordspec.reading import classes
 from recordspec.reading.fit import Fit
 from recordspec.reading.options import Read
@@ -57,7 +58,7 @@ class From:
     def at(self, path: str | os.PathLike[str]) -> From:
         """The same source, of other files; a relative path starts at the current folder."""
         ((name, form),) = self._given.items()
-        return From(**{name: replace(form, **{form.SHORT_FORM: os.path.abspath(path)})})
+        return From(**{name: replace(form, **{form.SHORT_FORM: os.path.abspath(local(path))})})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +81,8 @@ class Config:
         description: for people.
     """
 
-    schema: str
-    data: str
+    schema: PathText
+    data: PathText
     write: WriteFrom = field(default_factory=WriteFrom)
     read: Read = field(default_factory=Read)
     fit: Fit | None = None
@@ -102,7 +103,7 @@ def load(path: Path, kinds: Mapping[str, type[Feature]] = KINDS) -> tuple[Config
 def _load_schema(node: MappingNode, path: Path, kinds: Mapping[str, type[Feature]], log: Log) -> Schema:
     """The schema that a config names; its problems join those of the config."""
     name = node.values.get("schema")
-    if not isinstance(name, Scalar):
+    if not isinstance(name, Scalar) or url_problem(name.text) is not None:
         return INVALID  # type: ignore[no-any-return]
     try:
         return Schema.load(path.parent / name.text, kinds)

@@ -14,6 +14,7 @@ from recordspec import config as config_file
 from recordspec._tf import tf
 from recordspec.config import Config
 from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.locations import local
 from recordspec.reading import bench as benching
 from recordspec.reading import classes
 from recordspec.reading import dataset as reading
@@ -45,19 +46,19 @@ class Pipeline:
     def __init__(self, config: Config, schema: Schema, folder: str | os.PathLike[str] = ".") -> None:
         self.config = config
         self.schema = schema
-        self.folder = Path(folder)
+        self.folder = local(folder)
         self.notes: list[str] = []
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], kinds: Mapping[str, type[Feature]] = KINDS) -> Pipeline:
         """The pipeline of a config file. Raises SpecError with every problem in it, or StoreError."""
-        path = Path(path)
+        path = local(path)
         return cls(*config_file.load(path, kinds), path.parent)
 
     @property
     def data(self) -> Path:
         """The folder of the shards."""
-        return Path(os.path.normpath(self.folder / self.config.data))
+        return Path(os.path.normpath(self.folder / local(self.config.data)))
 
     def build(
         self,

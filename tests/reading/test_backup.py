@@ -183,3 +183,17 @@ def test_what_could_not_be_exact_is_refused(data, tmp_path):
     )
     with pytest.raises(rs.SpecError, match=r"every: expected at least 1 step, got 0"):
         rs.Backup(tmp_path / "a", every=0)
+
+
+def test_a_backup_is_a_regular_file_in_a_local_folder(tmp_path):
+    with pytest.raises(rs.SpecError) as caught:
+        rs.Backup("s3://bucket/backup")
+    assert str(caught.value) == (
+        "expected a local path, got the URL `s3://bucket/backup` (URLs are not supported yet)"
+    )
+    os.mkfifo(tmp_path / "position.json")
+    with pytest.raises(rs.StoreError) as caught:
+        rs.Backup(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path}/position.json: expected a backup, got a pipe (copy what it gives to a file first)"
+    )

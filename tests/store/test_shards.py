@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from recordspec import Manifest, StoreError
+from recordspec import Manifest, SpecError, StoreError
 from recordspec.errors import IncompleteError
 from recordspec.store.manifest import Shard
 from recordspec.store.shard_file import ShardFile
@@ -182,9 +182,11 @@ def test_a_pipe_is_refused(tmp_path):
 def test_a_url_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for use in (expand, Transaction):
-        with pytest.raises(StoreError) as caught:
+        with pytest.raises(SpecError) as caught:
             use("gs://bucket/data")
-        assert str(caught.value) == "gs://bucket/data: expected a local path, got a URL (copy it here first)"
+        assert str(caught.value) == (
+            "expected a local path, got the URL `gs://bucket/data` (URLs are not supported yet)"
+        )
     assert os.listdir(tmp_path) == []
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from recordspec.cli.choosing import PATH
 from recordspec.cli.output import json_option, print_json, print_rows, quiet_tensorflow, wants_json
 
 if TYPE_CHECKING:
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="How fast a dataset is read, and what limits it.")
-@click.argument("config", type=click.Path(path_type=Path))
+@click.argument("config", type=PATH)
 @click.option("--split", default="train", show_default=True, help="What is read.")
 @click.option("--seconds", type=float, default=5.0, show_default=True, help="For each stage.")
-@click.option("--png", type=click.Path(path_type=Path), help="Draw the stages into this file.")
+@click.option("--png", type=PATH, help="Draw the stages into this file.")
 @json_option
 def bench(config: Path, split: str, seconds: float, png: Path | None, as_json: bool) -> None:
     """Measure how fast the dataset of CONFIG is read, stage by stage, and how well it is shuffled.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from recordspec.cli.choosing import PATH
 from recordspec.cli.output import json_option, print_notes, print_rows, size
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Build the dataset that a config defines.")
-@click.argument("config", type=click.Path(path_type=Path))
+@click.argument("config", type=PATH)
 @click.option("--force", is_flag=True, help="Replace the dataset if it exists.")
 @click.option("--append", is_flag=True, help="Add the rows to the dataset, in shards of their own.")
 @click.option("--resume", is_flag=True, help="Go on with a build that was broken off.")
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--limit", type=int, help="Take so many rows and no more.")
 @click.option("--jobs", type=int, default=1, show_default=True, help="Processes that share the work.")
 @click.option("--memory", help="What they may use together, such as 2GiB; by default 512MiB each.")
-@click.option("--source", type=click.Path(path_type=Path), help="Read rows here, not where CONFIG says.")
+@click.option("--source", type=PATH, help="Read rows here, not where CONFIG says.")
 @json_option
 def build(config: Path, dry_run: bool, source: Path | None, as_json: bool, **how: Any) -> None:
     """Build the dataset that CONFIG defines.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recordspec.cli.choosing import jobs_option
+from recordspec.cli.choosing import PATH, PATTERN, jobs_option
 from recordspec.cli.output import counted, json_option, print_json, shown, wants_json
 from recordspec.errors import RecordError, show_path
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Every record against a spec: what does not fit, how often, and where.")
-@click.argument("spec", type=click.Path(path_type=Path))
-@click.argument("files", nargs=-1)
+@click.argument("spec", type=PATH)
+@click.argument("files", nargs=-1, type=PATTERN)
 @click.option(
     "--examples",
     type=click.IntRange(1),
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Records that are shown of each sort of fault; all are counted.",
 )
-@click.option("--report", type=click.Path(path_type=Path), help="Write all that was found to a JSON file.")
+@click.option("--report", type=PATH, help="Write all that was found to a JSON file.")
 @jobs_option
 @json_option
 def check(

@@ -9,15 +9,40 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from recordspec.locations import local
+
 if TYPE_CHECKING:
     from recordspec.inspect.looking.choice import Choice
     from recordspec.spec.schema import Schema
 
 Function = Callable[..., Any]
 
+
+class LocalPath(click.Path):
+    """A path on this machine. Every path of a command line is one: a URL raises SpecError."""
+
+    def __init__(self, path_type: type[str] | type[Path]) -> None:
+        super().__init__(readable=False, path_type=path_type)  # who opens it tells what is wrong with it
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        local(value, _name_of(param))
+        return super().convert(value, param, ctx)
+
+
+def _name_of(param: click.Parameter | None) -> str:
+    """`--out`, or `FILES`."""
+    if param is None:
+        return ""
+    return param.opts[0] if isinstance(param, click.Option) else param.human_readable_name
+
+
+PATH = LocalPath(Path)
+# A path as it was written, or a pattern.
+PATTERN = LocalPath(str)
+
 _NAME = re.compile(r'\s*(?:"((?:[^"]|"")+)"\s*|([^,]*)),')
 
-files_argument = click.argument("files", nargs=-1, required=True)
+files_argument = click.argument("files", nargs=-1, required=True, type=PATTERN)
 
 jobs_option = click.option("--jobs", type=click.IntRange(1), help="Processes. [default: one a processor]")
 
@@ -31,7 +56,7 @@ def columns_options(function: Function) -> Function:
     told = 'Only these features, in this order; "A, B" in double quotes is one.'
     wanted = click.option("--columns", metavar="A,B", help=told)
     said = "A schema or config: what features and labels are called."
-    return wanted(click.option("--spec", type=click.Path(path_type=Path), help=said)(function))
+    return wanted(click.option("--spec", type=PATH, help=said)(function))
 
 
 def choice(columns: str | None, spec: Path | None, where: str | None = None) -> Choice:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from recordspec.cli.choosing import PATH
 from recordspec.cli.output import json_option, print_notes, print_rows
 
 
 @click.command(short_help="Let others open a dataset.")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=PATH)
 @click.option(
     "--as",
     "form",

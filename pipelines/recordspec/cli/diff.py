@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.choosing import jobs_option
+from recordspec.cli.choosing import PATTERN, jobs_option
 from recordspec.cli.output import json_option, print_json, print_rows, wants_json
 from recordspec.cli.stats import is_yaml, spec_option, to_read
 from recordspec.errors import RecordError, show_path
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="What changed from one schema or dataset to another.")
-@click.argument("old")
-@click.argument("new")
+@click.argument("old", type=PATTERN)
+@click.argument("new", type=PATTERN)
 @spec_option
 @click.option(
     "--by",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from recordspec.cli.choosing import PATH
 from recordspec.cli.output import json_option, print_notes, print_rows, quiet_tensorflow, size
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="What a spec or config compiles to.")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
 @click.option("--python", is_flag=True, help="The same as --as python.")
 @click.option(
     "--as",

@@ -7,15 +7,13 @@ from typing import Any
 
 import click
 
-from recordspec.cli.choosing import choice, columns_options, files_argument, where_option
+from recordspec.cli.choosing import PATH, choice, columns_options, files_argument, where_option
 from recordspec.cli.output import counted, json_option, print_json, shown, size, wants_json
 
 
 @click.command(short_help="Records as jsonl, csv, parquet or npz.")
 @files_argument
-@click.option(
-    "--out", required=True, type=click.Path(path_type=Path), help="FILE.jsonl, .csv, .parquet, .npz"
-)
+@click.option("--out", required=True, type=PATH, help="FILE.jsonl, .csv, .parquet, .npz")
 @click.option("--limit", type=click.IntRange(1), help="So many records at most.")
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 @where_option

@@ -6,17 +6,15 @@ from pathlib import Path
 
 import click
 
-from recordspec.cli.choosing import jobs_option
+from recordspec.cli.choosing import PATH, PATTERN, jobs_option
 from recordspec.cli.output import print_json, shown
 from recordspec.errors import Problem, StoreError
 
 
 @click.command(short_help="A schema of files that have none.")
-@click.argument("files", nargs=-1, required=True)
-@click.option("--out", type=click.Path(path_type=Path), help="Write the schema to this file.")
-@click.option(
-    "--config", type=click.Path(path_type=Path), help="Write a config, too, that builds a dataset of them."
-)
+@click.argument("files", nargs=-1, required=True, type=PATTERN)
+@click.option("--out", type=PATH, help="Write the schema to this file.")
+@click.option("--config", type=PATH, help="Write a config, too, that builds a dataset of them.")
 @click.option("--name", help="What the schema is called; by default as the first file.")
 @click.option("--sample", type=click.IntRange(1), help="Look at the first records of each file only.")
 @jobs_option

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from recordspec.cli.choosing import PATH
 from recordspec.errors import Problem, StoreError
 
 _FILES = {
@@ -17,7 +18,7 @@ _FILES = {
 
 
 @click.command(short_help="A schema, a config and a few rows to start from.")
-@click.argument("folder", default=".", type=click.Path(path_type=Path))
+@click.argument("folder", default=".", type=PATH)
 def init(folder: Path) -> None:
     """Write a schema, a config and a few rows into FOLDER, to start from.
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from recordspec.cli.choosing import PATH
 from recordspec.cli.output import json_option, print_json
 from recordspec.errors import RecordspecError, show_path
 
 
 @click.command(short_help="Every problem in schemas and configs, with lines.")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=PATH)
 @json_option
 def lint(files: tuple[Path, ...], as_json: bool) -> int:
     """Find every problem in schemas and configs.

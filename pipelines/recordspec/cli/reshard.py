@@ -8,19 +8,20 @@ from typing import Any
 import click
 
 from recordspec.cli.build import print_dataset
+from recordspec.cli.choosing import PATH, PATTERN
 from recordspec.cli.output import json_option
 
 
 @click.command(short_help="Put the records of TFRecord files into other shards.")
-@click.argument("files", nargs=-1, required=True)
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=PATTERN)
+@click.argument("folder", type=PATH)
 @click.option(
     "--shards", help="How many of each split: a number, a size such as 128MiB, or auto (the default)."
 )
 @click.option("--compression", type=click.Choice(["none", "gzip", "zlib"]), help="By default as it is.")
 @click.option("--shuffle", type=int, metavar="SEED", help="Put all rows in another order.")
 @click.option("--blocks", type=int, metavar="ROWS", help="So many rows a record; 0: one.")
-@click.option("--schema", type=click.Path(path_type=Path), help="What the records are; blocks need it.")
+@click.option("--schema", type=PATH, help="What the records are; blocks need it.")
 @click.option("--force", is_flag=True, help="Replace the dataset if it exists.")
 @click.option("--resume", is_flag=True, help="Go on where this was broken off.")
 @click.option("--jobs", type=int, default=1, show_default=True, help="Processes that share the work.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.choosing import jobs_option
+from recordspec.cli.choosing import PATH, PATTERN, jobs_option
 from recordspec.cli.output import json_option, print_json, print_rows, wants_json
 from recordspec.errors import Problem, RecordError, StoreError, show_text
 
@@ -16,16 +16,14 @@ if TYPE_CHECKING:
     from recordspec.inspect.stats.report import Feature, Report, Split
     from recordspec.spec.schema import Schema
 
-spec_option = click.option(
-    "--spec", type=click.Path(path_type=Path), help="A schema or a config, which gives names to values."
-)
+spec_option = click.option("--spec", type=PATH, help="A schema or a config, which gives names to values.")
 
 
 @click.command(short_help="What values features have, and what is odd about them.")
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1, required=True, type=PATTERN)
 @spec_option
-@click.option("--html", type=click.Path(path_type=Path), help="Write a page with plots into this file.")
-@click.option("--png", type=click.Path(path_type=Path), help="Draw the distributions into this file.")
+@click.option("--html", type=PATH, help="Write a page with plots into this file.")
+@click.option("--png", type=PATH, help="Draw the distributions into this file.")
 @jobs_option
 @json_option
 def stats(

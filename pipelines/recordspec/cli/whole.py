@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.choosing import files_argument
+from recordspec.cli.choosing import PATH, files_argument
 from recordspec.cli.output import counted, json_option, print_json, print_rows, wants_json
 from recordspec.errors import RecordError
 
@@ -83,9 +83,7 @@ def _losses(tally: Tally) -> Iterator[str]:
 
 @click.command(short_help="Save what is whole of damaged files.")
 @files_argument
-@click.option(
-    "--out", "folder", type=click.Path(path_type=Path), required=True, help="The folder that is written."
-)
+@click.option("--out", "folder", type=PATH, required=True, help="The folder that is written.")
 @click.option("--force", is_flag=True, help="Replace the folder if it holds a dataset or a repair.")
 @json_option
 def repair(files: tuple[str, ...], folder: Path, force: bool, as_json: bool) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from recordspec.errors import Problem, RecordspecError, StoreError
 from recordspec.inspect.hashed import Hashed
+from recordspec.locations import open_file
 from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, SCHEMA_FILE, Manifest, unlike
 from recordspec.store.shards import parse_name
-from recordspec.wire.compression import opened
 
 Found = tuple[Path, Problem]
 
@@ -67,7 +67,7 @@ def other_keys(folder: Path, manifest: Manifest) -> Iterator[Problem]:
 def _other(path: Path, sha256: str) -> Iterator[Problem]:
     got = "no file"
     if path.is_file():  # a pipe or a device would be read without an end
-        with opened(path) as file, Hashed(file) as hashed:
+        with open_file(path) as file, Hashed(file) as hashed:
             got = hashed.sha256()
     if got != sha256:
         yield Problem(where=str(path), expected=f"sha256 {sha256}, as the manifest says", got=got)

@@ -11,7 +11,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, SpecError, one_of
+from recordspec.errors import Problem, RecordError, SpecError, StoreError, one_of
+from recordspec.locations import read_bytes
 from recordspec.store.manifest import INDEX_SUFFIXES
 from recordspec.store.shards import Files, expand
 from recordspec.store.whole_file import whole_file
@@ -30,6 +31,7 @@ _VERSION = 1
 # From an offset that is kept, the heads of the records between are read: 64 take 20 us. Of a large file fewer
 # are kept, so that an index is never larger than a megabyte.
 _EVERY, _MOST_OFFSETS = 64, 1 << 16
+_MOST_BYTES = 2 << 20  # of an index: 20 digits an offset, and some spaces
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,9 +151,10 @@ def _ours(path: Path) -> Iterator[tuple[str, int]]:
 def _known(path: Path) -> _Index | None:
     """The index of a file, if there is one, and it is of this file."""
     try:
-        held: Any = json.loads(path.with_name(f"{path.name}{INDEX_SUFFIXES['recordspec']}").read_text())
+        beside = path.with_name(f"{path.name}{INDEX_SUFFIXES['recordspec']}")
+        held: Any = json.loads(read_bytes(beside, _MOST_BYTES))
         found = _Index(**held)
-    except (OSError, ValueError, TypeError, RecursionError):
+    except (StoreError, ValueError, TypeError, RecursionError):
         return None
     stat = path.stat()
     known = (found.version, found.bytes, found.mtime_ns)

@@ -14,6 +14,7 @@ from typing import Any
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.inspect.beside import Found, differences, manifest_in
 from recordspec.inspect.tally import Tally, described
+from recordspec.locations import local
 from recordspec.progress import Progress
 from recordspec.store.durable import sync, sync_file
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, REPORT_FILE, SCHEMA_FILE, Manifest, Shard
@@ -118,7 +119,7 @@ def repair(
     something is lost and nothing can be saved.
     """
     paths = expand(files, as_found=True)
-    _check_names(paths, Path(directory))
+    _check_names(paths, local(directory))
     old = _manifest_of(paths)
     progress = progress or Progress(show=False)
     progress.begin("repairing", None)

@@ -9,10 +9,11 @@ from typing import Any
 
 from recordspec.errors import Problem, StoreError
 from recordspec.inspect.hashed import Hashed
+from recordspec.locations import open_file
 from recordspec.progress import Progress
 from recordspec.store.files import File
 from recordspec.store.manifest import Manifest, Shard
-from recordspec.wire.compression import Compression, likely_compression, opened
+from recordspec.wire.compression import Compression, likely_compression
 from recordspec.wire.frames import Chunk, Damage
 from recordspec.wire.inflated import Readable
 from recordspec.wire.search import rescue
@@ -91,7 +92,7 @@ class Tally:
             raise StoreError(Problem(where=str(self.path), expected="a readable file", got=got)) from error
 
     def _read_all(self, progress: Progress) -> Iterator[Chunk]:
-        with opened(self.path) as file:
+        with open_file(self.path) as file:
             self.compression = likely_compression(self.path)
             self.size = self.path.stat().st_size if self.compression == "none" else None
             if self.shard is None:

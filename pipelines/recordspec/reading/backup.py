@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.locations import local, read_bytes
 from recordspec.reading.order import Position
 from recordspec.store.durable import sync, sync_file, sync_folder
 
 _POSITION = "position.json"
+_MOST_BYTES = 64 << 20  # of a position: a few numbers for each generator of random numbers
 # What ends an epoch, but not the training; it is true, as Keras asks, and no other callback sets it.
 _ENDED = "the end of an epoch that was broken off"
 _OURS = re.compile(r"weights-\d+-\d+\.weights\.h5|position\.json(\.new)?")
@@ -43,13 +46,13 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
             every: steps from one backup to the next; by default one is made after each epoch.
 
         Raises:
-            SpecError: `every` is no number of steps.
+            SpecError: `every` is no number of steps, or `folder` a URL.
             StoreError: what is in the folder is no backup.
         """
         super().__init__()
         if every is not None and every < 1:
             raise SpecError(Problem(path=("every",), expected="at least 1 step", got=str(every)))
-        self._folder, self._every = Path(folder), every
+        self._folder, self._every = local(folder), every
         self.start, self._seeds = self._load()
         self._position = self._saved = self.start
         self._stopped = False
@@ -60,8 +63,10 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
         try:
             if not self._folder.exists() or _nothing_but_ours(self._folder):
                 return Position(), []
-            kept = json.loads(path.read_text())
+            kept = json.loads(read_bytes(path, _MOST_BYTES))
             return Position(epoch=kept["epoch"], step=kept["step"]), kept["seeds"]
+        except StoreError as error:
+            raise StoreError([replace(one, expected="a backup") for one in error.problems]) from None
         except (OSError, ValueError, TypeError, KeyError, SpecError) as error:
             got = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise StoreError(Problem(where=str(path), expected="a backup", got=got)) from None

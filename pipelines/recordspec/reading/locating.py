@@ -12,7 +12,7 @@ from recordspec.reading.mending import is_mended
 from recordspec.spec.misfits import failures
 from recordspec.spec.schema import Schema
 from recordspec.store.files import File, known
-from recordspec.store.shards import Files, expand
+from recordspec.store.shards import Files, expand, listed
 
 
 @contextmanager
@@ -30,13 +30,15 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
         RecordError: names the shard, the record, the byte, the feature, what was expected and what found.
             It comes from the original error; where the files have no fault, that goes on as it is.
         StoreError: files are missing, or of another spec.
+        SpecError: a path is a URL.
     """
+    given = listed(files)
     try:
         yield
     except Exception as error:
         if not isinstance(error, failures()):
             raise
-        found = _first(known(expand(files), schema), schema)
+        found = _first(known(expand(given), schema), schema)
         if found is None:
             raise
         raise found from error

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.locations import local
 from recordspec.reading.options import Read
 from recordspec.reading.order import Seeds
 from recordspec.reading.plan import Plan
@@ -64,7 +65,7 @@ def cached(records: Dataset, how: Read, what: Plan) -> Dataset:
     """The records, kept in memory or in a folder after the first pass. Raises StoreError for a full disk."""
     if how.cache == "memory":
         return records.cache()
-    folder = Path(how.cache)
+    folder = local(how.cache)
     folder.mkdir(parents=True, exist_ok=True)
     name = folder / f"recordspec-{_fingerprint(how, what)}"
     size = sum(piece.path.stat().st_size for piece in what.pieces)

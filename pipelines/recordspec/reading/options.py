@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import ClassVar, Literal
 
 from recordspec.errors import Problem, SpecError
+from recordspec.locations import PathText
 from recordspec.reading.service import address_of
 from recordspec.spec.sizes import bytes_of
 
@@ -142,7 +143,7 @@ class Read:
     bucket: Bucket | None = None
     balance: Balance | None = None
     features: tuple[str, ...] | None = None
-    cache: str = "none"
+    cache: PathText = "none"
     repeat: Literal["forever"] | int = 1
     prefetch: Literal["auto"] | int | None = "auto"
     deterministic: bool = True

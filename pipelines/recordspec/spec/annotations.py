@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import types
 import typing
 from collections.abc import Iterable
 from collections.abc import Mapping as AnyMapping
-from typing import Any, Literal, Union
+from typing import Annotated, Any, Literal, Union
 
-from recordspec.errors import one_of
+from recordspec.errors import Problem, one_of
+from recordspec.locations import LOCATION, url_problem
 
 _TYPE_NAMES = {
     str: "text",
@@ -32,10 +34,28 @@ def closest(forms: list[Any], names: Iterable[str] | None) -> Any:
     return forms[-1]
 
 
+def hints(cls: type) -> dict[str, Any]:
+    """The annotations of a dataclass's fields, with their marks."""
+    return typing.get_type_hints(cls, include_extras=True)
+
+
 def choices(annotation: Any) -> tuple[Any, ...]:
-    if typing.get_origin(annotation) in (Union, types.UnionType):
-        return typing.get_args(annotation)
-    return (annotation,)
+    return tuple(map(_unmarked, _marked_choices(annotation)))
+
+
+def wrong_path(value: Any, annotation: Any) -> Problem | None:
+    """What is wrong with a value whose annotation says that it is a path: that it is a URL."""
+    is_path = any(LOCATION in getattr(one, "__metadata__", ()) for one in _marked_choices(annotation))
+    return url_problem(value) if is_path and isinstance(value, (str, os.PathLike)) else None
+
+
+def _marked_choices(annotation: Any) -> tuple[Any, ...]:
+    union = typing.get_origin(annotation) in (Union, types.UnionType)
+    return typing.get_args(annotation) if union else (annotation,)
+
+
+def _unmarked(choice: Any) -> Any:
+    return typing.get_args(choice)[0] if typing.get_origin(choice) is Annotated else choice
 
 
 def literals(choice: Any) -> tuple[Any, ...]:

@@ -10,7 +10,16 @@ from numbers import Integral, Real
 from typing import Any
 
 from recordspec.errors import Path, Problem, SpecError, describe, nearest, one_of
-from recordspec.spec.annotations import MAPPINGS, choices, closest, expected_of, literals, short_form
+from recordspec.spec.annotations import (
+    MAPPINGS,
+    choices,
+    closest,
+    expected_of,
+    hints,
+    literals,
+    short_form,
+    wrong_path,
+)
 from recordspec.spec.options import INVALID
 from recordspec.spec.plain import required
 
@@ -24,7 +33,7 @@ def from_python(cls: type, given: AnyMapping[str, Any], path: Path = ()) -> Any:
     A mapping stands for a dataclass, a list for a tuple, and a scalar for a short form. Raises
     SpecError with all the problems.
     """
-    hints = typing.get_type_hints(cls)
+    types = hints(cls)
     fields = {field.name.rstrip("_"): field.name for field in dataclasses.fields(cls)}
     problems: list[Problem] = []
     values: dict[str, Any] = {}
@@ -34,7 +43,7 @@ def from_python(cls: type, given: AnyMapping[str, Any], path: Path = ()) -> Any:
             problems.append(Problem(path=path, expected=one_of(fields), got=f"`{key}`", hint=hint))
             continue
         try:
-            values[fields[key]] = _taken(value, hints[fields[key]], (*path, key))
+            values[fields[key]] = _taken(value, types[fields[key]], (*path, key))
         except SpecError as error:
             problems += error.problems
     for name, field in ((field.name, field) for field in dataclasses.fields(cls)):
@@ -59,8 +68,11 @@ def _taken(value: Any, annotation: Any, path: Path) -> Any:
         allowed = [closest(forms, list(map(str, value)))] if forms else allowed
     for choice in allowed:
         taken = _taken_as(value, choice, path)
-        if taken is not INVALID:
-            return taken
+        if taken is INVALID:
+            continue
+        if (problem := wrong_path(taken, annotation)) is not None:
+            raise SpecError(problem.under(*path))
+        return taken
     raise SpecError(Problem(path=path, expected=expected_of(annotation), got=describe(value)))
 
 
@@ -88,7 +100,7 @@ def _taken_as_dataclass(value: Any, choice: type, path: Path) -> Any:
     if isinstance(value, AnyMapping):
         return from_python(choice, value, path)
     short = short_form(choice)
-    if short is not None and _is(value, typing.get_type_hints(choice)[short]):
+    if short is not None and any(_is(value, one) for one in choices(hints(choice)[short])):
         return from_python(choice, {short: value}, path)
     return INVALID
 

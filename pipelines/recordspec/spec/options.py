@@ -13,7 +13,16 @@ from collections.abc import Mapping as AnyMapping
 from typing import Any
 
 from recordspec.errors import Path, Problem, SpecError, nearest, one_of
-from recordspec.spec.annotations import MAPPINGS, choices, closest, expected_of, literals, short_form
+from recordspec.spec.annotations import (
+    MAPPINGS,
+    choices,
+    closest,
+    expected_of,
+    hints,
+    literals,
+    short_form,
+    wrong_path,
+)
 from recordspec.spec.located import Items, Mapping, Node, Place, Scalar, kind_of, locate, parse
 from recordspec.spec.plain import FLOAT, INT, SPECIAL_FLOATS, required, settled
 
@@ -42,8 +51,9 @@ class Log:
     def relocate(self, error: SpecError, node: Node, path: Path) -> Any:
         """Takes over the problems of a value made from `node`, each at its own option's place."""
         for problem in error.problems:
-            place = locate(node, problem.path)
-            self.problems.append(problem.under(*path).at(str(place)))
+            found = problem.under(*path).at(str(locate(node, problem.path)))
+            if found not in self.problems:
+                self.problems.append(found)
         return INVALID
 
     def close(self) -> None:
@@ -70,7 +80,7 @@ def read_fields(cls: type, node: Mapping, path: Path, log: Log, **given: Any) ->
 
     `given` are fields that do not come from the mapping's own keys.
     """
-    hints = typing.get_type_hints(cls)
+    types = hints(cls)
     fields = {field.name.rstrip("_"): field for field in dataclasses.fields(cls) if field.name not in given}
     values = dict(given)
     valid = True
@@ -80,9 +90,9 @@ def read_fields(cls: type, node: Mapping, path: Path, log: Log, **given: Any) ->
             valid = False
             continue
         name = fields[key].name
-        if _is_null(value) and type(None) not in choices(hints[name]) and not required(fields[key]):
+        if _is_null(value) and type(None) not in choices(types[name]) and not required(fields[key]):
             continue  # `read:` with nothing behind it
-        values[name] = read(value, hints[name], (*path, key), log)
+        values[name] = read(value, types[name], (*path, key), log)
     for key, field in fields.items():
         if field.name not in values and required(field):
             log.add(node.place, path, f"the key `{key}`", "none", _hint_of_required(node, key, fields))
@@ -132,7 +142,11 @@ def read(node: Node, annotation: Any, path: Path, log: Log) -> Any:
     fitting = [choice for choice in choices(annotation) if _fits(node, choice)]
     if fitting:
         keys = node.values if isinstance(node, Mapping) else None
-        return _read_as(node, closest(fitting, keys), path, log)
+        value = _read_as(node, closest(fitting, keys), path, log)
+        wrong = wrong_path(value, annotation)
+        if wrong is not None:  # it is kept: without it, its owner would find other problems
+            log.add(node.place, path, wrong.expected, wrong.got, wrong.hint)
+        return value
     names = [text for choice in choices(annotation) for text in literals(choice)]
     hint = _quote_hint(node) if names or str in choices(annotation) else ""
     if isinstance(node, Scalar) and names and not hint:
@@ -206,7 +220,7 @@ def _scalar(node: Scalar, choice: Any) -> Any:
 
 def _from_short_form(node: Scalar, cls: Any, path: Path, log: Log) -> Any:
     name = str(short_form(cls))
-    value = read(node, typing.get_type_hints(cls)[name], path, log)
+    value = read(node, hints(cls)[name], path, log)
     if value is INVALID:
         return INVALID
     try:

@@ -12,11 +12,14 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
+from recordspec import locations
 from recordspec.errors import Path as Place
-from recordspec.errors import Problem, RecordError, SpecError, StoreError, describe, nearest, one_of
+from recordspec.errors import Problem, RecordError, SpecError, describe, nearest, one_of
+from recordspec.locations import local
 from recordspec.spec import blocks, decoder, encoder, rules, schema_yaml
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.label import Label
+from recordspec.spec.located import LARGEST_FILE
 from recordspec.spec.options import document
 from recordspec.spec.plain import plain, settle
 from recordspec.spec.schema_yaml import Kinds, Setting
@@ -25,6 +28,7 @@ from recordspec.wire.strings import Strings
 
 # An option that takes more letters is not shown whole.
 _LONGEST_OPTION = 60
+_BYTES_A_CHARACTER = 4  # of UTF-8, at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +61,7 @@ class Schema:
     @classmethod
     def load(cls, path: str | Path, kinds: Kinds = KINDS) -> Schema:
         """The schema in a YAML file. Raises SpecError with every problem in it, StoreError if unreadable."""
-        path = Path(path)
+        path = local(path)
         return cls.loads(read_text(path), source=str(path), kinds=kinds, folder=path.parent)
 
     @classmethod
@@ -82,7 +86,7 @@ class Schema:
         """Canonical YAML, which loads to an equal schema; written to `path` if there is one."""
         text = schema_yaml.text_of(self)
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            local(path).write_text(text, encoding="utf-8")
         return text
 
     @property
@@ -281,11 +285,4 @@ def _shown(option: Any) -> str:
 
 def read_text(path: Path) -> str:
     """A YAML file's text. Raises StoreError or SpecError."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        got = error.strerror or str(error)
-        raise StoreError(Problem(where=str(path), expected="a readable file", got=got)) from None
-    except UnicodeDecodeError as error:
-        got = f"the byte 0x{error.object[error.start]:02x} at position {error.start}"
-        raise SpecError(Problem(where=str(path), expected="UTF-8 text", got=got)) from None
+    return locations.read_text(path, _BYTES_A_CHARACTER * LARGEST_FILE)

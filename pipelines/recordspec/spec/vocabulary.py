@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recordspec.errors import Problem, SpecError
+from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.locations import read_text, url_problem
 
 # A file of names is read whole, and each of them is held in memory.
 _MOST_BYTES = 64 << 20
@@ -15,6 +16,9 @@ def read_vocabulary(name: str, folder: Path | None) -> tuple[str, ...]:
     if folder is None:
         hint = "Schema.load takes it from the schema's folder"
         raise _wrong("a schema that is read from a file", "text", hint)
+    url = url_problem(name)
+    if url is not None:
+        raise SpecError(url.under("vocabulary"))
     try:
         path = (folder / name).resolve()
     except (OSError, ValueError, RuntimeError) as error:  # a NUL in it, or links in a circle
@@ -22,14 +26,10 @@ def read_vocabulary(name: str, folder: Path | None) -> tuple[str, ...]:
     if not path.is_relative_to(folder.resolve()):
         raise _wrong(f"a file in {folder}", f"`{name}`")
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise _wrong(f"a file of at most {_MOST_BYTES >> 20} MiB", f"{path.stat().st_size:,} bytes")
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise _wrong("a readable file", f"{path}: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        got = f"{path}: the byte 0x{error.object[error.start]:02x} at position {error.start}"
-        raise _wrong("UTF-8 text", got) from None
+        text = read_text(path, _MOST_BYTES, "utf-8-sig")
+    except (StoreError, SpecError) as error:
+        (problem,) = error.problems
+        raise _wrong(problem.expected, f"{path}: {problem.got}", problem.hint) from None
     return _names(text, path)
 
 

@@ -9,8 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from recordspec.errors import Problem, StoreError
+from recordspec.locations import read_bytes
 from recordspec.store.durable import sync, sync_folder
 from recordspec.store.manifest import FILE, Manifest
+
+_MOST_BYTES = 1 << 30  # a larger file was not put there by this module
 
 
 def put(folder: Path, files: Mapping[str, str]) -> None:
@@ -41,8 +44,8 @@ def _is_ours(path: Path, text: str, manifest: Manifest) -> bool:
     if not path.exists():
         return True
     try:
-        found = _hash(path.read_bytes())
-    except OSError:
+        found = _hash(read_bytes(path, _MOST_BYTES))
+    except StoreError:
         return False
     return found in (manifest.beside.get(path.name), _hash(text.encode()))
 

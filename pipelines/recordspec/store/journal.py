@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, StoreError
+from recordspec.locations import open_file
 from recordspec.store.durable import sync, sync_folder
 
 FILE = "journal.jsonl"
@@ -63,10 +64,11 @@ def _lines(path: Path) -> Iterator[Entry]:
     """The whole lines; nothing behind the first that is none can be trusted."""
     if not path.exists():
         return
-    for line in path.read_bytes().splitlines(keepends=True):
-        if not line.endswith(b"\n"):
-            return
-        try:
-            yield json.loads(line)
-        except ValueError:
-            return
+    with open_file(path) as file:
+        for line in file:
+            if not line.endswith(b"\n"):
+                return
+            try:
+                yield json.loads(line)
+            except ValueError:
+                return

@@ -12,8 +12,10 @@ import socket
 from pathlib import Path
 
 from recordspec.errors import Problem, StoreError
+from recordspec.locations import read_bytes
 
 OWNER = "owner.json"
+_MOST_BYTES = 1 << 16
 # linux/fcntl.h and linux/fs.h: relative to the current folder; swap the two.
 _HERE, _RENAME_EXCHANGE = -100, 2
 # Some file systems of clusters know no locks; there the owner's name must do.
@@ -32,8 +34,8 @@ def exchange(one: Path, other: Path) -> bool:
 
 def owner(staging: Path) -> tuple[int, str]:
     """Who writes there: process and host. A folder that does not say is not taken for a writer's."""
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        named = json.loads((staging / OWNER).read_text())
+    with contextlib.suppress(StoreError, ValueError, TypeError, KeyError):
+        named = json.loads(read_bytes(staging / OWNER, _MOST_BYTES))
         return int(named["pid"]), str(named["host"])
     hint = f"if nobody writes there, remove {staging}"
     expected = "a folder with its writer's name in it"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from recordspec.errors import Problem, StoreError, describe, nearest, one_of
+from recordspec.locations import local, read_bytes
 from recordspec.wire.tfrecord import Compression
 
 FILE = "manifest.json"
@@ -24,6 +25,7 @@ REPORT_FILE = "repair.json"
 INDEX_SUFFIXES = {"recordspec": ".index.json", "tfrecord": ".tfindex", "dali": ".idx"}
 FORMAT = 1
 _LONGEST_NAME = 255  # bytes, of most file systems
+_MOST_BYTES = 1 << 30  # of a manifest, which has the names of labels: 64 MiB each at most, as a vocabulary
 
 # By split, then by feature: how many rows of each class.
 LabelCounts = Mapping[str, Mapping[str, tuple[int, ...]]]
@@ -204,18 +206,18 @@ class Manifest:
 
     @classmethod
     def load(cls, folder: str | Path) -> Manifest:
-        """The manifest of a dataset's folder. Raises StoreError where there is none, or it is broken."""
-        path = Path(folder) / FILE
+        """The manifest of a dataset's folder. Raises StoreError where there is none, or it is broken, and
+        SpecError for a URL."""
+        path = local(folder) / FILE
         try:
-            return _from_json(_parsed(path.read_text(encoding="utf-8")))
-        except FileNotFoundError:
+            return _from_json(_parsed(read_bytes(path, _MOST_BYTES).decode()))
+        except StoreError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
             hint = "the dataset was not built, or not by recordspec"
             raise StoreError(
                 Problem(where=str(path), expected="a manifest", got="no such file", hint=hint)
             ) from None
-        except OSError as error:
-            got = error.strerror or str(error)
-            raise StoreError(Problem(where=str(path), expected="a readable file", got=got)) from None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             got = f"{type(error).__name__}: {error}"
             raise StoreError(

@@ -14,8 +14,9 @@ from itertools import islice
 from pathlib import Path
 
 from recordspec.errors import IncompleteError, Problem, StoreError
+from recordspec.locations import check_regular, local
 from recordspec.store.manifest import FILE, INDEX_SUFFIXES, Manifest, unlike
-from recordspec.wire.compression import Compression, check_regular
+from recordspec.wire.compression import Compression
 
 Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -64,13 +65,14 @@ def expand(files: Files, *, as_found: bool = False) -> tuple[Path, ...]:
 
     Raises:
         StoreError: one means nothing.
+        SpecError: one is a URL.
         IncompleteError: a folder, or what a pattern matches, lacks shards that the manifest or the names of
             the others announce, or has shards that do not belong to them; not with `as_found`.
     """
-    given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    given = listed(files)
     if not given:
         raise StoreError(Problem(expected="at least one file", got="none"))
-    found = [path for one in given for path in _expand_one(os.fspath(one), as_found)]
+    found = [path for one in given for path in _expand_one(one, as_found)]
     for path in found:
         check_regular(path)
     indices = {f"{path}{suffix}" for path in found for suffix in INDEX_SUFFIXES.values()}
@@ -80,13 +82,12 @@ def expand(files: Files, *, as_found: bool = False) -> tuple[Path, ...]:
     return tuple(once.values())
 
 
-def local(path: str | os.PathLike[str]) -> Path:
-    """A path on this machine. Raises StoreError for a URL, which would become a folder of that name."""
-    text = os.fspath(path)
-    if "://" in text:
-        hint = "copy it here first"
-        raise StoreError(Problem(where=text, expected="a local path", got="a URL", hint=hint))
-    return Path(text)
+def listed(files: Files) -> tuple[str, ...]:
+    """A path, a pattern, a folder, or several, one by one. Raises SpecError for a URL."""
+    given = tuple(map(os.fspath, [files] if isinstance(files, (str, os.PathLike)) else files))
+    for one in given:
+        local(one)
+    return given
 
 
 def missing(files: Files) -> tuple[Problem, ...]:
@@ -95,8 +96,8 @@ def missing(files: Files) -> tuple[Problem, ...]:
     A manifest that cannot be read is passed over, and so are its shards.
     """
     problems: list[Problem] = []
-    for one in [files] if isinstance(files, (str, os.PathLike)) else files:
-        path = Path(os.fspath(one))
+    for one in listed(files):
+        path = Path(one)
         with suppress(StoreError):
             if path.is_dir():
                 problems += _others(_expand_one(str(path), as_found=True), "*")
@@ -106,7 +107,7 @@ def missing(files: Files) -> tuple[Problem, ...]:
 
 
 def _expand_one(pattern: str, as_found: bool) -> list[Path]:
-    path = local(pattern)
+    path = Path(pattern)
     if path.is_dir():
         shards = sorted(child for child in path.iterdir() if parse_name(child.name))
         if not shards:

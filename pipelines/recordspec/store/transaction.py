@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from recordspec.errors import Problem, StoreError
+from recordspec.locations import local, read_bytes
 from recordspec.store.durable import sync, sync_folder
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.locks import OWNER, exchange, locked, owner, write_owner
@@ -26,12 +27,12 @@ from recordspec.store.manifest import (
     Manifest,
     Shard,
 )
-from recordspec.store.shards import local
 
 # What is needed on the way, and gone in the end.
 _WORK = "work"
 _DATASET = "a dataset, and nothing else"
 _SAYS_WHAT_IT_IS = (FILE, REPORT_FILE)
+_MOST_BYTES = 1 << 30  # of a report: it names each shard, and up to 10,000 losses of each
 
 
 log = logging.getLogger("recordspec")
@@ -253,9 +254,9 @@ def _shards_in(folder: Path, name: str) -> set[str]:
 def _repaired_in(folder: Path, name: str) -> set[str]:
     """The names of the shards that a report of a repair has, as far as they are there as it wrote them."""
     try:
-        report = json.loads((folder / REPORT_FILE).read_text(encoding="utf-8"))
+        report = json.loads(read_bytes(folder / REPORT_FILE, _MOST_BYTES))
         shards = [Shard(rows=0, **one) for one in report["shards"]]  # nobody may know the rows
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (StoreError, ValueError, TypeError, KeyError, RecursionError):
         got = "something without a manifest"
         raise StoreError(Problem(where=name, expected=_DATASET, got=got)) from None
     there = [one for one in shards if (folder / one.file).exists()]

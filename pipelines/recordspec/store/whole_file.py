@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from recordspec.errors import Problem, StoreError
+from recordspec.locations import local
 from recordspec.store.durable import sync_file, sync_folder
 
 _MOST_KEPT = 60  # characters, of 4 bytes at most
@@ -17,8 +18,10 @@ _MOST_KEPT = 60  # characters, of 4 bytes at most
 def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
     """Gives a path to write to; what is there at the end becomes the file.
 
-    Raises StoreError where it exists, unless `force` replaces it, and where it cannot be written.
+    Raises StoreError where it exists, unless `force` replaces it, and where it cannot be written; SpecError
+    for a URL.
     """
+    local(path)
     if not force and os.path.lexists(path):
         hint = "force=True, or --force, replaces it"
         raise StoreError(Problem(where=str(path), expected="a new file", got="one that exists", hint=hint))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from io import BufferedReader
 from pathlib import Path
 from typing import Literal, Protocol
 
-from recordspec.errors import Problem, RecordError, StoreError
+from recordspec.errors import Problem, RecordError
+from recordspec.locations import open_file
 from recordspec.wire.framing import HEAD, length_in
 from recordspec.wire.inflated import WINDOW, inflated, is_begun
 from recordspec.wire.recognised import recognised, what_is
@@ -73,26 +73,8 @@ def foreign(path: Path) -> Problem | None:
     return Problem(where=str(path), expected=_EXPECTED, got=_what(start))
 
 
-def opened(path: Path) -> BufferedReader:
-    """A file to read. Raises StoreError."""
-    try:
-        check_regular(path)
-        return path.open("rb")
-    except OSError as error:
-        raise StoreError(
-            Problem(where=str(path), expected="a readable file", got=str(error.strerror))
-        ) from error
-
-
-def check_regular(path: Path) -> None:
-    """Raises StoreError for a pipe or a device: files are read more than once, and from any byte on."""
-    if path.is_fifo() or path.is_char_device():
-        got, hint = "a pipe" if path.is_fifo() else "a device", "copy what it gives to a file first"
-        raise StoreError(Problem(where=str(path), expected="a regular file", got=got, hint=hint))
-
-
 def _start(path: Path) -> bytes:
-    with opened(path) as file:
+    with open_file(path) as file:
         return file.read(_START)
 
 

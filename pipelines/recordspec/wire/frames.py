@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from recordspec.errors import Problem, RecordError
-from recordspec.wire.compression import Compression, foreign, likely_compression, opened
+from recordspec.locations import open_file
+from recordspec.wire.compression import Compression, foreign, likely_compression
 from recordspec.wire.framing import (
     HEAD,
     LARGEST_RECORD,
@@ -106,7 +107,7 @@ def chunks(path: Path, stretch: Stretch | None = None, size: int = SIZE) -> Iter
         yield Damage(0, 0, problem)
         return
     compression = likely_compression(path) if stretch is None else "none"
-    with opened(path) as file:
+    with open_file(path) as file:
         if stretch is not None:
             file.seek(stretch.start)
         yield from Frames(path, file, compression, stretch, size)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from recordspec.errors import Problem, RecordError
-from recordspec.wire.compression import opened
+from recordspec.locations import open_file
 from recordspec.wire.framing import AT_MOST, HEAD, LARGEST_RECORD, TAIL, frames_in, length_in
 from recordspec.wire.strings import Ints
 
@@ -65,7 +65,7 @@ def ends(path: Path, number: int = 0, offset: int = 0) -> Iterator[tuple[int, In
     size = path.stat().st_size
     buffer = np.empty(_AT_ONCE, np.uint8)
     ahead = _AT_ONCE
-    with opened(path) as file:
+    with open_file(path) as file:
         while offset < size:
             file.seek(offset)
             held = buffer[: file.readinto(buffer[:ahead].data)]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recordspec.errors import Problem, StoreError
+from recordspec.locations import check_regular
 from recordspec.spec.schema import Schema
 from recordspec.store import known_keys
 from recordspec.store.durable import sync_file
@@ -90,6 +91,7 @@ class Base:
     def put_rejects_into(self, staging: Path) -> None:
         """The list of rows that were rejected before, for others to be added."""
         if self.manifest.rejected:
+            check_regular(self.folder / REJECTS_FILE)
             shutil.copyfile(self.folder / REJECTS_FILE, staging / REJECTS_FILE)
 
     def with_more(self, manifest: Manifest) -> Manifest:

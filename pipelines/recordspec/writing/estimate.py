@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import RecordspecError
+from recordspec.locations import local
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.build import Work
@@ -55,6 +56,7 @@ def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **opt
 
     Raises what `recordspec.write` raises, but for a dataset that stands there already.
     """
+    folder = local(directory)  # before the samples, which take their time
     how = {name: options.pop(name) for name in Work.__dataclass_fields__ if name in options}
     work = Work(**how)
     source = source_of(rows)
@@ -75,7 +77,7 @@ def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **opt
         about=about,
         sampled=sampled,
         disk=round(sum(plain.bytes(split) + final.bytes(split) for split in plain.splits) * times),
-        disk_free=shutil.disk_usage(_existing(Path(directory))).free,
+        disk_free=shutil.disk_usage(_existing(folder)).free,
         memory=allowance(work.memory, work.jobs),
     )
 

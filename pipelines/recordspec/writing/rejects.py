@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, RecordError
+from recordspec.locations import open_file
 
 
 class Rejects:
@@ -47,7 +48,7 @@ def check_some(rows: int, rejected: int, path: Path) -> None:
 def lines(path: Path) -> Iterable[dict[str, Any]]:
     """The lines of a file of rejects; none where there is no file."""
     if path.exists():
-        with path.open(encoding="utf-8") as file:
+        with open_file(path) as file:
             yield from map(json.loads, file)
 
 
@@ -71,7 +72,7 @@ def count(path: Path) -> int:
     """How many lines a file of rejects has; none where there is no file."""
     if not path.exists():
         return 0
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return sum(1 for _ in file)
 
 

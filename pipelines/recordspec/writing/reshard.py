@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import Problem, SpecError
+from recordspec.locations import check_regular
 from recordspec.spec.from_python import from_python
 from recordspec.spec.schema import Schema
 from recordspec.store.files import schema_beside
@@ -154,6 +155,7 @@ class _Reshard(Build):
         if old.rejected:
             folder = self._transaction.staging
             with on_disk(self._plan.name):
+                check_regular(self._source.folder / REJECTS_FILE)
                 shutil.copyfile(self._source.folder / REJECTS_FILE, folder / REJECTS_FILE)
         return replace(
             old,

@@ -6,13 +6,13 @@ import copy
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from recordspec.errors import Problem, RecordspecError, SpecError, WriteError
+from recordspec.locations import local
 from recordspec.spec.features import Feature
 from recordspec.spec.features.text import Text
 from recordspec.spec.from_python import from_python
@@ -63,9 +63,9 @@ class ShardedWriter:
         expected: int | None = None,
         **options: Any,
     ) -> None:
+        self.directory = local(directory)
         self.options = options_of(schema, split, options)
         self.schema = schema
-        self.directory = Path(directory)
         self.manifest: Manifest
         self._transaction = Transaction(directory, force=force, append=append)
         self._append = append

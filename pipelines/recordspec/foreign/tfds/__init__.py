@@ -17,6 +17,7 @@ from recordspec.foreign.tfds import dataset
 from recordspec.foreign.tfds.nodes import document
 from recordspec.foreign.tfds.reading import Names, read_schema
 from recordspec.foreign.tfds.writing import label_files, write_features
+from recordspec.locations import local
 from recordspec.spec.schema import Schema
 from recordspec.store.beside import put
 from recordspec.store.manifest import SCHEMA_FILE, Manifest
@@ -30,7 +31,7 @@ def load(path: str | Path) -> tuple[Schema, tuple[Note, ...]]:
     The names of its labels come from the files beside it, its own name from dataset_info.json. Raises
     SpecError with what is wrong, StoreError if a file cannot be read.
     """
-    path = Path(path)
+    path = local(path)
     file = path / dataset.FEATURES if path.is_dir() else path
     schema, notes = read_schema(
         document(read_text(file), str(file)), _name(file), lambda stem: _names(file.parent, stem), str(file)
@@ -86,7 +87,7 @@ def describe(folder: str | Path) -> tuple[tuple[str, ...], tuple[Note, ...]]:
     Gives the names of the files that were written, and notes on what they do not say. Raises StoreError
     where TFDS cannot read the dataset, or files of another hand stand there.
     """
-    folder = Path(folder)
+    folder = local(folder)
     manifest = Manifest.load(folder)
     problems = [problem.at(str(folder)) for problem in dataset.obstacles(manifest)]
     if problems:

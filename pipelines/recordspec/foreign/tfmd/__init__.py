@@ -9,6 +9,7 @@ from recordspec.foreign.notes import Note, losses
 from recordspec.foreign.tfmd import parsing
 from recordspec.foreign.tfmd.reading import read_schema
 from recordspec.foreign.tfmd.writing import write_schema
+from recordspec.locations import local
 from recordspec.spec.schema import Schema
 
 _BINARY = (".pb", ".binpb")
@@ -20,7 +21,7 @@ def load(path: str | Path) -> tuple[Schema, tuple[Note, ...]]:
     A file that ends in .pb or .binpb is binary, any other is text. Raises SpecError with what is wrong,
     StoreError if the file cannot be read.
     """
-    path = Path(path)
+    path = local(path)
     if path.suffix in _BINARY:
         message, unknown = parsing.binary(read_bytes(path), str(path))
     else:

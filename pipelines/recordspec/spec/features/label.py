@@ -12,6 +12,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, describe, nearest, one_of, show_int, show_shape
+from recordspec.locations import PathText
 from recordspec.spec.features.base import Feature, Tensor, TypeSpec
 from recordspec.spec.features.options import check_sizes, problem
 from recordspec.spec.lists import by_row, rows_of
@@ -45,7 +46,7 @@ class Label(Feature):
     kind: ClassVar[str] = "label"
 
     names: tuple[str, ...] = ()
-    vocabulary: str | None = None
+    vocabulary: PathText | None = None
     shape: tuple[int | None, ...] = ()
     oov: Literal["error", "index"] = "error"
 

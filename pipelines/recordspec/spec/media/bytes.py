@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+from recordspec.errors import StoreError
+from recordspec.locations import read_bytes, url_problem
 from recordspec.spec.values import BadValue
+
+# A WAV or a BMP file cannot be larger (their sizes are 32 bits), and is held in memory.
+_MOST_BYTES = 1 << 32
+
+
+def path_of(row: int, value: str | os.PathLike[str]) -> Path:
+    """The path that a row gives in the place of an image or a sound. Raises BadValue for a URL."""
+    url = url_problem(value)
+    if url is not None:
+        raise BadValue(row, url.expected, url.got, url.hint)
+    return Path(value)
 
 
 def read_file(row: int, path: Path, what: str) -> bytes:
     """A file's bytes. Raises BadValue where it cannot be read."""
     try:
-        if not path.is_file() and path.exists():
-            raise BadValue(row, f"{what} at {path}", "no regular file")  # a pipe may never end
-        return path.read_bytes()
-    except (OSError, ValueError) as error:  # a NUL in the name is a ValueError
-        got = getattr(error, "strerror", None) or str(error)
-        raise BadValue(row, f"{what} at {path}", got) from None
+        return read_bytes(path, _MOST_BYTES)
+    except StoreError as error:
+        (problem,) = error.problems
+        expected = what if problem.expected == "a readable file" else problem.expected
+        raise BadValue(row, f"{expected} at {path}", problem.got, problem.hint) from None

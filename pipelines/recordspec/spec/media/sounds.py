@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from recordspec.errors import describe, missing_package, show_shape
-from recordspec.spec.media.bytes import read_file
+from recordspec.spec.media.bytes import path_of, read_file
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.recognised import what_is
 
@@ -65,7 +65,7 @@ class Form:
 def encoded(form: Form, row: int, value: Any) -> bytes:
     """A sound as stored bytes: a path, bytes, or samples. Raises BadValue."""
     if isinstance(value, (str, os.PathLike)):
-        return _from_file(form, row, Path(value))
+        return _from_file(form, row, path_of(row, value))
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _from_bytes(form, row, bytes(value))
     if isinstance(value, np.ndarray) and not np.ma.is_masked(value):

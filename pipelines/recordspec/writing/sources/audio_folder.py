@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from recordspec.locations import PathText, local
 from recordspec.spec.media.sounds import SUFFIXES
 from recordspec.writing.sources.folders import FolderRows, Takers
 
@@ -26,11 +27,11 @@ class AudioFolder:
 
     SHORT_FORM: ClassVar[str] = "path"
 
-    path: str
+    path: PathText
     audio: str = "audio"
     label: str | None = "label"
 
     def open(self, folder: Path) -> FolderRows:
         """Its rows; a relative path starts at `folder`."""
         takers = Takers(what="sound", file=self.audio, label=self.label)
-        return FolderRows(Path(os.path.normpath(folder / self.path)), takers, SUFFIXES)
+        return FolderRows(Path(os.path.normpath(folder / local(self.path))), takers, SUFFIXES)

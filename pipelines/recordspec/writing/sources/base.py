@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from recordspec.errors import Problem, StoreError
+from recordspec.locations import check_regular
 from recordspec.spec.schema import Schema
-from recordspec.wire.compression import check_regular
 
 # A part of a file: large enough that opening it costs nothing, small enough that a few jobs share
 # a file evenly, and that little is done again after a crash.

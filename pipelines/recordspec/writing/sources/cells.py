@@ -15,6 +15,7 @@ from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.image import Image
 from recordspec.spec.features.label import Label
 from recordspec.spec.features.text import Text
+from recordspec.spec.media.bytes import path_of
 from recordspec.spec.values import BadValue, is_integer
 from recordspec.writing.sources import buffers
 
@@ -149,7 +150,7 @@ def _inside(row: int, value: Any, folder: Path, home: Path) -> Any:
         return [_inside(row, one, folder, home) for one in value]
     if not isinstance(value, str):
         return value
-    path = home if "\0" in value else (home / value).resolve()
+    path = home if "\0" in value else (home / path_of(row, value)).resolve()
     if "\0" in value or not path.is_relative_to(home):
         raise BadValue(row, f"a path in {folder}", f"`{value}`")
     return path

@@ -15,13 +15,14 @@ from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.locations import PathText, local, open_file
 from recordspec.spec.schema import Schema
 from recordspec.spec.values import BadValue
 from recordspec.writing.sources.base import Batch, identity_of
 from recordspec.writing.sources.cells import from_text
 from recordspec.writing.sources.naming import ignored, not_once, wanted_columns
 from recordspec.writing.sources.places import InOrder
-from recordspec.writing.sources.spans import Span, csv_spans, opened
+from recordspec.writing.sources.spans import Span, csv_spans
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,7 @@ class Csv:
 
     SHORT_FORM: ClassVar[str] = "path"
 
-    path: str
+    path: PathText
     delimiter: str = ","
     columns: Mapping[str, str] = field(default_factory=dict)
 
@@ -47,7 +48,7 @@ class Csv:
 
     def open(self, folder: Path) -> CsvRows:
         """Its rows; a relative path starts at `folder`."""
-        return CsvRows(Path(os.path.normpath(folder / self.path)), self.delimiter, self.columns)
+        return CsvRows(Path(os.path.normpath(folder / local(self.path))), self.delimiter, self.columns)
 
 
 # A cell must fit in a block.
@@ -93,7 +94,7 @@ class CsvRows:
 
     def _header(self) -> list[str]:
         # what is no UTF-8 in the rows behind it, which are read along, is for them to say
-        with io.TextIOWrapper(opened(self._path), "utf-8-sig", "surrogateescape", newline="") as file:
+        with io.TextIOWrapper(open_file(self._path), "utf-8-sig", "surrogateescape", newline="") as file:
             header = next(csv.reader(file, delimiter=self._delimiter), [])
         if got := _no_utf8("".join(header)):
             raise RecordError(Problem(where=f"{self._path}:1", expected="UTF-8 text", got=got))
@@ -103,7 +104,7 @@ class CsvRows:
         """Raises RecordError for a quote that is never closed: the rest of the file would be one cell."""
         line = 0
         try:
-            with self._path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+            with io.TextIOWrapper(open_file(self._path), "utf-8-sig", "replace", newline="") as file:
                 csv.field_size_limit(sys.maxsize)
                 reader = csv.reader(file, delimiter=self._delimiter, strict=True)
                 for _ in reader:

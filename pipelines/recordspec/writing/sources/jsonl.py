@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 from recordspec.errors import Problem, RecordError, describe, nearest
+from recordspec.locations import PathText, local
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.image import Image
 from recordspec.spec.features.video import Video
@@ -42,13 +43,13 @@ class Jsonl:
 
     SHORT_FORM: ClassVar[str] = "path"
 
-    path: str
+    path: PathText
     columns: Mapping[str, str] = field(default_factory=dict)
     ignore: tuple[str, ...] = ()
 
     def open(self, folder: Path) -> JsonRows:
         """Its rows; a relative path starts at `folder`."""
-        return JsonRows(Path(os.path.normpath(folder / self.path)), self.columns, self.ignore)
+        return JsonRows(Path(os.path.normpath(folder / local(self.path))), self.columns, self.ignore)
 
 
 class JsonRows:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, StoreError
+from recordspec.locations import PathText, check_regular, local
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
 from recordspec.writing.sources import base
@@ -42,12 +43,12 @@ class Parquet:
 
     SHORT_FORM: ClassVar[str] = "files"
 
-    files: str
+    files: PathText
     columns: Mapping[str, str] = field(default_factory=dict)
 
     def open(self, folder: Path) -> ParquetRows:
         """Their rows, file after file in the order of their names; a relative path starts at `folder`."""
-        return ParquetRows(_files(os.path.normpath(folder / self.files)), self.columns)
+        return ParquetRows(_files(os.path.normpath(folder / local(self.files))), self.columns)
 
 
 def _files(given: str) -> tuple[Path, ...]:
@@ -71,7 +72,6 @@ class ParquetRows:
     def _opened(self) -> list[tuple[Any, Any]]:
         """The metadata of each file, and its Arrow schema."""
         found = []
-        self.identity()  # before any is opened: a pipe would be waited for
         for path in self._files:
             with opened(path) as file:
                 found.append((file.metadata, file.schema_arrow))
@@ -194,6 +194,7 @@ def opened(path: Path) -> Any:
     pyarrow = arrow()
     from pyarrow import parquet
 
+    check_regular(path)
     try:
         return parquet.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
     except pyarrow.ArrowException as error:

@@ -10,7 +10,7 @@ from typing import IO, Any, Protocol
 
 import numpy as np
 
-from recordspec.errors import Problem, StoreError
+from recordspec.locations import open_file
 from recordspec.spec.values import Array
 from recordspec.wire.strings import Ints
 from recordspec.writing.sources import base
@@ -32,7 +32,7 @@ class Span:
 
     def open(self, path: Path) -> IO[bytes]:
         """These bytes as a file. Raises StoreError."""
-        file = opened(path)
+        file = open_file(path)
         file.seek(self.start)
         return io.BufferedReader(_Bounded(file, self.stop - self.start))
 
@@ -57,18 +57,9 @@ class _Bounded(io.RawIOBase):
         super().close()
 
 
-def opened(path: Path) -> IO[bytes]:
-    """A file to read. Raises StoreError."""
-    try:
-        return path.open("rb")
-    except OSError as error:
-        got = error.strerror or str(error)
-        raise StoreError(Problem(where=str(path), expected="a readable file", got=got)) from None
-
-
 def line_spans(path: Path) -> tuple[Span, ...]:
     """The parts of a file whose rows are its lines. Raises StoreError."""
-    with opened(path) as file:
+    with open_file(path) as file:
         size = file.seek(0, io.SEEK_END)
     return (Span(0, size),) if size <= base.PART_BYTES else _cut(path, _Lines())
 
@@ -148,7 +139,7 @@ def _windows(path: Path) -> Iterator[tuple[int, Array]]:
 
     Each has the byte before it and the one behind it; the file stands between two line breaks.
     """
-    with opened(path) as file:
+    with open_file(path) as file:
         place = len(BOM) if file.read(len(BOM)) == BOM else 0
         file.seek(place)
         edge = b"\n"

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, one_of
+from recordspec.locations import PathText, local
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.box import Box
@@ -54,13 +55,13 @@ class TFRecords:
 
     SHORT_FORM: ClassVar[str] = "files"
 
-    files: str
-    schema: str | None = None
+    files: PathText
+    schema: PathText | None = None
 
     def open(self, folder: Path) -> TFRecordRows:
         """Their rows; relative paths start at `folder`."""
-        schema = None if self.schema is None else folder / self.schema
-        return TFRecordRows(expand(folder / self.files), schema)
+        schema = None if self.schema is None else folder / local(self.schema)
+        return TFRecordRows(expand(folder / local(self.files)), schema)
 
 
 class TFRecordRows:

@@ -1,0 +1,137 @@
+"""Locations of data: local paths, for now, and the regular files that lie there."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from recordspec.errors import Problem, RecordspecError, SpecError, StoreError
+
+# How a URL begins, also one whose slashes pathlib has collapsed: `s3://bucket` is `s3:/bucket` then. A scheme
+# has two letters at least: `a:/b` is a file in a folder.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_LONGEST_SHOWN = 200
+_PIECE = 1 << 20
+_SPECIAL = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+# The mark of an option that is a path: whoever reads options, from YAML or from Python, refuses a URL there.
+LOCATION = "location"
+PathText = Annotated[str, LOCATION]
+
+
+def url_problem(path: str | os.PathLike[str]) -> Problem | None:
+    """What is wrong with a path that is a URL; None of any other."""
+    text = os.fspath(path)
+    if "://" not in text and _SCHEME.match(text) is None:
+        return None
+    shown = text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+    hint = "URLs are not supported yet"
+    return Problem(expected="a local path", got=f"the URL `{shown}`", hint=hint)
+
+
+def local(path: str | os.PathLike[str], where: str = "") -> Path:
+    """A path on this machine; `where` names its place in messages.
+
+    Raises SpecError for a URL, which pathlib would turn into a relative path, `s3:/bucket/data`.
+    """
+    problem = url_problem(path)
+    if problem is not None:
+        raise SpecError(problem.at(where))
+    return Path(path)
+
+
+def check_regular(path: Path) -> None:
+    """Raises StoreError for a pipe or a device: files are read more than once, and from any byte on.
+
+    For files that others open. What is not there, they tell.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return
+    _check_mode(path, mode)
+
+
+def open_file(path: Path) -> io.BufferedReader:
+    """Opens a regular file for reading.
+
+    Raises StoreError, at once, for a pipe or a device, which may never end, and where nothing can be read.
+    """
+
+    def opener(name: str, flags: int) -> int:
+        # Without O_NONBLOCK, opening a pipe waits for a writer. What was opened is asked, not the path, which
+        # may mean another file by then.
+        handle = os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            _check_mode(path, os.fstat(handle).st_mode)
+        except StoreError:
+            os.close(handle)
+            raise
+        return handle
+
+    try:
+        return open(path, "rb", opener=opener)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        got = getattr(error, "strerror", None) or str(error)
+        raise StoreError(Problem(where=str(path), expected="a readable file", got=got)) from error
+
+
+def read_bytes(path: Path, most: int, too_large: type[RecordspecError] = StoreError) -> bytes:
+    """The bytes of a regular file, of which there are at most `most`.
+
+    The limit applies while reading: a file may grow, and those of /proc have size 0.
+
+    Raises StoreError where it cannot be read, and `too_large` for a larger one.
+    """
+    with open_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        try:
+            # not `most` at once: Python takes the memory before it reads
+            pieces = [b""] if size > most else list(_pieces(file, size + 1, most + 1))
+        except OSError as error:
+            got = error.strerror or str(error)
+            raise StoreError(Problem(where=str(path), expected="a readable file", got=got)) from error
+    if size > most or sum(map(len, pieces)) > most:
+        limit = f"{most >> 20} MiB" if most >> 20 else f"{most} bytes"
+        raise too_large(Problem(where=str(path), expected=f"a file of at most {limit}", got="a larger one"))
+    return b"".join(pieces)
+
+
+def _pieces(file: io.BufferedReader, first: int, most: int) -> Iterator[bytes]:
+    """What is in a file, in pieces, up to `most` bytes."""
+    left, ahead = most, first
+    # None, of a file of /proc that would wait for more, ends it too
+    while left and (piece := file.read(min(ahead, left))):
+        yield piece
+        left -= len(piece)
+        ahead = _PIECE
+
+
+def read_text(path: Path, most: int, encoding: str = "utf-8") -> str:
+    """The text of a regular file of at most `most` bytes; each line ends with a newline.
+
+    Raises StoreError where it cannot be read, SpecError for a larger one and for what is no UTF-8.
+    """
+    data = read_bytes(path, most, SpecError)
+    try:
+        return io.TextIOWrapper(io.BytesIO(data), encoding).read()
+    except UnicodeDecodeError as error:
+        got = f"the byte 0x{error.object[error.start]:02x} at position {error.start}"
+        raise SpecError(Problem(where=str(path), expected="UTF-8 text", got=got)) from None
+
+
+def _check_mode(path: Path, mode: int) -> None:
+    for is_kind, got in _SPECIAL:
+        if is_kind(mode):
+            hint = "copy what it gives to a file first"
+            raise StoreError(Problem(where=str(path), expected="a regular file", got=got, hint=hint))
