@@ -10,7 +10,7 @@ import dataclasses
 import difflib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -33,8 +33,7 @@ class Problem:
     def __str__(self) -> str:
         place = [part for part in (self.where, show_path(self.path)) if part]
         hint = f" ({self.hint})" if self.hint else ""
-        text = ": ".join([*place, f"expected {self.expected}, got {self.got}{hint}"])
-        return text.replace("\r", "\\r").replace("\n", "\\n")  # one problem, one line
+        return show_text(": ".join([*place, f"expected {self.expected}, got {self.got}{hint}"]))
 
     def at(self, where: str) -> Problem:
         """The same problem, found at `where`."""
@@ -174,5 +173,18 @@ def show_path(path: Path) -> str:
 
 
 def show_text(text: str) -> str:
-    """Text of which control characters, and others that are not seen, are spelled out."""
+    """Text on one line, with escapes for characters that are not seen: a terminal may take them for commands,
+    and U+202E and its kind turn the direction of writing."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def escape_unseen(text: str, escape: Callable[[str], str]) -> str:
+    """Text of a language that has escapes, which keep its meaning; its lines stay."""
+    return "".join(char if char == "\n" or char.isprintable() else escape(char) for char in text)
+
+
+def show_json(text: str) -> str:
+    """JSON with escapes for characters that are not seen."""
+    return escape_unseen(text, lambda char: json.dumps(char)[1:-1])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 
 import click
 
 from recordspec import __version__
-from recordspec.cli.output import shown
+from recordspec.cli.output import echo, print_text
 from recordspec.errors import Interrupted, RecordspecError, StoreError, nearest
 
 # What Ctrl-C ends a shell command with: 128 and the number of SIGINT.
@@ -90,19 +91,21 @@ def main() -> None:
         sys.exit(done.exit_code)
     except RecordspecError as error:
         for line in (*error.problems, *getattr(error, "__notes__", ())):
-            click.echo(shown(str(line)), err=True)  # names of files and features, too, may be hostile
+            echo(line, err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        error.show()
+        told = io.StringIO()
+        error.show(told)
+        print_text(told.getvalue(), err=True)  # it repeats arguments
         sys.exit(error.exit_code)
     except (Interrupted, KeyboardInterrupt, click.Abort) as error:
-        click.echo(str(error) or "interrupted", err=True)
+        echo(str(error) or "interrupted", err=True)
         sys.exit(_INTERRUPTED)
     except BrokenPipeError:  # `| head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        click.echo(f"{place}expected to read or write, got {error.strerror or error}", err=True)
+        echo(f"{place}expected to read or write, got {error.strerror or error}", err=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is buffered would fail once more
         sys.exit(StoreError.exit_code)

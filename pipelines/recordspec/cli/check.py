@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from recordspec.cli.choosing import PATH, PATTERN, jobs_option
-from recordspec.cli.output import counted, json_option, print_json, shown, wants_json
+from recordspec.cli.output import counted, echo, json_option, print_json, wants_json
 from recordspec.errors import RecordError, show_path
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ def check(
         _say_fine(found, as_json)
     else:
         _print_faults(found, as_json)
-        click.echo(f"{found.unfit:,} of {found.rows:,} rows do not fit{_lost(found)}", err=True)
-    for line in (*map(shown, map(str, differences)), *_notes(found, edits)):
-        click.echo(line, err=True)
+        echo(f"{found.unfit:,} of {found.rows:,} rows do not fit{_lost(found)}", err=True)
+    for line in (*differences, *_notes(found, edits)):
+        echo(line, err=True)
     return 0 if found.fits and not differences else RecordError.exit_code
 
 
@@ -95,7 +95,7 @@ def _say_fine(found: Report, as_json: bool) -> None:
     if wants_json(as_json):
         print_json({"files": found.files, "rows": found.rows, "unfit": 0, "lost": 0})
     else:
-        click.echo(f"{counted(found.rows, 'row')} of {counted(found.files, 'file')} fit")
+        echo(f"{counted(found.rows, 'row')} of {counted(found.files, 'file')} fit")
 
 
 def _print_faults(found: Report, as_json: bool) -> None:
@@ -109,9 +109,9 @@ def _print_faults(found: Report, as_json: bool) -> None:
     for group in found.groups.values():
         where = f"{show_path(group.path)}: " if group.path else ""
         title = f"{where}{SORTS[group.code]} in {group.count:,} of {counted(found.rows, 'row')}"
-        click.secho(shown(title), bold=True)
+        echo(title, bold=True)
         for fault in group.examples:
-            click.echo(shown(f"  {fault.problem}"))
+            echo(f"  {fault.problem}")
 
 
 def _lost(found: Report) -> str:
@@ -132,4 +132,4 @@ def _notes(found: Report, edits: list[Proposal]) -> list[str]:
         notes.append(f"{show_path(path)}: not in the spec, in {key.rows:,} of {found.rows:,} rows ({kinds})")
     if found.more:
         notes.append(f"more than {len(found.unknown):,} keys are not in the spec")
-    return [shown(note) for note in (*notes, *(f"proposed: {edit}" for edit in edits))]
+    return [*notes, *(f"proposed: {edit}" for edit in edits)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recordspec.cli.choosing import PATTERN, jobs_option
-from recordspec.cli.output import json_option, print_json, print_rows, wants_json
+from recordspec.cli.output import echo, json_option, print_json, print_rows, wants_json
 from recordspec.cli.stats import is_yaml, spec_option, to_read
 from recordspec.errors import RecordError, show_path
 
@@ -101,7 +101,7 @@ def _print(found: Difference, as_json: bool, everything: bool) -> None:
     if wants_json(as_json):
         print_json(summary)
     else:
-        click.echo(_summary(found))
+        echo(_summary(found))
 
 
 def _change(change: Change) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from recordspec.cli.choosing import PATH
-from recordspec.cli.output import json_option, print_notes, print_rows, quiet_tensorflow, size
+from recordspec.cli.output import json_option, print_notes, print_rows, print_text, quiet_tensorflow, size
 
 if TYPE_CHECKING:
     from recordspec.foreign.notes import Note
@@ -42,7 +42,7 @@ def explain(file: Path, python: bool, form: str | None, as_json: bool) -> None:
     _, schema = load_any(file)
     if python or form is not None:
         text, notes = _said(schema, form or "python")
-        click.echo(text, nl=False)
+        print_text(text)
         print_notes(notes)
         return
     with quiet_tensorflow():

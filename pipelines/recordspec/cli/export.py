@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from recordspec.cli.choosing import PATH, choice, columns_options, files_argument, where_option
-from recordspec.cli.output import counted, json_option, print_json, shown, size, wants_json
+from recordspec.cli.output import counted, echo, json_option, print_json, size, wants_json
 
 
 @click.command(short_help="Records as jsonl, csv, parquet or npz.")
@@ -38,4 +38,4 @@ def export(
         print_json(vars(done))
     else:
         held = f"{counted(done.rows, 'row')} of {counted(len(done.columns), 'column')}"
-        click.echo(f"{held} in {shown(done.file)}, {size(done.bytes)}")
+        echo(f"{held} in {done.file}, {size(done.bytes)}")

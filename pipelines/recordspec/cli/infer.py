@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from recordspec.cli.choosing import PATH, PATTERN, jobs_option
-from recordspec.cli.output import print_json, shown
+from recordspec.cli.output import echo, print_json, print_text
 from recordspec.errors import Problem, StoreError
 
 
@@ -59,9 +59,12 @@ def infer(
             {"schema": found.schema.dump(), "rows": found.rows, "notes": found.notes, "files": written}
         )
         return
-    click.echo("\n".join(map(str, texts)) or found.schema.dump().rstrip("\n"))
+    for path in texts:
+        echo(path)
+    if not texts:
+        print_text(found.schema.dump())
     for note in found.notes:
-        click.echo(shown(note), err=True)
+        echo(note, err=True)
 
 
 def _write(path: Path, text: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recordspec.cli.choosing import files_argument
-from recordspec.cli.output import counted, json_option, print_json, print_rows, shown, size, wants_json
+from recordspec.cli.output import counted, echo, json_option, print_json, print_rows, size, wants_json
 
 if TYPE_CHECKING:
     from recordspec.inspect.info import FeatureInfo, Info, Lengths
@@ -40,7 +40,8 @@ def info(files: tuple[str, ...], most: int | None, every: bool, as_json: bool) -
         print_json(_summary(found))
         return
     print_rows((vars(one) for one in found.files), as_json)
-    click.echo("\n".join(map(shown, _lines(found))) + "\n")
+    for line in (*_lines(found), ""):
+        echo(line)
     steps = any(feature.sequence for feature in found.features)
     print_rows((_row(feature, steps) for feature in found.features), as_json)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from recordspec.cli.choosing import PATH
+from recordspec.cli.output import echo
 from recordspec.errors import Problem, StoreError
 
 _FILES = {
@@ -41,5 +42,5 @@ def init(folder: Path) -> None:
         except OSError as error:
             got = error.strerror or str(error)
             raise StoreError(Problem(where=str(target), expected="a file to write", got=got)) from None
-        click.echo(target)
-    click.echo(f"next: recordspec build {targets['config.yaml']}", err=True)
+        echo(target)
+    echo(f"next: recordspec build {targets['config.yaml']}", err=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from recordspec.cli.choosing import PATH
-from recordspec.cli.output import json_option, print_json
+from recordspec.cli.output import echo, json_option, print_json
 from recordspec.errors import RecordspecError, show_path
 
 
@@ -35,10 +35,10 @@ def lint(files: tuple[Path, ...], as_json: bool) -> int:
                 if as_json:
                     print_json({**vars(problem), "path": show_path(problem.path)})
                 else:
-                    click.echo(problem)
+                    echo(problem)
             continue
         if as_json:
             print_json({"file": str(file), "problems": 0})
         else:
-            click.echo(f"{file}: no problems")
+            echo(f"{file}: no problems")
     return worst

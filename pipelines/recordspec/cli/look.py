@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recordspec.cli.choosing import Function, choice, columns_options, files_argument, where_option
-from recordspec.cli.output import counted, json_option, print_json, print_rows, shown, size, wants_json
+from recordspec.cli.output import counted, echo, json_option, print_json, print_rows, shown, size, wants_json
 
 if TYPE_CHECKING:
     from recordspec.inspect.looking.records import Look, Shown
@@ -106,13 +106,14 @@ def _look(files: tuple[str, ...], full: bool, raw: bool, **chosen: Any) -> Look:
 
 def _print(look: Look, records: Iterable[Shown], as_json: bool) -> None:
     for note in look.notes:
-        click.echo(note, err=True)
+        echo(note, err=True)
     for record in records:
         if wants_json(as_json):
             print_json(record)
         else:
-            click.secho(shown(_title(record)), bold=True)
-            click.echo("\n".join(_lines(record)))
+            echo(_title(record), bold=True)
+            for line in _lines(record):
+                echo(line)
 
 
 def _title(record: Shown) -> str:

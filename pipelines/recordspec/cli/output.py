@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import click
 
-from recordspec.errors import show_text
+from recordspec.errors import show_json, show_text
 
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON lines, also on a terminal.")
 
@@ -22,12 +22,21 @@ def wants_json(as_json: bool) -> bool:
     return as_json or sys.stdout is None or not sys.stdout.isatty()
 
 
+def echo(line: Any = "", *, err: bool = False, bold: bool = False) -> None:
+    """Prints a line. Commands print nothing without it: names in files may be hostile to a terminal."""
+    text = show_text(str(line))
+    click.echo(click.style(text, bold=True) if bold else text, err=err)
+
+
+def print_text(text: str, *, err: bool = False) -> None:
+    """Prints the lines of a text."""
+    for line in text.removesuffix("\n").split("\n"):
+        echo(line, err=err)
+
+
 def print_json(value: Any) -> None:
     """One value on a line; bytes in base64. What a terminal would take for a command is escaped."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=True, default=_base64)
-    if not text.isprintable():
-        text = "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
-    click.echo(text)
+    click.echo(show_json(json.dumps(value, ensure_ascii=False, allow_nan=True, default=_base64)))
 
 
 def _escaped(value: Any) -> str:
@@ -53,7 +62,7 @@ def print_rows(rows: Iterable[Mapping[str, Any]], as_json: bool, footer: Callabl
     numbers = frozenset(key for key in keys if all(isinstance(row[key], (int, float)) for row in rows))
     print_table([{key: shown(row[key]) for key in row} for row in rows], numbers)
     if text := footer():
-        click.echo(text)
+        print_text(text)
 
 
 def shown(value: Any) -> str:
@@ -69,7 +78,7 @@ def shown(value: Any) -> str:
 def print_notes(notes: Iterable[Any]) -> None:
     """What is worth knowing beside the result, on stderr."""
     for note in notes:
-        click.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
 
 
 @contextmanager

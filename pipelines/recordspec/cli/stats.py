@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recordspec.cli.choosing import PATH, PATTERN, jobs_option
-from recordspec.cli.output import json_option, print_json, print_rows, wants_json
-from recordspec.errors import Problem, RecordError, StoreError, show_text
+from recordspec.cli.output import echo, json_option, print_json, print_rows, wants_json
+from recordspec.errors import Problem, RecordError, StoreError
 
 if TYPE_CHECKING:
     from recordspec.inspect.stats.report import Feature, Report, Split
@@ -63,7 +63,7 @@ def stats(
     _print(report, as_json)
     for split in report.splits:
         for problem in split.problems:
-            click.echo(show_text(str(problem)), err=True)
+            echo(problem, err=True)
     return RecordError.exit_code if report.broken else 0
 
 
@@ -101,11 +101,11 @@ def _print(report: Report, as_json: bool) -> None:
             print_json(line)
         return
     for split in report.splits:
-        click.secho(show_text(_title(split)), bold=True)
+        echo(_title(split), bold=True)
         print_rows(map(_row, split.features), as_json)
-        click.echo()
+        echo()
     for warning in report.warnings:
-        click.echo(f"! {show_text(warning)}")
+        echo(f"! {warning}")
 
 
 def _title(split: Split) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from recordspec.cli.output import echo
+from recordspec.errors import show_text
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -26,6 +29,7 @@ def print_table(rows: Sequence[Cells], numbers: frozenset[str]) -> None:
     if not rows:
         return
     console = Console()
+    rows = [{show_text(key): show_text(text) for key, text in row.items()} for row in rows]
     columns = {key: [key, *(row[key] for row in rows)] for key in rows[0]}
     needed = {key: _needed(cells) for key, cells in columns.items()}
     if sum(needed.values()) + 2 * len(needed) - 2 <= console.width:
@@ -61,13 +65,12 @@ def _table(rows: Sequence[Cells], needed: Mapping[str, int], numbers: frozenset[
 
 def _print_list(console: Console, row: Cells) -> None:
     """A row: its first cell, and below it the names and texts of the others."""
-    import click
     from rich.markup import escape
     from rich.padding import Padding
     from rich.table import Table
 
     (_, first), *others = row.items()
-    click.secho(first, bold=True)
+    echo(first, bold=True)
     cells = Table.grid(padding=(0, 2))
     cells.add_column(no_wrap=True)
     cells.add_column(overflow="fold")

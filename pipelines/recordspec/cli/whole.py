@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recordspec.cli.choosing import PATH, files_argument
-from recordspec.cli.output import counted, json_option, print_json, print_rows, wants_json
+from recordspec.cli.output import counted, echo, json_option, print_json, print_notes, print_rows, wants_json
 from recordspec.errors import RecordError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def verify(files: tuple[str, ...], as_json: bool) -> int:
     else:
         tallies = [one.tally for one in found if one.tally is not None]
         print_rows(map(_row, tallies), as_json, lambda: "\n".join(_told(found)))
-        click.echo(f"whole: {len(found) - len(wrong):,} of {counted(len(found), 'file')}")
+        echo(f"whole: {len(found) - len(wrong):,} of {counted(len(found), 'file')}")
     return RecordError.exit_code if wrong else 0
 
 
@@ -110,7 +110,7 @@ def repair(files: tuple[str, ...], folder: Path, force: bool, as_json: bool) -> 
         losses = [line for one in done.files for line in _losses(one.tally)]
         print_rows(map(_saved, report["files"]), as_json, lambda: "\n".join(losses))
     if done.note:
-        click.echo(f"note: {done.note}", err=True)
+        print_notes([done.note])
 
 
 def _saved(row: dict[str, Any]) -> dict[str, Any]:

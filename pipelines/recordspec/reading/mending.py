@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import RecordError
+from recordspec.errors import RecordError, show_text
 from recordspec.reading.faults import Checked, Fault, check
 from recordspec.spec.schema import Schema
 from recordspec.store.files import File
@@ -64,7 +64,7 @@ def _mended(file: File, schema: Schema, stamp: Any) -> tuple[Path, int]:
 def _report(file: File, checked: Checked) -> str:
     lost = [fault.rows for fault in checked.faults]
     rows = "unknown" if None in lost else f"{sum(row or 0 for row in lost):,}"
-    lines = [f"{file.path}: rows left out: {rows}, read: {checked.rows:,}"]
+    lines = [f"{show_text(str(file.path))}: rows left out: {rows}, read: {checked.rows:,}"]
     lines += [str(problem) for fault in checked.faults[:_NAMED] for problem in fault.problems]
     more = len(checked.faults) - _NAMED
     return "\n".join([*lines, f"records that are not named here: {more:,}"] if more > 0 else lines)

@@ -10,13 +10,12 @@ from typing import Any
 
 import yaml
 
+from recordspec.errors import escape_unseen
+
 # No number of a spec has more digits; Python refuses to convert thousands.
 INT = re.compile(r"[-+]?[0-9][0-9_]{0,99}")
 FLOAT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 SPECIAL_FLOATS = {".nan": "nan", ".inf": "inf", "+.inf": "inf", "-.inf": "-inf", "nan": "nan"}
-
-# What YAML 1.1 breaks lines at, beside \r and \n.
-_BREAKS = frozenset("\x85\u2028\u2029")
 
 
 def required(field: dataclasses.Field[Any]) -> bool:
@@ -71,9 +70,9 @@ class _Dumper(yaml.SafeDumper):
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     """Quoted where our reader would take the text for a number, which PyYAML's resolver need not; and where
-    it has breaks of lines that PyYAML would leave as they are, which read as a space."""
+    `dump` has to escape a character, such as a break of lines that would read as a space."""
     number = INT.fullmatch(text) or FLOAT.fullmatch(text) or text.lower() in SPECIAL_FLOATS
-    quoted = number or not _BREAKS.isdisjoint(text)
+    quoted = number or not text.replace("\n", "").isprintable()
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if quoted else None)
 
 
@@ -81,14 +80,21 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def dump(value: Any) -> str:
-    """Canonical YAML of plain values: keys in their order, short collections on one line."""
-    return str(
-        yaml.dump(
-            value,
-            Dumper=_Dumper,
-            sort_keys=False,
-            allow_unicode=True,
-            default_flow_style=None,
-            width=100,
-        )
+    """Canonical YAML of plain values: keys in their order, short collections on one line.
+
+    Characters that are not seen, such as U+202E, which turns the direction of writing, are escaped.
+    """
+    text = yaml.dump(
+        value,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=None,
+        width=100,
     )
+    return escape_unseen(text, _escape)
+
+
+def _escape(char: str) -> str:
+    """An escape of YAML."""
+    return f"\\u{ord(char):04x}" if ord(char) < 1 << 16 else f"\\U{ord(char):08x}"

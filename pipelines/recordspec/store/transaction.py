@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from types import TracebackType
 
-from recordspec.errors import Problem, StoreError
+from recordspec.errors import Problem, StoreError, show_text
 from recordspec.locations import local, read_bytes
 from recordspec.store.durable import sync, sync_folder
 from recordspec.store.journal import FILE as JOURNAL
@@ -183,7 +183,8 @@ class Transaction:
                 write_owner(self.staging, self.work)
                 return
             if (self.work / JOURNAL).exists():
-                log.warning("%s: an unfinished build is discarded (--resume would go on with it)", self.name)
+                name = show_text(self.name)
+                log.warning("%s: an unfinished build is discarded (--resume would go on with it)", name)
             shutil.rmtree(self.staging)
             os.close(self._lock)
             self._lock = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from recordspec.errors import Problem, RecordError
+from recordspec.errors import Problem, RecordError, show_text
 from recordspec.spec.features.label import Label
 from recordspec.spec.schema import Schema
 from recordspec.store import known_keys
@@ -155,7 +155,8 @@ def publish(transaction: Transaction, plan: Plan, manifest: Manifest) -> Manifes
     if rejected:
         rows = rejected + sum(written.rows(split) for split in written.splits)
         message = "%s of %s rows did not fit: see %s"
-        log.warning(message, f"{rejected:,}", f"{rows:,}", f"{transaction.name}/{REJECTS_FILE}")
+        path = show_text(f"{transaction.name}/{REJECTS_FILE}")
+        log.warning(message, f"{rejected:,}", f"{rows:,}", path)
     return manifest
 
 

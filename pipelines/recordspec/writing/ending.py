@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recordspec.errors import Interrupted, Problem, RecordspecError, StoreError, WriteError
+from recordspec.errors import Interrupted, Problem, RecordspecError, StoreError, WriteError, show_text
 
 log = logging.getLogger("recordspec")
 
@@ -57,7 +57,7 @@ def told(account: Account) -> Iterator[None]:
         raise
     except KeyboardInterrupt as error:
         message = f"{account.name}: interrupted after {account.rows:,} rows ({account.hint})"
-        raise Interrupted(message) from error
+        raise Interrupted(show_text(message)) from error
     except BaseException as error:
         _add_note(error, f"{account.name}: nothing was published, after {account.rows:,} rows")
         raise
@@ -85,7 +85,8 @@ def guarded(items: Iterable[Any], name: str) -> Iterator[Any]:
         raise SourceError(Problem(where=name, expected="all the rows", got=got)) from error
 
 
-def _add_note(error: BaseException, note: str) -> None:
+def _add_note(error: BaseException, text: str) -> None:
+    note = show_text(text)
     if hasattr(error, "add_note"):
         error.add_note(note)
     elif isinstance(error, RecordspecError):  # Python 3.10; the command line prints them

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem, StoreError
+from recordspec.errors import Problem, StoreError, show_json
 from recordspec.foreign.files import read_text
 from recordspec.foreign.notes import Note, losses
 from recordspec.foreign.tfds import dataset
@@ -123,4 +123,4 @@ def _schema(folder: Path) -> Schema:
 
 
 def _printed(value: dict[str, Any]) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+    return show_json(json.dumps(value, indent=1, ensure_ascii=False)) + "\n"

@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf import message, text_format
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from recordspec.errors import Path, Problem, SpecError
+from recordspec.errors import Path, Problem, SpecError, escape_unseen
 from recordspec.foreign.notes import Note
 from recordspec.foreign.tfmd.declared import PACKAGE, classes, field_names
 
@@ -53,7 +53,12 @@ def binary(given: bytes, source: str) -> tuple[Any, list[Note]]:
 
 def printed(schema: Any) -> str:
     """The text of a message."""
-    return str(text_format.MessageToString(schema, as_utf8=True))
+    return escape_unseen(text_format.MessageToString(schema, as_utf8=True), _escape)
+
+
+def _escape(char: str) -> str:
+    """Its bytes, as text_format reads them."""
+    return "".join(f"\\{byte:03o}" for byte in char.encode())
 
 
 def inline(value: Any) -> str:
