@@ -84,7 +84,8 @@ def expand(files: Files, *, as_found: bool = False) -> tuple[Path, ...]:
 
 def listed(files: Files) -> tuple[str, ...]:
     """A path, a pattern, a folder, or several, one by one. Raises SpecError for a URL."""
-    given = tuple(map(os.fspath, [files] if isinstance(files, (str, os.PathLike)) else files))
+    several = [files] if isinstance(files, (str, os.PathLike)) else files
+    given = tuple(os.fspath(one) for one in several)
     for one in given:
         local(one)
     return given
