@@ -288,8 +288,82 @@ def test_problems_of_all_sorts_are_told_at_once():
     ]
 
 
+DECIMAL = "expected a decimal number, or text in quotes"
+ZERO = "a leading zero can mean octal: write"
+
+
 @pytest.mark.parametrize(
-    "default", ["09", "1e5", "nan", "yes", "~", "0x1f", "1_000", "12:30", "", " a", "\n"]
+    ("text", "number", "hint"),
+    [
+        ("0", 0, ""),
+        ("-0", 0, ""),
+        ("+1", 1, ""),
+        ("1_000", 1000, ""),
+        ("012", None, f"{ZERO} 12"),
+        ("-012", None, f"{ZERO} -12"),
+        ("08", None, f"{ZERO} 8"),
+        ("00", None, f"{ZERO} 0"),
+        ("0_1", None, f"{ZERO} 1"),
+        ("0o12", None, "numbers are decimal: write 10"),
+        ("0x1F", None, "numbers are decimal: write 31"),
+        ("-0b11", None, "numbers are decimal: write -3"),
+        ("1__0", None, ""),
+        ("1_", None, ""),
+        ("1:30", None, ""),
+        ("1e3", None, ""),
+        ("1.0", None, ""),
+        (".inf", None, ""),
+    ],
+)
+def test_whole_numbers_are_plain_decimals(text, number, hint):
+    spec = f"schema: x\nfeatures:\n  a: {{kind: var_len, dtype: int64, max_length: {text}}}\n"
+    if number is not None and number > 0:
+        assert Schema.loads(spec).names["a"].max_length == number
+    elif number is None:
+        (line,) = problems(spec)
+        assert line.startswith("x.yaml:3:48: features.a.max_length: expected a whole number or null, got ")
+        assert line.endswith(f"`{text}`{hint and f' ({hint})'}")
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "hint"),
+    [
+        ("1_000.5", 1000.5, ""),
+        (".5", 0.5, ""),
+        ("-.5", -0.5, ""),
+        ("1.", 1.0, ""),
+        ("1e3", 1000.0, ""),
+        ("0.5", 0.5, ""),
+        ("-0", 0, ""),
+        (".inf", float("inf"), ""),
+        ("012", None, f"{ZERO} 12"),
+        ("00.5", None, f"{ZERO} 0.5"),
+        ("01e2", None, f"{ZERO} 1e2"),
+        ("0x1F", None, "numbers are decimal: write 31"),
+        ("0o12", None, "numbers are decimal: write 10"),
+        ("1:30", None, 'quote it: "1:30"'),
+        ("1__0", None, 'quote it: "1__0"'),
+        ("1e400", None, "float64 does not hold it"),
+    ],
+)
+def test_defaults_are_plain_decimals(text, number, hint):
+    spec = f"schema: x\nfeatures:\n  a: {{dtype: float32, default: {text}}}\n"
+    if number is not None:
+        assert Schema.loads(spec).names["a"].default == number
+        return
+    assert problems(spec) == [f"x.yaml:3:32: features.a.default: {DECIMAL}, got `{text}` ({hint})"]
+
+
+def test_a_size_with_a_leading_zero_is_refused():
+    assert problems("schema: x\nfeatures:\n  a: {dtype: int64, shape: [012]}\n") == [
+        "x.yaml:3:29: features.a.shape[0]: expected a whole number or null, got int `012` "
+        "(a leading zero can mean octal: write 12)"
+    ]
+
+
+@pytest.mark.parametrize(
+    "default",
+    ["09", "1e5", "nan", "yes", "~", "0x1f", "0o7", "1e400", "1_", "1_000", "12:30", "", " a", "\n"],
 )
 def test_text_that_looks_like_something_else_stays_text(default):
     feature = FixedLen(name=default or "x", dtype="string", default=default, description=default)

@@ -8,6 +8,7 @@ underscore keeps a field's name apart from Python's keywords (`as_` is `as` in Y
 from __future__ import annotations
 
 import dataclasses
+import math
 import typing
 from collections.abc import Mapping as AnyMapping
 from typing import Any
@@ -24,7 +25,7 @@ from recordspec.spec.annotations import (
     wrong_path,
 )
 from recordspec.spec.located import Items, Mapping, Node, Place, Scalar, kind_of, locate, parse
-from recordspec.spec.plain import FLOAT, INT, SPECIAL_FLOATS, required, settled
+from recordspec.spec.plain import FLOAT, INT, SPECIAL_FLOATS, as_float, number_hint, required, settled
 
 _MOST_PROBLEMS = 1000
 
@@ -151,6 +152,8 @@ def read(node: Node, annotation: Any, path: Path, log: Log) -> Any:
     hint = _quote_hint(node) if names or str in choices(annotation) else ""
     if isinstance(node, Scalar) and names and not hint:
         hint = nearest(node.text, map(str, names))
+    if isinstance(node, Scalar) and node.plain and {int, float} & set(choices(annotation)):
+        hint = number_hint(node.text) or hint
     got = kind_of(node)
     if names and isinstance(node, Scalar) and node.type == "str":
         got = f"`{node.text}`"
@@ -170,7 +173,8 @@ def _fits(node: Node, choice: Any) -> bool:
     if choice is int:
         return node.plain and INT.fullmatch(node.text) is not None
     if choice is float:
-        return node.plain and (FLOAT.fullmatch(node.text) is not None or node.text.lower() in SPECIAL_FLOATS)
+        finite = FLOAT.fullmatch(node.text) is not None and math.isfinite(as_float(node.text))
+        return node.plain and (finite or node.text.lower() in SPECIAL_FLOATS)
     if choice is bool:
         return node.type == "bool"
     if choice is type(None):
@@ -204,6 +208,9 @@ def _untyped(node: Node, path: Path, log: Log) -> Any:
         (form for form in (int, float, bool, type(None)) if _fits(node, form)),
         str,
     )
+    if form is str and node.plain and (node.type in ("int", "float") or number_hint(node.text)):
+        hint = number_hint(node.text) or _quote_hint(node)
+        return log.add(node.place, path, "a decimal number, or text in quotes", f"`{node.text}`", hint)
     return _scalar(node, form)
 
 
@@ -212,7 +219,7 @@ def _scalar(node: Scalar, choice: Any) -> Any:
         return int(node.text.replace("_", ""))
     if choice is float:
         special = SPECIAL_FLOATS.get(node.text.lower())
-        return settled(float(special or node.text.replace("_", "")))
+        return settled(float(special) if special else as_float(node.text))
     if choice is bool:
         return node.text.lower() in ("true", "yes", "on")
     return None if choice is type(None) else node.text

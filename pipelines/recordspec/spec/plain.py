@@ -12,10 +12,36 @@ import yaml
 
 from recordspec.errors import escape_unseen
 
-# No number of a spec has more digits; Python refuses to convert thousands.
-INT = re.compile(r"[-+]?[0-9][0-9_]{0,99}")
-FLOAT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+# Numbers are decimal, without leading zeros: YAML 1.1 reads 012 as 10, YAML 1.2 as 12. Underscores may stand
+# between digits. No number of a spec has more digits; Python refuses to convert thousands.
+_DIGITS = "(?:0|[1-9](?:_?[0-9]){0,99})"
+INT = re.compile(f"[-+]?{_DIGITS}")
+FLOAT = re.compile(rf"[-+]?({_DIGITS}(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
+# What one YAML reader takes for another number than the next, or for text: octal, hexadecimal, binary.
+_LEADING_ZERO = re.compile(r"([-+]?)0[0-9_]+((\.[0-9_]*)?([eE][-+]?[0-9]+)?)")
+_OTHER_BASE = re.compile(r"[-+]?(0o[0-7]{1,40}|0x[0-9a-fA-F]{1,40}|0b[01]{1,100})")
 SPECIAL_FLOATS = {".nan": "nan", ".inf": "inf", "+.inf": "inf", "-.inf": "-inf", "nan": "nan"}
+
+
+def number_hint(text: str) -> str:
+    """What to write in place of a number that is not read as one; nothing for what no YAML reader takes for a
+    number, and for what is read."""
+    if INT.fullmatch(text):
+        return ""
+    if FLOAT.fullmatch(text):
+        return "float64 does not hold it" if math.isinf(as_float(text)) else ""
+    if _LEADING_ZERO.fullmatch(text):
+        sign, digits = re.fullmatch("([-+]?)0[0_]*(.*)", text).groups()  # type: ignore[union-attr]
+        decimal = digits if digits[:1].isdigit() else f"0{digits}"
+        return f"a leading zero can mean octal: write {sign}{decimal}"
+    if _OTHER_BASE.fullmatch(text):
+        return f"numbers are decimal: write {int(text, 0)}"
+    return ""
+
+
+def as_float(text: str) -> float:
+    """The number of a text that `FLOAT` takes; infinite where float64 does not hold it."""
+    return float(text.replace("_", ""))
 
 
 def required(field: dataclasses.Field[Any]) -> bool:
@@ -71,7 +97,8 @@ class _Dumper(yaml.SafeDumper):
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     """Quoted where our reader would take the text for a number, which PyYAML's resolver need not; and where
     `dump` has to escape a character, such as a break of lines that would read as a space."""
-    number = INT.fullmatch(text) or FLOAT.fullmatch(text) or text.lower() in SPECIAL_FLOATS
+    forms = (INT, FLOAT, _LEADING_ZERO, _OTHER_BASE)
+    number = any(form.fullmatch(text) for form in forms) or text.lower() in SPECIAL_FLOATS
     quoted = number or not text.replace("\n", "").isprintable()
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if quoted else None)
 
