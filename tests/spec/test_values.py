@@ -87,6 +87,43 @@ def test_a_value_that_does_not_fit_is_refused(options, value, expected):
     assert message(options, value) == f"row 0: features.f: {expected}"
 
 
+PAIR = "{dtype: int64, shape: [2]}"
+NOT_BOOL = "or store it as `kind: tensor` with `dtype: bool`"
+
+
+@pytest.mark.parametrize(
+    ("options", "values", "row", "got"),
+    [
+        (INT, [True], 0, "int64, got bool True"),
+        (INT, [0, False], 1, "int64, got bool False"),
+        (INT, [5, np.True_], 1, "int64, got bool True"),
+        (INT, np.array([True, False]), 0, "int64, got bool True"),
+        (INT, np.array([3, True], object), 1, "int64, got bool True"),
+        (FLOAT, [1.5, True], 1, "float32, got bool True"),
+        (FLOAT, np.array([False]), 0, "float32, got bool False"),
+        (U8, [7, True], 1, "uint8, got bool True"),
+        ("{kind: tensor, dtype: complex64}", [1j, True], 1, "complex64, got bool True"),
+        (PAIR, [[1, 2], [3, True]], 1, "int64, got bool True"),
+        (PAIR, [(0, 2), [False, 3]], 1, "int64, got bool False"),
+        (PAIR, [np.array([1, 2]), np.array([True, False])], 1, "int64, got bool True"),
+        (PAIR, [[1, 2], np.array([True, False])], 1, "int64, got bool True"),
+        (PAIR, np.array([[True, False]]), 0, "int64, got bool True"),
+        ("{dtype: float32, shape: [1, 2]}", [[[0.5, True]]], 0, "float32, got bool True"),
+        ("{kind: var_len, dtype: int64}", [[1], [2, True]], 1, "int64, got bool True at item 1"),
+        ("{kind: fixed_len_sequence, dtype: float32}", [[True]], 0, "float32, got bool True at item 0"),
+        ("{kind: ragged, dtype: int64, shape: [null, null]}", [[[1], [True]]], 0, "int64, got bool True at item 0 at item 1"),
+        ("{kind: sparse, dtype: int64, size: 3}", [([1], [True])], 0, "int64, got bool True at item 0"),
+        ("{kind: sparse, dtype: int64, size: 3}", [([True], [7])], 0, "int64, got bool True"),
+        ("{kind: box, format: xyxy}", [[[0, 0, 5, True]]], 0, "float32, got bool True at item 0"),
+    ],
+)  # fmt: skip
+def test_a_bool_is_no_number(options, values, row, got):
+    with pytest.raises(RecordError) as caught:
+        schema(options).encode_batch({"f": values}, len(values))
+    number = int("True" in got)
+    assert str(caught.value) == f"row {row}: features.f: expected {got} (write {number}, {NOT_BOOL})"
+
+
 @pytest.mark.parametrize("options", [INT, FLOAT, STRING, "text", U8, "{kind: var_len, dtype: int64}"])
 def test_a_missing_value_is_refused(options):
     kind = {INT: "int64", FLOAT: "float32", STRING: "string", "text": "text", U8: "uint8"}
@@ -137,7 +174,6 @@ def test_nan_in_a_column_of_floats_is_a_value():
         (INT, np.array([1, 2], np.uint8)),
         (INT, np.array([1, 2], ">i4")),
         (INT, [np.int8(1), 2]),
-        (INT, [True, 2]),
         (FLOAT, np.array([1, 2])),
         (FLOAT, [1.0, 2]),
         (FLOAT, [np.float16(1), np.int64(2)]),

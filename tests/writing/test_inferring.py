@@ -113,6 +113,7 @@ def parquet(path: Path, **columns) -> Path:
 TYPES = {
     "uint64": (pyarrow.array([2**63], pyarrow.uint64()), {"kind": "tensor", "dtype": "uint64"}),
     "small uint64": (pyarrow.array([1], pyarrow.uint64()), {"dtype": "int64"}),
+    "bools": (pyarrow.array([True, False]), {"kind": "tensor", "dtype": "bool"}),
     "large floats": (pyarrow.array([1e300]), {"kind": "tensor", "dtype": "float64"}),
     "half": (pyarrow.array(np.ones(1, np.float16)), {"dtype": "float32"}),
     "lists": (pyarrow.array([[1, 2]]), {"kind": "var_len", "dtype": "int64"}),
@@ -138,6 +139,7 @@ def test_columns_that_no_feature_holds_are_told(tmp_path):
         tmp_path / "rows.parquet",
         gaps=pyarrow.array([[1, None], [2]]),
         lists=pyarrow.array([[1], None]),
+        bools=pyarrow.array([True, None]),
         large=pyarrow.array([None, 2**63], pyarrow.uint64()),
         maps=pyarrow.array([[("k", 1)]] * 2, pyarrow.map_(pyarrow.string(), pyarrow.int64())),
         n=[1, 2],
@@ -148,6 +150,7 @@ def test_columns_that_no_feature_holds_are_told(tmp_path):
     assert found.notes == (
         f"gaps: list<element: int64> with items that are missing, {out}",
         f"lists: list<element: int64> that is missing in 1 of 2 rows, {out}",
+        f"bools: bool that is missing in 1 of 2 rows, {out}",
         f"large: uint64, too large for int64, {out}",
         f"maps: map<string, int64 ('maps')>, {out}",
     )

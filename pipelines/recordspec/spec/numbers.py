@@ -3,7 +3,7 @@
 A batch is converted at once where NumPy can. Where it cannot, or where something would be lost, the
 values are gone through one by one, to name the one that is wrong. Rounding to a float type's
 precision is the one loss that is allowed; overflow to infinity is not, nor is an integer that a float
-type cannot hold.
+type cannot hold. A bool is no number; 0 and 1 are bools.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Set
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ _EXACT_INTS = {
 }
 
 _MASKED = {np.ma.MaskedArray, type(np.ma.masked)}
+_BOOLS = {bool, np.bool_}
 
 
 def _wrong(expected: str, got: str, hint: str = "") -> BadValue:
@@ -48,6 +50,8 @@ def numbers(values: Any, dtype: str, shape: Shape = ()) -> Array:
     """The values as `[n, *shape]` of `dtype`. Raises BadValue for the first that does not fit."""
     types = set() if isinstance(values, np.ndarray) else set(map(type, values))
     array = None if types & _MASKED else _as_array(values, types)
+    if array is not None and dtype != "bool" and _hides_bools(array, values, types):
+        array = None
     if array is not None and array.shape[1:] == shape:
         fast = _cast(array, dtype, trusted=isinstance(values, np.ndarray) or types == {float})
         if fast is not None:
@@ -80,6 +84,25 @@ def _as_array(values: Any, types: set[type]) -> Array | None:
         return None
 
 
+def _hides_bools(array: Array, values: Any, types: set[type]) -> bool:
+    """Whether bools became numbers when NumPy made the array of these values, which have these types."""
+    if array.dtype.kind not in "iufc" or isinstance(values, np.ndarray):
+        return False
+    if types == {np.ndarray}:
+        return any(value.dtype.kind == "b" for value in values)
+    if array.ndim > 1:
+        # a bool is 0 or 1 there: without these no item is looked at, which costs as much as the array did
+        if not bool(((array == 0) | (array == 1)).any()):
+            return False
+        for _ in range(array.ndim - 1):
+            values = chain.from_iterable(values)
+        try:
+            types = set(map(type, values))
+        except TypeError:  # arrays of another library, which have one dtype
+            return False
+    return not types.isdisjoint(_BOOLS)
+
+
 def _cast(array: Array, dtype: str, *, trusted: bool) -> Array | None:
     """The array as `dtype`, or None where that loses something or cannot be told.
 
@@ -91,10 +114,10 @@ def _cast(array: Array, dtype: str, *, trusted: bool) -> Array | None:
     if array.dtype.name == dtype:  # of the other byte order
         return array.astype(numpy_dtype(dtype))
     if is_integer(dtype):
-        return _cast_to_integers(array, dtype) if kind in "iub" else None
+        return _cast_to_integers(array, dtype) if kind in "iu" else None
     if dtype == "bool":
         return array.astype(np.bool_) if kind in "iu" and _within(array, 0, 1) else None
-    if kind in "iub":
+    if kind in "iu":
         limit = _EXACT_INTS[dtype]
         return array.astype(numpy_dtype(dtype)) if _within(array, -limit, limit) else None
     if kind == "c" and not dtype.startswith("complex"):
@@ -158,15 +181,17 @@ def _nested(value: Any, dtype: str, shape: Shape) -> Array:
 
 def _cell(value: Any, dtype: str) -> Any:
     """One Python number."""
-    if isinstance(value, bool):
+    if isinstance(value, (bool, np.bool_)) and dtype == "bool":
         return value
-    if isinstance(value, (int, np.integer)):
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         return _int_cell(int(value), dtype)
     if isinstance(value, (float, complex, np.inexact)) and not is_integer(dtype) and dtype != "bool":
         if isinstance(value, complex) and not dtype.startswith("complex"):
             raise _wrong(dtype, describe(value))
         return _float_cell(value, dtype)
     hint = ""
+    if isinstance(value, (bool, np.bool_)):
+        hint = f"write {int(value)}, or store it as `kind: tensor` with `dtype: bool`"
     if isinstance(value, float) and is_integer(dtype):
         hint = "round it, or store it as a float" if value % 1 else f"write {value:.0f}"
     raise _wrong(dtype, describe(value), hint)

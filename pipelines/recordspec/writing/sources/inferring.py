@@ -91,7 +91,7 @@ def _what(column: Column) -> str:
     """What a column is that no feature holds."""
     if not column.name:
         return "a column without a name"
-    if column.nulls and is_list(column.type):
+    if column.nulls and (is_list(column.type) or str(column.type) == "bool"):
         return f"{column.type} that is missing in {column.nulls:,} of {column.rows:,} rows"
     if column.gaps:
         return f"{column.type} with items that are missing"
@@ -135,11 +135,11 @@ def _of_type(column: Column, kind: Any, said: dict[str, Any]) -> Feature | None:
 
     if types.is_dictionary(kind):
         return _of_type(column, kind.value_type, said)
-    if types.is_boolean(kind) and not column.nulls:
-        return AnyTensor(dtype="bool", **said)
+    if types.is_boolean(kind):  # of which no feature has a default
+        return None if column.nulls else AnyTensor(dtype="bool", **said)
     if types.is_integer(kind) and column.large:
         return None if column.nulls else AnyTensor(dtype="uint64", **said)
-    if types.is_integer(kind) or types.is_boolean(kind):
+    if types.is_integer(kind):
         return FixedLen(dtype="int64", default=0 if column.nulls else None, **said)
     if types.is_floating(kind):
         return None if column.large and column.nulls else _of_floats(column, said)
