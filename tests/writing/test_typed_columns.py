@@ -9,12 +9,14 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from in_parts import NUMBER, error_of, parts_of, records, rows_of, schema
+from hypothesis import given
+from hypothesis import strategies as st
+from in_parts import MANY, NUMBER, error_of, parts_of, records, rows_of, schema
 from pyarrow import parquet
 from typed_rows import TABLE, encoded, without
 
 import recordspec as rs
-from recordspec.writing.sources import source_of
+from recordspec.writing.sources import base, source_of
 from recordspec.writing.sources.parquet import Parquet
 
 
@@ -159,6 +161,85 @@ def test_gaps_are_told_by_the_whole_column(part_bytes):
     assert error_of(source_of({"n": np.array([1, np.nan, 2.5])}), one) == [
         "row 0: features.n: expected int64, got float 1.0 (write 1)"
     ]
+
+
+NAN = float("nan")
+DEFAULTS = (
+    "{dtype: float32, default: -7.0}",
+    "{dtype: int64, default: -7}",
+    "{dtype: string, default: none}",
+    "{kind: tensor, dtype: float64}",
+    "{kind: tensor, dtype: bool}",
+    "{kind: label, names: [a, b]}",
+    "float32",
+)
+# What stands in a column of pandas, by its dtype, where a value is missing, and the values.
+COLUMNS = {
+    "float64": ([NAN], [1.0, 2.5, -3.0]),
+    "float32": ([NAN], [1.0, 2.5]),
+    "Float64": ([None], [1.0, 2.5]),
+    "int64": ([], [1, 2]),
+    "Int64": ([None], [1, 2]),
+    "bool": ([], [True, False]),
+    "boolean": ([None], [True, False]),
+    "string": ([None], ["a", "b", ""]),
+    "category": ([None], ["a", "b"]),
+    "object": ([None, NAN, pd.NA, pd.NaT], ["a", "b"]),
+    "datetime64[ns]": ([], [pd.Timestamp("2020-01-01")]),
+}
+NUMBERS = {"object": [1.5, 2.0], "category": [1, 2]}
+
+
+@st.composite
+def series(draw) -> pd.Series:
+    dtype = draw(st.sampled_from(sorted(COLUMNS)))
+    missing, values = COLUMNS[dtype]
+    values = draw(st.sampled_from([values, NUMBERS.get(dtype, values)]))
+    cells = draw(st.lists(st.sampled_from([*missing, *values]), min_size=1, max_size=8))
+    return pd.Series(cells, dtype=dtype)
+
+
+def outcome(source, one: rs.Schema) -> list[bytes] | str:
+    try:
+        return records(source, one, 3)
+    except (rs.RecordError, rs.SpecError):
+        return "refused"
+
+
+@given(column=series(), feature=st.sampled_from(DEFAULTS), size=st.sampled_from([8, 1 << 20]))
+@MANY
+def test_a_frame_and_its_table_are_the_same_rows(column, feature, size):
+    frame, one = pd.DataFrame({"x": column}), schema(f"x: {feature}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "PART_BYTES", size)
+        of_frame = outcome(source_of(frame), one)
+        assert of_frame == outcome(source_of(pa.Table.from_pandas(frame, preserve_index=False)), one)
+
+
+@pytest.mark.parametrize("missing", [None, NAN, pd.NA, pd.NaT])
+def test_what_pandas_calls_missing_is_missing(missing):
+    frame = pd.DataFrame({"n": pd.Series([1.5, missing], dtype=object)})
+    one = schema("n: {dtype: float32, default: -7.0}")
+    assert rows_of(source_of(frame), one) == [{"n": 1.5}, {"n": -7.0}]
+    assert error_of(source_of(frame), schema("n: float32")) == [
+        "row 1: features.n: expected float32, got nothing (only a feature with a default may be missing)"
+    ]
+
+
+def test_nan_is_a_value_in_arrays_rows_and_polars():
+    one = schema("n: {dtype: float32, default: -7.0}")
+    for rows in ({"n": np.array([NAN])}, [{"n": NAN}], {"n": [NAN]}, pl.DataFrame({"n": [NAN]})):
+        (row,) = rows_of(source_of(rows), one)
+        assert np.isnan(row["n"])
+
+
+@pytest.mark.parametrize(
+    "rows", [pa.table({"n": [True]}), pd.DataFrame({"n": [True]}), pl.DataFrame({"n": [True]}), {"n": [True]}]
+)
+def test_a_column_of_bools_is_none_of_numbers(rows):
+    hint = "write 1, or store it as `kind: tensor` with `dtype: bool`"
+    assert error_of(source_of(rows), NUMBER) == [f"row 0: features.n: expected int64, got bool True ({hint})"]
+    assert rows_of(source_of(rows), schema("n: {kind: tensor, dtype: bool}")) == [{"n": True}]
 
 
 @pytest.mark.parametrize("kind", ["int64[pyarrow]", "Int64", "float64"])

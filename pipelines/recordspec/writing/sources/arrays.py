@@ -114,16 +114,28 @@ def _with_gaps(values: Any, feature: Feature | None) -> Any:
     NumPy and pandas have no other way to say that an integer is missing. Without a NaN it is an array
     of floats, and the feature will refuse it.
     """
-    floats = isinstance(values, np.ndarray) and values.dtype.kind == "f" and values.ndim == 1
-    if not floats or feature is None:
+    if isinstance(values, Gapped):
+        return whole_numbers(values, feature)
+    if not _is_floats(values) or feature is None:
         return values
     missing = np.isnan(values)
-    kept = values[~missing]
-    if not missing.any() or refusal(feature, float("nan")) is None or bool((kept % 1 != 0).any()):
-        return values
-    if bool((np.abs(kept) >= _EXACT).any()):
-        return values
-    return Gapped(kept.astype(np.int64), ~missing)
+    gapped = Gapped(values[~missing], ~missing)
+    whole = whole_numbers(gapped, feature) if missing.any() else gapped
+    return values if whole is gapped else whole
+
+
+def whole_numbers(column: Gapped, feature: Feature | None) -> Gapped:
+    """A column of floats with gaps as integers, if the feature takes no floats and all of these are whole."""
+    kept = column.values
+    if not _is_floats(kept) or feature is None or refusal(feature, float("nan")) is None:
+        return column
+    if bool((kept % 1 != 0).any()) or bool((np.abs(kept) >= _EXACT).any()):
+        return column
+    return Gapped(kept.astype(np.int64), column.present)
+
+
+def _is_floats(values: Any) -> bool:
+    return isinstance(values, np.ndarray) and values.dtype.kind == "f" and values.ndim == 1
 
 
 def _bytes_of_row(values: Any) -> int:

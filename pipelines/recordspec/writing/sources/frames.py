@@ -1,10 +1,12 @@
-"""pandas frames, as columns."""
+"""pandas frames, as columns.
+
+What pandas calls missing is missing: None, NaN, NaT and NA, so that a frame and the Arrow table that
+`pyarrow.Table.from_pandas` makes of it give the same records. NaN in a list or an array in a cell is a value.
+"""
 
 from __future__ import annotations
 
 from typing import Any
-
-import numpy as np
 
 from recordspec.errors import Problem, SpecError
 from recordspec.spec.encoder import Gapped
@@ -27,13 +29,7 @@ def frame_columns(frame: Any) -> dict[str, Any]:
 
 
 def _column(series: Any) -> Any:
-    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biufcSU":
-        return series.to_numpy()
-    if series.dtype == object:
-        # in Python's own values NaN is a float like another; whether it is missing, the feature knows
-        missing = series.isna() & ~series.map(lambda value: isinstance(value, float))
-        return [None if gone else value for value, gone in zip(series.tolist(), missing, strict=True)]
     missing = series.isna().to_numpy()
-    kept = series[~missing]
-    values = kept.to_numpy()
+    kept = series[~missing] if missing.any() else series
+    values = kept.tolist() if series.dtype == object else kept.to_numpy()
     return Gapped(values, ~missing) if missing.any() else values

@@ -10,7 +10,8 @@ from recordspec._arrow import arrow
 from recordspec.errors import Problem, SpecError
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources import base
-from recordspec.writing.sources.arrow import TableColumns, check_types
+from recordspec.writing.sources.arrays import whole_numbers
+from recordspec.writing.sources.arrow import TableColumns, check_types, from_arrow
 from recordspec.writing.sources.base import Batch, even_runs
 from recordspec.writing.sources.naming import check_names
 
@@ -29,9 +30,25 @@ class TableRows:
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TablePart]:
         check_table(schema, extra, self._table.schema)
-        size = self._table.nbytes // max(1, self.rows)
+        table = _with_whole_numbers(self._table, schema)
+        size = table.nbytes // max(1, self.rows)
         for start, stop in even_runs(self.rows, size):
-            yield TablePart(first=start, table=self._table.slice(start, stop - start))
+            yield TablePart(first=start, table=table.slice(start, stop - start))
+
+
+def _with_whole_numbers(table: Any, schema: Schema) -> Any:
+    """The table with columns of floats with gaps as integers, as `whole_numbers` says of a pandas frame's.
+
+    The whole table decides: a part of it may have no gap.
+    """
+    pyarrow = arrow()
+    for place, name in enumerate(table.column_names):
+        column, feature = table.column(place), schema.names.get(name)
+        if column.null_count and pyarrow.types.is_floating(column.type):
+            values = from_arrow(column, feature)
+            if whole_numbers(values, feature) is not values:
+                table = table.set_column(place, name, column.cast(pyarrow.int64()))
+    return table
 
 
 class ReaderRows:
