@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import subprocess
+import sys
 from itertools import chain
 
 import numpy as np
@@ -14,7 +17,9 @@ from hypothesis import strategies as st
 from in_parts import MANY, NUMBER, TEXTS, batches_of, error_of, parts_of, records, rows_of, schema
 
 import recordspec as rs
+from recordspec.starting import inferred
 from recordspec.writing.sources import base, spans
+from recordspec.writing.sources import csv as csv_source
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.jsonl import Jsonl
 
@@ -111,11 +116,21 @@ def test_the_cut_of_a_csv_file_follows_from_its_bytes(tmp_path, small):
     ]
 
 
-@pytest.mark.parametrize("text", ['a,b\n5" pipe,1\n6" pipe,2\n', 'a,b\n"x"y,1\n"x"y,2\n'])
-def test_a_csv_file_with_quotes_within_cells_is_one_part(tmp_path, small, text):
+@pytest.mark.parametrize(
+    ("text", "cuts"),
+    [
+        ('a,b\n5" pipe,1\n6" pipe,2\n', [14]),
+        ('a,b\n"x"y,1\n"x"y,2\n', [11]),
+        ('a,b\n"x"y"z",1\n"x""\n",2\n7"",3\n', [14, 23]),
+    ],
+)
+def test_quotes_within_cells_are_text(tmp_path, monkeypatch, text, cuts):
     (tmp_path / "rows.csv").write_text(text)
-    (part,) = parts_of(Csv(path="rows.csv").open(tmp_path), TEXTS)
-    assert (part.span.start, part.span.stop) == (0, len(text))
+    monkeypatch.setattr(base, "PART_BYTES", 5)
+    for block in (1, 2, 100):
+        monkeypatch.setattr(spans, "_BLOCK", block)
+        parts = parts_of(Csv(path="rows.csv").open(tmp_path), TEXTS)
+        assert [part.span.start for part in parts] == [0, *cuts]
 
 
 def test_a_bad_cell_and_a_bad_row_of_a_later_part_are_named_by_their_lines(tmp_path, small):
@@ -128,6 +143,134 @@ def test_a_bad_cell_and_a_bad_row_of_a_later_part_are_named_by_their_lines(tmp_p
     with pytest.raises(rs.RecordError) as caught:
         records(source, NUMBER)
     assert str(caught.value) == (f"{tmp_path}/rows.csv:22: expected CSV, got Expected 1 columns, got 2: 1,2")
+
+
+LONG_CELL = st.builds(
+    "".join, st.lists(st.sampled_from(["x" * 15, "é" * 9, '"', "\n", "\r", ",", "a"]), max_size=6)
+)
+
+
+def line_of(text: str) -> int:
+    return 1 + len(re.findall("\r\n|\r|\n", text))
+
+
+@given(
+    cells=st.lists(st.tuples(LONG_CELL, st.booleans()), max_size=10),
+    ends=st.lists(st.sampled_from(["\n", "\r\n", "\r"]), min_size=11, max_size=11),
+    last=st.booleans(),
+    bom=st.booleans(),
+    size=st.sampled_from([1, 60, 1 << 20]),
+    window=st.integers(1, 50),
+    block=st.sampled_from([16, 30, 60]),
+)
+@MANY
+def test_a_long_row_is_one_bad_row(tmp_path_factory, cells, ends, last, bom, size, window, block):
+    path = tmp_path_factory.mktemp("csv") / "rows.csv"
+    text, expected = f"a,b{ends[-1]}", []
+    for (cell, always), end in zip(cells, ends, strict=False):
+        row = f"1,{quoted(cell, always)}" + end
+        is_last = len(expected) == len(cells) - 1
+        row = row if last or not is_last else row.removesuffix(end)
+        is_long = len(row.encode()) > 60
+        expected.append((line_of(text), f"{len(row.encode())}" if is_long else cell.encode() or b"-"))
+        text += row
+    path.write_bytes(b"\xef\xbb\xbf" * bom + text.encode())
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "PART_BYTES", size)
+        patch.setattr(spans, "_BLOCK", window)
+        patch.setattr(spans, "LONGEST_ROW", 60)
+        for module in (spans, csv_source):
+            patch.setattr(module, "CSV_BLOCK", block)
+        for part in parts_of(Csv(path="rows.csv").open(path.parent), TEXTS):
+            for row, value in enumerate(each_row(part)):
+                found.append((int(part.place(row).rpartition(":")[2]), value))
+    empty = [cell == "" and always for cell, always in cells]
+    expected = [(line, b"" if gap else value) for (line, value), gap in zip(expected, empty, strict=True)]
+    assert found == expected
+
+
+def each_row(part):
+    """The values of `b`, and of a row that is too long its length."""
+    for batch in part.batches(TEXTS, ()):
+        for row in range(batch.rows):
+            try:
+                (record,) = TEXTS.encode_batch(batch.columns(row, row + 1), 1)
+            except rs.RecordError as error:
+                yield error.problems[0].got
+            else:
+                yield TEXTS.decode(record)["b"].numpy()
+
+
+@pytest.fixture
+def short_rows(monkeypatch):
+    monkeypatch.setattr(spans, "LONGEST_ROW", 60)
+    monkeypatch.setattr(spans, "CSV_BLOCK", 16)
+    monkeypatch.setattr(csv_source, "CSV_BLOCK", 16)
+
+
+LONG_CSV = "n,a,b\n1,x,y\n2,x," + "y" * 100 + "\n3,x,y\n"
+IN_QUOTES = 'n,a,b\n1,x,y\n2,"x' + "\n1,x,y" * 20 + '",y\n3,x,y\n'
+LONG_JSON = '{"n": 1}\n{"n": 2, "a": "' + "x" * 100 + '"}\n{"n": 3}\n'
+LONG_ROWS = {
+    "csv": (Csv, LONG_CSV, "expected a row of at most 60 bytes, got 105 (column `b` passes the limit)"),
+    "in quotes": (Csv, IN_QUOTES, "expected a row of at most 60 bytes, got 128 (column `a` passes the limit, with line breaks: is a quote missing?)"),
+    "jsonl": (Jsonl, LONG_JSON, "expected a line of at most 60 bytes, got 118"),
+}  # fmt: skip
+NUMBERED = schema("n: int64\n  a: {dtype: string, default: '-'}\n  b: {dtype: string, default: '-'}")
+
+
+@pytest.mark.parametrize(("sort", "jobs"), [*((sort, 1) for sort in LONG_ROWS), ("in quotes", 2)])
+def test_a_long_row_is_an_error_or_set_aside(tmp_path, short_rows, sort, jobs):
+    form, text, expected = LONG_ROWS[sort]
+    (tmp_path / "rows").write_text(text)
+    line = 2 if form is Jsonl else 3
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(NUMBERED, form(path="rows").open(tmp_path), tmp_path / "data", jobs=jobs)
+    assert str(caught.value) == f"{tmp_path}/rows:{line}: {expected}"
+    made = rs.write(
+        NUMBERED, form(path="rows").open(tmp_path), tmp_path / "data", jobs=jobs, invalid="quarantine"
+    )
+    assert (made.rows("train"), made.rejected) == (2, 1)
+    rejected = json.loads((tmp_path / "data/rejects.jsonl").read_text())
+    assert rejected == {"row": 1, "place": f"{tmp_path}/rows:{line}", "problems": [expected]}
+
+
+def test_a_schema_is_not_inferred_of_a_long_row(tmp_path, short_rows):
+    (tmp_path / "rows.csv").write_text(LONG_CSV)
+    with pytest.raises(rs.RecordError) as caught:
+        inferred([str(tmp_path / "rows.csv")], None)
+    assert str(caught.value) == f"{tmp_path}/rows.csv:3: {LONG_ROWS['csv'][2]}"
+
+
+@pytest.mark.parametrize("text", ["a,b" + "x" * (1 << 20), '"a,b\n' + "x\n" * (1 << 19)])
+def test_a_long_header_is_refused(tmp_path, text):
+    (tmp_path / "rows.csv").write_text(text)
+    with pytest.raises(rs.RecordError) as caught:
+        parts_of(Csv(path="rows.csv").open(tmp_path), TEXTS)
+    assert str(caught.value) == (
+        f"{tmp_path}/rows.csv:1: expected a header of at most 1,048,576 bytes, got a longer one"
+    )
+
+
+def test_a_row_of_hundreds_of_megabytes_takes_little_memory(tmp_path):
+    """In a process of its own, whose peak tells what the row took."""
+    with (tmp_path / "rows.csv").open("wb") as file:
+        file.write(b"n\n1\n2")
+        file.truncate(200 << 20)
+    code = (
+        "import resource, sys; from recordspec.writing.sources.csv import Csv; from pathlib import Path\n"
+        "import recordspec as rs; s = rs.Schema.loads('schema: s\\nfeatures: {n: int64}')\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "(m := rs.write(s, Csv(path='rows.csv').open(Path('.')), 'data', invalid='quarantine'))\n"
+        "print(m.rows('train'), m.rejected, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    rows, rejected, kib = map(int, done.stdout.split())
+    assert (rows, rejected) == (1, 1)
+    assert kib < 100 << 10
 
 
 VALUES = st.one_of(st.none(), st.text(max_size=6))
@@ -176,6 +319,7 @@ def test_json_lines_cut_anywhere_are_the_rows(tmp_path_factory, rows, ends, asci
         (b'{"n": ' + b"9" * 5000 + b"}", "expected JSON, got a number of thousands of digits"),
         (b'{"n": ' + b"[" * 100_000, "expected JSON, got lists in lists without end"),
         (b'{"n": [1]}', "features.n: expected int64, got shape [1]"),
+        (b'{"n": true}', "features.n: expected int64, got bool True (write 1, or store it as `kind: tensor` with `dtype: bool`)"),
         (b'{"n": 1.0}', "features.n: expected int64, got float 1.0 (write 1)"),
         (b"{}", "features.n: expected int64, got nothing (only a feature with a default may be missing)"),
         (b'{"n": null, "old": 3}', "features.n: expected int64, got nothing (only a feature with a default may be missing)"),

@@ -22,7 +22,7 @@ from recordspec.writing.sources.base import Batch, identity_of
 from recordspec.writing.sources.cells import from_text
 from recordspec.writing.sources.naming import ignored, not_once, wanted_columns
 from recordspec.writing.sources.places import InOrder
-from recordspec.writing.sources.spans import Span, csv_spans
+from recordspec.writing.sources.spans import CSV_BLOCK, LongRow, Span, csv_spans, long_cell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +51,6 @@ class Csv:
         return CsvRows(Path(os.path.normpath(folder / local(self.path))), self.delimiter, self.columns)
 
 
-# A cell must fit in a block.
-_BLOCK = 16 << 20
 _LONGEST_HEADER = 1 << 20
 
 
@@ -63,22 +61,23 @@ class CsvRows:
 
     def __init__(self, path: Path, delimiter: str, columns: Mapping[str, str]) -> None:
         self.notes: list[str] = []
+        self.paths = (path,)
         self._path, self._delimiter, self._names = path, delimiter, dict(columns)
 
     def identity(self) -> Any:
         return [identity_of([self._path]), self._delimiter, self._names]
 
-    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[CsvPart]:
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[CsvPart | LongRow]:
         header = self._header()
         wanted = wanted_columns(schema, extra, self._names, f"{self._path}:1", header)
         self.notes[:] = ignored(wanted, header)
         yield from self._parts(header, wanted)
 
-    def _parts(self, header: list[str], wanted: Mapping[str, str]) -> Iterator[CsvPart]:
-        spans, quotes = csv_spans(self._path, self._delimiter)
-        if quotes % 2:
-            self._check_quotes()
-        for span in spans:
+    def _parts(self, header: list[str], wanted: Mapping[str, str]) -> Iterator[CsvPart | LongRow]:
+        for span in csv_spans(self._path, self._delimiter):
+            if span.too_long:
+                yield LongRow.of(self._path, span, "row", self._long_cell(header, span))
+                continue
             yield CsvPart(
                 path=self._path, delimiter=self._delimiter, header=tuple(header), wanted=wanted, span=span
             )
@@ -93,27 +92,25 @@ class CsvRows:
             yield from part.blocks()
 
     def _header(self) -> list[str]:
+        with open_file(self._path) as file:
+            data = file.read(_LONGEST_HEADER)
+            is_whole = not file.read(1)
         # what is no UTF-8 in the rows behind it, which are read along, is for them to say
-        with io.TextIOWrapper(open_file(self._path), "utf-8-sig", "surrogateescape", newline="") as file:
-            header = next(csv.reader(file, delimiter=self._delimiter), [])
+        text = io.StringIO(data.decode("utf-8-sig", "surrogateescape"), newline="")
+        csv.field_size_limit(sys.maxsize)
+        header = next(csv.reader(text, delimiter=self._delimiter), [])
+        if not is_whole and not text.read(1):
+            expected = f"a header of at most {_LONGEST_HEADER:,} bytes"
+            raise RecordError(Problem(where=f"{self._path}:1", expected=expected, got="a longer one"))
         if got := _no_utf8("".join(header)):
             raise RecordError(Problem(where=f"{self._path}:1", expected="UTF-8 text", got=got))
         return header
 
-    def _check_quotes(self) -> None:
-        """Raises RecordError for a quote that is never closed: the rest of the file would be one cell."""
-        line = 0
-        try:
-            with io.TextIOWrapper(open_file(self._path), "utf-8-sig", "replace", newline="") as file:
-                csv.field_size_limit(sys.maxsize)
-                reader = csv.reader(file, delimiter=self._delimiter, strict=True)
-                for _ in reader:
-                    line = reader.line_num
-        except csv.Error:
-            where = f"{self._path}:{line + 1}"
-            raise RecordError(
-                Problem(where=where, expected="quotes in pairs", got="one that is never closed")
-            ) from None
+    def _long_cell(self, header: list[str], row: Span) -> str:
+        """What to look at in a row that is too long: the cell that passes the limit."""
+        place, lines = long_cell(self._path, row, self._delimiter)
+        column = f"column `{header[place]}`" if place < len(header) else "a cell behind the last column"
+        return f"{column} passes the limit" + ", with line breaks: is a quote missing?" * lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +144,10 @@ class CsvPart:
         return self.span.start == 0
 
     @property
+    def _block_size(self) -> int:
+        return self.span.stop - self.span.start if self.span.single else CSV_BLOCK
+
+    @property
     def _passes_over_empty_lines(self) -> bool:
         """Of a single column, an empty line is an empty cell."""
         return len(self.header) != 1
@@ -167,7 +168,7 @@ class CsvPart:
         return arrow_csv.open_csv(
             self._stream(pyarrow),
             read_options=arrow_csv.ReadOptions(
-                block_size=_BLOCK, column_names=None if self._has_header else self.header
+                block_size=self._block_size, column_names=None if self._has_header else self.header
             ),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=self.delimiter,

@@ -21,7 +21,7 @@ from recordspec.writing.sources.arrow import placed
 from recordspec.writing.sources.base import Batch, identity_of
 from recordspec.writing.sources.naming import wanted_columns
 from recordspec.writing.sources.places import InOrder
-from recordspec.writing.sources.spans import BOM, Span, line_spans
+from recordspec.writing.sources.spans import BOM, LongRow, Span, line_spans
 
 Row = dict[str, Any]
 
@@ -59,14 +59,18 @@ class JsonRows:
 
     def __init__(self, path: Path, columns: Mapping[str, str], ignore: tuple[str, ...]) -> None:
         self.notes: list[str] = []
+        self.paths = (path,)
         self._path, self._names, self._ignore = path, dict(columns), ignore
 
     def identity(self) -> Any:
         return [identity_of([self._path]), self._names, list(self._ignore)]
 
-    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[JsonPart]:
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[JsonPart | LongRow]:
         wanted = wanted_columns(schema, extra, self._names, str(self._path))
         for span in line_spans(self._path):
+            if span.too_long:
+                yield LongRow.of(self._path, span, "line")
+                continue
             yield JsonPart(path=self._path, wanted=wanted, ignore=frozenset(self._ignore), span=span)
 
 
