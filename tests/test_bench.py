@@ -194,7 +194,7 @@ def test_a_pipeline_measures_a_split(data):
 
 
 def test_no_rows_and_no_time_are_refused(tmp_path):
-    rs.write(SCHEMA, [], tmp_path / "data")
+    rs.write(SCHEMA, [], tmp_path / "data", allow_empty=True)
     what = plan(expand(tmp_path / "data"), SCHEMA)
     with pytest.raises(rs.StoreError) as refused:
         bench(how(), SCHEMA, what, seconds=0.01)

@@ -86,6 +86,24 @@ def test_build_of_a_bad_row_names_it_and_publishes_nothing(tmp_path):
     assert not (tmp_path / "data/flowers").exists()
 
 
+def test_build_of_no_rows_is_an_error_unless_they_are_allowed(tmp_path):
+    run("init", tmp_path)
+    rows = tmp_path / "raw/flowers.csv"
+    rows.write_text(rows.read_text().splitlines()[0] + "\n")
+    config = tmp_path / "configs/flowers.yaml"
+    for flags in ((), ("--dry-run",)):
+        done = run("build", config, *flags)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.splitlines()[0].endswith(
+            "raw/flowers.csv: expected at least one row, got none "
+            "(allow_empty=True, or --allow-empty, builds a dataset without rows)"
+        )
+    assert not (tmp_path / "data/flowers").exists()
+    done = run("build", config, "--allow-empty")
+    assert done.returncode == 0
+    assert {json.loads(line)["rows"] for line in done.stdout.splitlines()} == {0}
+
+
 def test_lint_tells_problems_and_exits_with_2(home, tmp_path):
     bad = tmp_path / "bad.yaml"
     bad.write_text("schema: s\nfeatures:\n  a: int46\n")

@@ -72,7 +72,8 @@ class Pipeline:
         Args:
             rows: as `recordspec.write` takes them; by default those of the config's source.
             source: a file or folder to read in the place of the one that the config names.
-            how: jobs, memory, limit, force, append, resume and progress, as `recordspec.write` takes them.
+            how: jobs, memory, limit, allow_empty, force, append, resume and progress, as
+                `recordspec.write` takes them.
 
         Raises what `recordspec.write` raises.
         """

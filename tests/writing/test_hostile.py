@@ -67,7 +67,14 @@ def test_a_byte_that_is_no_text_is_placed(tmp_path, before):
 @pytest.mark.parametrize("text", ["id,text", "id,text\n", '"id","text"\r\n', "\ufeffid,text"])
 def test_a_header_alone_is_no_rows(tmp_path, text):
     (tmp_path / "rows.csv").write_text(text, encoding="utf-8", newline="")
-    assert rs.write(NAMED, Csv(path="rows.csv").open(tmp_path), tmp_path / "data").rows("train") == 0
+    source = Csv(path="rows.csv").open(tmp_path)
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(NAMED, source, tmp_path / "data")
+    assert str(caught.value) == (
+        f"{tmp_path}/rows.csv: expected at least one row, got none "
+        "(allow_empty=True, or --allow-empty, builds a dataset without rows)"
+    )
+    assert rs.write(NAMED, source, tmp_path / "data", allow_empty=True).rows("train") == 0
 
 
 def test_a_path_with_nul_is_a_bad_value(tmp_path):

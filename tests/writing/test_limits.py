@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import shutil
 import tracemalloc
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import tensorflow as tf
+from pyarrow import parquet
 
 import recordspec as rs
 from recordspec.spec import blocks
@@ -17,8 +22,11 @@ from recordspec.spec.encoder import columns_of
 from recordspec.store import known_keys
 from recordspec.wire import example, frames, tfrecord
 from recordspec.wire.tfrecord import scan
+from recordspec.writing.estimate import estimate
 from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
+from recordspec.writing.sources.jsonl import Jsonl
+from recordspec.writing.sources.parquet import Parquet
 from recordspec.writing.sources.tfrecord import TFRecords
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
@@ -51,8 +59,110 @@ def test_more_rows_than_expected_are_an_error(tmp_path, shards):
     assert str(caught.value) == f"{tmp_path}/data: expected 2 rows, got 3"
 
 
+NO_ROWS = (
+    "expected at least one row, got none (allow_empty=True, or --allow-empty, builds a dataset without rows)"
+)
+INT64 = pa.array([], pa.int64())
+
+
+def no_parquet(folder):
+    parquet.write_table(pa.table({"id": INT64}), folder / "rows.parquet")
+    return Parquet(files="rows.parquet").open(folder)
+
+
+def no_records(folder):
+    for name in ("a.tfrecord", "b.tfrecord"):
+        (folder / name).touch()
+    return TFRecords(files="*.tfrecord").open(folder)
+
+
+def no_lines(folder):
+    (folder / "rows.jsonl").write_text("\n\n")
+    return Jsonl(path="rows.jsonl").open(folder)
+
+
+def no_cells(folder):
+    (folder / "rows.csv").write_text("id\n")
+    return Csv(path="rows.csv").open(folder)
+
+
+WITHOUT_ROWS = {
+    "list": (lambda _: [], "rows"),
+    "generator": (lambda _: iter(()), "rows"),
+    "no arrays": (lambda _: {}, "rows"),
+    "arrays": (lambda _: {"id": np.zeros(0, np.int64)}, "rows"),
+    "frame": (lambda _: pd.DataFrame({"id": np.zeros(0, np.int64)}), "rows"),
+    "polars": (lambda _: pl.DataFrame({"id": []}, schema={"id": pl.Int64}), "rows"),
+    "table": (lambda _: pa.table({"id": INT64}), "rows"),
+    "reader": (lambda _: pa.table({"id": INT64}).to_reader(), "rows"),
+    "tf.data": (lambda _: tf.data.Dataset.from_tensor_slices({"id": np.zeros(0, np.int64)}), "rows"),
+    "csv": (no_cells, "{folder}/rows.csv"),
+    "jsonl": (no_lines, "{folder}/rows.jsonl"),
+    "parquet": (no_parquet, "{folder}/rows.parquet"),
+    "tfrecord": (no_records, "{folder}/a.tfrecord and 1 more"),
+}
+
+
+@pytest.mark.parametrize("sort", WITHOUT_ROWS)
+def test_a_source_without_rows_is_an_error(tmp_path, sort):
+    made, where = WITHOUT_ROWS[sort]
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(SCHEMA, made(tmp_path), tmp_path / "data")
+    assert str(caught.value) == f"{where.format(folder=tmp_path)}: {NO_ROWS}"
+    assert not (tmp_path / "data").exists()
+    manifest = rs.write(SCHEMA, made(tmp_path), tmp_path / "data", split={"a": 1, "b": 1}, allow_empty=True)
+    assert {split: len(manifest.shards(split)) for split in manifest.splits} == {"a": 1, "b": 1}
+
+
+@pytest.mark.parametrize("how", [{"jobs": 2}, {"limit": 5}, {"invalid": "quarantine"}], ids=str)
+def test_a_source_without_rows_is_an_error_however_it_is_built(tmp_path, how):
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(SCHEMA, no_cells(tmp_path), tmp_path / "data", **how)
+    assert str(caught.value) == f"{tmp_path}/rows.csv: {NO_ROWS}"
+    assert rs.write(SCHEMA, no_cells(tmp_path), tmp_path / "data", allow_empty=True, **how).rows("train") == 0
+
+
+def test_a_plan_refuses_what_the_build_refuses(tmp_path):
+    with pytest.raises(rs.RecordError) as caught:
+        estimate(SCHEMA, no_cells(tmp_path), tmp_path / "data")
+    assert str(caught.value) == f"{tmp_path}/rows.csv: {NO_ROWS}"
+    assert estimate(SCHEMA, no_cells(tmp_path), tmp_path / "data", allow_empty=True).rows == 0
+
+
+def test_a_writer_that_got_no_rows_publishes_nothing(tmp_path):
+    with pytest.raises(rs.RecordError) as caught, rs.ShardedWriter(SCHEMA, tmp_path / "data"):
+        pass
+    assert str(caught.value) == f"{tmp_path}/data: {NO_ROWS}"
+    assert os.listdir(tmp_path) == []
+    with rs.ShardedWriter(SCHEMA, tmp_path / "data", allow_empty=True) as writer:
+        pass
+    assert writer.manifest.rows("train") == 0
+
+
+@pytest.mark.parametrize("how", [{"append": True}, {"force": True}], ids=str)
+def test_a_dataset_that_stands_is_kept_where_there_are_no_rows(tmp_path, how):
+    rs.write(SCHEMA, [{"id": 1}], tmp_path / "data")
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(SCHEMA, no_cells(tmp_path), tmp_path / "data", **how)
+    assert str(caught.value) == f"{tmp_path}/rows.csv: {NO_ROWS}"
+    assert rs.Manifest.load(tmp_path / "data").rows("train") == 1
+
+
+def test_rows_that_are_all_invalid_are_an_error_in_any_case(tmp_path):
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(SCHEMA, [{"id": "x"}], tmp_path / "data", invalid="quarantine", allow_empty=True)
+    last = "the last is row 0: features.id: expected int64, got str 'x'"
+    assert str(caught.value) == f"expected at least one row that fits, got none ({last})"
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_dataset_without_rows_is_resharded(tmp_path):
+    rs.write(SCHEMA, [], tmp_path / "data", allow_empty=True)
+    assert rs.reshard(tmp_path / "data", tmp_path / "new", shards=2).rows("train") == 0
+
+
 def test_rows_are_added_to_a_dataset_without_any(tmp_path):
-    rs.write(SCHEMA, [], tmp_path / "data", key="id")
+    rs.write(SCHEMA, [], tmp_path / "data", key="id", allow_empty=True)
     manifest = rs.write(SCHEMA, [{"id": 1}], tmp_path / "data", key="id", append=True)
     assert [shard.rows for shard in manifest.shards("train")] == [0, 1]
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("--resume", is_flag=True, help="Go on with a build that was broken off.")
 @click.option("--dry-run", is_flag=True, help="Print what would be written, from a sample; build nothing.")
 @click.option("--limit", type=int, help="Take so many rows and no more.")
+@click.option("--allow-empty", is_flag=True, help="Build a dataset without rows if the source has none.")
 @click.option("--jobs", type=int, default=1, show_default=True, help="Processes that share the work.")
 @click.option("--memory", help="What they may use together, such as 2GiB; by default 512MiB each.")
 @click.option("--source", type=PATH, help="Read rows here, not where CONFIG says.")

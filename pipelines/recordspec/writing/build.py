@@ -53,6 +53,7 @@ class Work:
         jobs: the processes that share the work.
         memory: what they may use together, such as `2GiB`; by default 512 MiB each.
         limit: so many rows of the source are taken, and no more.
+        allow_empty: whether a source without rows makes a dataset without rows; by default it is an error.
         force: whether a dataset that stands there is replaced.
         append: whether the rows are added to the dataset that stands there.
         resume: whether to go on with a build that was broken off.
@@ -62,6 +63,7 @@ class Work:
     jobs: int = 1
     memory: str | None = None
     limit: int | None = None
+    allow_empty: bool = False
     force: bool = False
     append: bool = False
     resume: bool = False
@@ -116,6 +118,7 @@ class Input:
     """What a build takes in.
 
     Attributes:
+        name: what messages call the source.
         rows: how many, None where nobody knows.
         parts: gives the parts, each time anew if `identity` does not give None.
         identity: gives plain JSON values that change when the rows do; None where they cannot be had again.
@@ -123,6 +126,7 @@ class Input:
         place: how messages name a row, counted through all parts, where the parts cannot be had again.
     """
 
+    name: str
     rows: int | None
     parts: Callable[[], Iterator[Placed]]
     identity: Callable[[], Any]
@@ -135,9 +139,15 @@ class Input:
         if isinstance(source, Rows):
             parts: Callable[[], Iterator[Placed]] = partial(packed, source)
             return cls(
-                rows=source.rows, parts=parts, identity=lambda: None, encode=encode_part, place=source.place
+                name=base.name_of(source),
+                rows=source.rows,
+                parts=parts,
+                identity=lambda: None,
+                encode=encode_part,
+                place=source.place,
             )
         return cls(
+            name=base.name_of(source),
             rows=source.rows,
             parts=partial(source.parts, schema, options.columns),
             identity=source.identity,
@@ -256,7 +266,7 @@ class Build:
                 zip(files, self._done.before, strict=False), path, None if how is None else how.max_invalid
             )
         rows, rejected = sum(part.rows for part in parts), sum(part.rejected for part in parts)
-        rejects.check_some(rows, rejected, path)
+        rejects.check_some(rows, rejected, path, self._given.name, allow_empty=self._work.allow_empty)
         return Encoded.of(self._plan, runs, rows, rejected)
 
     def _place(self, part: int, row: int) -> str:

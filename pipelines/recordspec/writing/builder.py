@@ -14,7 +14,7 @@ from recordspec.store.manifest import Manifest
 from recordspec.writing.build import Build, Input, Work
 from recordspec.writing.ending import guarded
 from recordspec.writing.sources import Rows, Source, source_of
-from recordspec.writing.sources.base import Batch
+from recordspec.writing.sources.base import Batch, name_of
 from recordspec.writing.writer import ShardedWriter, options_of
 
 
@@ -27,6 +27,7 @@ def write(
     jobs: int = 1,
     memory: str | None = None,
     limit: int | None = None,
+    allow_empty: bool = False,
     force: bool = False,
     append: bool = False,
     resume: bool = False,
@@ -49,6 +50,7 @@ def write(
         memory: what all of them may use together, such as `"2GiB"`, by default 512 MiB each: about 200 MiB
             of it is Python, NumPy and Arrow. More rows are sorted on the disk.
         limit: so many rows, the first ones, and no more.
+        allow_empty: whether rows that are none make a dataset without rows; by default they are an error.
         force: whether a dataset at `directory` is replaced.
         append: whether the rows are added to the dataset at `directory`, in shards of their own; its
             options must be the same. A key that it has already is an error.
@@ -65,13 +67,20 @@ def write(
     Raises:
         SpecError: an option is wrong.
         RecordError: a row does not fit; it names the first such row. With `invalid="quarantine"`:
-            more rows than are allowed, or all of them.
+            more rows than are allowed, or all of them. There is no row at all, and no `allow_empty`.
         WriteError: the source of the rows failed.
         StoreError: `directory` exists, or cannot be written, or a process was killed.
         Interrupted: Ctrl-C. In all of these cases nothing is published.
     """
     work = Work(
-        jobs=jobs, memory=memory, limit=limit, force=force, append=append, resume=resume, progress=progress
+        jobs=jobs,
+        memory=memory,
+        limit=limit,
+        allow_empty=allow_empty,
+        force=force,
+        append=append,
+        resume=resume,
+        progress=progress,
     )
     source = source_of(rows)
     again = not isinstance(source, Rows) and source.identity() is not None
@@ -105,9 +114,11 @@ def _write_here(
             append=work.append,
             memory=work.memory,
             expected=expected,
+            allow_empty=work.allow_empty,
             **options,
         ) as writer,
     ):
+        writer.source = name_of(source)
         bar.begin("encoding", source.rows if work.limit is None else work.limit)
         if isinstance(source, Rows):
             _feed_rows(writer, source, work.limit, bar)

@@ -64,6 +64,7 @@ def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **opt
         source = Rows(list(islice(source, work.limit or _SAMPLED_ROWS)))
     limit = min(_SAMPLED_ROWS, work.limit or _SAMPLED_ROWS)
     # how many shards there are, and what is set aside on the way, depends on rows as they are encoded
+    options["allow_empty"] = work.allow_empty
     plain = _sample(schema, source, limit, {**options, "compression": "none", "layout": "rows"})
     final = _sample(schema, source, limit, options)
     sampled = sum(plain.rows(split) for split in plain.splits) + plain.rejected
@@ -98,7 +99,7 @@ def _sample(schema: Schema, source: Source | Rows, limit: int, options: dict[str
 
 
 def _rest(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name != "split"}
+    return {name: value for name, value in options.items() if name not in ("split", "allow_empty")}
 
 
 def _rows(source: Source | Rows, schema: Schema, how: Write) -> tuple[int, bool]:

@@ -37,8 +37,18 @@ def too_many(most: int, last: str, row: int | None = None) -> RecordError:
     return RecordError(Problem(expected=expected, got=str(most + 1), hint=f"the last is {last}"), row)
 
 
-def check_some(rows: int, rejected: int, path: Path) -> None:
-    """Raises RecordError where rows were rejected, into the file `path`, and none fitted."""
+def check_some(rows: int, rejected: int, path: Path, source: str, *, allow_empty: bool) -> None:
+    """Raises RecordError for a dataset without rows.
+
+    Args:
+        rows: how many are valid.
+        rejected: how many are not, listed in the file `path`. If there are any, one must be valid.
+        source: what messages call the source of the rows.
+        allow_empty: whether the source may have no rows at all.
+    """
+    if not rows and not rejected and not allow_empty:
+        hint = "allow_empty=True, or --allow-empty, builds a dataset without rows"
+        raise RecordError(Problem(where=source, expected="at least one row", got="none", hint=hint))
     if rejected and not rows:
         (last,) = deque(lines(path), maxlen=1)
         hint = f"the last is {_told(last['place'], last['problems'])}"

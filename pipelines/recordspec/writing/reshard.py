@@ -23,7 +23,7 @@ from recordspec.writing.build import Build, Input, Work
 from recordspec.writing.encoding import PART_BITS, Advance
 from recordspec.writing.ending import guarded, on_disk
 from recordspec.writing.options import Blocks, Key, Write
-from recordspec.writing.sources.base import identity_of
+from recordspec.writing.sources.base import identity_of, name_of
 from recordspec.writing.stored import Stored, StoredPart
 from recordspec.writing.tasks import PartDone, Plan
 
@@ -62,7 +62,8 @@ def reshard(
     old = find(paths)
     schema = _checked_schema(schema, schema_beside(paths[0].parent, old))
     source = Stored(paths, old)
-    work = Work(jobs=jobs, memory=memory, force=force, resume=resume, progress=progress)
+    # a dataset without rows was built on purpose
+    work = Work(jobs=jobs, memory=memory, allow_empty=True, force=force, resume=resume, progress=progress)
     return _Reshard(schema, source, directory, _options(source, schema, options), work).run()
 
 
@@ -140,6 +141,7 @@ class _Reshard(Build):
         # blocks that become blocks again were rows of the schema already
         check = schema if options.block is not None and not source.in_blocks else None
         given = Input(
+            name=name_of(source),
             rows=source.rows,
             parts=partial(source.parts, check),
             identity=partial(identity_of, source.paths),

@@ -46,9 +46,11 @@ class ShardedWriter:
     Args:
         expected: how many rows there will be, where that is known: shards of a fixed number need not
             wait for the last row then. Another number is an error.
+        allow_empty: whether a dataset without rows may be published; by default it is an error.
 
     Attributes:
         manifest: of the dataset, once it is published.
+        source: what messages call the source of the rows; by default the directory.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class ShardedWriter:
         memory: str | None = None,
         append: bool = False,
         expected: int | None = None,
+        allow_empty: bool = False,
         **options: Any,
     ) -> None:
         self.directory = local(directory)
@@ -68,7 +71,7 @@ class ShardedWriter:
         self.schema = schema
         self.manifest: Manifest
         self._transaction = Transaction(directory, force=force, append=append)
-        self._append = append
+        self._append, self._allow_empty = append, allow_empty
         self._plan = Plan(
             schema=schema,
             options=self.options,
@@ -85,6 +88,7 @@ class ShardedWriter:
         self._encoder: Encoder | None = None
         self._sink: RunWriter | DirectSink
         self._account = Account(name=str(self.directory))
+        self.source = str(self.directory)
 
     def __enter__(self) -> ShardedWriter:
         self._transaction.__enter__()
@@ -203,7 +207,8 @@ class ShardedWriter:
         if self._expected not in (None, encoder.seen):
             got = f"{encoder.seen:,}"
             raise WriteError(Problem(where=self._plan.name, expected=f"{self._expected:,} rows", got=got))
-        check_some(encoder.rows, encoder.rejected, self._transaction.staging / REJECTS_FILE)
+        rejects = self._transaction.staging / REJECTS_FILE
+        check_some(encoder.rows, encoder.rejected, rejects, self.source, allow_empty=self._allow_empty)
         with on_disk(self._plan.name):
             if isinstance(self._sink, DirectSink):
                 shards = {encoder.splits[0]: self._sink.finish()}

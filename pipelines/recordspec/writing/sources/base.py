@@ -67,6 +67,13 @@ class Source(Protocol):
         """Plain JSON values that change when the rows do; None where they cannot be had a second time."""
 
 
+def name_of(source: object) -> str:
+    """What messages call a source as a whole: the first of its files, or "rows" where it has none."""
+    paths: Sequence[Path] = getattr(source, "paths", ())
+    more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
+    return f"{paths[0]}{more}" if paths else "rows"
+
+
 def identity_of(paths: Iterable[Path]) -> list[list[Any]]:
     """What tells that files are as they were: their paths, sizes and times. Raises StoreError."""
     return [[os.path.abspath(path), (found := _stat(path)).st_size, found.st_mtime_ns] for path in paths]

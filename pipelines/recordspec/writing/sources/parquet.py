@@ -66,13 +66,13 @@ class ParquetRows:
 
     def __init__(self, files: tuple[Path, ...], columns: Mapping[str, str]) -> None:
         self.notes: list[str] = []
-        self._files, self._names = files, dict(columns)
+        self.paths, self._names = files, dict(columns)
 
     @cached_property
     def _opened(self) -> list[tuple[Any, Any]]:
         """The metadata of each file, and its Arrow schema."""
         found = []
-        for path in self._files:
+        for path in self.paths:
             with opened(path) as file:
                 found.append((file.metadata, file.schema_arrow))
         return found
@@ -82,21 +82,21 @@ class ParquetRows:
         return sum(int(metadata.num_rows) for metadata, _ in self._opened)
 
     def identity(self) -> Any:
-        return [identity_of(self._files), self._names]
+        return [identity_of(self.paths), self._names]
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[ParquetPart]:
         wanted = self._wanted(schema, extra)
-        for path, (metadata, _) in zip(self._files, self._opened, strict=True):
+        for path, (metadata, _) in zip(self.paths, self._opened, strict=True):
             for groups, start, stop in _cut(metadata):
                 yield ParquetPart(path=path, wanted=wanted, groups=groups, start=start, stop=stop)
 
     def _wanted(self, schema: Schema, extra: tuple[str, ...]) -> dict[str, str]:
         """The column of each name, once it is sure that all the files have them, and of one type."""
-        first, columns = self._files[0], self._opened[0][1]
+        first, columns = self.paths[0], self._opened[0][1]
         wanted = wanted_columns(schema, extra, self._names, str(first), columns.names)
         self.notes[:] = ignored(wanted, columns.names)
         check_types(schema, {name: columns.field(column).type for name, column in wanted.items()}, str(first))
-        for path, (_, others) in zip(self._files[1:], self._opened[1:], strict=True):
+        for path, (_, others) in zip(self.paths[1:], self._opened[1:], strict=True):
             wanted_columns(schema, extra, self._names, str(path), others.names)
             problems = [
                 Problem(

@@ -71,10 +71,10 @@ class TFRecordRows:
 
     def __init__(self, files: tuple[Path, ...], schema: Path | None) -> None:
         self.notes: list[str] = []
-        self._files, self._schema = files, schema
+        self.paths, self._schema = files, schema
 
     def identity(self) -> Any:
-        return identity_of(self._files if self._schema is None else (*self._files, self._schema))
+        return identity_of(self.paths if self._schema is None else (*self.paths, self._schema))
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TFRecordPart]:
         stored = self._stored(schema)
@@ -86,7 +86,7 @@ class TFRecordRows:
         if not any(name in stored.names for name in (*schema.names, *extra)):
             expected = f"features of `{schema.name}` in `{stored.name}`"
             raise SpecError(Problem(path=("schema",), expected=expected, got="none"))
-        for path in self._files:
+        for path in self.paths:
             for stretch in _stretches(path):
                 yield TFRecordPart(path=path, stored=stored, stretch=stretch)
 
