@@ -78,7 +78,7 @@ class TFRecordRows:
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TFRecordPart]:
         stored = self._stored(schema)
-        if block_in(self._files) is not None:
+        if block_in(self.paths) is not None:
             hint = "`recordspec reshard FILES FOLDER --blocks 0` makes one a row"
             raise SpecError(
                 Problem(path=("files",), expected="a record a row", got="blocks of many rows", hint=hint)
