@@ -129,6 +129,19 @@ def test_many_shards_are_named_by_their_ranges(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    "name", ["train-{}-of-00003", "mnist-train.tfrecord-{}-of-00003", "x-{}-of-00003.gz"]
+)
+def test_shards_of_other_writers_are_known_by_their_numbers(tmp_path, name):
+    for index in (0, 2):
+        for suffix in ("", ".tfindex", ".index.json"):
+            (tmp_path / (name.format(f"0000{index}") + suffix)).touch()
+    pattern = name.format("*")
+    got = "2; 1 of 3 missing: 00001"
+    for files in (f"{tmp_path}/*", f"{tmp_path}/{pattern}"):
+        assert refused(files) == [f"{tmp_path}/{pattern}: expected 3 shards, got {got} {ONE_BY_ONE}"]
+
+
 def test_splits_of_other_numbers_are_each_complete(tmp_path):
     shards = touched(tmp_path, "test-00000-of-00001", *(f"train-0000{index}-of-00003" for index in range(3)))
     assert expand(tmp_path) == tuple(shards)

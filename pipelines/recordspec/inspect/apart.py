@@ -53,7 +53,7 @@ def taken_apart(schema: Schema, path: Path, chunk: Chunk) -> Apart:
     held, which, broken = [], [], []
     for index in range(len(chunk)):
         try:
-            held.append(_rows(schema, chunk.data(index)))
+            held.append(schema.records_of(chunk.data(index)))
             which.append(index)
         except RecordError as error:
             broken.append(error.at(f"{path}: {chunk.place(index)}"))
@@ -62,10 +62,3 @@ def taken_apart(schema: Schema, path: Path, chunk: Chunk) -> Apart:
         records=np.repeat(np.array(which, np.int64), lengths_of(held)),
         broken=tuple(broken),
     )
-
-
-def _rows(schema: Schema, block: bytes) -> Strings:
-    from recordspec.spec.blocks import rows_of_block  # only blocks need it
-
-    rows_of_block(schema, block)  # refuses what is not whole
-    return schema.records_of(block)

@@ -135,15 +135,44 @@ def _check_agreement(column: Column, section: Section, rows: list[Mapping[str, A
             raise RecordError(problems)
 
 
-def records_of_block(schema: Schema, block: Any, *, head: int = 0, tail: int = 0) -> Strings:
-    """The rows of a block as records of their own, with `head` and `tail` bytes of room around each."""
+def records_of_block(
+    schema: Schema, block: Any, *, head: int = 0, tail: int = 0, whole: bool = False
+) -> Strings:
+    """The rows of a block as records of their own, with `head` and `tail` bytes of room around each.
+
+    Args:
+        whole: whether nothing of the block may be left out.
+
+    Raises RecordError for a block whose columns do not have as many values as its rows, or, if it is to be
+    `whole`, that has a key of no feature.
+    """
     parsed = proto.parse_example(block, "")
+    rows = _rows_in(parsed, block)
+    by_section = {section: placed_columns(schema, section) for section in schema.sections}
+    problems = [
+        problem
+        for section, columns in by_section.items()
+        for problem in blocks.misfits(columns, section, parsed)
+    ]
+    if problems:
+        raise RecordError(problems)
+    if whole:
+        blocks.check_block_keys(by_section, parsed)
     sections = {
-        section: list(blocks.stored(placed_columns(schema, section), section, parsed))
-        for section in schema.sections
+        section: list(blocks.stored(columns, section, parsed)) for section, columns in by_section.items()
     }
     features = sections.get("features", []) + sections.get("context", [])
-    return encode(features, sections.get("sequence"), blocks.rows_in(parsed), head=head, tail=tail)
+    return encode(features, sections.get("sequence"), rows, head=head, tail=tail)
+
+
+def _rows_in(parsed: Mapping[str, Any], block: Any) -> int:
+    """How many rows a block has. Raises RecordError for a number that it cannot have."""
+    rows = blocks.rows_in(parsed)
+    if rows > len(block):  # each takes a byte at least
+        raise RecordError(
+            Problem(path=(blocks.ROWS,), expected="the number of a block's rows", got=f"{rows:,}")
+        )
+    return rows
 
 
 def rows_of_block(schema: Schema, block: Any) -> Decoded:
@@ -152,10 +181,7 @@ def rows_of_block(schema: Schema, block: Any) -> Decoded:
     Raises RecordError for a block whose columns do not have as many values as its rows.
     """
     parsed = proto.parse_example(block, "")
-    found = Decoded(rows=blocks.rows_in(parsed))
-    if not 0 <= found.rows <= len(block):  # each takes a byte at least
-        got = f"{found.rows:,}"
-        raise RecordError(Problem(path=(blocks.ROWS,), expected="the number of a block's rows", got=got))
+    found = Decoded(rows=_rows_in(parsed, block))
     problems: list[Problem] = []
     for section in schema.sections:
         columns = placed_columns(schema, section)

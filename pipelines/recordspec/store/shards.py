@@ -21,6 +21,10 @@ from recordspec.wire.compression import Compression
 Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 _NAME = re.compile(r"(?P<split>.+)-(?P<index>\d{5,})-of-(?P<count>\d{5,})\.tfrecord(\.gz|\.zlib)?")
+# Names of others, too: `train-00000-of-01024`, `mnist-train.tfrecord-00000-of-00001`.
+_NUMBERED = re.compile(
+    r"(?P<split>.+)-(?P<index>\d{5,})-of-(?P<count>\d{5,})(?P<suffix>(\.[a-z]+)?(\.gz|\.zlib)?)"
+)
 _SUFFIX = {"none": "", "gzip": ".gz", "zlib": ".zlib"}
 # Missing shards that are looked for: a name may announce any number.
 _MOST_MISSING = 100_000
@@ -140,7 +144,7 @@ def _others(found: list[Path], pattern: str) -> list[Problem]:
     """
     by_folder: dict[Path, list[Path]] = defaultdict(list)
     for path in found:
-        if parse_name(path.name):
+        if _NUMBERED.fullmatch(path.name) and path.suffix not in INDEX_SUFFIXES.values():
             by_folder[path.parent].append(path)
     problems: list[Problem] = []
     for folder, shards in by_folder.items():
@@ -163,18 +167,19 @@ def _incomplete(shards: Iterable[Path], pattern: str) -> Iterator[Problem]:
     those that a pattern of names would match and that are not there, and splits with more than one number
     of shards.
     """
-    splits: dict[tuple[Path, str], dict[int, dict[int, Path]]] = defaultdict(lambda: defaultdict(dict))
+    splits: dict[tuple[Path, str, str], dict[int, dict[int, Path]]] = defaultdict(lambda: defaultdict(dict))
     for path in shards:
-        name = parse_name(path.name)
-        if name is None:
+        name = _NUMBERED.fullmatch(path.name)
+        assert name is not None
+        index, count = int(name["index"]), int(name["count"])
+        if index >= count:
+            yield Problem(where=str(path), expected=f"a number below {count}", got=str(index))
             continue
-        if name.index >= name.count:
-            yield Problem(where=str(path), expected=f"a number below {name.count}", got=str(name.index))
-            continue
-        first = splits[path.parent, name.split][name.count].setdefault(name.index, path)
+        suffix = name["suffix"].removesuffix(".gz").removesuffix(".zlib")
+        first = splits[path.parent, name["split"], suffix][count].setdefault(index, path)
         if first != path:
             yield Problem(where=str(path), expected=f"one shard of this number, {first.name}", got="two")
-    for (folder, split), counts in sorted(splits.items()):
+    for (folder, split, _), counts in sorted(splits.items()):
         # the number of which most are there is the split's; of equals, the larger
         count = max(counts, key=lambda count: (len(counts[count]) / count, count))
         for other in sorted(counts):
@@ -202,8 +207,8 @@ def _incomplete(shards: Iterable[Path], pattern: str) -> Iterator[Problem]:
 
 def _suffix_of(shards: dict[int, Path]) -> str:
     """What shards are called behind their numbers."""
-    name = next(iter(shards.values())).name
-    return name[name.rindex(".tfrecord") :]
+    name = _NUMBERED.fullmatch(next(iter(shards.values())).name)
+    return "" if name is None else name["suffix"]
 
 
 def _would_match(split: str, index: int, count: int, suffix: str, pattern: str) -> bool:

@@ -158,11 +158,20 @@ def check_keys(columns: Iterable[Column], section: Section, rows: Iterable[Parse
     """Raises RecordError where a row has something under a key that no column has: it would be lost."""
     known = {column.key for column in columns}
     for row in rows:
-        if not row.keys() <= known:
-            other = min(row.keys() - known)
-            hint = nearest(other, known)
-            expected = f"keys of the schema in {section}"
-            raise RecordError(Problem(expected=expected, got=f"`{other}`", hint=hint))
+        _check_keys(row, known, f"keys of the schema in {section}")
+
+
+def check_block_keys(columns: Mapping[Section, Iterable[Column]], block: Parsed) -> None:
+    """Raises RecordError where a block has something under a key that no column has."""
+    keys = [block_key(column.key, section) for section, some in columns.items() for column in some]
+    known = {ROWS, *keys, *map(lengths_key, keys), *map(_steps_key, keys)}
+    _check_keys(block, known, "keys of the schema in a block")
+
+
+def _check_keys(row: Parsed, known: set[str], expected: str) -> None:
+    if not row.keys() <= known:
+        other = min(row.keys() - known)
+        raise RecordError(Problem(expected=expected, got=f"`{other}`", hint=nearest(other, known)))
 
 
 def rows_entry(rows: int) -> Entry:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from recordspec.errors import Problem, RecordError, StoreError
-from recordspec.spec.blocks import check_rows
+from recordspec.spec.blocks import check_rows, records_of_block
 from recordspec.spec.schema import Schema
 from recordspec.store import known_keys
 from recordspec.store.files import block_in
@@ -154,7 +154,7 @@ class StoredPart:
         assert schema is not None
         for record in records:
             try:
-                rows = schema.records_of(record.data, head=HEAD, tail=TAIL)
+                rows = records_of_block(schema, record.data, head=HEAD, tail=TAIL, whole=True)
             except RecordError as error:
                 raise RecordError(error.at(self._where(record)).problems) from None
             tfrecord.seal(rows)
