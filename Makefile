@@ -8,9 +8,11 @@ WHEEL := .venvs/wheel
 # tensorflow-io 0.37.1, the last release, has wheels for Python up to 3.12.
 HAS_IO := $(shell $(PYTHON) -c 'import sys; print("yes" if sys.version_info < (3, 13) else "")')
 PIP := -m pip install --quiet --disable-pip-version-check
-PYTEST := -m pytest -n 2
+# Tests that stand together in a file share what they made: a worker has one stretch of the files, and takes
+# from the other's end when it is done.
+PYTEST := -m pytest -n 2 --dist worksteal
 
-.PHONY: demo test test-latest test-io test-wheel lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting clean
+.PHONY: demo test test-latest test-io test-quick test-services test-services-latest test-services-io test-wheel lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting clean
 
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
@@ -18,13 +20,26 @@ demo: .venv/ready
 test: test-latest test-io
 
 test-latest: $(LATEST)/ready
-	$(LATEST)/bin/python $(PYTEST)
+	$(LATEST)/bin/python $(PYTEST) -m 'not services'
+
+# All that needs no TensorFlow, which cannot be imported: tests that try are skipped.
+test-quick: $(LATEST)/ready
+	PYTHONPATH=$(CURDIR)/tests/without_tensorflow $(LATEST)/bin/python $(PYTEST) -m 'not services and not tensorflow'
+
+# Clusters, trainings and notebooks, in processes of their own.
+test-services: test-services-latest test-services-io
+
+test-services-latest: $(LATEST)/ready
+	$(LATEST)/bin/python $(PYTEST) -m services
 
 ifeq ($(HAS_IO),yes)
 test-io: $(IO)/ready
-	$(IO)/bin/python $(PYTEST)
+	$(IO)/bin/python $(PYTEST) -m 'not services'
+
+test-services-io: $(IO)/ready
+	$(IO)/bin/python $(PYTEST) -m services
 else
-test-io:
+test-io test-services-io:
 	@echo "tests with TensorFlow 2.16 and tensorflow-io skipped: they have no wheels for $$($(PYTHON) --version)"
 endif
 

@@ -6,6 +6,7 @@ import io
 from functools import cache
 
 import numpy as np
+import pytest
 import soundfile
 from PIL import Image
 
@@ -52,6 +53,6 @@ def decodes(encoding: str) -> bool:
     schema = rs.Schema(name="s", features=(feature,))
     try:
         schema.decode(schema.encode({"x": value}))
-    except rs.MissingExtra:
+    except (rs.MissingExtra, pytest.skip.Exception):  # or this is a run without TensorFlow
         return False
     return True

@@ -74,6 +74,7 @@ def test_the_readme_runs(tmp_path, monkeypatch):
     assert history["loss"][-1] < history["loss"][0]
 
 
+@pytest.mark.services
 @needs_data
 def test_five_commands_train_a_model(tmp_path):
     shutil.copy(MNIST, tmp_path)

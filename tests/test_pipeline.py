@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import recordspec as rs
+from recordspec._tf import tf
 
 SCHEMA = """\
 schema: points

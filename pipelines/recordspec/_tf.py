@@ -8,6 +8,8 @@ from typing import Any
 
 class _Lazy:
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") and name != "__version__":
+            raise AttributeError(name)  # pytest looks for its own marks in every name of a module
         return getattr(importlib.import_module("tensorflow"), name)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 from tfmd_text import parsed
@@ -11,6 +10,7 @@ from tfmd_text import parsed
 import recordspec as rs
 from foreign_data import DATA, needs_data
 from instances import CASES
+from recordspec._tf import tf
 from recordspec.foreign import tfmd
 from recordspec.foreign.tfmd.writing import write_schema
 from recordspec.inspect.check import check

@@ -7,7 +7,6 @@ import random
 from pathlib import Path
 
 import pytest
-import tensorflow as tf
 import yaml
 from hypothesis import HealthCheck, settings
 from hypothesis import given as given_any
@@ -17,6 +16,7 @@ import recordspec as rs
 from examples import example
 from foreign_data import DATA, needs_data
 from instances import CASES
+from recordspec._tf import tf
 from recordspec.errors import show_path
 from recordspec.inspect.apart import taken_apart
 from recordspec.inspect.check import check
@@ -87,14 +87,14 @@ def test_blocks_that_tensorflow_refuses_do_not_fit(case, tmp_path):
 
 
 def refused_by(decode, records: list[bytes]) -> set[int]:
-    decode = tf.function(decode, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+    """Decoded eagerly: tracing a graph takes longer than all the records of a case."""
     return {number for number, data in enumerate(records) if not decodes(decode, data)}
 
 
 def decodes(decode, record: bytes) -> bool:
     try:
         decode(tf.constant([record]))
-    except failures():
+    except (*failures(), ValueError):  # of a SparseTensor that is not in a graph, and has too few indices
         return False
     return True
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordspec as rs
+from recordspec._tf import tf
 from recordspec.inspect import shares
 from recordspec.inspect.check import check
 from recordspec.store.files import File, known

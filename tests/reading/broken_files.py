@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import tensorflow as tf
 
 import recordspec as rs
+from recordspec._tf import tf
 from recordspec.reading.faults import check
 from recordspec.store.files import known
 from recordspec.store.shards import expand

@@ -276,6 +276,7 @@ def test_fewer_features_or_new_ones_with_a_default_are_read(data):
     assert set(batch["new"].numpy()) == {b"x"}
 
 
+@pytest.mark.parametrize("data", ["none"], indirect=True)
 @pytest.mark.parametrize("workers", [1, 2, 3, 5])
 @pytest.mark.parametrize("ahead", [0, 1])
 def test_workers_have_every_record_once_whatever_order_they_read_in(data, workers, ahead):

@@ -17,6 +17,8 @@ import tensorflow as tf
 
 import recordspec as rs
 
+pytestmark = pytest.mark.services
+
 SCHEMA = """\
 schema: s
 features:

@@ -9,7 +9,6 @@ from logging.handlers import BufferingHandler
 from pathlib import Path
 
 import pytest
-import tensorflow as tf
 from broken_files import (
     PER_SHARD,
     ROWS,
@@ -27,6 +26,7 @@ from broken_files import (
 )
 
 import recordspec as rs
+from recordspec._tf import tf
 from recordspec.reading.dataset import build
 from recordspec.reading.options import Read
 from recordspec.reading.plan import Share, plan
@@ -176,6 +176,7 @@ def test_what_is_no_tfrecord_is_not_skipped(data):
     assert told(SCHEMA, data) == [str(caught.value)]
 
 
+@pytest.mark.tensorflow
 def test_copies_go_with_the_process(data, tmp_path):
     path = shard(data, 1)
     flip(path, records(path)[9].offset + 40)

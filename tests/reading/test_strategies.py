@@ -18,6 +18,8 @@ import pytest
 
 import recordspec as rs
 
+pytestmark = pytest.mark.services
+
 SCHEMA = "schema: s\nfeatures: {n: int64, x: {dtype: float32, shape: [2]}, y: float32}\n"
 CONFIG = """\
 schema: s.yaml

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import islice, product
 
 import pytest
-import tensorflow as tf
 
 import recordspec as rs
+from recordspec._tf import tf
 from recordspec.reading.dataset import build
 from recordspec.reading.options import Read
-from recordspec.reading.plan import Share, plan
+from recordspec.reading.plan import Plan, Share, plan
 from recordspec.spec.from_python import from_python
 from recordspec.store.shards import expand
+from recordspec.wire.proto import parse_example
+from recordspec.wire.tfrecord import scan
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
 ROWS = 97
@@ -28,22 +30,44 @@ def numbers(dataset) -> list[int]:
     return [number for batch in dataset for number in batch["n"].numpy().reshape(-1).tolist()]
 
 
-@pytest.fixture(scope="module", params=range(1, 10))
-def data(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("workers") / "data"
-    rows = {"n": list(range(ROWS))}
-    rs.write(SCHEMA, rows, folder, shards=request.param)
-    return folder
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """The same rows in 1 to 9 shards, by the number of shards."""
+    made = {}
+    for shards in range(1, 10):
+        made[shards] = tmp_path_factory.mktemp("workers") / "data"
+        rs.write(SCHEMA, {"n": list(range(ROWS))}, made[shards], shards=shards)
+    return made
+
+
+@pytest.mark.parametrize(("shards", "workers"), list(product(range(1, 10), range(1, 6))))
+def test_each_record_is_in_the_plan_of_one_worker(folders, shards, workers):
+    paths = expand(folders[shards])
+    plans = [plan(paths, SCHEMA, Share(workers, worker)) for worker in range(workers)]
+    planned = [records(what) for what in plans]
+    assert sorted(number for each in planned for number in each) == list(range(ROWS))
+    assert [what.others for what in plans] == [tuple(map(len, planned))] * workers
+    assert [what.rows for what in plans] == list(map(len, planned))
+
+
+def records(what: Plan) -> list[int]:
+    """The rows that a plan reads."""
+    return [
+        parse_example(record.data, "")["n"][0]
+        for piece in what.pieces
+        for record in islice(scan(piece.path), piece.first, piece.count and piece.first + piece.count)
+    ]
 
 
 MIXED = {"shuffle": {"buffer": 20, "seed": 3}, "interleave": {"cycle": 3, "block": 2}}
+# Each number of shards, and each number of workers mixed and in order; all pairs are tried as plans.
+PAIRS = [(1, 1), (1, 4), (2, 1), (2, 5), (3, 2), (4, 2), (4, 4), (5, 3), (6, 3), (7, 5), (8, 4), (9, 2)]
 
 
-@pytest.mark.parametrize("workers", range(1, 6))
-def test_all_workers_together_have_every_row_once(data, workers):
-    shards = len(expand(data))
-    options = MIXED if (shards + workers) % 2 else {}  # each number of either is tried with both
-    datasets = shares(data, workers, batch=1, **options)
+@pytest.mark.parametrize(("shards", "workers"), PAIRS)
+def test_all_workers_together_have_every_row_once(folders, shards, workers):
+    options = MIXED if (shards + workers) % 2 else {}
+    datasets = shares(folders[shards], workers, batch=1, **options)
     counts = [int(dataset.cardinality()) for dataset in datasets]
     assert len(set(counts)) == 1
     read = [numbers(dataset) for dataset in datasets]
@@ -51,15 +75,16 @@ def test_all_workers_together_have_every_row_once(data, workers):
     twice = counts[0] * workers - ROWS
     assert 0 <= twice < 2 * workers
     assert set().union(*read) == set(range(ROWS))
-    dropped = shares(data, workers, batch={"size": 1, "drop_remainder": True}, **options)
+    dropped = shares(folders[shards], workers, batch={"size": 1, "drop_remainder": True}, **options)
     read = [number for dataset in dropped for number in numbers(dataset)]
     assert len(read) == len(set(read)) >= ROWS - 2 * workers
 
 
-@pytest.mark.parametrize(("workers", "size"), list(product(range(1, 6), [4, 10])))
-def test_batches_are_as_many_for_every_worker(data, workers, size):
+@pytest.mark.parametrize("size", [4, 10])
+@pytest.mark.parametrize(("shards", "workers"), PAIRS)
+def test_batches_are_as_many_for_every_worker(folders, shards, workers, size):
     for dropped in (False, True):
-        datasets = shares(data, workers, batch={"size": size, "drop_remainder": dropped})
+        datasets = shares(folders[shards], workers, batch={"size": size, "drop_remainder": dropped})
         counts = [int(dataset.cardinality()) for dataset in datasets]
         read = [[len(batch["n"]) for batch in dataset] for dataset in datasets]
         assert [len(each) for each in read] == counts
@@ -97,8 +122,9 @@ def test_more_workers_than_records_are_refused(tmp_path):
     assert str(caught.value) == f"{tmp_path}/data: expected records for 3 workers, got 2"
 
 
-def test_what_would_give_workers_other_numbers_of_batches_needs_no_end(data):
-    what = plan(expand(data), SCHEMA, Share(2, 0))
+@pytest.mark.parametrize("shards", [1, 3])
+def test_what_would_give_workers_other_numbers_of_batches_needs_no_end(folders, shards):
+    what = plan(expand(folders[shards]), SCHEMA, Share(2, 0))
     some = lambda features: features["n"] > 3  # noqa: E731
     with pytest.raises(rs.SpecError) as caught:
         build(from_python(Read, {"batch": 4}), SCHEMA, what, keep=some)

@@ -6,11 +6,11 @@ import io
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from PIL import Image
 
 import recordspec as rs
 from media import decodes, image_bytes, photo
+from recordspec._tf import tf
 from recordspec.spec.features.image import Image as ImageFeature
 from recordspec.spec.values import BadValue
 

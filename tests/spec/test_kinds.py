@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import recordspec as rs
 from media import image_bytes, photo
+from recordspec._tf import tf
 
 
 def schema(options: str, **setting) -> rs.Schema:

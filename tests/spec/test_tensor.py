@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import recordspec as rs
+from recordspec._tf import tf
 from recordspec.spec.features.tensor import AnyTensor
 from recordspec.spec.values import DTYPES, is_integer, numpy_dtype
 

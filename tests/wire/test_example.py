@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recordspec._tf import tf
 from recordspec.wire.columns import Cells, Column, Fixed
 from recordspec.wire.example import Entry, encode
 from recordspec.wire.proto import parse_example, parse_sequence_example

@@ -6,11 +6,11 @@ import os
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordspec import Problem, RecordError, StoreError
+from recordspec._tf import tf
 from recordspec.wire import tfrecord
 from recordspec.wire.framing import heads
 from recordspec.wire.strings import Strings

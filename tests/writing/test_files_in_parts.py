@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import soundfile
-import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 from in_parts import MANY, NUMBER, error_of, parts_of, records, rows_of, schema
@@ -16,6 +15,7 @@ from PIL import Image
 from pyarrow import parquet
 
 import recordspec as rs
+from recordspec._tf import tf
 from recordspec.writing.sources import base
 from recordspec.writing.sources.audio_folder import AudioFolder
 from recordspec.writing.sources.csv import Csv

@@ -13,19 +13,19 @@ import recordspec as rs
 from recordspec.store.journal import Journal
 from recordspec.writing.sources import base
 
-script, expected = test_resume.script, test_resume.expected
+script, expected, resume = test_resume.script, test_resume.expected, test_resume.resume
 
 
 @pytest.mark.parametrize(("line", "lost"), [(10, "*.rejects"), (13, "*.keys")])
 @pytest.mark.parametrize("cut", [False, True])
-def test_files_that_a_power_cut_took_are_made_again(tmp_path, script, expected, line, lost, cut):
+def test_files_that_a_power_cut_took_are_made_again(tmp_path, script, resume, expected, line, lost, cut):
     test_resume.make_rows(tmp_path)
     test_resume.run(script, tmp_path, "SIGKILL", line, "1")
     found = list((tmp_path / ".data.partial/work").glob(lost))
     assert found
     for path in found:
         path.write_bytes(b"") if cut else path.unlink()
-    assert test_resume.run(script, tmp_path, "SIGKILL", 0, "1", "resume").returncode == 0
+    resume(tmp_path, jobs=1)
     assert test_resume.finished(tmp_path) == expected
 
 

@@ -13,10 +13,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import tensorflow as tf
 from pyarrow import parquet
 
 import recordspec as rs
+from recordspec._tf import tf
 from recordspec.spec import blocks
 from recordspec.spec.encoder import columns_of
 from recordspec.store import known_keys

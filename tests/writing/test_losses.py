@@ -9,10 +9,10 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-import tensorflow as tf
 from PIL import Image
 
 import recordspec as rs
+from recordspec._tf import tf
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.image_folder import ImageFolder
 from recordspec.writing.sources.tfrecord import TFRecords

@@ -6,11 +6,11 @@ import json
 import logging
 
 import pytest
-import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordspec as rs
+from recordspec._tf import tf
 from recordspec.store.manifest import Manifest
 from recordspec.wire.proto import parse_example
 from recordspec.wire.tfrecord import scan

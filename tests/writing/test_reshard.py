@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 
 import pytest
-import tensorflow as tf
 from test_build import SCHEMA, files, plain, rows
 
 import recordspec as rs
+from recordspec._tf import tf
 from recordspec.wire.tfrecord import scan
 
 SPLITS = {"train": 3, "test": 1}

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from PIL import Image
 
 import recordspec as rs
 from instances import CASES
+from recordspec._tf import tf
 from recordspec.config import From
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.image_folder import ImageFolder

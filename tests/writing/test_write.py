@@ -8,11 +8,11 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordspec as rs
+from recordspec._tf import tf
 from recordspec.wire.tfrecord import scan
 from recordspec.writing import shuffle
 from recordspec.writing.keys import key_bytes
