@@ -100,7 +100,8 @@ def check(records: list[bytes], *, sequence: bool = True) -> Decoded:
 
 def parsed(record: bytes, sequence: bool):
     try:
-        return proto.entries(record, "", sequence=sequence), None
+        found = proto.entries(record, "", sequence=sequence)
+        return (found.features, found.lists), None
     except RecordError as error:
         return ([], []), error.problems[0]
 

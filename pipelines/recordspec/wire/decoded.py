@@ -1,11 +1,12 @@
 """The bytes of many Examples to columns, the way back of `example.encode`, without TensorFlow.
 
-Records that are not what every writer makes are given to protobuf, whose word counts.
+Records that are not what every writer makes are given to protobuf. Where TensorFlow does not read them as
+protobuf does, `Decoded.conflicts` says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeVar
@@ -17,6 +18,7 @@ from recordspec.wire import proto
 from recordspec.wire.held import Held, Steps, as_held, only, only_steps
 from recordspec.wire.lockstep import MARGIN, Reader, Spans
 from recordspec.wire.pieces import Mask
+from recordspec.wire.proto import Conflict
 from recordspec.wire.strings import Bytes, Ints, lengths_of
 
 T = TypeVar("T")
@@ -33,6 +35,7 @@ class Decoded:
         repeated: keys that a row has twice, the last of which counts: pairs of row and key.
         broken: the problems of rows that are none of these messages, and have no values.
         foreign: rows with fields that none of these messages has, which are left out.
+        conflicts: of rows that TensorFlow refuses, or reads otherwise.
     """
 
     rows: int
@@ -41,19 +44,28 @@ class Decoded:
     repeated: list[tuple[int, str]] = field(default_factory=list)
     broken: dict[int, Problem] = field(default_factory=dict)
     foreign: list[int] = field(default_factory=list)
+    conflicts: dict[int, tuple[Conflict, ...]] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> Iterator[tuple[int, tuple[Problem, ...]]]:
+        """Rows whose values are not what TensorFlow reads, or that have none, rising, and why."""
+        for row in sorted({*self.broken, *self.conflicts}):
+            conflicts = tuple(conflict.problem for conflict in self.conflicts.get(row, ()))
+            yield row, conflicts or (self.broken[row],)
 
 
-def decode(buffer: Bytes, starts: Ints, stops: Ints, *, sequence: bool = False) -> Decoded:
+def decode(buffer: Bytes, starts: Ints, stops: Ints, *, sequence: bool | None = False) -> Decoded:
     """Records that stand in a buffer, as columns.
 
     Args:
         buffer: uint8 `[bytes]`.
         starts, stops: where each begins and ends, int64 `[n]`.
-        sequence: whether they are SequenceExamples; an Example is one without feature lists.
+        sequence: whether they are SequenceExamples; None where that is unknown: those with feature lists are.
     """
     rows = np.arange(len(starts))
     reader = Reader(np.concatenate([buffer, np.zeros(MARGIN, np.uint8)]), len(starts))
-    context, lists = reader.sections(Spans(rows, rows, starts, stops), 2 if sequence else 1)
+    most = 1 if sequence is False else 2
+    context, lists = reader.sections(Spans(rows, rows, starts, stops), most)
     features = {key: reader.held(spans) for key, spans in reader.by_key(context).items()}
     steps: dict[str, tuple[Steps, ...]] = {
         key: (reader.steps(spans),) for key, spans in reader.by_key(lists).items()
@@ -83,19 +95,22 @@ def of_rows(decoded: Decoded, rows: Mask) -> Decoded:
     )
 
 
-def _parse(found: Decoded, records: Mapping[int, bytes], *, sequence: bool) -> None:
+def _parse(found: Decoded, records: Mapping[int, bytes], *, sequence: bool | None) -> None:
     """Adds records that protobuf parses."""
     features: dict[str, dict[int, proto.Listed]] = {}
     lists: dict[str, dict[int, list[proto.Listed]]] = {}
     for row, data in records.items():
         try:
-            context, steps = proto.entries(data, "", sequence=sequence)
+            entries = proto.entries(data, "", sequence=sequence)
         except RecordError as error:
             found.broken[row] = error.problems[0]
             continue
-        if proto.has_others(data, sequence=sequence):
+        if entries.foreign:
             found.foreign.append(row)
-        found.repeated += [(row, key) for key in (*_sort(context, row, features), *_sort(steps, row, lists))]
+        if entries.conflicts:
+            found.conflicts[row] = entries.conflicts
+        twice = (*_sort(entries.features, row, features), *_sort(entries.lists, row, lists))
+        found.repeated += [(row, key) for key in twice]
     for key, values in features.items():
         rows = np.fromiter(values, np.int64, len(values))
         found.features[key] = found.features.get(key, ()) + as_held(rows, list(values.values()))

@@ -14,6 +14,7 @@ from typing import Literal
 
 from recordspec.wire import proto
 from recordspec.wire.recognised import printable
+from recordspec.wire.varints import read_varint
 
 FieldType = Literal["varint", "fixed64", "bytes", "text", "message", "group", "end of group", "fixed32"]
 
@@ -81,25 +82,15 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
     """The number, the wire type and the value of each field of a sound message."""
     place = 0
     while place < len(data):
-        tag, place = _varint(data, place)
+        tag, place = read_varint(data, place)
         number, wire = tag >> 3, tag & 7
         value: int | bytes = 0
         if wire == _VARINT:
-            value, place = _varint(data, place)
+            value, place = read_varint(data, place)
         elif wire == _LENGTH:
-            size, place = _varint(data, place)
+            size, place = read_varint(data, place)
             value, place = data[place : place + size], place + size
         elif wire in (_FIXED64, _FIXED32):
             form, size = ("<Q", 8) if wire == _FIXED64 else ("<I", 4)
             value, place = struct.unpack_from(form, data, place)[0], place + size
         yield number, wire, value
-
-
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[place]
-        value |= (byte & 0x7F) << shift
-        place, shift = place + 1, shift + 7
-        if byte < 0x80:
-            return value, place

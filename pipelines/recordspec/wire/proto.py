@@ -1,17 +1,20 @@
 """Reading Example bytes outside a graph, with protobuf's own parser and without TensorFlow.
 
-The two messages are declared here: TensorFlow, which registers the same names, need not be there.
+The messages are declared here: TensorFlow, which registers the same names, need not be there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from google.protobuf import message
 
 from recordspec.errors import Problem, RecordError
+from recordspec.wire import fast_parser
+from recordspec.wire.columns import TF_DTYPES, Section
 
 Value = list[int] | list[float] | list[bytes] | None
 Steps = list[Value]
@@ -19,6 +22,8 @@ Steps = list[Value]
 Kind = Literal["none", "bytes", "float32", "int64"]
 
 _KINDS: dict[str, Kind] = {"bytes_list": "bytes", "float_list": "float32", "int64_list": "int64"}
+
+_OTHERWISE = "TensorFlow reads other values than protobuf"
 
 _MESSAGES = {
     "BytesList": "value=1:bytes*",
@@ -33,24 +38,34 @@ _MESSAGES = {
     "FeatureLists": "feature_list=1:FeatureListEntry*",
     "Example": "features=1:Features",
     "SequenceExample": "context=1:Features feature_lists=2:FeatureLists",
+    # tensorflow_serving/apis/input.proto; TF-Ranking's records
+    "ExampleListWithContext": "examples=1:Example* context=2:Example",
     # of which all fields are unknown
     "Any": "",
 }
 
 
 def parse_example(data: bytes, where: str) -> dict[str, Value]:
-    """The values of an Example by key, None where a Feature has no kind. Raises RecordError."""
-    return _features(_parse("Example", data, where).features)
+    """The values of an Example by key, None where a Feature has no kind.
+
+    Raises RecordError where it is none, and where TensorFlow refuses it or reads other values.
+    """
+    parsed = _parse("Example", data, where)
+    entries = parsed.features.feature
+    values = {entry.key: _value(entry.value) for entry in entries}
+    _check_agreed(parsed, data, where, usual=_are_usual(entries, values))
+    return values
 
 
 def parse_sequence_example(data: bytes, where: str) -> tuple[dict[str, Value], dict[str, Steps]]:
-    """The context of a SequenceExample, and its feature lists. Raises RecordError."""
+    """The context of a SequenceExample, and its feature lists. Raises RecordError as `parse_example` does."""
     parsed = _parse("SequenceExample", data, where)
-    lists = {
-        entry.key: [_value(feature) for feature in entry.value.feature]
-        for entry in parsed.feature_lists.feature_list
-    }
-    return _features(parsed.context), lists
+    features, lists = _maps(parsed)
+    context = {entry.key: _value(entry.value) for entry in features}
+    steps = {entry.key: [_value(feature) for feature in entry.value.feature] or None for entry in lists}
+    usual = _are_usual(features, context) and _are_usual(lists, steps)
+    _check_agreed(parsed, data, where, usual=usual)
+    return context, {key: values or [] for key, values in steps.items()}
 
 
 def parses(data: bytes) -> bool:
@@ -62,14 +77,6 @@ def parses(data: bytes) -> bool:
     return True
 
 
-def has_others(data: bytes, *, sequence: bool) -> bool:
-    """Whether a record that parses has fields that no Example (or SequenceExample) has."""
-    parsed = _classes()["SequenceExample" if sequence else "Example"].FromString(data)
-    before = parsed.ByteSize()
-    parsed.DiscardUnknownFields()
-    return bool(parsed.ByteSize() != before)
-
-
 class Listed(NamedTuple):
     """What a Feature has: the kind of its list, and the values."""
 
@@ -77,19 +84,195 @@ class Listed(NamedTuple):
     values: list[Any]
 
 
-def entries(
-    data: bytes, where: str, *, sequence: bool
-) -> tuple[list[tuple[str, Listed]], list[tuple[str, list[Listed]]]]:
-    """The features of an Example, or of a SequenceExample the context and the feature lists, as they stand
-    on the wire: a key may come twice. Raises RecordError.
+class Conflict(NamedTuple):
+    """Where TensorFlow's parser and protobuf do not agree on a record: see `fast_parser`.
+
+    Attributes:
+        refused: whether TensorFlow refuses the record; if not, it reads other values.
+        problem: what stands there. Its path is section and key, or empty where the whole record is refused.
     """
-    if not sequence:
-        parsed = _parse("Example", data, where)
-        return [(entry.key, _listed(entry.value)) for entry in parsed.features.feature], []
-    parsed = _parse("SequenceExample", data, where)
-    lists = parsed.feature_lists.feature_list
-    context = [(entry.key, _listed(entry.value)) for entry in parsed.context.feature]
-    return context, [(entry.key, [_listed(step) for step in entry.value.feature]) for entry in lists]
+
+    refused: bool
+    problem: Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entries:
+    """An Example, or a SequenceExample, as it stands on the wire: a key may come twice.
+
+    Attributes:
+        features: of an Example, or the context.
+        lists: the feature lists.
+        foreign: whether it has fields that neither message has, which are left out.
+        conflicts: with what TensorFlow reads.
+    """
+
+    features: list[tuple[str, Listed]]
+    lists: list[tuple[str, list[Listed]]]
+    foreign: bool = False
+    conflicts: tuple[Conflict, ...] = ()
+
+
+def entries(data: bytes, where: str, *, sequence: bool | None) -> Entries:
+    """A record as protobuf reads it.
+
+    Args:
+        sequence: whether it is a SequenceExample; None where that is unknown: with feature lists it is one.
+
+    Raises RecordError where it is none.
+    """
+    parsed = _parse("Example" if sequence is False else "SequenceExample", data, where)
+    size = parsed.ByteSize()
+    features, lists = _maps(parsed)
+    usual = all(_are_usual(some, {entry.key: None for entry in some}) for some in (features, lists))
+    conflicts = _conflicts(parsed, data, where, sequence=sequence, usual=usual)
+    return Entries(
+        features=[(entry.key, _listed(entry.value)) for entry in features],
+        lists=[(entry.key, [_listed(step) for step in entry.value.feature]) for entry in lists],
+        foreign=parsed.ByteSize() != size,
+        conflicts=conflicts,
+    )
+
+
+class ListWithContext(NamedTuple):
+    """TF-Ranking's ExampleListWithContext.
+
+    Attributes:
+        context: an Example; None where it has none.
+        examples: those that share the context.
+    """
+
+    context: bytes | None
+    examples: tuple[bytes, ...]
+
+    @property
+    def problem(self) -> Problem:
+        """What to say where it stands in the place of an Example."""
+        number = f"{len(self.examples):,} Example{'s' * (len(self.examples) != 1)}"
+        return Problem(
+            expected="an Example or a SequenceExample",
+            got=f"an ExampleListWithContext of {number}",
+            hint="TF-Ranking's message, which is not read as rows: `head` shows it, and "
+            "tensorflow_ranking.data.parse_from_example_list parses it",
+        )
+
+
+def list_with_context(data: bytes) -> ListWithContext | None:
+    """The parts of an ExampleListWithContext; None of other bytes.
+
+    It is one if it parses as one without unknown fields, and has map entries, all of them with a value. No
+    Example or SequenceExample with a feature is taken for one: where these have a map entry, it has Features,
+    whose only field is 1, and every map entry that protobuf writes has a value, which is field 2. Without
+    any feature the bytes of all three are the same: those are an Example.
+    """
+    try:
+        parsed = _classes()["ExampleListWithContext"].FromString(data)
+    except message.DecodeError:
+        return None
+    size = parsed.ByteSize()
+    parsed.DiscardUnknownFields()
+    parts = [*parsed.examples, *([parsed.context] if parsed.HasField("context") else [])]
+    found = [entry.HasField("value") for part in parts for entry in part.features.feature]
+    if parsed.ByteSize() != size or not found or not all(found):
+        return None
+    context = parsed.context.SerializeToString() if parsed.HasField("context") else None
+    return ListWithContext(context, tuple(example.SerializeToString() for example in parsed.examples))
+
+
+def _check_agreed(parsed: Any, data: bytes, where: str, *, usual: bool) -> None:
+    """Raises RecordError for a message on which TensorFlow does not agree."""
+    sequence = parsed.DESCRIPTOR.name == "SequenceExample"
+    conflicts = _conflicts(parsed, data, where, sequence=sequence, usual=usual)
+    if conflicts:
+        raise RecordError([conflict.problem.at(where) for conflict in conflicts])
+
+
+def _are_usual(entries: Sequence[Any], values: Mapping[str, Any]) -> bool:
+    """Whether all entries of a map have a key of their own, and a value, which may be None by its key."""
+    if len(values) < len(entries) or "" in values:
+        return False
+    return None not in values.values() or all(entry.HasField("value") for entry in entries)
+
+
+def _conflicts(
+    parsed: Any, data: bytes, where: str, *, sequence: bool | None, usual: bool
+) -> tuple[Conflict, ...]:
+    """Where TensorFlow does not agree with what protobuf parsed. Discards unknown fields.
+
+    Raises RecordError for an ExampleListWithContext.
+    """
+    parsed.DiscardUnknownFields()
+    # most records are, byte by byte, what protobuf writes
+    if usual and parsed.SerializeToString() == data:
+        return ()
+    if (other := list_with_context(data)) is not None:
+        raise RecordError(other.problem.at(where))
+    features, lists = _maps(parsed)
+    sequence = bool(lists) if sequence is None else sequence
+    try:
+        read = fast_parser.entries(data, sequence=sequence)
+    except RecordError as error:
+        return tuple(Conflict(True, problem) for problem in error.problems)
+    section: Section = "context" if sequence else "features"
+    found = list(_of_features({entry.key: entry.value for entry in features}, read.features, section))
+    if sequence:
+        found += _of_lists({entry.key: entry.value for entry in lists}, dict(read.lists))
+    return tuple(found)
+
+
+def _maps(parsed: Any) -> tuple[Any, Any]:
+    """The entries of an Example, or of a SequenceExample's two maps."""
+    if parsed.DESCRIPTOR.name == "Example":
+        return parsed.features.feature, ()
+    return parsed.context.feature, parsed.feature_lists.feature_list
+
+
+def _of_features(
+    parsed: Mapping[str, Any], read: list[tuple[bytes, bytes]], section: Section
+) -> Iterator[Conflict]:
+    by_key: dict[str, list[bytes]] = {key: [] for key in parsed}
+    for key, value in read:
+        by_key[key.decode()].append(value)
+    for key, values in by_key.items():
+        given = [value for value in values if value]
+        try:
+            for value in given:
+                fast_parser.list_tag(value)
+            feature = fast_parser.feature(given[-1] if given else b"")
+        except RecordError as error:
+            yield from (Conflict(True, problem.under(section, key)) for problem in error.problems)
+            continue
+        theirs = _classes()["Feature"].FromString(feature)
+        if theirs.SerializeToString() != parsed[key].SerializeToString():
+            yield Conflict(False, _different(parsed[key], theirs).under(section, key))
+
+
+def _of_lists(parsed: Mapping[str, Any], read: Mapping[bytes, bytes]) -> Iterator[Conflict]:
+    for key, steps in parsed.items():
+        path = ("sequence", key)
+        try:
+            fast_parser.check_steps(read.get(key.encode(), b""))
+        except RecordError as error:
+            yield from (Conflict(True, problem.under(*path)) for problem in error.problems)
+            continue
+        theirs = _classes()["FeatureList"].FromString(read.get(key.encode(), b""))
+        if key.encode() not in read or theirs.SerializeToString() != steps.SerializeToString():
+            told, other = (f"{len(one.feature):,} steps" for one in (steps, theirs))
+            got = "no list" if key.encode() not in read else other if told != other else "other ones"
+            expected, got = f"{told}, as protobuf reads the record", f"{got} in TensorFlow"
+            yield Conflict(False, Problem(path=path, expected=expected, got=got, hint=_OTHERWISE))
+
+
+def _different(ours: Any, theirs: Any) -> Problem:
+    told, other = (_told(_listed(feature)) for feature in (ours, theirs))
+    got = f"{other if told != other else 'other values'} in TensorFlow"
+    return Problem(expected=f"{told}, as protobuf reads the record", got=got, hint=_OTHERWISE)
+
+
+def _told(feature: Listed) -> str:
+    if feature.kind == "none":
+        return "no list"
+    return f"{len(feature.values)} {TF_DTYPES[feature.kind]}"
 
 
 def _listed(feature: Any) -> Listed:
@@ -98,10 +281,6 @@ def _listed(feature: Any) -> Listed:
         return Listed("none", [])
     descriptor, found = kinds[-1]
     return Listed(_KINDS[descriptor.name], list(found.value))
-
-
-def _features(features: Any) -> dict[str, Value]:
-    return {entry.key: _value(entry.value) for entry in features.feature}
 
 
 def _value(feature: Any) -> Value:
@@ -114,8 +293,10 @@ def _parse(name: str, data: bytes, where: str) -> Any:
         return _classes()[name].FromString(data)
     except message.DecodeError as error:
         expected = "an Example" if name == "Example" else f"a {name}"
-        got = f"{len(data):,} bytes that are none"
-        raise RecordError(Problem(where=where, expected=expected, got=got)) from error
+        problem = Problem(expected=expected, got=f"{len(data):,} bytes that are none")
+        if (other := list_with_context(data)) is not None:
+            problem = other.problem
+        raise RecordError(problem.at(where)) from error
 
 
 @cache

@@ -36,6 +36,17 @@ def varint_bytes(value: int) -> bytes:
     return bytes(data)
 
 
+def read_varint(data: bytes, place: int) -> tuple[int, int]:
+    """The varint that begins at a place, and the byte behind it."""
+    value = shift = 0
+    while True:
+        byte = data[place]
+        value |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 0x80:
+            return value, place
+
+
 def varints(values: npt.NDArray[np.uint64]) -> tuple[Bytes, Sizes]:
     """The varints of uint64 `[n]`: uint8 `[n, widest]`, padded at the right, and their sizes."""
     width = _groups(_widest(values))

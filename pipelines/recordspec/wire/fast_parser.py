@@ -1,0 +1,171 @@
+"""What TensorFlow's own parser takes from a record.
+
+`tf.io.parse_example` does not use protobuf (tensorflow/core/util/example_proto_fast_parsing.cc). It compares
+tags byte by byte, refuses unknown fields almost everywhere, and takes the first list of a Feature and the
+first packed values of a list, where protobuf merges all of them. `tf.io.parse_sequence_example` is stricter
+still. Both agree with protobuf on every record that a protobuf library writes; this module is for the others.
+
+All bytes given here must be those of a message that protobuf parses: lengths and varints are not validated.
+Every function raises RecordError where TensorFlow refuses the record, or takes other steps from it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, NoReturn
+
+from recordspec.errors import Problem, RecordError
+from recordspec.wire.varints import read_varint, varint_bytes
+
+REFUSED = "TensorFlow refuses the record"
+
+_FIRST, _SECOND = 0x0A, 0x12  # fields 1 and 2 of a stated length
+_LISTS = {0x0A: "a bytes list", 0x12: "a float list", 0x1A: "an int64 list"}
+_SINGLE = {0x0A: 0x0A, 0x12: 0x0D, 0x1A: 0x08}  # the tag of a value that is not packed, by that of its list
+_FIXED = {1: 8, 5: 4}
+
+
+class Entries(NamedTuple):
+    """The map entries of an Example, or of a SequenceExample's two maps, as pairs of key and value."""
+
+    features: list[tuple[bytes, bytes]]
+    lists: list[tuple[bytes, bytes]]
+
+
+def entries(record: bytes, *, sequence: bool) -> Entries:
+    """The map entries of a record, in its order; `sequence` says whether it is a SequenceExample."""
+    found = Entries([], [])
+    at = 0
+    while at < len(record):
+        tag = record[at]
+        if tag == _FIRST or (sequence and tag == _SECOND):
+            payload, at = _payload(record, at + 1)
+            name = "FeatureLists" if tag == _SECOND else "Features"
+            into = found.lists if tag == _SECOND else found.features
+            into += _map(payload, name, strict=sequence)
+        else:
+            at = _skip(record, at)
+    return found
+
+
+def feature(value: bytes) -> bytes:
+    """A Feature of which protobuf reads what TensorFlow reads of this one."""
+    if not value:
+        return value
+    tag = list_tag(value)
+    values, _ = _payload(value, 1)
+    return _delimited(tag, values[: _read(tag, values)])
+
+
+def list_tag(value: bytes) -> int:
+    """The first byte of a Feature that has one: the tag of its list."""
+    if value[0] not in _LISTS:
+        _refuse(value, 0, "a bytes, float or int64 list in a Feature")
+    return value[0]
+
+
+def check_steps(feature_list: bytes) -> None:
+    """Raises RecordError unless TensorFlow takes the same steps from a FeatureList as protobuf."""
+    at = 0
+    while at < len(feature_list):
+        if feature_list[at] != _FIRST:
+            _refuse(feature_list, at, "only steps in a FeatureList")
+        step, at = _payload(feature_list, at + 1)
+        if not step:
+            continue
+        tag = list_tag(step)
+        values, stop = _payload(step, 1)
+        read = _read(tag, values)
+        if read < len(values) or stop < len(step):
+            # TensorFlow goes on behind what it has read of a step, and takes the rest for steps
+            got = _told(values, read) if read < len(values) else _told(step, stop)
+            expected, hint = f"{_LISTS[tag]} and no more in a step", f"{REFUSED}, or reads other steps"
+            raise RecordError(Problem(expected=expected, got=got, hint=hint))
+
+
+def _map(payload: bytes, name: str, *, strict: bool) -> list[tuple[bytes, bytes]]:
+    found, at = [], 0
+    while at < len(payload):
+        if payload[at] != _FIRST:
+            _refuse(payload, at, f"only map entries in {name}")
+        entry, at = _payload(payload, at + 1)
+        found.append(_strict_entry(entry) if strict else _entry(entry))
+    return found
+
+
+def _entry(entry: bytes) -> tuple[bytes, bytes]:
+    """Two fields, in any order."""
+    parts = {_FIRST: b"", _SECOND: b""}
+    at = 0
+    for _ in range(2):
+        tag, behind = read_varint(entry, at) if at < len(entry) else (0, at)
+        if tag not in parts:
+            _refuse(entry, at, "a key and a value in a map entry")
+        parts[tag], at = _payload(entry, behind)
+    if at < len(entry):
+        _refuse(entry, at, "only a key and a value in a map entry")
+    return parts[_FIRST], parts[_SECOND]
+
+
+def _strict_entry(entry: bytes) -> tuple[bytes, bytes]:
+    """The key first."""
+    parts, at = [], 0
+    for tag in (_FIRST, _SECOND):
+        if entry[at : at + 1] != bytes([tag]):
+            _refuse(entry, at, "a key and then a value in a map entry")
+        part, at = _payload(entry, at + 1)
+        parts.append(part)
+    if at < len(entry):
+        _refuse(entry, at, "only a key and a value in a map entry")
+    return parts[0], parts[1]
+
+
+def _read(tag: int, values: bytes) -> int:
+    """How many bytes of a list are read."""
+    if tag != _FIRST and values[:1] == bytes([_FIRST]):
+        return _payload(values, 1)[1]  # the first packed ones
+    at = 0
+    while at < len(values):
+        if values[at] != _SINGLE[tag]:
+            alike = ", all packed or none" if tag != _FIRST else ""
+            _refuse(values, at, f"only values in {_LISTS[tag]}{alike}")
+        at = _skip(values, at)
+    return at
+
+
+def _skip(data: bytes, at: int) -> int:
+    """The byte behind a field."""
+    tag, behind = read_varint(data, at)
+    wire = tag & 7
+    if wire == 0:
+        return read_varint(data, behind)[1]
+    if wire == 2:
+        return _payload(data, behind)[1]
+    if wire not in _FIXED:
+        _refuse(data, at, "no groups")
+    return behind + _FIXED[wire]
+
+
+def _payload(data: bytes, at: int) -> tuple[bytes, int]:
+    """What follows its length, and the byte behind."""
+    size, start = read_varint(data, at)
+    return data[start : start + size], start + size
+
+
+def _delimited(tag: int, payload: bytes) -> bytes:
+    return bytes([tag]) + varint_bytes(len(payload)) + payload
+
+
+def _refuse(data: bytes, at: int, expected: str) -> NoReturn:
+    raise RecordError(Problem(expected=expected, got=_told(data, at), hint=REFUSED))
+
+
+def _told(data: bytes, at: int) -> str:
+    """The field that stands somewhere, in words."""
+    if at >= len(data):
+        return "no more fields"
+    tag, behind = read_varint(data, at)
+    number, wire = tag >> 3, tag & 7
+    if behind - at > 1 and tag < 0x80:
+        return f"field {number} with a tag of {behind - at} bytes"
+    kind = {0: "a varint", 1: "8 bytes", 2: "length-delimited", 5: "4 bytes"}.get(wire, "a group")
+    return f"field {number}, {kind}"
