@@ -157,6 +157,28 @@ def test_progress_is_shown_on_a_terminal_and_nowhere_else(home):
     assert run("check", "c.yaml", cwd=home).stderr == ""
 
 
+def test_a_feature_that_no_record_has_is_a_line(home):
+    (home / "s.yaml").write_text("schema: s\nfeatures: {nn: {kind: var_len, dtype: int64}, m: int64}\n")
+    (home / "data/manifest.json").unlink()
+    done = run("check", "s.yaml", "data", cwd=home)
+    assert done.returncode == 1
+    assert json.loads(done.stdout) == {
+        "file": None,
+        "record": None,
+        "byte": None,
+        "feature": "features.nn",
+        "expected": "the key `nn` in any row",
+        "got": "none in 20 rows",
+        "hint": "did you mean `n`? otherwise: --allow-absent nn",
+    }
+    assert done.stderr.splitlines()[0] == "0 of 20 rows do not fit, and 1 feature is in no record"
+    done = run("check", "s.yaml", "data", "--allow-absent", "nn", "--allow-absent", "m", cwd=home)
+    assert (done.returncode, json.loads(done.stdout)["unfit"]) == (0, 0)
+    done = run("check", "s.yaml", "data", "--allow-absent", "n", cwd=home)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "allow_absent: expected one of nn, m, got `n` (did you mean `nn`?)\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 import recordspec as rs
 from examples import example
+from fields_by_hand import entry, ints, listed, packed
+from fields_by_hand import example as of_entries
 from foreign_data import DATA, needs_data
 from instances import CASES
 from recordspec._tf import tf
@@ -205,7 +207,7 @@ def test_every_misfit_is_told(tmp_path, values, message):
 def test_no_example_and_a_key_twice(tmp_path):
     good = SCHEMA.encode(ROW)
     report = check([stored(tmp_path / "x", [b"\xff" * 9, good + good])], SCHEMA, examples=20)
-    keys = [key for key, _ in proto.entries(good, "", sequence=False)[0]]
+    keys = [key for key, _ in proto.entries(good, "", sequence=False).features]
     assert told(report) == [
         "record 0 at byte 0: expected an Example, got 9 bytes that are none",
         *(
@@ -377,3 +379,120 @@ features:
     (group,) = report.groups.values()
     assert (group.path, group.code, group.count) == (("features", "trip_miles"), "kind", 15_000)
     assert len(report.unknown) == 15
+
+
+TRIP = {"fare": ("float32", [0.5]), "taxi": ("none", [])}
+NEWER = """
+schema: s
+features:
+  fares: {kind: var_len, dtype: float32}
+  taxi: {kind: var_len, dtype: string}
+  tip: {dtype: float32, default: 0.0}
+  box: {kind: sparse, key: box/value, dtype: float32, size: 3}
+"""
+ABSENT = [
+    "features.fares: expected the key `fares` in any row, got none in 3 rows "
+    "(did you mean `fare`? otherwise: --allow-absent fares)",
+    "features.tip: expected the key `tip` in any row, got none in 3 rows (if that is intended: --allow-absent tip)",
+    "features.box: expected the keys `box/value` and `box/indices` in any row, got none in 3 rows "
+    "(if that is intended: --allow-absent box)",
+]
+
+
+def test_a_feature_that_no_record_has_is_found(tmp_path):
+    schema = rs.Schema.loads(NEWER)
+    files = [stored(tmp_path / name, [example(TRIP)] * count) for name, count in (("x", 2), ("y", 1))]
+    report = check(files, schema)
+    assert (list(map(str, report.absent)), report.unfit, report.fits) == (ABSENT, 0, False)
+    assert list(map(str, proposals(schema, report))) == [
+        "features.fare: {kind: var_len, dtype: float32} (in 3 of 3 rows)"
+    ]
+    report = check(files, schema, allow_absent=["box", "tip", "taxi"])
+    assert (list(map(str, report.absent)), report.fits) == (ABSENT[:1], False)
+    assert check(files, schema, allow_absent=["box", "tip", "fares"]).fits
+    with pytest.raises(rs.SpecError) as error:
+        check(files, schema, allow_absent=["fare"])
+    assert str(error.value) == (
+        "allow_absent: expected one of fares, taxi, tip, box, got `fare` (did you mean `fares`?)"
+    )
+
+
+def test_a_key_of_one_record_of_one_file_is_enough(tmp_path):
+    files = [stored(tmp_path / name, [example({name: ("int64", [1])})]) for name in "xy"]
+    schema = rs.Schema.loads(
+        "schema: s\nfeatures: {x: {kind: var_len, dtype: int64}, y: {dtype: int64, default: 0}}"
+    )
+    assert check(files, schema).fits
+
+
+@pytest.mark.parametrize("records", [[], [b"\xff" * 9]])
+def test_without_records_to_read_no_feature_is_absent(tmp_path, records):
+    assert check([stored(tmp_path / "x", records)], rs.Schema.loads(NEWER)).absent == ()
+
+
+def test_a_missing_key_of_the_other_section_is_named(tmp_path):
+    schema = rs.Schema.loads("""
+schema: s
+record: sequence_example
+context: {a: {kind: var_len, dtype: int64}}
+sequence: {b: {kind: var_len, dtype: int64}}
+""")
+    records = [example({"b": ("int64", [1])}, {"a": [("int64", [1])]})]
+    report = check([stored(tmp_path / "x", records)], schema)
+    assert list(map(str, report.absent)) == [
+        "context.a: expected the key `a` in any row, got none in 1 row "
+        "(`a` is in the sequence; otherwise: --allow-absent a)",
+        "sequence.b: expected the key `b` in any row, got none in 1 row "
+        "(`b` is in the context; otherwise: --allow-absent b)",
+    ]
+
+
+def test_blocks_have_all_features_that_they_were_written_with(tmp_path):
+    schema = rs.Schema.loads("schema: s\nfeatures: {n: int64, new: {dtype: int64, default: 0}}")
+    rs.write(schema, [{"n": 1}] * 3, tmp_path / "d", layout={"blocks": 2}, progress=False)
+    assert check(known(expand(tmp_path / "d"), schema), schema).fits
+
+
+REFUSED = {
+    "u_entry": "expected only a key and a value in a map entry, got field 15, a varint (TensorFlow refuses the record)",
+    "u_features": "expected only map entries in Features, got field 15, a varint (TensorFlow refuses the record)",
+    "u_list": "features.a: expected 2 int64, as protobuf reads the record, got 1 int64 in TensorFlow "
+    "(TensorFlow reads other values than protobuf)",
+}
+
+
+@needs_data
+@pytest.mark.parametrize("name", REFUSED)
+def test_hostile_records_are_said_to_be(name):
+    files = known(
+        expand(DATA / f"hostile/{name}.tfrecord"), schema := rs.Schema.load(DATA / "hostile/u.yaml")
+    )
+    report = check(files, schema)
+    assert told(report) == [f"record 0 at byte 0: {REFUSED[name]}"]
+    assert [code for _, code in report.groups] == ["misread" if name == "u_list" else "refused"]
+
+
+TWICE = entry("a", listed("int64", packed("int64", 5), packed("int64", 6)))
+
+
+def test_what_tensorflow_passes_over_is_no_fault(tmp_path):
+    """It looks only at the keys that are asked for."""
+    file = stored(tmp_path / "x", [of_entries(TWICE, entry("b", ints(1)))])
+    assert check([file], rs.Schema.loads("schema: s\nfeatures: {b: int64}")).fits
+    report = check(
+        [file], rs.Schema.loads("schema: s\nfeatures: {c: {kind: var_len, key: a, dtype: int64}, b: int64}")
+    )
+    assert told(report) == [
+        "record 0 at byte 0: features.c: expected 2 int64, as protobuf reads the record, got 1 int64 in TensorFlow "
+        "(TensorFlow reads other values than protobuf)"
+    ]
+
+
+def test_a_block_that_tensorflow_reads_otherwise_is_refused(tmp_path):
+    schema = rs.Schema.loads("schema: s\nfeatures: {a: int64}")
+    block = of_entries(TWICE, entry("/rows", ints(2)))
+    report = check([File(path=stored(tmp_path / "x", [block]).path, block=2)], schema)
+    assert told(report) == [
+        "record 0 at byte 0: features.a: expected 2 int64, as protobuf reads the record, got 1 int64 in TensorFlow "
+        "(TensorFlow reads other values than protobuf)"
+    ]

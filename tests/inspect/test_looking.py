@@ -12,14 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordspec as rs
+from fields_by_hand import entry, listed, packed, sized
+from fields_by_hand import example as of_entries
 from foreign_data import DATA, needs_data
 from recordspec.errors import RecordError, SpecError
+from recordspec.inspect.diff import diff
+from recordspec.inspect.exporting.export import export
+from recordspec.inspect.infer import infer
 from recordspec.inspect.info import info
 from recordspec.inspect.looking.choice import Choice
 from recordspec.inspect.looking.records import Look, _reservoir
 from recordspec.inspect.looking.values import shortest
+from recordspec.inspect.stats import stats
 from recordspec.wire.proto import _classes
 from recordspec.wire.tfrecord import framed
+from recordspec.writing.sources.tfrecord import TFRecords
 
 SCHEMA = rs.Schema.loads(
     """
@@ -336,3 +343,88 @@ def test_floats_are_short_and_exact(values):
     found = shortest(numbers)
     np.testing.assert_array_equal(np.array(found, np.float32), numbers)
     assert shortest(np.array([0.1, 2.5, 1e20], np.float32)) == [0.1, 2.5, 1e20]
+
+
+LIST = b"".join(sized(1, example(price=[price])) for price in (0.5, 2.0)) + sized(2, example(query=[b"x"]))
+NO_ROWS = (
+    "record 1 at byte {}: expected an Example or a SequenceExample, got an ExampleListWithContext of 2 Examples "
+    "(TF-Ranking's message, which is not read as rows: `head` shows it, and "
+    "tensorflow_ranking.data.parse_from_example_list parses it)"
+)
+
+
+def test_an_example_list_with_context_is_shown_and_is_no_row(tmp_path):
+    path = write(tmp_path / "x", example(price=[1]), LIST)
+    assert [{**one, "file": ""} for one in Look(path).head(2)] == [
+        {"file": "", "record": 0, "features": {"price": 1}},
+        {
+            "file": "",
+            "record": 1,
+            "message": "ExampleListWithContext",
+            "context": {"query": "x"},
+            "examples": [{"price": 0.5}, {"price": 2.0}],
+        },
+    ]
+    found = info(path)
+    assert found.kinds == {"Example": 1, "SequenceExample": 0, "neither": 0, "ExampleListWithContext": 1}
+    assert (found.examples.least, found.examples.most) == (2, 2)
+    told = [(one.within, one.key, one.records, one.kinds.keys()) for one in found.features]
+    assert told == [
+        ("", "price", 1, {"int64"}),
+        ("context", "query", 1, {"bytes"}),
+        ("examples", "price", 2, {"float32"}),
+    ]
+    said = f"{path}: {NO_ROWS.format(len(example(price=[1])) + 16)}"
+    for choice in (
+        Choice(columns=("price",)),
+        Choice(where="price > 0"),
+        Choice(where="missing(price)", spec=SCHEMA),
+    ):
+        with pytest.raises(RecordError) as error:
+            list(Look(path, choice).head(2))
+        assert str(error.value) == said
+    refusals = (
+        lambda: export(path, tmp_path / "x.jsonl"),
+        lambda: infer(path, "x"),
+        lambda: diff(path, path),
+        lambda: rs.reshard(path, tmp_path / "blocks", schema=SCHEMA, layout={"blocks": 2}),
+    )
+    for refused in refusals:
+        with pytest.raises(RecordError) as error:
+            refused()
+        assert said in str(error.value)
+    ((split,),) = (stats(path).splits,)
+    assert (split.broken, list(map(str, split.problems))) == (1, [said])
+
+
+TWICE = of_entries(entry("n", listed("int64", packed("int64", 5), packed("int64", 6))))
+OTHERWISE = (
+    "features.n: expected 2 int64, as protobuf reads the record, got 1 int64 in TensorFlow "
+    "(TensorFlow reads other values than protobuf)"
+)
+
+
+def test_what_tensorflow_reads_otherwise_is_told_and_not_converted(tmp_path):
+    path = write(tmp_path / "x.tfrecord", example(n=[1]), TWICE)
+    *_, shown = Look(path).head(2)
+    assert (shown["features"], shown["tensorflow"]) == ({"n": [5, 6]}, [OTHERWISE])
+    assert info(path).conflicts == 1
+    inferred = infer(path, "x")
+    assert inferred.notes == ("TensorFlow refuses 1 of 2 rows, or reads other values: `check` tells which",)
+    warnings = stats(path).splits[0].warnings
+    assert warnings == (
+        "1 of 2 rows are refused by TensorFlow, or read otherwise than here: `check` tells which",
+    )
+    said = f"{path}: record 1 at byte {len(example(n=[1])) + 16}: {OTHERWISE}"
+    schema = rs.Schema.loads("schema: s\nfeatures: {n: {kind: var_len, dtype: int64}}")
+    conversions = (
+        lambda: export(path, tmp_path / "x.jsonl"),
+        lambda: rs.reshard(path, tmp_path / "new", schema=schema, layout={"blocks": 2}),
+        lambda: rs.write(schema, TFRecords(files=str(path)).open(tmp_path), tmp_path / "new"),
+    )
+    for convert in conversions:
+        with pytest.raises(RecordError) as error:
+            convert()
+        assert str(error.value).splitlines()[0] == said
+    assert not (tmp_path / "new").exists()
+    rs.reshard(path, tmp_path / "same", schema=schema)  # keeps the bytes

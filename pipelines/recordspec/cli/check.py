@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="Records that are shown of each sort of fault; all are counted.",
 )
+@click.option(
+    "--allow-absent",
+    metavar="FEATURE",
+    multiple=True,
+    help="A feature that no record need have, such as a new one with a default. Repeatable.",
+)
 @click.option("--report", type=PATH, help="Write all that was found to a JSON file.")
 @jobs_option
 @json_option
@@ -37,6 +43,7 @@ def check(
     spec: Path,
     files: tuple[str, ...],
     examples: int,
+    allow_absent: tuple[str, ...],
     report: Path | None,
     jobs: int | None,
     as_json: bool,
@@ -49,7 +56,8 @@ def check(
 
     A config's own shards are checked if no files are given. What does not fit is told with its shard, its
     byte, the feature, and what was found; and the edit of the spec that would make it fit, if there is one.
-    Exits with 1 if anything does not fit, or if a dataset was written with a spec that differs.
+    Exits with 1 if anything does not fit, if no record has a feature of the spec, or if a dataset was written
+    with a spec that differs.
     """
     from recordspec.inspect.check import check as compare
     from recordspec.inspect.proposals import proposals
@@ -61,7 +69,9 @@ def check(
     schema, to_read = _given(spec, files)
     to_check, differences = compared(expand(to_read), schema)
     with Progress() as progress:
-        found = compare(to_check, schema, examples=examples, jobs=jobs, progress=progress)
+        found = compare(
+            to_check, schema, examples=examples, allow_absent=allow_absent, jobs=jobs, progress=progress
+        )
     edits = list(proposals(schema, found))
     if report is not None:
         with whole_file(report, force=True) as begun:
@@ -70,7 +80,7 @@ def check(
         _say_fine(found, as_json)
     else:
         _print_faults(found, as_json)
-        echo(f"{found.unfit:,} of {found.rows:,} rows do not fit{_lost(found)}", err=True)
+        echo(f"{found.unfit:,} of {found.rows:,} rows do not fit{_rest(found)}", err=True)
     for line in (*differences, *_notes(found, edits)):
         echo(line, err=True)
     return 0 if found.fits and not differences else RecordError.exit_code
@@ -100,9 +110,13 @@ def _say_fine(found: Report, as_json: bool) -> None:
 
 def _print_faults(found: Report, as_json: bool) -> None:
     """For a program, the examples; for people, below what is wrong and how often."""
+    from recordspec.inspect.report import dump_problem
+
     if wants_json(as_json):
         for fault in found.faults:
             print_json(fault.dump())
+        for problem in found.absent:
+            print_json({"file": None, "record": None, "byte": None} | dump_problem(problem))
         return
     from recordspec.inspect.fitting import SORTS
 
@@ -112,10 +126,17 @@ def _print_faults(found: Report, as_json: bool) -> None:
         echo(title, bold=True)
         for fault in group.examples:
             echo(f"  {fault.problem}")
+    for problem in found.absent:
+        echo(problem)
 
 
-def _lost(found: Report) -> str:
-    return f", and {found.lost:,} are lost" if found.lost else ""
+def _rest(found: Report) -> str:
+    """What is wrong beside rows that do not fit."""
+    lost = f", and {found.lost:,} are lost" if found.lost else ""
+    if not found.absent:
+        return lost
+    are = "is" if len(found.absent) == 1 else "are"
+    return f"{lost}, and {counted(len(found.absent), 'feature')} {are} in no record"
 
 
 def _notes(found: Report, edits: list[Proposal]) -> list[str]:

@@ -42,8 +42,9 @@ def info(files: tuple[str, ...], most: int | None, every: bool, as_json: bool) -
     print_rows((vars(one) for one in found.files), as_json)
     for line in (*_lines(found), ""):
         echo(line)
+    parts = any(feature.sequence or feature.within for feature in found.features)
     steps = any(feature.sequence for feature in found.features)
-    print_rows((_row(feature, steps) for feature in found.features), as_json)
+    print_rows((_row(feature, parts, steps) for feature in found.features), as_json)
 
 
 def _summary(found: Info) -> dict[str, Any]:
@@ -53,6 +54,8 @@ def _summary(found: Info) -> dict[str, Any]:
         "bytes": sum(one.bytes for one in found.files),
         "looked_at": found.looked_at,
         "kinds": found.kinds,
+        **({"examples": _range(found.examples)} if found.examples.lists else {}),
+        **({"conflicts": found.conflicts} if found.conflicts else {}),
         "layout": "blocks" if found.blocks else "rows",
         "more_keys": found.more_keys,
         "features": [_feature(feature) for feature in found.features],
@@ -77,6 +80,7 @@ def _feature(feature: FeatureInfo) -> dict[str, Any]:
     return {
         "key": feature.key,
         "sequence": feature.sequence,
+        **({"within": feature.within} if feature.within else {}),
         "records": feature.records,
         "kinds": {kind: lengths.lists for kind, lengths in feature.kinds.items()},
         "lengths": _range(feature.lengths),
@@ -88,14 +92,14 @@ def _range(lengths: Lengths) -> list[int | None] | None:
     return [lengths.least, lengths.most] if lengths.lists else None
 
 
-def _row(feature: FeatureInfo, steps: bool) -> dict[str, Any]:
-    """A line of the table; `steps`: some features of the files have them."""
+def _row(feature: FeatureInfo, parts: bool, steps: bool) -> dict[str, Any]:
+    """A line of the table; `parts`: some records have several, `steps`: some features have these."""
     lists = {kind: lengths.lists for kind, lengths in feature.kinds.items()}
     kinds = sorted(lists, key=lambda kind: (kind == "none", -lists[kind]))
     several = ", ".join(f"{lists[kind]:,} {kind}" for kind in kinds)
     return {
         "key": feature.key,
-        **({"in": "sequence" if feature.sequence else "context"} if steps else {}),
+        **({"in": feature.within or ("sequence" if feature.sequence else "context")} if parts else {}),
         "records": feature.records,
         "kind": next(iter(kinds), "") if len(kinds) < 2 else several,
         "lengths": _shown(feature.lengths),
@@ -117,6 +121,10 @@ def _lines(found: Info) -> Iterator[str]:
     every = found.looked_at == found.records
     which = "all looked at" if every else f"{found.looked_at:,} looked at, the first of each file"
     yield f"{which}: {kinds or 'none'}"
+    if found.examples.lists:
+        yield f"an ExampleListWithContext has {_shown(found.examples)} Examples, and is not read as rows"
+    if found.conflicts:
+        yield f"TensorFlow refuses {found.conflicts:,} of them, or reads other values: `check` tells which"
     if found.more_keys:
         yield f"there are more features than the {len(found.features):,} below"
     if found.blocks:

@@ -112,7 +112,7 @@ def _print(look: Look, records: Iterable[Shown], as_json: bool) -> None:
             print_json(record)
         else:
             echo(_title(record), bold=True)
-            for line in _lines(record):
+            for line in (*_lines(record), *_notes(record)):
                 echo(line)
 
 
@@ -128,7 +128,13 @@ def _lines(record: Shown) -> Iterator[str]:
     if "bytes" in record:
         yield f"  {shown(record['bytes'])}"
         return
-    values = [*record["features"].items(), *record.get("sequence", {}).items()]
+    if "examples" in record:
+        yield f"  {record['message']}, {counted(len(record['examples']), 'example')}"
+        parts = {"context": record.get("context", {})}
+        parts |= {f"examples[{number}]": features for number, features in enumerate(record["examples"])}
+        values = [(f"{part}.{key}", value) for part, some in parts.items() for key, value in some.items()]
+    else:
+        values = [*record["features"].items(), *record.get("sequence", {}).items()]
     width = max((len(shown(key)) for key, _ in values), default=0)
     for key, value in values:
         # data as it is: 1478559600 is a time and 17031320600 a place, not counts to be read aloud
@@ -136,6 +142,12 @@ def _lines(record: Shown) -> Iterator[str]:
         yield f"  {shown(key):{width}}  {shown(text)}"
     for key in record.get("repeated", ()):
         yield f"  (more than once: {shown(key)}; the last counts)"
+
+
+def _notes(record: Shown) -> Iterator[str]:
+    """What TensorFlow makes of it otherwise."""
+    for problem in record.get("tensorflow", ()):
+        yield f"  {shown(problem)}"
 
 
 def _fields(fields: list[Shown], indent: str) -> Iterator[str]:

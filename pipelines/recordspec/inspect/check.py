@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError
+from recordspec.errors import Problem, RecordError, nearest
 from recordspec.inspect.fitting import Code, Misfit, misfits
+from recordspec.inspect.looking.naming import check_known
 from recordspec.inspect.report import Fault, Report
 from recordspec.inspect.shares import jobs_for, stretches
 from recordspec.progress import Progress
-from recordspec.spec.blocks import rows_of_block
+from recordspec.spec.blocks import placed_columns, rows_of_block
 from recordspec.spec.schema import Schema
 from recordspec.store.files import File
 from recordspec.wire import frames
@@ -29,19 +30,25 @@ def check(
     schema: Schema,
     *,
     examples: int = 10,
+    allow_absent: Collection[str] = (),
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Compares every record of files with a schema.
 
+    A feature with a key that no record of any file has is a finding, too, unless there are no records.
+
     Args:
         files: as `store.files.known` gives them, or `compared` where the schema is not their own.
         examples: of each sort of fault, how many are kept; all are counted.
+        allow_absent: names of features that no record need have.
         jobs: processes that share the work; None for one a processor where there is much to read.
         progress: is told of it.
 
-    Damage is found, not raised; raises StoreError where a file cannot be opened.
+    Damage is found, not raised; raises StoreError where a file cannot be opened, SpecError for a name in
+    `allow_absent` that no feature has.
     """
+    check_known(allow_absent, schema.names, "allow_absent")
     rows = [None if file.shard is None else file.shard.rows for file in files]
     progress = Progress(show=False) if progress is None else progress
     progress.begin("checking", None if None in rows else sum(count or 0 for count in rows))
@@ -53,7 +60,34 @@ def check(
         for part, found in zip(parts, doing.results(_check, tasks), strict=True):
             report.merge(found, examples)
             progress.advance(found.rows, part.bytes)
+    report.absent = tuple(_absent(schema, report, allow_absent))
     return report
+
+
+def _absent(schema: Schema, report: Report, allowed: Collection[str]) -> Iterator[Problem]:
+    """Features of which no row has a key that they need."""
+    for section, feature in schema.placed if report.whole else ():
+        columns = placed_columns(schema.only(feature.outputs), section)
+        keys = [column.key for column in columns if (section, column.key) not in report.present]
+        if not keys or feature.name in allowed:
+            continue
+        named = " and ".join(f"`{key}`" for key in keys)
+        yield Problem(
+            path=(section, feature.name),
+            expected=f"the key{'s' * (len(keys) > 1)} {named} in any row",
+            got=f"none in {report.whole:,} row{'s' * (report.whole != 1)}",
+            hint=f"{_elsewhere(section, keys, report)}: --allow-absent {feature.name}",
+        )
+
+
+def _elsewhere(section: Section, keys: list[str], report: Report) -> str:
+    """Where keys stand that no row has in this section, or what is called much like them."""
+    for other, found in report.unknown:
+        if found in keys and other != section:
+            return f"`{found}` is in the {other}; otherwise"
+    known = [str(found) for other, found in report.unknown if other == section]
+    near = next(filter(None, (nearest(key, known) for key in keys)), "")
+    return f"{near} otherwise" if near else "if that is intended"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,10 +198,16 @@ class _Checking:
     def _judge(self, records: Decoded, at: Callable[[int], tuple[int, int, str]]) -> None:
         """Rows; `at` tells of each its record, where that begins, and what its place has more."""
         unfit = np.zeros(records.rows, bool)
-        for misfit in (*_broken(records), *_repeated(records), *misfits(self._schema, records)):
+        for misfit in (
+            *_broken(records),
+            *_conflicts(self._schema, records),
+            *_repeated(records),
+            *misfits(self._schema, records),
+        ):
             unfit[misfit.rows] = True
             self._count(misfit, at)
         self._report.rows += records.rows
+        self._report.whole += records.rows - len(records.broken)
         self._report.unfit += int(unfit.sum())
         self._keys(self._schema.sections[0], records.features)
         self._keys("sequence", records.sequence)
@@ -198,7 +238,9 @@ class _Checking:
                     {kind for one in held for kind in _kinds(one)},
                 )
                 self._report.add_unknown((section, key), rows, kinds)
-            elif empty := sum(map(_empty, held)):
+                continue
+            self._report.present.add((section, key))
+            if empty := sum(map(_empty, held)):
                 self._report.add_empty((section, key), empty)
 
 
@@ -217,6 +259,26 @@ def _broken(records: Decoded) -> Iterator[Misfit]:
     rows = sorted(records.broken)
     if rows:
         yield Misfit("record", (), np.array(rows), lambda place: records.broken[rows[place]])
+
+
+def _conflicts(schema: Schema, records: Decoded) -> Iterator[Misfit]:
+    """Rows that TensorFlow refuses, or reads otherwise. It ignores what stands under other keys."""
+    features = {
+        (section, column.key): feature.name
+        for section, feature in schema.placed
+        for column in placed_columns(schema.only(feature.outputs), section)
+    }
+    for row, conflicts in sorted(records.conflicts.items()):
+        for conflict in conflicts:
+            path = conflict.problem.path
+            if path:
+                section, key = path
+                if (section, key) not in features:
+                    continue
+                path = (section, features[section, key])
+            code: Code = "refused" if conflict.refused else "misread"
+            problem = replace(conflict.problem, path=path)
+            yield Misfit(code, path, np.array([row]), lambda place, one=problem: one)  # type: ignore[misc]
 
 
 def _repeated(records: Decoded) -> Iterator[Misfit]:

@@ -22,9 +22,11 @@ from recordspec.wire.pieces import Mask
 from recordspec.wire.strings import Ints, offsets
 
 # What is wrong, for who counts.
-Code = Literal["record", "missing", "kind", "count", "value", "repeated"]
+Code = Literal["record", "refused", "misread", "missing", "kind", "count", "value", "repeated"]
 SORTS: dict[Code, str] = {
     "record": "cannot be read",
+    "refused": "refused by TensorFlow",
+    "misread": "read otherwise by TensorFlow",
     "missing": "missing",
     "kind": "of another kind",
     "count": "of another number",

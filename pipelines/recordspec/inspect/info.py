@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,15 +12,17 @@ from recordspec.inspect.count import Counted
 from recordspec.inspect.count import count as count_records
 from recordspec.inspect.looking.choice import keys_of
 from recordspec.inspect.looking.naming import Key
-from recordspec.inspect.looking.source import FIRST, Source
+from recordspec.inspect.looking.source import FIRST, Part, Source
 from recordspec.store.manifest import Manifest
 from recordspec.store.shards import Files
-from recordspec.wire.decoded import Decoded, of_rows
+from recordspec.wire.decoded import Decoded, decode, of_rows
 from recordspec.wire.held import Held
-from recordspec.wire.proto import Kind
-from recordspec.wire.strings import Ints
+from recordspec.wire.proto import Kind, ListWithContext, list_with_context
+from recordspec.wire.strings import Ints, Strings
 
-RecordKind = Literal["Example", "SequenceExample", "neither"]
+RecordKind = Literal["Example", "SequenceExample", "ExampleListWithContext", "neither"]
+# The part of an ExampleListWithContext that has a feature; empty of features of other records.
+Within = Literal["", "context", "examples"]
 
 # Records may each have a key of their own.
 _MOST_KEYS = 10_000
@@ -52,6 +55,8 @@ class FeatureInfo:
         steps: how many steps they have of a feature list.
         kinds: of lists, by kind; a Feature without one is of the kind `none`. Of a feature list, each
             step has one.
+        within: the part of an ExampleListWithContext that has it. Of `examples`, these are counted, not the
+            records.
     """
 
     key: str
@@ -59,6 +64,7 @@ class FeatureInfo:
     records: int = 0
     steps: Lengths = field(default_factory=Lengths)
     kinds: dict[Kind, Lengths] = field(default_factory=dict)
+    within: Within = ""
 
     @property
     def lengths(self) -> Lengths:
@@ -77,7 +83,10 @@ class Info:
     Attributes:
         files: each, with its records, bytes and compression.
         looked_at: of how many records the rest is told.
-        kinds: how many of them are Examples, SequenceExamples, and neither.
+        kinds: how many of them are Examples, SequenceExamples, and neither; and ExampleListWithContexts, if
+            any are.
+        examples: how many Examples these have.
+        conflicts: how many records TensorFlow refuses, or reads otherwise than is told here.
         blocks: whether a record of any file is a block of rows.
         features: by key.
         more_keys: whether there are others, which are not told.
@@ -87,6 +96,8 @@ class Info:
     files: tuple[Counted, ...]
     looked_at: int
     kinds: dict[RecordKind, int]
+    examples: Lengths
+    conflicts: int
     blocks: bool
     features: tuple[FeatureInfo, ...]
     more_keys: bool
@@ -105,11 +116,13 @@ def info(files: Files, most: int | None = FIRST) -> Info:
     source = Source(files, taken_apart=False)
     found = _Found()
     for part in source.starts(most):
-        found.add(part.decode())
+        found.add(part)
     return Info(
         files=tuple(count_records(source.paths)),
         looked_at=found.records,
         kinds=found.kinds,
+        examples=found.examples,
+        conflicts=found.conflicts,
         blocks=any(map(source.are_blocks, source.paths)),
         features=tuple(found.features[key] for key in sorted(found.features)),
         more_keys=found.more_keys,
@@ -121,10 +134,17 @@ class _Found:
     def __init__(self) -> None:
         self.records = 0
         self.kinds: dict[RecordKind, int] = {"Example": 0, "SequenceExample": 0, "neither": 0}
-        self.features: dict[Key, FeatureInfo] = {}
+        self.examples = Lengths()
+        self.conflicts = 0
+        self.features: dict[tuple[Within, Key], FeatureInfo] = {}
         self.more_keys = False
 
-    def add(self, decoded: Decoded) -> None:
+    def add(self, part: Part) -> None:
+        decoded = part.decode()
+        lists = [one for row in decoded.broken if (one := list_with_context(part.data(row))) is not None]
+        if lists:
+            self._add_lists(lists)
+        self.conflicts += len(decoded.conflicts)
         neither = {*decoded.broken, *decoded.foreign}
         if decoded.foreign:
             known = np.ones(decoded.rows, bool)
@@ -134,18 +154,28 @@ class _Found:
         for many in decoded.sequence.values():
             for steps in many:
                 in_lists[steps.rows] = True
-        for key in keys_of(decoded):
-            self._add(key, decoded)
+        self._add_features(decoded)
         self.records += decoded.rows
-        self.kinds["neither"] += len(neither)
+        self.kinds["neither"] += len(neither) - len(lists)
         self.kinds["SequenceExample"] += int(in_lists.sum())
         self.kinds["Example"] += decoded.rows - int(in_lists.sum()) - len(neither)
 
-    def _add(self, key: Key, decoded: Decoded) -> None:
-        if key not in self.features and len(self.features) == _MOST_KEYS:
+    def _add_lists(self, lists: list[ListWithContext]) -> None:
+        name: RecordKind = "ExampleListWithContext"
+        self.kinds[name] = self.kinds.get(name, 0) + len(lists)
+        self.examples.add(np.array([len(one.examples) for one in lists]), len(lists))
+        self._add_features(_decoded(one.context for one in lists if one.context is not None), "context")
+        self._add_features(_decoded(example for one in lists for example in one.examples), "examples")
+
+    def _add_features(self, decoded: Decoded, within: Within = "") -> None:
+        for key in keys_of(decoded):
+            self._add(key, decoded, within)
+
+    def _add(self, key: Key, decoded: Decoded, within: Within) -> None:
+        if (within, key) not in self.features and len(self.features) == _MOST_KEYS:
             self.more_keys = True
             return
-        feature = self.features.setdefault(key, FeatureInfo(key[1], key[0]))
+        feature = self.features.setdefault((within, key), FeatureInfo(key[1], key[0], within=within))
         if not feature.sequence:
             feature.records += _add(feature, decoded.features[feature.key])
             return
@@ -153,6 +183,11 @@ class _Found:
             feature.records += len(steps.rows)
             feature.steps.add(steps.counts, len(steps.rows))
             _add(feature, steps.held)
+
+
+def _decoded(examples: Iterable[bytes]) -> Decoded:
+    held = Strings.of(list(examples))
+    return decode(held.buffer, held.offsets[:-1], held.offsets[1:])
 
 
 def _add(feature: FeatureInfo, many: tuple[Held, ...]) -> int:

@@ -48,8 +48,9 @@ def proposals(schema: Schema, report: Report) -> Iterator[Proposal]:
     """
     features: dict[Path, Feature] = {(section, feature.name): feature for section, feature in schema.placed}
     faults: dict[Path, Groups] = {}
+    absent = {problem.path for problem in report.absent}  # of which nothing tells what they should be
     for (path, code), group in report.groups.items():
-        if path in features:
+        if path in features and path not in absent:
             faults.setdefault(path, {})[code] = group
     edited = _edited(schema, report, {path: (features[path], groups) for path, groups in faults.items()})
     for path, groups in faults.items():

@@ -33,15 +33,14 @@ class Fault:
 
     def dump(self) -> dict[str, Any]:
         """For JSON, and for a table."""
-        return {
-            "file": str(self.path),
-            "record": self.record,
-            "byte": self.offset,
-            "feature": show_path(self.problem.path),
-            "expected": self.problem.expected,
-            "got": self.problem.got,
-            "hint": self.problem.hint,
-        }
+        place = {"file": str(self.path), "record": self.record, "byte": self.offset}
+        return place | dump_problem(self.problem)
+
+
+def dump_problem(problem: Problem) -> dict[str, str]:
+    """For JSON."""
+    texts = {"expected": problem.expected, "got": problem.got, "hint": problem.hint}
+    return {"feature": show_path(problem.path), **texts}
 
 
 @dataclass(kw_only=True)
@@ -83,25 +82,31 @@ class Report:
         rows: all that were found, whole or not. What is lost behind a broken length is not among them.
         unfit: the rows that do not fit the schema, or cannot be read.
         lost: rows that should be there, as a manifest says, and are not.
+        whole: the rows that can be read at all.
         groups: the faults, by feature and sort.
         empty: features that rows have without any values, and in how many rows.
         unknown: keys that the schema does not have. Reading passes them over.
         more: whether there are more of them than are kept.
+        present: keys of the schema that rows have.
+        absent: features of the schema with a key that no row has.
     """
 
     files: int = 0
     rows: int = 0
     unfit: int = 0
     lost: int = 0
+    whole: int = 0
     groups: dict[tuple[Place, Code], Group] = field(default_factory=dict)
     empty: dict[Place, int] = field(default_factory=dict)
     unknown: dict[Place, Key] = field(default_factory=dict)
     more: bool = False
+    present: set[Place] = field(default_factory=set)
+    absent: tuple[Problem, ...] = ()
 
     @property
     def fits(self) -> bool:
-        """Whether reading meets with nothing that it cannot read."""
-        return not self.groups
+        """Whether all rows can be read, and some have each feature."""
+        return not self.groups and not self.absent
 
     @property
     def faults(self) -> Iterator[Fault]:
@@ -123,6 +128,8 @@ class Report:
         self.rows += other.rows
         self.unfit += other.unfit
         self.lost += other.lost
+        self.whole += other.whole
+        self.present |= other.present
         for group in other.groups.values():
             room = self.room(group.code, group.path, most)
             self.add(group.code, group.path, group.count, group.examples[:room], group.found)
@@ -166,6 +173,7 @@ class Report:
                 }
                 for group in self.groups.values()
             ],
+            "absent": [dump_problem(problem) for problem in self.absent],
             "empty": {show_path(path): rows for path, rows in self.empty.items()},
             "unknown": {
                 show_path(path): {"rows": key.rows, "kinds": sorted(key.kinds)}

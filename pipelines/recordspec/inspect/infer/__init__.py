@@ -58,6 +58,9 @@ def infer(
     found = list(_found(tally))
     features = [(one, feature) for one in found if (feature := feature_of(one)) is not None]
     notes = [note for one in found for note in one.notes]
+    if tally.conflicts:
+        count = f"{tally.conflicts:,} of {tally.rows:,} rows"
+        notes.append(f"TensorFlow refuses {count}, or reads other values: `check` tells which")
     if not features:
         expected, where = "records with features", str(source.paths[0])
         got = "other messages, which `head` shows" if tally.foreign == tally.rows > 0 else "none"

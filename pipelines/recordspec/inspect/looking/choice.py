@@ -50,12 +50,15 @@ class Choice:
     def check(self, source: Source) -> dict[Key, None]:
         """The keys of the spec, and those of the first records of files: of as many as know all names.
 
-        Raises SpecError for a name that neither has.
+        Raises SpecError for a name that neither has, RecordError for an ExampleListWithContext.
         """
         asked = {"columns": self.columns, "where": () if self.condition is None else self.condition.names}
         keys = dict.fromkeys(self.naming.names)
         for part in source.starts():
-            keys |= dict.fromkeys(keys_of(part.decode()))
+            decoded = part.decode()
+            if (error := part.error_of_list(decoded)) is not None:
+                raise error
+            keys |= dict.fromkeys(keys_of(decoded))
             words = self._words(keys)
             if all(words.issuperset(names) for names in asked.values()):
                 return keys
@@ -84,9 +87,12 @@ class Choice:
     def _holds(self, part: Part, condition: conditions.Where) -> tuple[Mask, RecordError | None]:
         """For which records it holds, up to one where it cannot be told."""
         decoded = part.decode()
+        error = part.error_of_list(decoded)
         columns = {name: self._columns(decoded, name) for name in condition.names}
         held = np.zeros(len(part), bool)
         for row in range(len(part)):
+            if error is not None and row == error.row:
+                return held, error
             try:
                 held[row] = condition.holds(partial(_found, columns, row))
             except conditions.ComparisonError as error:

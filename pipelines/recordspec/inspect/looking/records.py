@@ -16,7 +16,7 @@ from recordspec.inspect.looking.summary import Style, shown_list, shown_steps, s
 from recordspec.store.shards import Files
 from recordspec.wire import proto
 from recordspec.wire.dump import MOST_FIELDS, Message, WireField, dump
-from recordspec.wire.proto import Listed
+from recordspec.wire.proto import Entries, Listed, ListWithContext
 
 # So many fields of a message are told of where nothing is to be cut.
 _ALL_FIELDS = 1 << 20
@@ -31,7 +31,9 @@ class Look:
     `features` has the values by name, and of a SequenceExample `sequence` the lists of steps. One value
     stands alone, bytes that are no text are described in `<>`, and what is long is cut, as `style` says.
     `repeated` has the keys that are there twice, of which the last counts. What is no Example has `fields` or
-    `bytes` instead: see `wire.dump`.
+    `bytes` instead: see `wire.dump`. An ExampleListWithContext says so as `message`, and has the features of
+    its `context` and of its `examples`. `tensorflow` has what TensorFlow refuses of a record, or reads
+    otherwise.
 
     Raises SpecError for names that nobody knows, RecordError at a record that is not whole, StoreError
     without files.
@@ -93,13 +95,26 @@ class Look:
 
     def _content(self, data: bytes) -> Shown:
         try:
-            context, lists = proto.entries(data, "", sequence=True)
-            foreign = proto.has_others(data, sequence=True)
+            entries = proto.entries(data, "", sequence=None)
         except RecordError:
-            foreign = True
-        return self._foreign(data) if foreign else self._example(context, lists)
+            both = proto.list_with_context(data)
+            return self._foreign(data) if both is None else self._list_with_context(both)
+        found = self._foreign(data) if entries.foreign else self._example(entries)
+        if entries.conflicts:
+            found["tensorflow"] = [str(conflict.problem) for conflict in entries.conflicts]
+        return found
 
-    def _example(self, context: list[tuple[str, Listed]], lists: list[tuple[str, list[Listed]]]) -> Shown:
+    def _list_with_context(self, found: ListWithContext) -> Shown:
+        context = {} if found.context is None else {"context": self._content(found.context)["features"]}
+        message = {"message": "ExampleListWithContext"}
+        return {
+            **message,
+            **context,
+            "examples": [self._content(example)["features"] for example in found.examples],
+        }
+
+    def _example(self, entries: Entries) -> Shown:
+        context, lists = entries.features, entries.lists
         values = {(False, key): self._labelled((False, key), listed) for key, listed in context}
         steps = {(True, key): [self._labelled((True, key), one) for one in many] for key, many in lists}
         found: Shown = {

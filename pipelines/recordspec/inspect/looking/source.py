@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recordspec.errors import Problem, SpecError
+from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.inspect.apart import are_blocks, taken_apart
 from recordspec.inspect.index import records
 from recordspec.store.files import schema_beside
 from recordspec.store.manifest import Manifest, find
 from recordspec.store.shards import Files, expand
-from recordspec.wire import tfrecord
+from recordspec.wire import proto, tfrecord
 from recordspec.wire.decoded import Decoded, decode
 from recordspec.wire.frames import Chunk
 from recordspec.wire.strings import Bytes, Ints, Strings
@@ -73,8 +73,16 @@ class Part:
             return f"{self.path}: row {number}"
         return f"{self.path}: {tfrecord.place(number, int(self.offsets[index]))}"
 
+    def error_of_list(self, decoded: Decoded) -> RecordError | None:
+        """The error of the first ExampleListWithContext, whose features are no columns."""
+        for row in sorted(decoded.broken):
+            found = proto.list_with_context(self.data(row))
+            if found is not None:
+                return RecordError(found.problem.at(self.place(row)), row)
+        return None
+
     def decode(self) -> Decoded:
-        return decode(self.buffer, self.starts, self.stops, sequence=True)
+        return decode(self.buffer, self.starts, self.stops, sequence=None)
 
 
 class Source:

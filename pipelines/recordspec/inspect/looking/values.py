@@ -181,9 +181,13 @@ def _shortest(numbers: npt.NDArray[Any]) -> list[float]:
 
 
 def check_sound(decoded: Decoded, place: Callable[[int], str]) -> None:
-    """Raises RecordError for the first row that is no Example, nor a SequenceExample."""
-    bad = sorted({*decoded.broken, *decoded.foreign})
-    if bad:
-        got = "another message" if bad[0] in decoded.foreign else "bytes that are none"
-        expected = "an Example or a SequenceExample"
-        raise RecordError(Problem(where=place(bad[0]), expected=expected, got=got), bad[0])
+    """Raises RecordError for the first row that is no Example, nor a SequenceExample, and for one that
+    TensorFlow refuses or reads otherwise.
+    """
+    expected = "an Example or a SequenceExample"
+    foreign = Problem(expected=expected, got="another message")
+    bad = dict.fromkeys(decoded.foreign, (foreign,)) | dict(decoded.problems)
+    for row in sorted(bad)[:1]:
+        broken = row in decoded.broken
+        problems = [replace(problem, expected=expected) if broken else problem for problem in bad[row]]
+        raise RecordError([problem.at(place(row)) for problem in problems], row)

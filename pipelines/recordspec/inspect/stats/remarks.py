@@ -22,6 +22,9 @@ def of_split(tally: Tally) -> Iterator[str]:
     if tally.foreign:
         of = f"{tally.foreign:,} of {_many(tally.rows, 'row')}"
         yield f"{of} have fields that no Example has: if they are other messages, `head` shows them"
+    if tally.conflicts:
+        of = f"{tally.conflicts:,} of {_many(tally.rows, 'row')}"
+        yield f"{of} are refused by TensorFlow, or read otherwise than here: `check` tells which"
     copies = tally.hashes.repeated
     if copies.value:
         about = "about " * (copies.error > 0)

@@ -137,13 +137,14 @@ class Tally:
         broken: records that are none, or are damaged.
         problems: the first of these.
         foreign: rows with fields that no Example has, which may be other messages.
+        conflicts: rows that TensorFlow refuses, or reads otherwise than they are counted.
         repeated: keys that a record has twice, and how many have.
         features: by key, in the order in which they appear.
         crowded: whether there were more.
     """
 
     def __init__(self, only: Collection[Key] | None = None) -> None:
-        self.rows = self.broken = self.foreign = 0
+        self.rows = self.broken = self.foreign = self.conflicts = 0
         self.sizes = Sizes()
         self.hashes = Smallest(MOST_HASHES)
         self.problems: list[Problem] = []
@@ -156,7 +157,7 @@ class Tally:
         """Rows of a chunk."""
         chunk = rows.chunk
         self.sizes.add(chunk.stops - chunk.starts, len(chunk.starts))
-        decoded = decode(rows.buffer, rows.starts, rows.stops, sequence=True)
+        decoded = decode(rows.buffer, rows.starts, rows.stops, sequence=None)
         whole = np.ones(decoded.rows, bool)
         whole[list(decoded.broken)] = False
         for row, problem in sorted(decoded.broken.items()):
@@ -165,6 +166,7 @@ class Tally:
         self.hashes.add(rows.hashes[whole])
         self.rows += int(whole.sum())
         self.foreign += len(decoded.foreign)
+        self.conflicts += len(decoded.conflicts)
         self._add_features(decoded, rows.places)
 
     def _add_features(self, decoded: Decoded, places: Words) -> None:
@@ -189,6 +191,7 @@ class Tally:
         self.rows += other.rows
         self.broken += other.broken
         self.foreign += other.foreign
+        self.conflicts += other.conflicts
         self.sizes.merge(other.sizes)
         self.hashes.merge(other.hashes)
         self.problems += other.problems[: MOST_PROBLEMS - len(self.problems)]
