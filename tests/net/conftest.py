@@ -1,0 +1,47 @@
+"""Snapshots: texts in `snapshots/` that a test compares with what the code gives today.
+
+    python -m pytest tests/net                       # compare
+    python -m pytest tests/net --update-snapshots    # write them again, then read the diff
+
+They are the same on every supported version of Python, TensorFlow and the other packages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import gallery
+
+
+
+Snapshot = Callable[[str, str], None]
+
+
+def pytest_addoption(parser) -> None:
+    parser.addoption("--update-snapshots", action="store_true", help="write tests/net/snapshots again")
+
+
+@pytest.fixture
+def snapshot(request) -> Snapshot:
+    """Compares a text with the file of that name, or writes the file."""
+    # the option is unknown where pytest was started for more than this folder
+    update = request.config.getoption("--update-snapshots", default=False)
+
+    def compare(name: str, text: str) -> None:
+        path = gallery.SNAPSHOTS / name
+        if update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        known = path.read_text(encoding="utf-8") if path.exists() else ""
+        assert text.splitlines() == known.splitlines(), f"{path}: see tests/net/conftest.py for the update"
+
+    return compare
+
+
+@pytest.fixture(scope="session")
+def raw_home(tmp_path_factory) -> Path:
+    """The schemas, configs and raw data of the gallery. Tests do not write into it."""
+    return gallery.home(tmp_path_factory.mktemp("net") / "home")

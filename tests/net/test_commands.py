@@ -1,0 +1,183 @@
+"""Transcripts: what every command prints, and how it exits, over the datasets of `configs/`.
+
+Each file in `snapshots/commands/` is a session in a folder with the schemas, the configs, the raw data, the
+datasets built from them, and the files of `gallery.prepare`. A line that begins with `$ ` is a command; what
+is indented below it is what it prints: stdout, and behind `!` stderr. Each command runs in a pipe, on a
+terminal of 100 columns without colours, and there with `--json`; what is equal is written once.
+
+To add a command to a session, write its `$ ` line; to write all that is below such lines again:
+
+    python -m pytest tests/net --update-snapshots
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import pytest
+
+import gallery
+from recordspec.cli import commands, main
+
+SESSIONS = sorted(path.stem for path in (gallery.SNAPSHOTS / "commands").glob("*.txt"))
+# What a session may do other than call recordspec: look at what was written.
+TOOLS: dict[str, Callable[..., None]] = {
+    "cat": lambda path: print(Path(path).read_text(encoding="utf-8"), end=""),
+    "ls": lambda path: print("\n".join(sorted(str(one) for one in Path(path).rglob("*") if one.is_file()))),
+}
+
+
+@pytest.fixture(scope="session")
+def built_home(tmp_path_factory) -> Path:
+    return gallery.prepare(gallery.home(tmp_path_factory.mktemp("net") / "built"))
+
+
+def test_every_command_has_a_session():
+    assert set(commands.list_commands(click.Context(commands))) <= set(SESSIONS)
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_session_prints_what_it_did(name, built_home, tmp_path, snapshot, monkeypatch):
+    for variable in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in {"COLUMNS": "100", "LINES": "50", "TERM": "dumb"}.items():
+        monkeypatch.setenv(variable, value)
+    shells = [
+        Shell(copied(built_home, tmp_path / "pipe"), "in a pipe", terminal=False, json=False),
+        Shell(copied(built_home, tmp_path / "terminal"), "on a terminal", terminal=True, json=False),
+        Shell(copied(built_home, tmp_path / "json"), "on a terminal, --json", terminal=True, json=True),
+    ]
+    path = gallery.SNAPSHOTS / "commands" / f"{name}.txt"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    snapshot(f"commands/{name}.txt", "\n".join(transcript(lines, shells)) + "\n")
+
+
+def copied(home: Path, folder: Path) -> Path:
+    """A home that a session may write into: datasets and files of its own, and links to what it only reads."""
+    folder.mkdir()
+    for name in ("data", "files"):
+        shutil.copytree(home / name, folder / name)
+    for name in ("schemas", "configs", "raw"):
+        (folder / name).symlink_to(home / name)
+    return folder
+
+
+def transcript(lines: list[str], shells: list[Shell]) -> Iterator[str]:
+    """A session with the outputs of today."""
+    for line in lines:
+        if line.startswith("$ "):
+            yield line
+            yield from outputs(shlex.split(line[2:]), shells)
+            yield ""
+        elif line.startswith("#"):
+            yield line
+
+
+def outputs(words: list[str], shells: list[Shell]) -> Iterator[str]:
+    """What a command prints, by where it runs; without a heading where that is the same everywhere."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for shell in shells:
+        if shell.takes(words):
+            found.setdefault(tuple(shell.run(words)), []).append(shell.name)
+    for printed, names in found.items():
+        if len(found) > 1:
+            yield f"  [{'; '.join(names)}]"
+        yield from printed
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Where commands run.
+
+    Attributes:
+        home: the folder.
+        name: of the place, in transcripts.
+        terminal: whether stdout is one.
+        json: whether `--json` is added.
+    """
+
+    home: Path
+    name: str
+    terminal: bool
+    json: bool
+
+    def takes(self, words: list[str]) -> bool:
+        """Whether the command is another one here."""
+        if not self.json:
+            return True
+        if words[0] != "recordspec" or len(words) < 2 or {"--help", "--json"} & set(words):
+            return False
+        command = commands.get_command(click.Context(commands), words[1])
+        return command is not None and any("--json" in option.opts for option in command.params)
+
+    def run(self, words: list[str]) -> Iterator[str]:
+        stdout, stderr = Stream(self.terminal), Stream(terminal=False)
+        exit_code = self._run([*words, "--json"] if self.json else words, stdout, stderr)
+        yield from (f"    {line}".rstrip() for line in self._lines(words, stdout))
+        yield from (f"  ! {line}".rstrip() for line in self._lines(words, stderr))
+        if exit_code:
+            yield f"  [exit {exit_code}]"
+
+    def _run(self, words: list[str], stdout: Stream, stderr: Stream) -> int:
+        kept = os.dup(1), os.dup(2)  # `main` closes them after some errors
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.chdir(self.home)
+                patch.setattr(sys, "stdout", stdout)
+                patch.setattr(sys, "stderr", stderr)
+                patch.setattr(sys, "argv", words)
+                if words[0] in TOOLS:
+                    TOOLS[words[0]](*words[1:])
+                    return 0
+                main()
+        except SystemExit as end:
+            return int(end.code or 0)
+        finally:
+            for number, copy in zip((1, 2), kept, strict=True):
+                os.dup2(copy, number)
+                os.close(copy)
+        raise AssertionError("main() exits")
+
+    def _lines(self, words: list[str], stream: Stream) -> list[str]:
+        return normal(" ".join(words), stream.text.replace(str(self.home), "HOME")).splitlines()
+
+
+class Stream(io.TextIOWrapper):
+    """What is printed, with the word of a terminal or not."""
+
+    def __init__(self, terminal: bool) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8", write_through=True)
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+    @property
+    def text(self) -> str:
+        return self.buffer.getvalue().decode().replace("\x1b", "␛")
+
+
+# What differs from run to run, and from version to version: by a pattern of the command, a pattern of what
+# it prints, and what stands for that here.
+_VARIES = (
+    ("build|reshard", r"in [\d.]+ s \([\d,]+ rows/s, [\d.,]+ MB/s\)", "in # s (# rows/s, # MB/s)"),
+    ("dry-run", r"of which [\d.,]+ \w+ are free", "of which # are free"),
+    ("export", r'((parquet|npz)", "rows".*"bytes": )\d+', r"\1#"),
+    ("export", r"((parquet|npz), )[\d.,]+ \w+", r"\1# bytes"),
+)
+
+
+def normal(command: str, text: str) -> str:
+    for which, pattern, stand_in in _VARIES:
+        if re.search(which, command):
+            text = re.sub(pattern, stand_in, text)
+    return text
