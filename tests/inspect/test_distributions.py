@@ -57,6 +57,17 @@ def test_a_few_records_are_not_told_apart_by_chance(tmp_path):
     assert large(few[0], few[1], threshold=0.0) == set()
 
 
+@pytest.mark.parametrize(("more", "by_chance"), [(317, True), (319, False)])
+def test_a_share_differs_from_four_and_a_half_standard_deviations_on(more, by_chance):
+    """Of 10,000 records each, a share of a half has a standard deviation of sqrt(2 / 4 / 10,000)."""
+    half = {"a": 5000, "b": 5000}
+    other = {"a": 5000 + more, "b": 5000 - more}
+    found = distances.of_counts(half, other, (10_000, 10_000), (10_000, 10_000))
+    assert found.distance == pytest.approx(more / 10_000)
+    assert found.chance == pytest.approx(4.5 * 0.5 * (2 / 10_000) ** 0.5, rel=0.001)
+    assert (found.distance <= found.chance) == by_chance
+
+
 def test_no_rows_are_another_dataset_than_some(tmp_path):
     some, nothing = (file_of(tmp_path / str(count), [example({})] * count) for count in (3, 0))
     (measure,) = diff(some, nothing).measures

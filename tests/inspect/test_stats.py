@@ -107,6 +107,19 @@ def test_labels_in_order_are_told_with_their_names(tmp_path):
     assert split.warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("often", "warnings"),
+    [(19, ()), (20, ("is uneven: its most frequent class is 20 times as large as its rarest",))],
+)
+def test_classes_are_uneven_from_twenty_times_on(tmp_path, often, warnings):
+    # in turns, as far as that goes: classes in a row have a warning of their own
+    texts = [b"a", b"b", *[b"a"] * (often - 1)]
+    path = file_of(tmp_path / "x", [example({"c": ("bytes", [text])}) for text in texts])
+    _, features = only(stats(path))
+    assert features["c"].classes.imbalance == often
+    assert features["c"].warnings == warnings
+
+
 @pytest.mark.parametrize("schema", ["features", "sequence"])
 def test_blocks_hold_what_records_hold(tmp_path, schema):
     if schema == "features":

@@ -3,7 +3,8 @@
 Each file in `snapshots/commands/` is a session in a folder with the schemas, the configs, the raw data, the
 datasets built from them, and the files of `gallery.prepare`. A line that begins with `$ ` is a command; what
 is indented below it is what it prints: stdout, and behind `!` stderr. Each command runs in a pipe, on a
-terminal of 100 columns without colours, and there with `--json`; what is equal is written once.
+terminal of 100 columns without colours, and there with `--json`; what is equal is written once. With
+`# in a pipe` behind it, it runs only there.
 
 To add a command to a session, write its `$ ` line; to write all that is below such lines again:
 
@@ -76,7 +77,8 @@ def transcript(lines: list[str], shells: list[Shell]) -> Iterator[str]:
     for line in lines:
         if line.startswith("$ "):
             yield line
-            yield from outputs(shlex.split(line[2:]), shells)
+            which = shells[:1] if line.endswith("# in a pipe") else shells
+            yield from outputs(shlex.split(line[2:], comments=True), which)
             yield ""
         elif line.startswith("#"):
             yield line
@@ -86,12 +88,22 @@ def outputs(words: list[str], shells: list[Shell]) -> Iterator[str]:
     """What a command prints, by where it runs; without a heading where that is the same everywhere."""
     found: dict[tuple[str, ...], list[str]] = {}
     for shell in shells:
-        if shell.takes(words):
-            found.setdefault(tuple(shell.run(words)), []).append(shell.name)
+        json = shell.json and has_json(words)
+        printed = tuple(shell.run([*words, "--json"] if json else words))
+        if json or not shell.json:
+            found.setdefault(printed, []).append(shell.name)
     for printed, names in found.items():
         if len(found) > 1:
             yield f"  [{'; '.join(names)}]"
         yield from printed
+
+
+def has_json(words: list[str]) -> bool:
+    """Whether `--json` makes another command of it."""
+    if words[0] != "recordspec" or len(words) < 2 or "--help" in words:
+        return False
+    command = commands.get_command(click.Context(commands), words[1])
+    return command is not None and any("--json" in option.opts for option in command.params)
 
 
 @dataclass(frozen=True)
@@ -102,7 +114,7 @@ class Shell:
         home: the folder.
         name: of the place, in transcripts.
         terminal: whether stdout is one.
-        json: whether `--json` is added.
+        json: whether `--json` is added to commands that have it.
     """
 
     home: Path
@@ -110,18 +122,10 @@ class Shell:
     terminal: bool
     json: bool
 
-    def takes(self, words: list[str]) -> bool:
-        """Whether the command is another one here."""
-        if not self.json:
-            return True
-        if words[0] != "recordspec" or len(words) < 2 or {"--help", "--json"} & set(words):
-            return False
-        command = commands.get_command(click.Context(commands), words[1])
-        return command is not None and any("--json" in option.opts for option in command.params)
-
     def run(self, words: list[str]) -> Iterator[str]:
+        """What a command prints, and how it exits."""
         stdout, stderr = Stream(self.terminal), Stream(terminal=False)
-        exit_code = self._run([*words, "--json"] if self.json else words, stdout, stderr)
+        exit_code = self._run(words, stdout, stderr)
         yield from (f"    {line}".rstrip() for line in self._lines(words, stdout))
         yield from (f"  ! {line}".rstrip() for line in self._lines(words, stderr))
         if exit_code:
@@ -171,6 +175,9 @@ class Stream(io.TextIOWrapper):
 _VARIES = (
     ("build|reshard", r"in [\d.]+ s \([\d,]+ rows/s, [\d.,]+ MB/s\)", "in # s (# rows/s, # MB/s)"),
     ("dry-run", r"of which [\d.,]+ \w+ are free", "of which # are free"),
+    ("doctor", r'"works": .*', '"works": #, "found": #, "advice": #}'),
+    ("bench", r'"limit": "[^"]*", "advice": \[.*\], "nei', '"limit": #, "advice": #, "nei'),
+    ("bench", r'": -?[\d.]+(e-?\d+)?', '": #'),
     ("export", r'((parquet|npz)", "rows".*"bytes": )\d+', r"\1#"),
     ("export", r"((parquet|npz), )[\d.,]+ \w+", r"\1# bytes"),
 )

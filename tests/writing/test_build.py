@@ -132,6 +132,26 @@ def test_the_order_of_the_rows_makes_no_difference_to_a_shuffled_dataset(tmp_pat
     assert files(tmp_path / "c") == files(tmp_path / "d")
 
 
+def test_rows_of_one_key_stand_together_in_the_order_of_their_bytes(tmp_path):
+    """Keys that follow each other in the order, each with several rows, are not sorted together."""
+    schema = rs.Schema.loads("schema: s\nfeatures: {id: int64, x: int64}")
+    given = [{"id": number, "x": x} for x in (2, 0, 1) for number in range(100)]
+    rs.write(schema, given[:100], tmp_path / "once", key="id", shuffle=1, shards=1)
+    rs.write(
+        schema, given, tmp_path / "thrice", key={"names": "id", "unique": False}, shuffle=1, shards=1
+    )
+    keys = [row["id"] for row in stored(tmp_path / "once")]
+    assert sorted(keys) == list(range(100)) != keys
+    assert stored(tmp_path / "thrice") == [{"id": key, "x": x} for key in keys for x in range(3)]
+
+
+def stored(folder: Path) -> list[dict]:
+    """The rows of a dataset of single numbers, in their order."""
+    (path,) = folder.glob("train-*")
+    records = [parse_example(record.data, "") for record in scan(path)]
+    return [{name: value for name, (value,) in record.items()} for record in records]
+
+
 def test_an_option_of_yaml_that_python_calls_otherwise_is_no_silence(tmp_path):
     with pytest.raises(rs.SpecError) as caught:
         rs.write(SCHEMA, [], tmp_path / "a", splits={"a": 1})
