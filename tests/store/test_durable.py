@@ -1,0 +1,137 @@
+"""What is published is on the disk: a power cut right afterwards loses none of it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordspec as rs
+from recordspec.inspect.repair import repair
+from recordspec.store.beside import put
+from recordspec.store.journal import FILE as JOURNAL
+from recordspec.store.whole_file import whole_file
+from recordspec.writing.sources.csv import Csv
+
+SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64, x: float32}")
+OPTIONS: dict[str, Any] = {"key": "id", "shuffle": 1, "split": {"a": 1, "b": 1}, "invalid": "quarantine"}
+
+
+class Disk:
+    """What is sure to be on the disk: what fsync was called for.
+
+    Attributes:
+        files: size and time of each file, by its inode, when it was last synced; and what stood at the target.
+        folders: the same of folders, with the names in them.
+    """
+
+    def __init__(self, monkeypatch, target: Path) -> None:
+        self.files: dict[int, tuple[tuple[int, int], int]] = {}
+        self.folders: dict[int, tuple[set[str], int]] = {}
+        self._target, self._fsync = target, os.fsync
+        monkeypatch.setattr(os, "fsync", self._synced)
+
+    def _synced(self, handle: int) -> None:
+        self._fsync(handle)
+        found = os.fstat(handle)
+        at_target = self._target.stat().st_ino if self._target.exists() else 0
+        if stat.S_ISDIR(found.st_mode):
+            self.folders[found.st_ino] = set(os.listdir(handle)), at_target
+        else:
+            self.files[found.st_ino] = _state(found), at_target
+            self._check_journal(found.st_ino)
+
+    def _check_journal(self, synced: int) -> None:
+        """A line of the journal is not on the disk before the files that it names."""
+        work = self._target.parent / f".{self._target.name}.partial" / "work"
+        journal = work / JOURNAL
+        if journal.exists() and journal.stat().st_ino == synced:
+            assert [path.name for path in work.iterdir() if not self.has(path)] == []
+
+    def has(self, path: Path) -> bool:
+        """Whether all of a file is there."""
+        found = path.stat()
+        return self.files.get(found.st_ino, (None,))[0] == _state(found)
+
+    def check_published(self) -> None:
+        """The files, then their names, then the name of their folder, in this order."""
+        own = self._target.stat().st_ino
+        for path in self._target.iterdir():
+            assert self.has(path), path
+            assert self.files[path.stat().st_ino][1] != own, f"{path} was published before it was synced"
+        names, at_target = self.folders[own]
+        assert set(os.listdir(self._target)) <= names
+        assert at_target != own, "the folder was published before it was synced"
+        assert self._target.name in self.folders[self._target.parent.stat().st_ino][0]
+
+
+def _state(found: os.stat_result) -> tuple[int, int]:
+    return found.st_size, found.st_mtime_ns
+
+
+@pytest.fixture
+def csv(tmp_path) -> Path:
+    lines = [f"{index},{'?' if index == 7 else index / 2}\n" for index in range(200)]
+    (tmp_path / "rows.csv").write_text("id,x\n" + "".join(lines))
+    (tmp_path / "more.csv").write_text("id,x\n" + "".join(f"{index},1\n" for index in range(200, 250)))
+    return tmp_path
+
+
+def build(folder: Path, source: str = "rows.csv", **options: Any) -> None:
+    rows = Csv(path=source).open(folder)
+    rs.write(SCHEMA, rows, folder / "data", progress=False, **OPTIONS, **options)
+
+
+def test_a_build_from_a_file(csv, monkeypatch):
+    disk = Disk(monkeypatch, csv / "data")
+    build(csv)
+    disk.check_published()
+    assert {"manifest.json", "schema.yaml", "keys.bin", "rejects.jsonl"} <= set(os.listdir(csv / "data"))
+
+
+@pytest.mark.parametrize("how", [{"force": True}, {"append": True, "source": "more.csv"}], ids=str)
+def test_a_build_over_another(csv, monkeypatch, how):
+    disk = Disk(monkeypatch, csv / "data")  # before the first: its shards are kept where rows are added
+    build(csv)
+    build(csv, **how)
+    disk.check_published()
+
+
+def test_a_build_from_rows(tmp_path, monkeypatch):
+    disk = Disk(monkeypatch, tmp_path / "data")
+    rows = ({"id": index, "x": 0.5} for index in range(200))
+    rs.write(SCHEMA, rows, tmp_path / "data", progress=False, **OPTIONS)
+    disk.check_published()
+
+
+def test_a_reshard(csv, monkeypatch):
+    build(csv)
+    disk = Disk(monkeypatch, csv / "other")
+    rs.reshard(csv / "data", csv / "other", shards=3, progress=False)
+    disk.check_published()
+
+
+def test_a_repair(csv, monkeypatch):
+    build(csv)
+    disk = Disk(monkeypatch, csv / "saved")
+    repair(csv / "data", csv / "saved")
+    disk.check_published()
+
+
+def test_files_put_into_a_dataset(csv, monkeypatch):
+    build(csv)
+    disk = Disk(monkeypatch, csv / "none")
+    put(csv / "data", {"features.json": "{}\n"})
+    assert all(disk.has(csv / "data" / name) for name in ("features.json", "manifest.json"))
+    assert "features.json" in disk.folders[(csv / "data").stat().st_ino][0]
+
+
+def test_a_single_file(tmp_path, monkeypatch):
+    disk = Disk(monkeypatch, tmp_path / "none")
+    with whole_file(tmp_path / "rows.jsonl", force=False) as begun:
+        begun.write_text("{}\n")
+    assert disk.has(tmp_path / "rows.jsonl")
+    assert "rows.jsonl" in disk.folders[tmp_path.stat().st_ino][0]
