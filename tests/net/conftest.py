@@ -11,11 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 import gallery
-
-
+import pytest
 
 Snapshot = Callable[[str, str], None]
 

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+import gallery
 import pytest
 
-import gallery
 from recordspec.cli import commands, main
 
 SESSIONS = sorted(path.stem for path in (gallery.SNAPSHOTS / "commands").glob("*.txt"))
@@ -178,12 +178,19 @@ _VARIES = (
     ("doctor", r'"works": .*', '"works": #, "found": #, "advice": #}'),
     ("bench", r'"limit": "[^"]*", "advice": \[.*\], "nei', '"limit": #, "advice": #, "nei'),
     ("bench", r'": -?[\d.]+(e-?\d+)?', '": #'),
+    ("index.json", r'"mtime_ns": \d+', '"mtime_ns": #'),
     ("export", r'((parquet|npz)", "rows".*"bytes": )\d+', r"\1#"),
     ("export", r"((parquet|npz), )[\d.,]+ \w+", r"\1# bytes"),
 )
 
 
+# The last digits of a sum depend on the version of NumPy and on the processor.
+_LONG_FLOAT = re.compile(r"\d+\.\d{9,}(e[-+]?\d+)?")
+
+
 def normal(command: str, text: str) -> str:
+    """What a command prints, without what varies."""
+    text = _LONG_FLOAT.sub(lambda found: f"{float(found[0]):.9g}", text)
     for which, pattern, stand_in in _VARIES:
         if re.search(which, command):
             text = re.sub(pattern, stand_in, text)

@@ -10,9 +10,9 @@ import hashlib
 import multiprocessing
 from pathlib import Path
 
+import gallery
 import pytest
 
-import gallery
 from recordspec.wire.tfrecord import scan
 from recordspec.writing.sources import base
 from recordspec.writing.sources import rows as packing

@@ -137,9 +137,7 @@ def test_rows_of_one_key_stand_together_in_the_order_of_their_bytes(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {id: int64, x: int64}")
     given = [{"id": number, "x": x} for x in (2, 0, 1) for number in range(100)]
     rs.write(schema, given[:100], tmp_path / "once", key="id", shuffle=1, shards=1)
-    rs.write(
-        schema, given, tmp_path / "thrice", key={"names": "id", "unique": False}, shuffle=1, shards=1
-    )
+    rs.write(schema, given, tmp_path / "thrice", key={"names": "id", "unique": False}, shuffle=1, shards=1)
     keys = [row["id"] for row in stored(tmp_path / "once")]
     assert sorted(keys) == list(range(100)) != keys
     assert stored(tmp_path / "thrice") == [{"id": key, "x": x} for key in keys for x in range(3)]

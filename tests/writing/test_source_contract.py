@@ -72,9 +72,7 @@ class Case:
 
     def found(self, part: Part) -> list[tuple[bytes, Any, str]]:
         """Each row of a part: its record, its value of `extra`, and its place."""
-        return [
-            (record, value, part.place(row)) for row, (record, value) in enumerate(self._rows(part))
-        ]
+        return [(record, value, part.place(row)) for row, (record, value) in enumerate(self._rows(part))]
 
     def _rows(self, part: Part) -> Iterator[tuple[bytes, Any]]:
         for batch in part.batches(self.schema, (self.extra,)):
