@@ -9,6 +9,7 @@ They are the same on every supported version of Python, TensorFlow and the other
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import unified_diff
 from pathlib import Path
 
 import gallery
@@ -33,7 +34,12 @@ def snapshot(request) -> Snapshot:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         known = path.read_text(encoding="utf-8") if path.exists() else ""
-        assert text.splitlines() == known.splitlines(), f"{path}: see tests/net/conftest.py for the update"
+        if text != known:
+            hint = "if the change is meant: python -m pytest tests/net --update-snapshots"
+            lines = unified_diff(
+                known.splitlines(), text.splitlines(), f"snapshots/{name}", "today", lineterm=""
+            )
+            pytest.fail("\n".join([*lines, "", hint]), pytrace=False)
 
     return compare
 
