@@ -89,6 +89,8 @@ def test_a_build_from_a_file(csv, monkeypatch):
     disk = Disk(monkeypatch, csv / "data")
     build(csv)
     disk.check_published()
+    # the journal was there, by its name, before the first part was done
+    assert any(JOURNAL in names for names, _ in disk.folders.values())
     assert {"manifest.json", "schema.yaml", "keys.bin", "rejects.jsonl"} <= set(os.listdir(csv / "data"))
 
 
