@@ -229,6 +229,7 @@ def prepare(folder: Path) -> Path:
         build(folder, name)
     build(folder, "movie_ratings", "data/blocks", layout={"blocks": 7})
     build(folder, "taxi", "data/taxi-100", limit=100)
+    build(folder, "digits", "data/digits-30", limit=30)
     files = folder / "files"
     files.mkdir()
     for path in (*MEDIA.glob("*.gz"), *(ROOT / "tests/golden").glob("*s.*")):

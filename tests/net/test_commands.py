@@ -3,8 +3,8 @@
 Each file in `snapshots/commands/` is a session in a folder with the schemas, the configs, the raw data, the
 datasets built from them, and the files of `gallery.prepare`. A line that begins with `$ ` is a command; what
 is indented below it is what it prints: stdout, and behind `!` stderr. Each command runs in a pipe, on a
-terminal of 100 columns without colours, and there with `--json`; what is equal is written once. With
-`# in a pipe` behind it, it runs only there.
+terminal of 100 columns without colours, and there with `--json` and stderr in a file; what is equal is
+written once. With `# in a pipe` behind it, it runs only there.
 
 To add a command to a session, write its `$ ` line; to write all that is below such lines again:
 
@@ -14,6 +14,7 @@ To add a command to a session, write its `$ ` line; to write all that is below s
 from __future__ import annotations
 
 import io
+import logging
 import os
 import re
 import shlex
@@ -113,8 +114,8 @@ class Shell:
     Attributes:
         home: the folder.
         name: of the place, in transcripts.
-        terminal: whether stdout is one.
-        json: whether `--json` is added to commands that have it.
+        terminal: whether stdout is one, and stderr.
+        json: whether `--json` is added to commands that have it; then stderr is no terminal.
     """
 
     home: Path
@@ -124,7 +125,7 @@ class Shell:
 
     def run(self, words: list[str]) -> Iterator[str]:
         """What a command prints, and how it exits."""
-        stdout, stderr = Stream(self.terminal), Stream(terminal=False)
+        stdout, stderr = Stream(self.terminal), Stream(self.terminal and not self.json)
         exit_code = self._run(words, stdout, stderr)
         yield from (f"    {line}".rstrip() for line in self._lines(words, stdout))
         yield from (f"  ! {line}".rstrip() for line in self._lines(words, stderr))
@@ -139,6 +140,7 @@ class Shell:
                 patch.setattr(sys, "stdout", stdout)
                 patch.setattr(sys, "stderr", stderr)
                 patch.setattr(sys, "argv", words)
+                patch.setattr(logging.root, "handlers", [])  # pytest's: without them, warnings go to stderr
                 if words[0] in TOOLS:
                     TOOLS[words[0]](*words[1:])
                     return 0
@@ -173,11 +175,16 @@ class Stream(io.TextIOWrapper):
 # What differs from run to run, and from version to version: by a pattern of the command, a pattern of what
 # it prints, and what stands for that here.
 _VARIES = (
+    # of a progress bar: how much is drawn, the rate, and the time
+    ("", r" *━[━╸╺ ]*", " ━ "),
+    ("", r"[\d,]+ rows/s(, [\d,]+ MB/s)? [\d:-]+ [\d:-]+", "# rows/s # #"),
     ("build|reshard", r"in [\d.]+ s \([\d,]+ rows/s, [\d.,]+ MB/s\)", "in # s (# rows/s, # MB/s)"),
     ("dry-run", r"of which [\d.,]+ \w+ are free", "of which # are free"),
     ("doctor", r'"works": .*', '"works": #, "found": #, "advice": #}'),
     ("bench", r'"limit": "[^"]*", "advice": \[.*\], "nei', '"limit": #, "advice": #, "nei'),
     ("bench", r'": -?[\d.]+(e-?\d+)?', '": #'),
+    # click before 8.2 names the shorter option
+    ("", r"Try '(.*) -h' for help", r"Try '\1 --help' for help"),
     ("index.json", r'"mtime_ns": \d+', '"mtime_ns": #'),
     ("export", r'((parquet|npz)", "rows".*"bytes": )\d+', r"\1#"),
     ("export", r"((parquet|npz), )[\d.,]+ \w+", r"\1# bytes"),
