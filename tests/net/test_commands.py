@@ -86,17 +86,22 @@ def transcript(lines: list[str], shells: list[Shell]) -> Iterator[str]:
 
 
 def outputs(words: list[str], shells: list[Shell]) -> Iterator[str]:
-    """What a command prints, by where it runs; without a heading where that is the same everywhere."""
-    found: dict[tuple[str, ...], list[str]] = {}
+    """What a command prints on stdout, then on stderr, then how it exits: by where it runs, and without a
+    heading where that is the same everywhere."""
+    printed = {}
     for shell in shells:
         json = shell.json and has_json(words)
-        printed = tuple(shell.run([*words, "--json"] if json else words))
+        found = shell.run([*words, "--json"] if json else words)
         if json or not shell.json:
-            found.setdefault(printed, []).append(shell.name)
-    for printed, names in found.items():
-        if len(found) > 1:
-            yield f"  [{'; '.join(names)}]"
-        yield from printed
+            printed[shell.name] = found
+    for outputs_of_one_kind in zip(*printed.values(), strict=True):
+        places: dict[tuple[str, ...], list[str]] = {}
+        for name, lines in zip(printed, outputs_of_one_kind, strict=True):
+            places.setdefault(lines, []).append(name)
+        for lines, names in places.items():
+            if len(places) > 1 and lines:
+                yield f"  [{'; '.join(names)}]"
+            yield from lines
 
 
 def has_json(words: list[str]) -> bool:
@@ -123,14 +128,15 @@ class Shell:
     terminal: bool
     json: bool
 
-    def run(self, words: list[str]) -> Iterator[str]:
-        """What a command prints, and how it exits."""
+    def run(self, words: list[str]) -> tuple[tuple[str, ...], ...]:
+        """The lines of stdout, those of stderr, and what says how it exits."""
         stdout, stderr = Stream(self.terminal), Stream(self.terminal and not self.json)
         exit_code = self._run(words, stdout, stderr)
-        yield from (f"    {line}".rstrip() for line in self._lines(words, stdout))
-        yield from (f"  ! {line}".rstrip() for line in self._lines(words, stderr))
-        if exit_code:
-            yield f"  [exit {exit_code}]"
+        return (
+            tuple(f"    {line}".rstrip() for line in self._lines(words, stdout)),
+            tuple(f"  ! {line}".rstrip() for line in self._lines(words, stderr)),
+            (f"  [exit {exit_code}]",) if exit_code else (),
+        )
 
     def _run(self, words: list[str], stdout: Stream, stderr: Stream) -> int:
         kept = os.dup(1), os.dup(2)  # `main` closes them after some errors
@@ -177,7 +183,7 @@ class Stream(io.TextIOWrapper):
 _VARIES = (
     # of a progress bar: how much is drawn, the rate, and the time
     ("", r" *━[━╸╺ ]*", " ━ "),
-    ("", r"[\d,]+ rows/s(, [\d,]+ MB/s)? [\d:-]+ [\d:-]+", "# rows/s # #"),
+    ("", r"━ ([\d,]+ rows) .*", r"━ \1 #"),
     ("build|reshard", r"in [\d.]+ s \([\d,]+ rows/s, [\d.,]+ MB/s\)", "in # s (# rows/s, # MB/s)"),
     ("dry-run", r"of which [\d.,]+ \w+ are free", "of which # are free"),
     ("doctor", r'"works": .*', '"works": #, "found": #, "advice": #}'),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_frames import compressed, damaged
+from test_frames import compressed, damaged, peak
 
 from frames_by_hand import frame, head
 from recordspec.wire import frames, search
@@ -175,6 +176,29 @@ def test_many_losses_do_not_make_the_search_quadratic(file, counted):
     assert counted["heads"] < 1.1 * len(data)
     assert counted["data"] < len(data)
     assert counted["moved"] < 3 * len(data)
+
+
+def test_of_data_that_are_wrong_64_mib_are_looked_at_in_vain_and_no_more(file):
+    """Each of 40 heads says that 10 MiB follow, which is true, and whose CRC is wrong."""
+    length = 10 << 20
+    file.write_bytes(b"x" + head(length) * 40 + bytes(length + 4))
+    with file.open("rb", buffering=0) as opened:
+        of_file = frames.Frames(file, opened, "none", None, 1 << 20)
+        one = search.Search(of_file.window, of_file.limit)
+        of_file.window.load(0, 1)
+        assert one.after(1) is None
+    assert one._in_vain == 6 * length
+
+
+def test_a_large_record_that_is_wrong_is_not_held(file):
+    """100 MiB of zeros, compressed to 100 KB, behind a head that the search finds."""
+    stream = zlib.compressobj(1)
+    parts = [stream.compress(b"bad length.." + head(100 << 20))]
+    parts += [stream.compress(bytes(1 << 20)) for _ in range(101)]
+    file.write_bytes(b"".join(parts) + stream.flush())
+    found: list = []
+    assert peak(lambda: found.extend(rescued(file))) < 20 << 20
+    assert data_of(found) == []
 
 
 def test_a_file_that_begins_with_zeros_has_records_behind(file):

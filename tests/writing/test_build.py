@@ -143,6 +143,23 @@ def test_rows_of_one_key_stand_together_in_the_order_of_their_bytes(tmp_path):
     assert stored(tmp_path / "thrice") == [{"id": key, "x": x} for key in keys for x in range(3)]
 
 
+@pytest.mark.parametrize("passes", [1, 2, 3])
+@pytest.mark.parametrize("word", [0, 2**63 - 1, 2**63, 2**64 // 3, 2**64 // 3 - 1, 2**64 - 1])
+def test_rows_of_one_key_are_found_at_the_ends_of_every_range(tmp_path, passes, word):
+    """The hash of a key is two words; the search goes over ranges of the first."""
+    words = [(word, 5), (7, 1), (9, 5), (8, 1), (word, 5)]
+    index = np.zeros((5, len(words)), "<u8")
+    index[order.KEY] = np.array(words, np.uint64).T
+    index[order.NUMBER] = [10, 11, 12, 13, 14]
+    (tmp_path / "x.index").write_bytes(index.tobytes())
+    run = runs.Run(name="x", counts={"train": len(words)}, bytes=0)
+    budget = -(-len(words) * order._TWINS_BYTES // passes)
+    assert order.twins(tmp_path, (run,), budget) == (10, 14)
+    index[order.KEY][1] = range(len(words))  # all others are equal in one word only
+    (tmp_path / "x.index").write_bytes(index.tobytes())
+    assert order.twins(tmp_path, (run,), budget) is None
+
+
 def stored(folder: Path) -> list[dict]:
     """The rows of a dataset of single numbers, in their order."""
     (path,) = folder.glob("train-*")
