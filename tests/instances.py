@@ -37,7 +37,7 @@ LISTS += [
     VariableLen(name="static", dtype="float32", as_="dense", max_length=5, key="other"),
     VariableLen(name="with length", dtype="string", as_="dense", pad="-", with_length=True),
     VariableLen(name="static length", dtype="int64", as_="dense", max_length=5, with_length=True),
-    VariableLen(name="sparse", dtype="string", as_="sparse"),
+    VariableLen(name="sparse", dtype="string", as_="sparse", pad="-"),
 ]
 STEPS = [FixedLenSequence(name=f"steps {dtype}", dtype=dtype) for dtype in TF_DTYPES]
 STEPS += [
@@ -53,12 +53,12 @@ RAGGED = [RaggedLists(name=f"one {dtype}", dtype=dtype, shape=(None,)) for dtype
 RAGGED += [RaggedLists(name=f"two {dtype}", dtype=dtype, shape=(None, None)) for dtype in TF_DTYPES]
 RAGGED += [
     RaggedLists(name="cells", dtype="float32", shape=(None, 4)),
-    RaggedLists(name="deep", dtype="int64", shape=(None, None, None, 2, 3)),
+    RaggedLists(name="deep", dtype="int64", shape=(None, None, None, 2, 3), pad=-1),
     RaggedLists(name="keys", dtype="int64", shape=(None, None), key="v", row_lengths=("n",)),
 ]
 SPARSE = [
     SparseValues(name="vector", dtype="float32", size=9),
-    SparseValues(name="matrix", dtype="string", size=(4, 3), index_keys=("row", "column"), key="v"),
+    SparseValues(name="matrix", dtype="string", size=(4, 3), index_keys=("row", "column"), key="v", pad="-"),
 ]
 TENSORS = [AnyTensor(name=dtype, dtype=dtype, shape=(2, 3)) for dtype in DTYPES]
 TENSORS += [AnyTensor(name=f"raw {dtype}", dtype=dtype, encoding="raw") for dtype in DTYPES]
@@ -67,27 +67,28 @@ TENSORS += [
     AnyTensor(name="empty", dtype="int32", shape=(2, 0)),
     AnyTensor(name="empty raw", dtype="float64", shape=(0,)),
     *(
-        AnyTensor(name=f"any {encoding}", dtype="int16", shape=(None, 3), encoding=encoding)
+        AnyTensor(name=f"any {encoding}", dtype="int16", shape=(None, 3), encoding=encoding, pad=-1)
         for encoding in ("list", "raw", "zlib")
     ),
-    AnyTensor(name="any", dtype="uint32", shape=(None,), encoding="raw"),
+    AnyTensor(name="any", dtype="uint32", shape=(None,), encoding="raw", pad=2**32 - 1),
 ]
 MEANINGS = [
     Label(name="label", names=("cat", "dog", "no")),
     Label(name="open label", names=("a", "b"), oov="index"),
     Label(name="labels", names=("a", "b", "c"), shape=(None,)),
+    Label(name="padded label", names=("a", "b"), shape=(None,), pad=0),
     Label(name="three labels", names=("a", "b", "c"), shape=(3,), oov="index"),
     *(Box(name=f, format=f) for f in ("xyxy", "rel_yxyx", "rel_xywh", "rel_center_xywh")),
-    Box(name="boxes", format="center_xywh", size=(480, 640), key="b"),
+    Box(name="boxes", format="center_xywh", size=(480, 640), key="b", pad=-1.0),
     Text(name="text"),
-    Text(name="short", max_bytes=20),
+    Text(name="short", max_bytes=20, pad="<pad>"),
     Image(name="png", shape=(8, 6, 3)),
     Image(name="grey", shape=(8, 6, 1)),
     Image(name="alpha", shape=(None, 6, 4)),
     Image(name="any size", shape=(None, None, 1)),
     Image(name="deep", shape=(4, 4, 1), dtype="uint16"),
     Image(name="deep colour", shape=(4, 4, 3), dtype="uint16"),
-    Image(name="deep alpha", shape=(None, 4, 4), dtype="uint16"),
+    Image(name="deep alpha", shape=(None, 4, 4), dtype="uint16", pad=65535),
     *(Image(name=f"bmp{c}", shape=(None, 5, c), encoding="bmp") for c in (1, 3)),
     Image(name="gif", shape=(6, None, 3), encoding="gif"),
     Image(name="raw", shape=(4, 5, 2), encoding="raw"),
@@ -97,7 +98,7 @@ SOUNDS = [
     Audio(name="wav", sample_rate=8000),
     Audio(name="stereo", sample_rate=44100, channels=2, dtype="int16", max_seconds=1.5),
     Audio(name="raw sound", sample_rate=16000, encoding="raw", channels=2),
-    Audio(name="raw sound16", sample_rate=16000, encoding="raw", dtype="int16"),
+    Audio(name="raw sound16", sample_rate=16000, encoding="raw", dtype="int16", pad=-1),
 ]
 # What core TensorFlow does not decode everywhere.
 MEANINGS += [Image(name=f"webp{c}", shape=(6, 5, c), encoding="webp") for c in (3, 4) if decodes("webp")]
@@ -109,7 +110,7 @@ SOUNDS += [
 VIDEOS = [
     Video(name="video", encoding="png"),
     Video(name="clip", shape=(3, 6, 5, 3), encoding="png"),
-    Video(name="frames", shape=(None, 6, 5, 1), encoding="png", dtype="uint16"),
+    Video(name="frames", shape=(None, 6, 5, 1), encoding="png", dtype="uint16", pad=7),
     Video(name="clips", shape=(2, None, None, 3), encoding="gif", key="v"),
     Video(name="raw frames", shape=(None, 4, 3, 2), encoding="raw"),
     Video(name="raw clip", shape=(2, 4, 3, 1), encoding="raw", dtype="uint16"),

@@ -141,6 +141,7 @@ def test_explain_shows_what_is_stored(root):
         "kind": "var_len",
         "stored as": "Movie: BytesList, VarLenFeature",
         "decodes to": "Tensor string (null,)",
+        "padded with": '""',
         "bytes": rows[1]["bytes"],
     }
     assert rows[1]["bytes"] > 0

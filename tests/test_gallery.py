@@ -141,9 +141,11 @@ def test_code_tokens(home):
     assert sum(counts(pipeline).values()) == 200
     names = ("KEYWORD", "NAME", "NUMBER", "OP", "STRING")
     assert pipeline.manifest.labels == {"kind_of_token": names}
-    tokens, kinds = first_batch(pipeline)
+    tokens, kinds, weights = first_batch(pipeline)
     assert tokens.shape == kinds.shape
     assert tokens.shape[0] == 32
+    np.testing.assert_array_equal(weights, (tokens.numpy() != b"").astype(np.float32))
+    np.testing.assert_array_equal(kinds.numpy() == -1, tokens.numpy() == b"")
     rows = {(row["file"].decode(), row["line"]): row for row in stored(pipeline)}
     assert len(rows) == 200
     for row in given:

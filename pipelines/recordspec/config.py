@@ -121,7 +121,7 @@ def load_any(path: Path) -> tuple[Config | None, Schema]:
 def _check(config: Config, schema: Schema) -> Iterator[Problem]:
     """What the sections say of the schema."""
     if config.fit is not None:
-        yield from config.fit.check(schema.outputs)
+        yield from config.fit.check(schema)
     if config.read.balance is not None:
         yield from classes.check(config.read.balance.by, schema, ("read", "balance", "by"))
     if config.fit is not None and config.read.batch is None:

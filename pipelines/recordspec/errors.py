@@ -48,6 +48,8 @@ class RecordspecError(Exception):
     """The base of all errors raised here. `problems` holds them one by one, in order of place."""
 
     exit_code: ClassVar[int] = 1
+    # Autograph raises another error in place of one from below a user's function, unless it has this.
+    ag_pass_through: ClassVar[bool] = True
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
         self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)

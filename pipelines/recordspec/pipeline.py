@@ -26,6 +26,7 @@ from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.from_python import from_python
 from recordspec.spec.plain import shallow
 from recordspec.spec.schema import Schema
+from recordspec.spec.tensors import dense
 from recordspec.store.files import check_schema
 from recordspec.store.manifest import Manifest, Shard
 from recordspec.writing.builder import write
@@ -147,6 +148,8 @@ class Pipeline:
     ) -> Any:
         """A small batch of what `dataset` gives, to look at: NumPy arrays, and lists of ragged features.
 
+        Sparse features are dense, filled with their `pad`.
+
         The rows are the first of each shard in turn, and the same each time: no buffer is filled, no cache is
         read or made, and neither shuffle, bucket nor balance is applied.
 
@@ -160,7 +163,8 @@ class Pipeline:
         """
         how = reading.at_a_glance(self._read(options), rows)
         for batch in self._dataset(split, how, map, filter, start=None).take(1):
-            return tf.nest.map_structure(_shown, batch)
+            parts = () if self.config.fit is None else self.config.fit.parts
+            return _shown(batch, parts[0] if len(parts) == 1 else parts, self.schema.padding)
         raise StoreError(Problem(where=str(self.data), expected="a row to show", got="none"))
 
     def input_fn(
@@ -293,14 +297,22 @@ class Pipeline:
 
     def _mapped(self, mapped: Callable[..., Any] | None) -> Callable[..., Any] | None:
         """With what `fit` picks after it."""
-        fit = self.config.fit
-        return mapped if fit is None else _then(mapped, plain(fit.pick))
+        fit, schema = self.config.fit, self.schema
+        return mapped if fit is None else _then(mapped, plain(lambda features: fit.pick(features, schema)))
 
 
-def _shown(value: Any) -> Any:
-    """A tensor as a NumPy array; a ragged one as lists."""
+def _shown(value: Any, names: Any, padding: Mapping[str, Any]) -> Any:
+    """Tensors as NumPy arrays, ragged ones as lists, and sparse ones dense. `names` are those of features: of
+    one tensor, or of each of a tuple."""
+    if isinstance(value, dict):
+        return {name: _shown(one, name, padding) for name, one in value.items()}
+    if isinstance(value, tuple) and isinstance(names, tuple) and len(names) == len(value):
+        return tuple(_shown(one, name, padding) for one, name in zip(value, names, strict=True))
+    if tf.nest.is_nested(value):
+        return tf.nest.map_structure(lambda one: _shown(one, None, padding), value)
     if isinstance(value, tf.sparse.SparseTensor):
-        return tf.sparse.to_dense(value).numpy()
+        pad = padding.get(names) if isinstance(names, str) else None
+        return dense(value, pad).numpy()
     return value.to_list() if isinstance(value, tf.RaggedTensor) else value.numpy()
 
 

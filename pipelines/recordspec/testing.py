@@ -23,6 +23,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import RecordError
+from recordspec.spec import tensors
 from recordspec.spec.encoder import columns_of
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.schema import Schema
@@ -262,6 +263,29 @@ def a_block_is_its_records(case: Case) -> None:
     assert list(case.schema.records_of(case.block)) == case.records
 
 
+def padding_is_not_data(case: Case) -> None:
+    """Made dense, a batch has its values where the mask is true, and `padding` everywhere else."""
+    padding = case.feature.padding
+    assert list(padding) == list(case.feature.outputs)
+    types = case.schema.batch_spec()
+    if len(types) == 1 and all(isinstance(one, tf.TensorSpec) for one in types.values()):
+        return  # dense, and nothing says how many values are real
+    batch = case.schema.decode(case.records)
+    for name, value in batch.items():
+        lengths = batch.get(f"{name}_length")
+        composite = isinstance(value, tf.RaggedTensor | tf.sparse.SparseTensor)
+        if not composite and lengths is None:
+            continue
+        filled = tensors.dense(value, padding[name])
+        real = tensors.mask_of(value, None if composite else lengths)
+        if composite:
+            flat = value.values if isinstance(value, tf.sparse.SparseTensor) else value.flat_values
+            _assert_same(flat, tf.boolean_mask(filled, real), 0)
+        rest = tf.boolean_mask(filled, ~real)
+        pad = tf.zeros([], value.dtype) if padding[name] is None else tf.constant(padding[name], value.dtype)
+        _assert_same(tf.fill(tf.shape(rest), pad), rest, 0)
+
+
 def a_graph_does_as_eager(case: Case) -> None:
     """Decoding in a graph gives what decoding eagerly gives."""
     graph = case.traced("batch").values
@@ -304,6 +328,7 @@ LAWS: tuple[Callable[[Case], None], ...] = (
     a_batch_is_its_records,
     a_block_is_a_batch,
     a_block_is_its_records,
+    padding_is_not_data,
     a_graph_does_as_eager,
     nothing_is_refused,
     its_yaml_is_itself,

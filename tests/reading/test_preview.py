@@ -66,7 +66,7 @@ def test_rows_of_every_shard_are_shown_and_no_buffer_is_filled(make, tmp_path, m
 
 
 def test_fit_map_filter_and_features_are_those_of_the_dataset(make):
-    made = make("fit: {inputs: [n, words], targets: mood, pad: {words: 2}}\n")
+    made = make("fit: {inputs: [n, words], targets: mood, pad_to: {words: 2}}\n")
     inputs, moods = made.preview(
         ["train", "few"],
         5,

@@ -152,6 +152,20 @@ def test_indices_are_names_again():
         label.names_of(tf.constant(3))
 
 
+def test_padding_has_no_name_unless_it_is_an_index():
+    padded = tf.constant([[0, 1], [1, -1]], tf.int64)
+    label = schema("{kind: label, names: [a, b], shape: [null]}").names["f"]
+    assert label.padding == {"f": -1}
+    assert label.names_of(padded).numpy().tolist() == [[b"a", b"b"], [b"b", b""]]
+    assert label.names_of(tf.ragged.constant([[-1], []], dtype=tf.int64)).to_list() == [[b""], []]
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        label.names_of(tf.constant([-2]))
+    label = schema("{kind: label, names: [a, b], pad: 1}").names["f"]
+    assert label.names_of(tf.constant([1, 0])).numpy().tolist() == [b"b", b"a"]
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        label.names_of(padded)
+
+
 def test_out_of_vocabulary_has_an_index_of_its_own():
     given = schema("{kind: label, names: [a, b], shape: [null], oov: index}")
     assert given.decode(given.encode({"f": ["zzz", "a", "b", 2, 0]}))["f"].numpy().tolist() == [2, 0, 1, 2, 0]

@@ -19,12 +19,16 @@ def test_a_name_of_any_letters_loads_again(name):
 
 
 def test_a_fingerprint_depends_on_what_is_stored_alone():
-    text = "schema: x\nfeatures: {a: {dtype: int64, default: 1}, b: {kind: var_len, dtype: string}}"
+    text = (
+        "schema: x\nfeatures: {a: {dtype: int64, default: 1}, b: {kind: var_len, dtype: string}, "
+        "c: {kind: label, names: [d, e]}}"
+    )
     base = Schema.loads(text)
     read_otherwise = Schema.loads(
         "schema: y\nversion: 2\ndescription: d\nfeatures:\n"
         "  b: {kind: var_len, dtype: string, as: dense, pad: x, description: d}\n"
         "  a: {dtype: int64, default: 3}\n"
+        "  c: {kind: label, names: [d, e], pad: 0}\n"
     )
     assert base.fingerprint == read_otherwise.fingerprint
     for old, new in (("int64, default: 1", "float32, default: 1"), (", default: 1", "")):

@@ -230,8 +230,32 @@ def test_names_are_text_whatever_yaml_takes_them_for():
             ["x.yaml:3:61: features.a.index_keys: expected 2 keys, one for each dimension, got 1"],
         ),
         (
-            "schema: x\nfeatures:\n  a: {kind: var_len, dtype: int64, pad: 0}\n",
-            ["x.yaml:3:41: features.a.pad: expected no padding unless `as: dense`, got 0"],
+            "schema: x\nfeatures:\n"
+            "  a: {kind: var_len, dtype: int64, pad: 0.5}\n"
+            "  b: {kind: label, names: [x, y], pad: none}\n"
+            "  c: {kind: text, pad: 0}\n"
+            "  d: {kind: tensor, dtype: uint8, shape: [null], pad: -1}\n"
+            "  e: {kind: tensor, dtype: bool, shape: [null], pad: 2}\n"
+            "  f: {kind: ragged, dtype: string, shape: [null], pad: 0}\n"
+            "  g: {kind: sparse, dtype: float32, size: 3, pad: [1]}\n"
+            "  h: {kind: box, format: xyxy, pad: 1.0e+300}\n"
+            "  i: {kind: image, pad: 256}\n"
+            "  j: {kind: audio, sample_rate: 8000, dtype: int16, pad: 0.5}\n"
+            "  k: {kind: video, pad: -1}\n",
+            [
+                "x.yaml:3:41: features.a.pad: expected int64, got float 0.5 (round it, or store it as a float)",
+                "x.yaml:4:40: features.b.pad: expected a whole number, got str `none`",
+                'x.yaml:5:24: features.c.pad: expected text or null, got int `0` (quote it: "0")',
+                "x.yaml:6:55: features.d.pad: expected uint8 (0 to 255), got -1",
+                "x.yaml:7:54: features.e.pad: expected bool (0 to 1), got 2",
+                "x.yaml:8:56: features.f.pad: expected string, got int 0 (quote it)",
+                "x.yaml:9:51: features.g.pad: expected float32, got shape [1]",
+                "x.yaml:10:37: features.h.pad: expected float32, which holds it without overflow, got 1e+300",
+                "x.yaml:11:25: features.i.pad: expected uint8 (0 to 255), got 256",
+                "x.yaml:12:58: features.j.pad: expected int16, got float 0.5 (round it, or store it as a "
+                "float)",
+                "x.yaml:13:25: features.k.pad: expected uint8 (0 to 255), got -1",
+            ],
         ),
         (
             "schema: x\nfeatures:\n  a: int64\n  b: {kind: var_len, dtype: int64, key: a}\n",
@@ -451,6 +475,7 @@ def test_the_surface_of_a_kind_is_pinned():
         "key",
         "optional",
         "outputs",
+        "padding",
         "per_example",
         "read_options",
         "resolved",

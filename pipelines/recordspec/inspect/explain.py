@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -39,17 +40,22 @@ def python_source(schema: Schema) -> str:
 
 
 def features(schema: Schema) -> list[dict[str, Any]]:
-    """Of each feature: its kind, what it stores, what it decodes to, and the mean bytes of a value.
+    """Of each feature: its kind, what it stores and decodes to, its padding, and the mean bytes of a value.
 
     The values are invented, so the bytes of what varies in length say little. Loads TensorFlow.
     """
-    specs = schema.element_spec()
+    specs, batches = schema.element_spec(), schema.batch_spec()
     return [
         {
             "feature": feature.name,
             "kind": feature.kind,
             "stored as": ", ".join(_stored(column, section) for column in feature.columns()),
             "decodes to": ", ".join(_type(specs[output]) for output in feature.outputs),
+            "padded with": ", ".join(
+                _padding(feature.padding[output], batches[output].dtype.name)
+                for output in feature.outputs
+                if _is_padded(feature, batches[output])
+            ),
             "bytes": _bytes(section, feature),
         }
         for section, feature in schema.placed
@@ -65,6 +71,20 @@ def _stored(column: Column, section: Section) -> str:
 def _type(spec: Any) -> str:
     kind = type(spec).__name__.removesuffix("Spec")
     return f"{kind} {spec.dtype.name} {str(spec.shape).replace('None', 'null')}"
+
+
+def _is_padded(feature: Feature, batch: Any) -> bool:
+    """Whether rows of the type `batch` may differ in size, or are filled up to a static one."""
+    if type(batch).__name__ != "TensorSpec":
+        return True
+    static = len(batch.shape) > 1 and getattr(feature, "max_length", None) is not None
+    return static or None in batch.shape.as_list()[1:]
+
+
+def _padding(pad: Any, dtype: str) -> str:
+    if pad is None:
+        pad = "" if dtype == "string" else False if dtype == "bool" else 0
+    return json.dumps(pad, ensure_ascii=False)
 
 
 def _bytes(section: Section, feature: Feature) -> int:

@@ -8,102 +8,250 @@ from typing import Any, Literal
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, nearest, one_of
+from recordspec.spec.lists import cells
+from recordspec.spec.schema import Schema
+from recordspec.spec.tensors import dense, mask_of
+from recordspec.spec.values import DTYPES, BadValue
 
 Names = str | tuple[str, ...]
+Tensor = Any
+
+# Behind the name of a padded feature: which of its values are real, bool.
+MASK = "_mask"
+# Behind the name of a feature that is padded in the batch: how many values or steps each row has.
+LENGTH = "_length"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
     """Which features are the model's inputs, targets and sample weights.
 
+    Among inputs and weights, `<name>_mask` stands for a mask of the padded feature `<name>`: bool, true for
+    what is real, with a dimension for each that is padded. As weights, a mask is 1.0 and 0.0.
+
     Attributes:
         inputs: one name gives the tensor, several a dict by name.
         targets: the same.
-        weights: one name.
-        ragged: `dense` pads ragged features to the longest row of a batch, and fills sparse ones, with 0 or
-            the empty string; `keep` leaves both as they are.
-        pad: the lengths that ragged features are padded to, so that shapes are static. A longer row is an
+        weights: one name, or several, whose product is taken. A mapping from targets to their weights gives a
+            dict by target, of ones for a target that it lacks.
+        ragged: `dense` pads ragged features to the longest row of a batch, and fills sparse ones, with their
+            `pad`; `keep` leaves both as they are.
+        pad_to: the lengths that ragged features are padded to, so that shapes are static. A longer row is an
             error: InvalidArgumentError, when its batch is made.
     """
 
     inputs: Names
     targets: Names | None = None
-    weights: str | None = None
+    weights: Names | Mapping[str, Names] | None = None
     ragged: Literal["dense", "keep"] = "dense"
-    pad: Mapping[str, int] = field(default_factory=dict)
+    pad_to: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         problems = [
-            Problem(path=("pad", name), expected="a length of at least 1", got=str(length))
-            for name, length in self.pad.items()
+            Problem(path=("pad_to", name), expected="a length of at least 1", got=str(length))
+            for name, length in self.pad_to.items()
             if length < 1
         ]
         if problems:
             raise SpecError(problems)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """All that a model takes."""
-        return (*_names(self.inputs), *_names(self.targets), *_names(self.weights))
+    def parts(self) -> tuple[Any, ...]:
+        """The names of inputs, targets and weights, as far as there are any: of one, the name itself."""
+        parts = (names for names in (self.inputs, self.targets, self.weights) if names is not None)
+        return tuple(names[0] if isinstance(names, tuple) and len(names) == 1 else names for names in parts)
 
-    def check(self, known: tuple[str, ...]) -> Iterator[Problem]:
-        """Names that the schema does not decode to."""
-        for part in ("inputs", "targets", "weights"):
-            for name in _names(getattr(self, part)):
-                if name not in known:
-                    hint = nearest(name, known)
-                    yield Problem(path=("fit", part), expected=one_of(known), got=f"`{name}`", hint=hint)
-        repeated = [name for name in set(_names(self.inputs)) if _names(self.inputs).count(name) > 1]
+    @property
+    def _weights_by_target(self) -> Mapping[str, Names]:
+        """Where weights are given by target."""
+        return self.weights if isinstance(self.weights, Mapping) else {}
+
+    @property
+    def _weight_names(self) -> tuple[str, ...]:
+        if isinstance(self.weights, Mapping):
+            return tuple(name for names in self.weights.values() for name in _names(names))
+        return _names(self.weights)
+
+    def check(self, schema: Schema) -> Iterator[Problem]:
+        """Names that the schema does not decode to, and masks that cannot be made."""
+        parts = {
+            "inputs": _names(self.inputs),
+            "targets": _names(self.targets),
+            "weights": self._weight_names,
+        }
+        for part, names in parts.items():
+            for name in names:
+                yield from self._check_name(part, name, schema)
+        repeated = [name for name in set(parts["inputs"]) if parts["inputs"].count(name) > 1]
         if repeated:
             got = f"`{repeated[0]}` again"
             yield Problem(path=("fit", "inputs"), expected="every name once", got=got)
-        if not _names(self.inputs):
+        if not parts["inputs"]:
             yield Problem(path=("fit", "inputs"), expected="at least one feature", got="none")
-        if self.weights is not None and self.targets is None:
-            yield Problem(path=("fit", "weights"), expected="targets to weigh", got="none")
-        for name in self.pad:
-            if name not in self.names:
-                hint = nearest(name, self.names)
+        yield from self._check_weights(schema.outputs)
+        taken = dict.fromkeys(_owner(name, schema.outputs) for names in parts.values() for name in names)
+        for name in self.pad_to:
+            if name not in taken:
+                hint = nearest(name, taken)
                 got = f"`{name}`"
-                yield Problem(path=("fit", "pad", name), expected=one_of(self.names), got=got, hint=hint)
+                yield Problem(path=("fit", "pad_to", name), expected=one_of(taken), got=got, hint=hint)
 
-    def pick(self, features: Mapping[str, Any]) -> Any:
-        """The tuple for `model.fit`. Raises SpecError where what is to be padded is not ragged."""
-        parts = (self.inputs, self.targets, self.weights)
-        picked = [self._picked(features, names) for names in parts if names is not None]
+    def _check_name(self, part: str, name: str, schema: Schema) -> Iterator[Problem]:
+        known = schema.outputs
+        owner = name if part == "targets" else _owner(name, known)
+        if owner not in known:
+            masks = () if part == "targets" else tuple(f"{one}{MASK}" for one in known)
+            hint = nearest(name, (*known, *masks))
+            yield Problem(path=("fit", part), expected=one_of(known), got=f"`{name}`", hint=hint)
+        elif owner != name:
+            feature = schema.names.get(owner)
+            counted = getattr(feature, "with_length", True) or getattr(feature, "as_", "dense") != "dense"
+            if not counted:
+                expected, hint = f"the lengths of `{owner}`, to mask it", "give it `with_length: true`"
+                yield Problem(path=("fit", part), expected=expected, got="none", hint=hint)
+
+    def _check_weights(self, known: tuple[str, ...]) -> Iterator[Problem]:
+        path, targets = ("fit", "weights"), _names(self.targets)
+        if self.weights is None:
+            return
+        if self.targets is None:
+            yield Problem(path=path, expected="targets to weigh", got="none")
+            return
+        for target in self._weights_by_target:
+            if target not in targets:
+                hint = nearest(target, targets)
+                yield Problem(path=(*path, target), expected=one_of(targets), got=f"`{target}`", hint=hint)
+        masks = [name for name in self._weight_names if name not in known]
+        if not self._weight_names:
+            yield Problem(path=path, expected="at least one feature", got="none")
+        elif masks and len(targets) > 1 and not self._weights_by_target:
+            got = f"`{masks[0]}` for {len(targets)} targets"
+            yield Problem(path=path, expected="a mapping from targets to their weights", got=got)
+
+    def pick(self, features: Mapping[str, Any], schema: Schema) -> Any:
+        """The tuple for `model.fit`, of a batch as `schema` decodes it, or as a user's `map` then changed it.
+
+        Raises SpecError where what is to be padded is not ragged, or what is to be masked is not padded.
+        """
+        batch = _Batch(self, features, schema)
+        picked = [batch.values("inputs", self.inputs)]
+        if self.targets is not None:
+            picked.append(batch.values("targets", self.targets))
+        if self.weights is not None:
+            picked.append(self._picked_weights(batch))
         return tuple(picked) if len(picked) > 1 else picked[0]
 
-    def _picked(self, features: Mapping[str, Any], names: Names) -> Any:
-        wanted = {name: self._formed(name, features[name]) for name in _names(names)}
+    def _picked_weights(self, batch: _Batch) -> Any:
+        weights, targets = self.weights, _names(self.targets)
+        if not isinstance(weights, Mapping):
+            return batch.weights(_names(weights), targets)
+        by_target = {
+            target: batch.weights(_names(weights[target]), (target,))
+            if target in weights
+            else batch.ones(target)
+            for target in targets
+        }
+        return by_target if len(by_target) > 1 else next(iter(by_target.values()))
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """The features of one batch, as `fit` gives them to a model."""
+
+    fit: Fit
+    features: Mapping[str, Any]
+    schema: Schema
+
+    def values(self, part: str, names: Names) -> Any:
+        wanted = {name: self.value(part, name) for name in _names(names)}
         return wanted if len(wanted) > 1 else next(iter(wanted.values()))
 
-    def _formed(self, name: str, value: Any) -> Any:
-        if name in self.pad:
-            return _padded(name, value, self.pad[name])
-        return value if self.ragged == "keep" else _dense(value)
+    def value(self, part: str, name: str) -> Any:
+        if name not in self.features and _owner(name, self.features) in self.features:
+            return self.mask(part, _owner(name, self.features))
+        value = self._short_enough(name)
+        if self._is_kept(name):
+            return value
+        return dense(value, self._pad(part, name), self.fit.pad_to.get(name))
+
+    def mask(self, part: str, name: str) -> Tensor:
+        """Which values of a padded feature are real, bool."""
+        value, kept = self._short_enough(name), self._is_kept(name)
+        feature, counts = self.schema.names.get(name), f"{name}{LENGTH}"
+        lengths = self.features.get(counts) if feature is not None and counts in feature.outputs else None
+        if kept or (lengths is None and not _is_composite(value)):
+            got = f"`{name}`, {'which is kept ragged' if kept else f'{value.dtype.name} {value.shape}'}"
+            raise SpecError(Problem(path=("fit", part), expected="a padded feature to mask", got=got))
+        return mask_of(value, lengths, self.fit.pad_to.get(name))
+
+    def weights(self, names: tuple[str, ...], targets: tuple[str, ...]) -> Tensor:
+        """The product of weights; one of fewer dimensions holds for all values in the others."""
+        weights = [self.value("weights", name) for name in names]
+        if len(weights) == 1 and weights[0].dtype != tf.bool:
+            return weights[0]
+        if any(map(_is_composite, weights)):
+            expected, got = "dense weights to multiply", "ragged ones (ragged: keep)"
+            raise SpecError(Problem(path=("fit", "weights"), expected=expected, got=got))
+        rank = max(weight.shape.rank for weight in weights)
+        for target in targets:
+            most = self.features[target].shape.rank
+            if rank > most:  # Keras may take them, and multiply each of one dimension with all of the other
+                expected, got = f"weights of no more dimensions than `{target}` has ({most})", str(rank)
+                raise SpecError(Problem(path=("fit", "weights"), expected=expected, got=got))
+        product = tf.ones([], tf.float32)
+        for weight in weights:
+            shape = tf.concat([tf.shape(weight), tf.ones([rank - weight.shape.rank], tf.int32)], 0)
+            product *= tf.reshape(tf.cast(weight, tf.float32), shape)
+        return product
+
+    def ones(self, target: str) -> Tensor:
+        """Weights of the rows of a target that change nothing, float32 `[n]`."""
+        value = self.features[target]
+        rows = value.nrows() if isinstance(value, tf.RaggedTensor) else tf.shape(value)[0]
+        return tf.ones([rows], tf.float32)
+
+    def _is_kept(self, name: str) -> bool:
+        """Whether a feature stays ragged or sparse."""
+        kept = self.fit.ragged == "keep" and name not in self.fit.pad_to
+        return kept and _is_composite(self.features[name])
+
+    def _short_enough(self, name: str) -> Any:
+        """A feature. Where it is padded to a length, a longer row is an error, as it would be cut."""
+        value, length = self.features[name], self.fit.pad_to.get(name)
+        if length is None:
+            return value
+        path = ("fit", "pad_to", name)
+        if not isinstance(value, tf.RaggedTensor):
+            expected, got = "a batch of a ragged feature", f"{value.dtype.name} {value.shape}"
+            raise SpecError(Problem(path=path, expected=expected, got=got))
+        longest = tf.reduce_max(tf.concat([value.row_lengths(), [0]], 0))
+        problem = Problem(path=path, expected=f"at most {length} values in a row", got="{}")
+        message = tf.strings.format(str(problem), longest)
+        with tf.control_dependencies([tf.debugging.Assert(longest <= length, [message])]):
+            return value.with_flat_values(tf.identity(value.flat_values))
+
+    def _pad(self, part: str, name: str) -> Any:
+        """The padding of a feature. Raises SpecError where `map` made a dtype of it that does not hold it."""
+        pad, dtype = self.schema.padding.get(name), self.features[name].dtype
+        if pad is None or not _is_composite(self.features[name]) or dtype.name not in (*DTYPES, "string"):
+            return None
+        try:
+            cells([pad], dtype.name, ())
+        except BadValue:
+            expected, got = f"a dtype for the padding {pad!r} of `{name}`", f"{dtype.name} from `map`"
+            hint = "pad it there, or give it another `pad`"
+            raise SpecError(Problem(path=("fit", part), expected=expected, got=got, hint=hint)) from None
+        return pad
 
 
 def _names(names: Names | None) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else names or ()
 
 
-def _padded(name: str, value: Any, length: int) -> Any:
-    """A ragged batch as a dense one `[n, length, ...]`; it would cut a longer row, so that is looked for."""
-    path = ("fit", "pad", name)
-    if not isinstance(value, tf.RaggedTensor):
-        got = f"{value.dtype.name} {value.shape}"
-        raise SpecError(Problem(path=path, expected="a batch of a ragged feature", got=got))
-    longest = tf.reduce_max(tf.concat([value.row_lengths(), [0]], 0))
-    problem = Problem(path=path, expected=f"at most {length} values in a row", got="{}")
-    message = tf.strings.format(str(problem), longest)
-    with tf.control_dependencies([tf.debugging.Assert(longest <= length, [message])]):
-        return value.to_tensor(shape=[None, length, *value.shape[2:]])
+def _owner(name: str, known: Any) -> str:
+    """The feature that is masked where `name` is no feature but that of a mask; else `name`."""
+    return name if name in known else name.removesuffix(MASK)
 
 
-def _dense(value: Any) -> Any:
-    """Keras takes ragged and sparse inputs only with some backends and layers."""
-    if isinstance(value, tf.RaggedTensor):
-        return value.to_tensor()
-    if isinstance(value, tf.sparse.SparseTensor):
-        return tf.sparse.to_dense(value)
-    return value
+def _is_composite(value: Any) -> bool:
+    return isinstance(value, tf.RaggedTensor | tf.sparse.SparseTensor)

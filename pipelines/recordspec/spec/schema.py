@@ -125,6 +125,11 @@ class Schema:
         """The names of the tensors that `decode` gives."""
         return tuple(output for _, feature in self.placed for output in feature.outputs)
 
+    @property
+    def padding(self) -> dict[str, Any]:
+        """The padding of what `decode` gives, by its names: see `Feature.padding`."""
+        return {name: pad for _, feature in self.placed for name, pad in feature.padding.items()}
+
     def only(self, names: Iterable[str]) -> Schema:
         """The schema of those features alone that decode to these names. Raises SpecError for others."""
         wanted = tuple(names)

@@ -55,6 +55,54 @@ def extended(value: Tensor, axis: int, filler: Any, length: int) -> Tensor:
     return tf.ensure_shape(value, [*sizes[:axis], length, *sizes[axis + 1 :]])
 
 
+def dense(value: Tensor, pad: Any, length: int | None = None) -> Tensor:
+    """A ragged or sparse batch as a dense one, of the size of its largest row; any other tensor as it is.
+
+    Args:
+        value: the batch.
+        pad: the padding; None for zero or the empty string.
+        length: of the rows of a ragged batch; it cuts longer ones.
+    """
+    filler = None if pad is None else tf.constant(pad, value.dtype)
+    if isinstance(value, tf.sparse.SparseTensor):
+        return tf.sparse.to_dense(value, filler)
+    if isinstance(value, tf.RaggedTensor):
+        shape = None if length is None else [None, length, *value.shape[2:]]
+        return value.to_tensor(filler, shape=shape)
+    return value
+
+
+def mask_of(value: Tensor, lengths: Tensor | None, length: int | None = None) -> Tensor:
+    """Which values of `dense(value, ...)` are no padding, bool.
+
+    Args:
+        value: a batch: sparse; ragged; or dense, with the numbers of its items in `lengths`.
+        lengths: int64 `[n]` of a dense value `[n, k, ...]`; of a ragged value whose innermost items are
+            dense, ragged like the value, or None.
+        length: as `dense` takes it.
+
+    Returns:
+        Of a sparse batch a mask of its shape, of a dense one `[n, k]`; of a ragged one a dimension for each
+        ragged dimension and, with `lengths`, one for those items.
+    """
+    if isinstance(value, tf.sparse.SparseTensor):
+        given = tf.ones_like(value.values, tf.bool)
+        return tf.sparse.to_dense(tf.SparseTensor(value.indices, given, value.dense_shape))
+    if not isinstance(value, tf.RaggedTensor):
+        return _first_items(lengths, value)
+    flat = value.flat_values
+    given = (
+        tf.ones(tf.shape(flat)[:1], tf.bool) if lengths is None else _first_items(lengths.flat_values, flat)
+    )
+    return dense(value.with_flat_values(given), False, length)
+
+
+def _first_items(lengths: Tensor, value: Tensor) -> Tensor:
+    """Which items of `[m, k, ...]` are among the first, bool `[m, k]`."""
+    longest = value.shape[1]
+    return tf.sequence_mask(lengths, tf.shape(value)[1] if longest is None else longest)
+
+
 def reshaped(value: Tensor, leading: Tensor, shape: tuple[int, ...]) -> Tensor:
     """`value` with the leading dimensions of the tensor `leading`, then `shape`."""
     target = tf.concat([tf.shape(leading), tf.constant(shape, tf.int32)], 0)

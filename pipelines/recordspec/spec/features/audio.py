@@ -10,8 +10,8 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.features.base import WRITING, Feature, Tensor, TypeSpec
-from recordspec.spec.features.options import check_positive, problem
+from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.options import check_positive, check_value, problem
 from recordspec.spec.media.decoders import decode_flac, decode_mp3, decode_ogg
 from recordspec.spec.media.sounds import Encoding, Form, encoded
 from recordspec.spec.tensors import ragged_spec, split_raw
@@ -39,6 +39,7 @@ class Audio(Feature):
         encoding: wav and flac hold 16 bits a sample; mp3 and ogg (Vorbis) are lossy; raw holds `dtype`.
         dtype: what is decoded to: float32, with 1.0 as full scale, or int16 (not for mp3 and ogg).
         max_seconds: a longer sound is refused at write.
+        pad: the padding where `fit` makes a batch dense; 0, which is silence, by default.
     """
 
     kind: ClassVar[str] = "audio"
@@ -48,6 +49,7 @@ class Audio(Feature):
     encoding: Encoding = "wav"
     dtype: Literal["float32", "int16"] = "float32"
     max_seconds: float | None = field(default=None, metadata=WRITING)
+    pad: Any = field(default=None, metadata=READING)
 
     def check(self) -> Iterator[Problem]:
         yield from check_positive("sample_rate", self.sample_rate)
@@ -56,6 +58,7 @@ class Audio(Feature):
             yield problem("dtype", f"float32 for {self.encoding}", "`int16`")
         if self.max_seconds is not None and not self.max_seconds > 0:
             yield problem("max_seconds", "a number above 0", f"{self.max_seconds:g}")
+        yield from check_value("pad", self.pad, self.dtype, ())
 
     @property
     def per_example(self) -> bool:

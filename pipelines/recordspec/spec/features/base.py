@@ -65,6 +65,15 @@ class Feature(abc.ABC):
         return False
 
     @property
+    def padding(self) -> dict[str, Any]:
+        """The values that fill up rows of different sizes where they become one dense tensor, by output.
+
+        None stands for zero or the empty string. By default, the option `pad` of a kind that has one is the
+        padding of the output named as the feature.
+        """
+        return {name: getattr(self, "pad", None) if name == self.name else None for name in self.outputs}
+
+    @property
     def per_example(self) -> bool:
         """Codecs cannot work on a batch: then `decode` gets one record at a time."""
         return False

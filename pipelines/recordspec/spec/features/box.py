@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from recordspec.errors import Problem
-from recordspec.spec.features.base import WRITING, Feature, Tensor, TypeSpec
-from recordspec.spec.features.options import check_positive, problem
+from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.options import check_positive, check_value, problem
 from recordspec.spec.lists import by_row, items
 from recordspec.spec.tensors import ragged_spec
 from recordspec.spec.values import Array, BadValue
@@ -45,14 +45,18 @@ class Box(Feature):
             (middle, width, height), in pixels; each with `rel_` before it in parts of the image, 0 to 1.
         size: height and width of the images in pixels, where all have one; boxes in pixels are checked
             against it.
+        pad: the padding where `fit` makes a batch dense; 0 by default, four of which are a box without an
+            area, which is refused at write.
     """
 
     kind: ClassVar[str] = "box"
 
     format: Format
     size: tuple[int, ...] | None = field(default=None, metadata=WRITING)
+    pad: float | None = field(default=None, metadata=READING)
 
     def check(self) -> Iterator[Problem]:
+        yield from check_value("pad", self.pad, "float32", ())
         if self.size is None:
             return
         if self._relative:

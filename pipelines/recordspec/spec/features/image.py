@@ -10,8 +10,8 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, one_of, show_shape
-from recordspec.spec.features.base import WRITING, Feature, Tensor, TypeSpec
-from recordspec.spec.features.options import check_sizes, problem
+from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.options import check_sizes, check_value, problem
 from recordspec.spec.media.decoders import decode_webp
 from recordspec.spec.media.images import Encoding, Form, encoded
 from recordspec.spec.tensors import ragged_spec, reshaped
@@ -40,6 +40,8 @@ class Image(Feature):
         quality: of a JPEG or WebP made here, 1 to 100. By default 95 for JPEG, lossless for WebP.
         orientation: what becomes of an image that its EXIF data says to turn: `keep` stores it as it
             is (TensorFlow's decoders do not turn it), `upright` turns it, `error` refuses it.
+        pad: the padding of images of different sizes where `fit` makes a batch dense, and of steps; 0 by
+            default.
     """
 
     kind: ClassVar[str] = "image"
@@ -49,8 +51,10 @@ class Image(Feature):
     dtype: Literal["uint8", "uint16"] = "uint8"
     quality: int | None = field(default=None, metadata=WRITING)
     orientation: Literal["keep", "upright", "error"] = field(default="keep", metadata=WRITING)
+    pad: int | None = field(default=None, metadata=READING)
 
     def check(self) -> Iterator[Problem]:
+        yield from check_value("pad", self.pad, self.dtype, ())
         if len(self.shape) != 3 or self.shape[-1] is None:
             expected = "[height, width, channels], the channels known"
             yield problem("shape", expected, show_shape(self.shape))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -13,8 +13,8 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, describe, nearest, one_of, show_int, show_shape
 from recordspec.locations import PathText
-from recordspec.spec.features.base import Feature, Tensor, TypeSpec
-from recordspec.spec.features.options import check_sizes, problem
+from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.options import check_sizes, check_value, problem
 from recordspec.spec.lists import by_row, rows_of
 from recordspec.spec.tensors import ragged_spec
 from recordspec.spec.values import BadValue
@@ -41,6 +41,8 @@ class Label(Feature):
         shape: of one label by default; `[null]` for any number, `[k]` for k of them.
         oov: what becomes of a name that is not among them: `error`, or `index`, one index for all of
             them, `len(names)`. An index outside is always an error.
+        pad: the padding of labels in steps or in lists; no class by default, and what `ignore_class` of a
+            Keras loss takes. It may be an index: weights or masks can tell which labels are real.
     """
 
     kind: ClassVar[str] = "label"
@@ -49,6 +51,7 @@ class Label(Feature):
     vocabulary: PathText | None = None
     shape: tuple[int | None, ...] = ()
     oov: Literal["error", "index"] = "error"
+    pad: int = field(default=-1, metadata=READING)
 
     def check(self) -> Iterator[Problem]:
         if bool(self.names) == (self.vocabulary is not None):
@@ -59,6 +62,7 @@ class Label(Feature):
         if len(self.shape) > 1 or 0 in self.shape:
             yield problem("shape", "[], [null] or [k]", show_shape(self.shape))
         yield from check_sizes("shape", tuple(size or 0 for size in self.shape))
+        yield from check_value("pad", self.pad, "int64", ())
         seen: dict[str, int] = {}
         for place, name in enumerate(self.names):
             if name in seen:
@@ -89,10 +93,19 @@ class Label(Feature):
     def names_of(self, indices: Tensor) -> Tensor:
         """In graph or eagerly: the names of indices of any shape, as strings; `OOV_NAME` of the one more.
 
-        Raises InvalidArgumentError for an index that no name has.
+        A `pad` that is no index has the empty name. Raises InvalidArgumentError for any other index that no
+        name has.
         """
-        known = [*self.names, OOV_NAME] if self.oov == "index" else self.names
-        return tf.gather(tf.constant(known), indices)
+        known = [*self.names, OOV_NAME] if self.oov == "index" else [*self.names]
+        if isinstance(indices, tf.RaggedTensor):
+            return indices.with_flat_values(self.names_of(indices.flat_values))
+        if 0 <= self.pad < len(known):
+            return tf.gather(tf.constant(known), indices)
+        indices = tf.cast(indices, tf.int64)
+        is_pad = indices == self.pad
+        return tf.where(
+            is_pad, "", tf.gather(tf.constant(known), tf.where(is_pad, tf.zeros_like(indices), indices))
+        )
 
     def columns(self) -> tuple[Column, ...]:
         layout: Layout = Ragged() if self._varies else Fixed(shape=tuple(size or 0 for size in self.shape))

@@ -60,9 +60,10 @@ def check_positive(option: str, value: int | None) -> Iterator[Problem]:
 
 def check_value(option: str, value: Any, dtype: str, shape: tuple[int, ...]) -> Iterator[Problem]:
     """A default or a padding of exactly this dtype and shape: tf.io takes no other."""
-    if value is None or dtype not in STORAGE:
+    if value is None or dtype not in (*STORAGE, *DTYPES):
         return
-    odd = [item for item in _leaves(value) if isinstance(item, (bool, bytes))]
+    refused = (bytes, complex) if dtype == "bool" else (bytes, complex, bool)
+    odd = [item for item in _leaves(value) if isinstance(item, refused)]
     if odd:
         yield problem(option, "text" if dtype == "string" else dtype, describe(odd[0]))
         return

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from recordspec.errors import Problem, show_shape
-from recordspec.spec.features.base import Feature, Tensor, TypeSpec
-from recordspec.spec.features.options import STORAGE, check_dtype, problem, sample_of
+from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.options import STORAGE, check_dtype, check_value, problem, sample_of
 from recordspec.spec.lists import by_row, items, rows_of
 from recordspec.spec.tensors import ragged_spec
 from recordspec.spec.values import BadValue
@@ -31,6 +31,7 @@ class RaggedLists(Feature):
             `[null, 4]`.
         row_lengths: the keys under which the lengths of the inner lists stand, outermost first;
             `<key>/row_lengths`, `<key>/row_lengths_2`, ... by default.
+        pad: the padding where `fit` makes a batch dense; zero or the empty string by default.
     """
 
     kind: ClassVar[str] = "ragged"
@@ -38,6 +39,7 @@ class RaggedLists(Feature):
     dtype: str
     shape: tuple[int | None, ...]
     row_lengths: tuple[str, ...] = ()
+    pad: Any = field(default=None, metadata=READING)
 
     def check(self) -> Iterator[Problem]:
         yield from check_dtype(self.dtype)
@@ -47,6 +49,7 @@ class RaggedLists(Feature):
         elif self.row_lengths and len(self.row_lengths) != self._levels - 1:
             expected = f"{self._levels - 1} keys, one for each null but the first"
             yield problem("row_lengths", expected, str(len(self.row_lengths)))
+        yield from check_value("pad", self.pad, self.dtype, ())
 
     def _spelled_out(self) -> dict[str, Any]:
         usual = replace(self, row_lengths=()).columns() == self.columns()

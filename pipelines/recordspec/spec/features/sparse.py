@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, describe, show_shape
-from recordspec.spec.features.base import Feature, Tensor, TypeSpec
-from recordspec.spec.features.options import STORAGE, check_dtype, problem, sample_of
+from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.options import STORAGE, check_dtype, check_value, problem, sample_of
 from recordspec.spec.lists import items
 from recordspec.spec.numbers import numbers
 from recordspec.spec.values import BadValue
@@ -33,6 +33,8 @@ class SparseValues(Feature):
         size: of each dimension.
         index_keys: the keys under which the indices stand, one a dimension; `<key>/indices`, or
             `<key>/indices_0` and so on, by default. The values stand under `key`.
+        pad: the value of the other places where `fit` makes a batch dense; zero or the empty string by
+            default.
     """
 
     kind: ClassVar[str] = "sparse"
@@ -40,6 +42,7 @@ class SparseValues(Feature):
     dtype: str
     size: int | tuple[int, ...]
     index_keys: tuple[str, ...] = ()
+    pad: Any = field(default=None, metadata=READING)
 
     def check(self) -> Iterator[Problem]:
         yield from check_dtype(self.dtype)
@@ -52,6 +55,7 @@ class SparseValues(Feature):
         elif self.index_keys and len(self.index_keys) != len(self._sizes):
             expected = f"{len(self._sizes)} keys, one for each dimension"
             yield problem("index_keys", expected, str(len(self.index_keys)))
+        yield from check_value("pad", self.pad, self.dtype, ())
 
     def _spelled_out(self) -> dict[str, Any]:
         usual = replace(self, index_keys=()).columns() == self.columns()

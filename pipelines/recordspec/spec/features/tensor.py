@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, nearest, one_of
-from recordspec.spec.features.base import Feature, Tensor, TypeSpec
-from recordspec.spec.features.options import check_sizes, problem
+from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.options import check_sizes, check_value, problem
 from recordspec.spec.lists import items
 from recordspec.spec.numbers import numbers
 from recordspec.spec.tensors import ragged_spec, reshaped, split_raw
@@ -44,6 +44,7 @@ class AnyTensor(Feature):
         shape: a scalar by default; the first dimension may be null.
         encoding: `list`, an Int64List or FloatList; `raw`, little-endian bytes; `zlib`, these
             compressed. By default a list where it holds the dtype exactly, else raw.
+        pad: the padding of values of different sizes, and of steps; zero by default.
     """
 
     kind: ClassVar[str] = "tensor"
@@ -51,6 +52,7 @@ class AnyTensor(Feature):
     dtype: str
     shape: tuple[int | None, ...] = ()
     encoding: Literal["list", "raw", "zlib"] | None = None
+    pad: Any = field(default=None, metadata=READING)
 
     def check(self) -> Iterator[Problem]:
         if self.dtype not in DTYPES:
@@ -63,6 +65,7 @@ class AnyTensor(Feature):
         yield from check_sizes("shape", tuple(size or 0 for size in self.shape[:1]))
         if self._varies and 0 in self.shape:
             yield problem("shape", "sizes of at least 1 behind a null", "0")
+        yield from check_value("pad", self.pad, self.dtype, ())
 
     def _spelled_out(self) -> dict[str, Any]:
         usual = "list" if self.dtype in _LISTS else "raw"

@@ -10,8 +10,8 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.features.base import WRITING, Feature, Tensor, TypeSpec
-from recordspec.spec.features.options import check_positive
+from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.options import check_positive, check_value
 from recordspec.spec.strings import strings
 from recordspec.spec.values import BadValue
 from recordspec.wire.columns import Cells, Column, Fixed
@@ -28,14 +28,17 @@ class Text(Feature):
 
     Attributes:
         max_bytes: a longer text is refused at write; counted in bytes of UTF-8.
+        pad: the padding of steps; the empty string by default.
     """
 
     kind: ClassVar[str] = "text"
 
     max_bytes: int | None = field(default=None, metadata=WRITING)
+    pad: str | None = field(default=None, metadata=READING)
 
     def check(self) -> Iterator[Problem]:
-        return check_positive("max_bytes", self.max_bytes)
+        yield from check_positive("max_bytes", self.max_bytes)
+        yield from check_value("pad", self.pad, "string", ())
 
     def columns(self) -> tuple[Column, ...]:
         return (Column(key=self.stored, storage="bytes", layout=Fixed()),)

@@ -34,7 +34,8 @@ class VariableLen(Feature):
     Attributes:
         dtype: float32, int64 or string.
         as_: what a batch decodes to.
-        pad: with `as: dense`, the padding; zero or the empty string by default.
+        pad: the padding, in a batch with `as: dense`, else where `fit` makes a batch dense, and of steps;
+            zero or the empty string by default.
         max_length: longer lists are refused at write; with `as: dense` every value is padded to it,
             so that the shape is static.
         with_length: with `as: dense`, whether the number of values is decoded too, as a second tensor,
@@ -53,8 +54,6 @@ class VariableLen(Feature):
         yield from check_dtype(self.dtype)
         yield from check_positive("max_length", self.max_length)
         yield from check_value("pad", self.pad, self.dtype, ())
-        if self.pad is not None and self.as_ != "dense":
-            yield problem("pad", "no padding unless `as: dense`", repr(self.pad))
         if self.with_length and self.as_ != "dense":
             yield problem("with_length", "false unless `as: dense`", "true", "a ragged value knows it")
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, show_shape
-from recordspec.spec.features.base import WRITING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec
 from recordspec.spec.features.image import Image
 from recordspec.spec.features.options import check_sizes, problem
 from recordspec.spec.lists import by_row, rows_of
@@ -35,6 +35,8 @@ class Video(Feature):
         encoding: of each frame; see `image`.
         dtype: uint8; uint16 for png and raw.
         quality: of a JPEG or WebP made here, 1 to 100.
+        pad: the padding of videos of different sizes where `fit` makes a batch dense, and of steps; 0 by
+            default.
     """
 
     kind: ClassVar[str] = "video"
@@ -43,6 +45,7 @@ class Video(Feature):
     encoding: Encoding = "jpeg"
     dtype: Literal["uint8", "uint16"] = "uint8"
     quality: int | None = field(default=None, metadata=WRITING)
+    pad: int | None = field(default=None, metadata=READING)
 
     def check(self) -> Iterator[Problem]:
         if len(self.shape) != 4:
@@ -64,6 +67,7 @@ class Video(Feature):
             encoding=self.encoding,
             dtype=self.dtype,
             quality=self.quality,
+            pad=self.pad,
         )
 
     def columns(self) -> tuple[Column, ...]:
