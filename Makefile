@@ -12,7 +12,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 # from the other's end when it is done.
 PYTEST := -m pytest -n 2 --dist worksteal
 
-.PHONY: demo test test-latest test-io test-quick test-services test-services-latest test-services-io test-wheel lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting clean
+.PHONY: demo test test-latest test-io test-quick test-services test-services-latest test-services-io test-wheel crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting clean
 
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
@@ -50,6 +50,10 @@ test-wheel:
 	$(WHEEL)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(WHEEL)/dist .
 	$(WHEEL)/bin/python $(PIP) $(WHEEL)/dist/*.whl
 	$(WHEEL)/bin/python tests/from_wheel.py
+
+# Kills, failures and losses of power at every point at which a command changes the disk.
+crash: $(LATEST)/ready
+	$(LATEST)/bin/python tests/crashes/sweep.py
 
 lint: $(LATEST)/ready
 	$(LATEST)/bin/ruff check .

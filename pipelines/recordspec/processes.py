@@ -6,11 +6,13 @@ import multiprocessing
 import os
 import signal
 import threading
+import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 from recordspec.errors import Problem, StoreError
@@ -18,32 +20,76 @@ from recordspec.workers import Function, Task, attempt
 
 
 class Processes:
-    """Does tasks in processes of their own, which are started anew and share no memory."""
+    """Does tasks in processes of their own, which are started anew and share no memory.
 
-    def __init__(self, pool: ProcessPoolExecutor, jobs: int, name: str) -> None:
-        self._pool, self._jobs, self._name = pool, jobs, name
+    Each process has a thread here, which sends it a task and waits for the result. Not a ProcessPoolExecutor:
+    its queues have semaphores, which the resource tracker of Python reports on stderr, in many lines, where a
+    process is killed.
+    """
+
+    def __init__(self, jobs: int, name: str) -> None:
+        self._jobs, self._name = jobs, name
+        # spawn: a fork of a process with threads, TensorFlow's say, may hang
+        self._context = multiprocessing.get_context("spawn")
+        self._threads = ThreadPoolExecutor(jobs, "recordspec-process")
+        self._of_thread = threading.local()
+        self._starting = threading.Lock()
+        self._started: list[tuple[BaseProcess, Connection]] = []
+        self._killed = False
 
     def results(self, function: Function, tasks: Iterable[Task]) -> Iterator[Any]:
         waiting: deque[Future[Any]] = deque()
         for task in tasks:
-            waiting.append(self._submit(function, task))
+            waiting.append(self._threads.submit(self._do, function, (*task, attempt())))
             # as many again as there are processes, so that none has to wait for the slowest
             if len(waiting) >= 2 * self._jobs:
-                yield self._result(waiting.popleft())
+                yield waiting.popleft().result()
         while waiting:
-            yield self._result(waiting.popleft())
+            yield waiting.popleft().result()
 
-    def _submit(self, function: Function, task: Task) -> Future[Any]:
-        try:
-            return self._pool.submit(function, *task, attempt())
-        except BrokenProcessPool as error:
-            raise self._died() from error
+    def kill(self) -> None:
+        """Ends tasks whose results are not needed."""
+        with self._starting:
+            self._killed = True
+            for process, _ in self._started:
+                process.kill()
 
-    def _result(self, future: Future[Any]) -> Any:
+    def close(self) -> None:
+        """Ends the processes when their tasks are done."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        for _, connection in self._started:
+            with suppress(OSError):  # it was killed
+                connection.send(None)
+            connection.close()
+        for process, _ in self._started:
+            process.join()
+            process.close()
+
+    def _do(self, function: Function, task: Task) -> Any:
+        """In a thread: has its process do a task. Raises what the task raises."""
+        if not hasattr(self._of_thread, "connection"):
+            self._of_thread.connection = self._start()
         try:
-            return future.result()
-        except BrokenProcessPool as error:
+            self._of_thread.connection.send((function, task))
+            result, error, trace = self._of_thread.connection.recv()
+        except (EOFError, OSError) as error:
             raise self._died() from error
+        if error is not None:
+            raise error from _ProcessError(trace)
+        return result
+
+    def _start(self) -> Connection:
+        with self._starting:
+            if self._killed:
+                raise self._died()
+            here, there = self._context.Pipe()
+            process = self._context.Process(target=_serve, args=(there,), daemon=True)
+            # Ctrl-C reaches all processes of a terminal, also one that cannot ignore it yet.
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+            process.start()
+            there.close()
+            self._started.append((process, here))
+            return here
 
     def _died(self) -> StoreError:
         hint = (
@@ -53,35 +99,41 @@ class Processes:
         return StoreError(problem.at(self._name))
 
 
+class _ProcessError(Exception):
+    """Where an error was raised, in another process: a traceback as text."""
+
+
 @contextmanager
 def processes(jobs: int, name: str) -> Iterator[Processes]:
     """So many of them, until the work, which is called `name` in messages, is done or fails."""
-    # spawn: a fork of a process with threads, TensorFlow's say, may hang
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin)
+    several = Processes(jobs, name)
     try:
-        yield Processes(pool, jobs, name)
+        yield several
     except BaseException:
-        _kill(pool)
+        several.kill()
         raise
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        several.close()
 
 
-def _begin() -> None:
-    """In a new process: Ctrl-C is its parent's affair, and it does not outlive that."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _serve(connection: Connection) -> None:
+    """In a new process: does tasks until there are no more, or nobody waits for them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is its parent's affair
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    with suppress(EOFError, OSError):  # the parent is gone
+        while task := connection.recv():
+            connection.send(_done(*task))
+
+
+def _done(function: Function, task: Task) -> tuple[Any, BaseException | None, str]:
+    try:
+        return function(*task), None, ""
+    except BaseException as error:
+        return None, error, traceback.format_exc()
 
 
 def _end_with(parent: Any) -> None:
     parent.join()
     os._exit(1)
-
-
-def _kill(pool: ProcessPoolExecutor) -> None:
-    """Ends tasks that nobody waits for any more."""
-    for process in list((pool._processes or {}).values()):
-        process.kill()

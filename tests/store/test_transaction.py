@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import socket
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from frames_by_hand import frame
 from recordspec.inspect.repair import repair
 from recordspec.store import transaction as transactions
 from recordspec.store.journal import FILE as JOURNAL
+from recordspec.store.locks import reserve
 from recordspec.store.manifest import Manifest
 from recordspec.store.transaction import Transaction
 
@@ -153,6 +155,117 @@ def test_a_lock_on_a_folder_that_was_replaced_meanwhile_is_none(tmp_path, monkey
     with pytest.raises(rs.StoreError, match=f"expected no other writer, got process {os.getpid()} on "):
         publish(tmp_path / "data")
     assert left.staging.is_dir()
+
+
+def reserved(folder: Path, *, alive: bool = True) -> Path:
+    """A folder that a writer has just made and not named yet."""
+    fresh, lock = reserve(folder / ".data.partial")
+    (fresh / "work").mkdir()
+    if not alive:
+        os.close(lock)
+    return fresh
+
+
+def test_a_folder_of_a_writer_that_died_before_it_was_named_is_cleared(tmp_path):
+    fresh = reserved(tmp_path, alive=False)
+    assert fresh.name.startswith(".data.partial.")
+    publish(tmp_path / "data")
+    assert os.listdir(tmp_path) == ["data"]
+
+
+def test_a_folder_that_another_writer_is_making_is_left_alone(tmp_path):
+    fresh = reserved(tmp_path)
+    publish(tmp_path / "data")
+    assert sorted(os.listdir(tmp_path)) == [fresh.name, "data"]
+
+
+def test_a_folder_of_a_writer_on_another_host_is_left_alone(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "gethostname", lambda: "elsewhere")
+        fresh = reserved(tmp_path, alive=False)
+    publish(tmp_path / "data")
+    assert sorted(os.listdir(tmp_path)) == [fresh.name, "data"]
+
+
+def test_another_target_with_such_a_name_is_left_alone(tmp_path):
+    other = reserved(tmp_path, alive=False).name.lstrip(".")
+    os.rmdir(tmp_path / f".{other}/work")
+    os.rmdir(tmp_path / f".{other}")
+    left = Transaction(tmp_path / other).__enter__()
+    os.close(left._lock)
+    publish(tmp_path / "data")
+    assert sorted(os.listdir(tmp_path)) == [left.staging.name, "data"]
+
+
+@pytest.mark.parametrize("alive", [False, True])
+def test_where_there_are_no_locks_the_process_of_a_folder_tells_whether_it_is_cleared(
+    tmp_path, monkeypatch, alive
+):
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    process = os.getppid() if alive else 1 << 30
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: process)
+        fresh = reserved(tmp_path)
+    publish(tmp_path / "data")
+    assert sorted(os.listdir(tmp_path)) == [*([fresh.name] if alive else []), "data"]
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_folder_that_was_taken_for_abandoned_is_made_again(tmp_path, monkeypatch, removed):
+    """Another writer clears the folder between its making and its locking."""
+    made = []
+    real = tempfile.mkdtemp
+
+    def cleared(**how: str) -> str:
+        made.append(real(**how))
+        if len(made) == 1 and removed:
+            os.rmdir(made[0])
+        elif len(made) == 1:
+            fcntl.flock(os.open(made[0], os.O_RDONLY), fcntl.LOCK_EX)
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", cleared)
+    fresh, _ = reserve(tmp_path / ".data.partial")
+    assert made[1:] == [str(fresh)]
+    assert fresh.is_dir()
+
+
+def test_of_two_writers_the_second_to_name_its_folder_is_refused(tmp_path, monkeypatch):
+    real, others = Path.rename, []
+
+    def late(path, target):
+        monkeypatch.setattr(Path, "rename", real)
+        others.append(Transaction(tmp_path / "data").__enter__())
+        return real(path, target)
+
+    monkeypatch.setattr(Path, "rename", late)
+    with pytest.raises(rs.StoreError) as caught:
+        publish(tmp_path / "data")
+    assert str(caught.value) == (
+        f"{tmp_path}/data: expected no other writer, got process {os.getpid()} on {socket.gethostname()}, "
+        f"which writes it (if it is gone, remove {tmp_path}/.data.partial)"
+    )
+    assert os.listdir(tmp_path) == [".data.partial"]
+    others[0].commit(NONE, None)
+    others[0].__exit__(None, None, None)
+    assert os.listdir(tmp_path) == ["data"]
+
+
+def test_an_error_after_the_new_dataset_is_in_place_says_so(tmp_path, monkeypatch):
+    publish(tmp_path / "data")
+
+    def failing(folder):
+        if folder == tmp_path:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(transactions, "sync_folder", failing)
+    with pytest.raises(rs.StoreError) as caught:
+        publish(tmp_path / "data", force=True)
+    assert str(caught.value) == (
+        f"{tmp_path}/data: expected a disk to write to, got Input/output error "
+        "(the new dataset is in place, but a loss of power may undo that)"
+    )
+    assert "manifest.json" in os.listdir(tmp_path / "data")
 
 
 def save(folder: Path) -> Path:

@@ -24,6 +24,7 @@ PART = 5000
 # Builds, and is broken off when the journal gets its line number `line`.
 BUILD = """
 import multiprocessing, os, signal, sys
+from multiprocessing import resource_tracker
 from pathlib import Path
 import recordspec as rs
 from recordspec.store.journal import Journal
@@ -31,6 +32,7 @@ from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
 
 def main(folder, how, line, jobs, resume):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored
     base.PART_BYTES = {part}
     signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it
     added, add = 0, Journal.add
@@ -42,6 +44,10 @@ def main(folder, how, line, jobs, resume):
         if added == line:
             if how == "worker":
                 os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
+            elif how == "tracker":
+                os.kill(resource_tracker._resource_tracker._pid, signal.SIGKILL)
+            elif how == "terminal":
+                os.killpg(0, signal.SIGINT)
             elif how == "disk":
                 import resource
                 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, -1))
@@ -90,7 +96,9 @@ def source(folder: Path):
 
 def run(script: Path, folder: Path, how: str, line: int, *more: str) -> subprocess.CompletedProcess:
     command = [sys.executable, script, folder, how, str(line), *more]
-    return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    return subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, check=False, start_new_session=True
+    )
 
 
 @pytest.fixture
@@ -115,7 +123,7 @@ def finished(folder: Path) -> dict[str, bytes]:
 def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path, script, resume, expected, jobs, line):
     make_rows(tmp_path)
     killed = run(script, tmp_path, "SIGKILL", line, jobs)
-    assert killed.returncode == -signal.SIGKILL
+    assert (killed.returncode, killed.stderr) == (-signal.SIGKILL, "")
     assert not (tmp_path / "data").exists()
     resume(tmp_path, jobs=1)
     assert finished(tmp_path) == expected
@@ -126,6 +134,7 @@ def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path, script, resume, ex
     [
         ("SIGINT", "1", "interrupted after "),
         ("SIGINT", "2", "interrupted after "),
+        ("terminal", "2", "interrupted after "),
         ("worker", "2", "expected 2 processes to the end, got one that died "),
         ("disk", "1", "expected a disk to write to, got File too large, after "),
     ],
@@ -139,6 +148,15 @@ def test_what_is_done_is_kept_for_resume(tmp_path, script, resume, expected, how
     if how != "worker":
         assert line.endswith("rows are safe: resume=True, or --resume, goes on from there)")
     resume(tmp_path, jobs=2)
+    assert finished(tmp_path) == expected
+
+
+def test_a_process_of_python_that_was_killed_is_not_needed(tmp_path, script, expected):
+    """The first child of a build with several jobs: who looks for its workers may find it instead."""
+    make_rows(tmp_path)
+    done = run(script, tmp_path, "tracker", 5, "2")
+    message = f"1 of 2,000 rows did not fit: see {tmp_path}/data/rejects.jsonl\n"
+    assert (done.returncode, done.stderr) == (0, message)
     assert finished(tmp_path) == expected
 
 

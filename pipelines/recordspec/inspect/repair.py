@@ -6,12 +6,13 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.errors import Problem, RecordError, SpecError, StoreError
 from recordspec.inspect.beside import Found, differences, manifest_in
 from recordspec.inspect.tally import Tally, described
 from recordspec.locations import local
@@ -123,7 +124,7 @@ def repair(
     old = _manifest_of(paths)
     progress = progress or Progress(show=False)
     progress.begin("repairing", None)
-    with Transaction(directory, force=force) as transaction:
+    with _on_disk(directory), Transaction(directory, force=force) as transaction:
         saved = tuple(_save(Tally.of(path, old), transaction.staging, progress) for path in paths)
         _check_any(saved)
         done = _repaired(paths[0].parent, old, saved)
@@ -136,6 +137,17 @@ def repair(
         _copy_rest(paths[0].parent, transaction.staging, done)
         transaction.commit(done.manifest, None)
     return done
+
+
+@contextmanager
+def _on_disk(directory: str | os.PathLike[str]) -> Iterator[None]:
+    """The system's errors, of a file that is read or of one that is written, as a StoreError."""
+    try:
+        yield
+    except OSError as error:
+        where, got = str(error.filename or directory), error.strerror or str(error)
+        problem = Problem(where=where, expected="to read or write", got=got, hint="nothing was published")
+        raise StoreError(problem) from error
 
 
 def _check_any(saved: Sequence[Saved]) -> None:

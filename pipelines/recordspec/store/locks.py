@@ -6,13 +6,18 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import hashlib
 import json
 import os
+import re
 import socket
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from recordspec.errors import Problem, StoreError
 from recordspec.locations import read_bytes
+from recordspec.store.durable import sync
 
 OWNER = "owner.json"
 _MOST_BYTES = 1 << 16
@@ -46,16 +51,52 @@ def write_owner(staging: Path, work: Path) -> None:
     """Says in a folder that this process writes there; `work` is a folder in it."""
     named = {"pid": os.getpid(), "host": socket.gethostname()}
     fresh = work / OWNER
-    fresh.write_text(json.dumps(named))
+    with fresh.open("w") as file:
+        file.write(json.dumps(named))
+        sync(file)
     fresh.replace(staging / OWNER)
 
 
+def reserve(staging: Path) -> tuple[Path, int]:
+    """Makes an empty folder next to a staging folder. Returns its path and its lock.
+
+    Its name has the host and the process, so that `abandoned` finds it after a crash.
+    """
+    while True:
+        prefix = f"{staging.name}.{_host()}.{os.getpid()}."
+        fresh = Path(tempfile.mkdtemp(prefix=prefix, dir=staging.parent))
+        lock = locked(fresh)
+        if lock is not None:
+            return fresh, lock
+        # Another writer saw it before it was locked, took it for abandoned and removes it.
+
+
+def abandoned(staging: Path) -> Iterator[tuple[Path, int]]:
+    """The folders that `reserve` made on this host for processes that have ended, each with its lock."""
+    name = re.compile(rf"{re.escape(staging.name)}\.{_host()}\.(\d+)\.[^.]+")
+    for path in staging.parent.iterdir():
+        if found := name.fullmatch(path.name):
+            with contextlib.suppress(OSError):  # of another user
+                lock = locked(path, int(found[1]))
+                if lock is not None:
+                    yield path, lock
+
+
+def _host() -> str:
+    """A short form of the host's name: a lock says nothing about the processes of other hosts."""
+    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
+
+
 def locked(folder: Path, owner: int | None = None) -> int | None:
-    """A lock that ends with this process, whatever ends it; None where another process has it.
+    """A lock that ends with this process, whatever ends it; None where another process has it, or removed
+    the folder.
 
     Where there are no locks, that is process `owner`, as long as it lives.
     """
-    handle = os.open(folder, os.O_RDONLY)
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # another may have replaced the folder after it was opened

@@ -8,7 +8,6 @@ import logging
 import os
 import shutil
 import socket
-import tempfile
 from pathlib import Path
 from types import TracebackType
 
@@ -16,7 +15,7 @@ from recordspec.errors import Problem, StoreError, show_text
 from recordspec.locations import local, read_bytes
 from recordspec.store.durable import sync, sync_folder
 from recordspec.store.journal import FILE as JOURNAL
-from recordspec.store.locks import OWNER, exchange, locked, owner, write_owner
+from recordspec.store.locks import OWNER, abandoned, exchange, locked, owner, reserve, write_owner
 from recordspec.store.manifest import (
     FILE,
     INDEX_SUFFIXES,
@@ -65,7 +64,6 @@ class Transaction:
         self.work = self.staging / _WORK
         self.keep = False
         self._force, self._resume, self._append = force or append, resume, append
-        self._claimed = False
         self._lock: int | None = None
 
     def __enter__(self) -> Transaction:
@@ -91,12 +89,29 @@ class Transaction:
         traceback: TracebackType | None,
     ) -> None:
         # what stands there under this name may be another writer's by now
-        if self._claimed and not self.keep:
-            shutil.rmtree(self.staging, ignore_errors=True)
-        self._claimed = False
+        if not self.keep and self._is_at(self.staging):
+            with contextlib.suppress(OSError):  # what stays, the next writer clears
+                self._discard()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    @property
+    def published(self) -> bool:
+        """Whether the folder stands in its place."""
+        return self._is_at(self.target)
+
+    def _is_at(self, path: Path) -> bool:
+        """Whether the folder that this writer has locked is there. A flag would be wrong where Ctrl-C comes
+        between a rename and the flag."""
+        with contextlib.suppress(OSError):
+            return self._lock is not None and os.path.samestat(os.fstat(self._lock), path.stat())
+        return False
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the folder has a build to go on with."""
+        return (self.work / JOURNAL).exists()
 
     def commit(self, manifest: Manifest | None, schema: str | None) -> None:
         """Writes the schema, then the manifest, if any, and puts the folder in its place."""
@@ -113,15 +128,19 @@ class Transaction:
             self._swap()
         else:
             self._publish()
-        sync_folder(self.target.parent)
 
     def _publish(self) -> None:
         self.staging.rename(self.target)
-        self._claimed = False
-        self._disown()
+        self._settle()
 
-    def _disown(self) -> None:
-        """Not before it is published: a folder that a crash leaves behind must say whose it is."""
+    def _settle(self) -> None:
+        """What a recovery needs goes only when the new names last: the owner here, the old dataset next."""
+        try:
+            sync_folder(self.target.parent)
+        except OSError as error:
+            got, hint = str(error.strerror), "the new dataset is in place, but a loss of power may undo that"
+            problem = Problem(where=self.name, expected="a disk to write to", got=got, hint=hint)
+            raise StoreError(problem) from error
         with contextlib.suppress(OSError):
             (self.target / OWNER).unlink()
 
@@ -131,13 +150,13 @@ class Transaction:
             self._publish()
             return
         if exchange(self.staging, self.target):
-            self._claimed = False
-            self.staging.rename(self._old)
-            self._disown()
+            with contextlib.suppress(OSError):  # published by now: the next writer knows it by its files
+                self.staging.rename(self._old)
+            self._settle()
         else:
             self._replace()
         with contextlib.suppress(OSError):  # published by now: what stays, the next writer clears
-            _remove(self._old)
+            _remove(self._old, *_SAYS_WHAT_IT_IS)
 
     def _replace(self) -> None:
         """Without an exchange, there is a moment in which no dataset stands there."""
@@ -157,7 +176,7 @@ class Transaction:
             return
         _check_is_dataset(self._old, str(self._old))
         if self.target.exists():
-            _remove(self._old)
+            _remove(self._old, *_SAYS_WHAT_IT_IS)
         else:
             self._old.rename(self.target)
 
@@ -176,29 +195,47 @@ class Transaction:
     def _claim(self) -> None:
         """Makes the staging folder with its owner in it, at once: a rename cannot succeed twice."""
         self._set_aside_exchanged()
+        self._clear_abandoned()
         if self.staging.exists():
             self._lock = self._take_over()
-            if self._resume and (self.work / JOURNAL).exists():
-                self.keep = self._claimed = True
+            if self._resume and self.resumable:
+                self.keep = True
                 write_owner(self.staging, self.work)
                 return
-            if (self.work / JOURNAL).exists():
+            if self.resumable:
                 name = show_text(self.name)
                 log.warning("%s: an unfinished build is discarded (--resume would go on with it)", name)
-            shutil.rmtree(self.staging)
+            self._discard()
             os.close(self._lock)
             self._lock = None
-        fresh = Path(tempfile.mkdtemp(prefix=f"{self.staging.name}.", dir=self.target.parent))
+        fresh, self._lock = reserve(self.staging)
         try:
             fresh.chmod(0o777 & ~_umask())
             (fresh / _WORK).mkdir()
-            self._lock = locked(fresh)
             write_owner(fresh, fresh / _WORK)
+            sync_folder(fresh)  # a loss of power must not leave a folder that does not say whose it is
             fresh.rename(self.staging)
-            self._claimed = True
-        except BaseException:
+        except BaseException as error:
             shutil.rmtree(fresh, ignore_errors=True)
+            if isinstance(error, OSError) and self.staging.exists():  # another writer was quicker
+                raise self._written_by(*owner(self.staging)) from error
             raise
+
+    def _discard(self) -> None:
+        """Removes the staging folder, and last the file that says whose it is."""
+        if self.work.exists():
+            shutil.rmtree(self.work)
+        _remove(self.staging, OWNER)
+
+    def _clear_abandoned(self) -> None:
+        """Removes the folders of writers that died before these had their name, and what is left of one that
+        was being removed.
+        """
+        for path, lock in abandoned(self.staging):
+            shutil.rmtree(path, ignore_errors=True)
+            os.close(lock)
+        with contextlib.suppress(OSError):  # there is none, or it is not empty
+            self.staging.rmdir()
 
     def _set_aside_exchanged(self) -> None:
         """A writer that died just after the exchange left the old dataset in the place of its own."""
@@ -213,10 +250,13 @@ class Transaction:
         pid, host = owner(self.staging)
         lock = locked(self.staging, pid) if host == socket.gethostname() else None
         if lock is None:
-            hint = f"if it is gone, remove {self.staging}"
-            got = f"process {pid} on {host}, which writes it"
-            raise StoreError(Problem(where=self.name, expected="no other writer", got=got, hint=hint))
+            raise self._written_by(pid, host)
         return lock
+
+    def _written_by(self, pid: int, host: str) -> StoreError:
+        hint = f"if it is gone, remove {self.staging}"
+        got = f"process {pid} on {host}, which writes it"
+        return StoreError(Problem(where=self.name, expected="no other writer", got=got, hint=hint))
 
 
 def _check_is_dataset(folder: Path, name: str) -> None:
@@ -270,11 +310,11 @@ def _repaired_in(folder: Path, name: str) -> set[str]:
     return {shard.file for shard in there}
 
 
-def _remove(dataset: Path) -> None:
-    """Removes a dataset, or a repair, and last what says that it is one: what is left half-way still does."""
-    for child in sorted(dataset.iterdir(), key=lambda child: child.name in _SAYS_WHAT_IT_IS):
+def _remove(folder: Path, *last: str) -> None:
+    """Removes a folder of files, `last` after all others: what is left half-way still says what it is."""
+    for child in sorted(folder.iterdir(), key=lambda child: child.name in last):
         child.unlink()
-    dataset.rmdir()
+    folder.rmdir()
 
 
 def _umask() -> int:

@@ -194,6 +194,9 @@ class Build:
                 self._transaction.keep = False
                 raise
             except BaseException:
+                self._account.published = self._transaction.published
+                if not self._transaction.resumable:  # all is written, and publishing it failed
+                    self._account.safe = None
                 self._transaction.keep = bool(self._account.safe)
                 raise
 

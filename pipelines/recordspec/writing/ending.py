@@ -29,14 +29,18 @@ class Account:
         name: of the dataset.
         rows: how many were taken.
         safe: how many of them need not be taken again; None where a build cannot be resumed.
+        published: whether the dataset is in its place.
     """
 
     name: str
     rows: int = 0
     safe: int | None = None
+    published: bool = False
 
     @property
     def hint(self) -> str:
+        if self.published:
+            return "the dataset was published"
         if not self.safe:
             return "nothing was published"
         how = "resume=True, or --resume, goes on from there"

@@ -116,7 +116,10 @@ class ShardedWriter:
                     raise error
                 if self._failure is not None:  # the block went on as if nothing had happened
                     raise self._failure
-                self._finish()
+                try:
+                    self._finish()
+                finally:
+                    self._account.published = self._transaction.published
         finally:
             if isinstance(self._sink, DirectSink):
                 self._sink.abandon()

@@ -1,0 +1,677 @@
+"""Crashes and failures at every point at which a command changes the disk.
+
+    python tests/crashes/sweep.py                     # every point of every command
+    python tests/crashes/sweep.py --sample 60         # that many points, evenly spread
+    python tests/crashes/sweep.py build append        # every point of these commands
+
+`shim.c` is compiled and loaded with LD_PRELOAD. One process imports recordspec and forks a child for each
+point: the child runs a command, and at the n-th call that changes a file below the watched folder the shim
+kills it, cuts a write, fails the call or interrupts it. Then the target must be the old or the new dataset,
+byte for byte, and the next command must leave nothing but the dataset. A loss of power is computed from the
+record of an undisturbed run: what was not synchronised is lost. Exits with 1 if any point is wrong, and with
+77 where there is no compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import gc
+import hashlib
+import itertools
+import json
+import logging
+import multiprocessing
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from disk import Call, Disk, Tree, calls
+
+HERE = Path(__file__).parent
+
+# What happens at a point: the numbers of shim.c.
+COUNT, KILL, TORN, SHORT, FAIL, DEAD, INTERRUPT = range(7)
+MODES = {
+    "kill": KILL,
+    "torn write": TORN,
+    "short write": SHORT,
+    "fail": FAIL,
+    "fail on": DEAD,
+    "ctrl-c": INTERRUPT,
+}
+WRITES_ONLY = (TORN, SHORT)
+POWER = "power loss"
+
+MOST_SECONDS = 120
+SKIPPED = 77
+# linux/prctl.h: the children of a child that ended become those of this process.
+PR_SET_CHILD_SUBREAPER = 36
+
+# The arguments of a command, or a function.
+What = list[str] | Callable[[], None]
+
+# Equal crashes leave equal files, of which one is enough to go on from: the names of attempts and folders are
+# counted instead of random. Each process of a trial counts from another number.
+NAMES = itertools.count()
+FIRST, NEXT, BEFORE = 0, 1 << 20, 2 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A command whose crashes are tried.
+
+    Attributes:
+        run: its arguments, or a function.
+        before: the state that it finds, by name.
+        again: what is run after a crash that left the old dataset (default: the command itself).
+        resume: what is run to go on; None where nothing can be resumed.
+        clear: what is run after a crash that left the new dataset, and the state that it gives.
+        files: whether the target is some single files, each of which is replaced on its own.
+    """
+
+    run: What
+    before: str = "empty"
+    again: What | None = None
+    resume: list[str] | None = None
+    clear: tuple[What, str | None] | None = None
+    files: bool = False
+
+
+SCHEMA = "schema: s\nfeatures:\n  id: int64\n  text: string\n"
+CONFIG = """\
+schema: schema.yaml
+data: ../run/data
+write:
+  source: {{csv: {rows}.csv}}
+  key: id
+  splits: {{a: 2, b: 1}}
+  shards: 2
+  shuffle: {{seed: 1}}
+  invalid: quarantine
+{more}"""
+
+
+def build(config: str, *more: str) -> list[str]:
+    return ["build", f"{config}.yaml", *more]
+
+
+def reshard(*more: str) -> list[str]:
+    return ["reshard", "states/source/data", "run/data", "--shards", "2", *more]
+
+
+def commands() -> dict[str, Command]:
+    replaced = (build("new", "--force"), None)
+    made: dict[str, Command] = {}
+    for jobs in ("1", "2"):
+        how = ("--jobs", jobs)
+        suffix = "" if jobs == "1" else ", 2 jobs"
+        made |= {
+            f"build{suffix}": Command(
+                run=build("new", *how), resume=build("new", "--resume"), clear=replaced
+            ),
+            f"build --force{suffix}": Command(
+                run=build("new", "--force", *how),
+                before="old",
+                resume=build("new", "--force", "--resume", *how),
+                clear=replaced,
+            ),
+            f"build --append{suffix}": Command(
+                run=build("more", "--append", *how),
+                before="old",
+                resume=build("more", "--append", "--resume"),
+                clear=(build("old", "--force"), "old"),
+            ),
+            f"build --resume{suffix}": Command(
+                run=build("new", "--resume", *how),
+                before="begun",
+                again=build("new"),
+                resume=build("new", "--resume"),
+                clear=replaced,
+            ),
+            f"reshard to blocks{suffix}": Command(
+                run=reshard("--blocks", "4", *how),
+                resume=reshard("--blocks", "4", "--resume"),
+                clear=(reshard("--blocks", "4", "--force"), None),
+            ),
+        }
+    made |= {
+        "build in blocks, gzip": Command(
+            run=build("blocks"), resume=build("blocks", "--resume"), clear=(build("blocks", "--force"), None)
+        ),
+        "build --append to blocks": Command(
+            run=build("blocks-more", "--append"),
+            before="blocks",
+            resume=build("blocks-more", "--append", "--resume"),
+            clear=(build("blocks", "--force"), "blocks"),
+        ),
+        "reshard --force": Command(
+            run=reshard("--force"),
+            before="old",
+            resume=reshard("--force", "--resume"),
+            clear=(reshard("--force"), None),
+        ),
+        "ShardedWriter": Command(run=write_rows, before="old", clear=(write_rows, None)),
+        "write, shuffled": Command(run=write_shuffled, before="old", clear=(write_shuffled, None)),
+        "repair --force": Command(
+            run=["repair", "states/source/data", "--out", "run/data", "--force"],
+            before="old",
+            clear=(["repair", "states/source/data", "--out", "run/data", "--force"], None),
+        ),
+        "a file put into a dataset": Command(run=put_beside, before="old", files=True),
+        "index": Command(run=["index", "run/data"], before="indexed", files=True),
+        "infer": Command(run=infer_schema, before="empty", files=True),
+    }
+    for form in ("jsonl", "csv", "parquet", "npz"):
+        made[f"export to {form}"] = Command(
+            run=["export", "states/source/data", "--out", f"run/out.{form}", "--force"],
+            before="exported",
+            files=True,
+        )
+    return made
+
+
+def write_rows() -> None:
+    """Rows of Python that go to their shards at once."""
+    import recordspec as rs
+
+    schema = rs.Schema.load("schema.yaml")
+    rows = [{"id": number, "text": "x" * number} for number in range(20)]
+    with rs.ShardedWriter(schema, "run/data", shards=2, expected=20, force=True) as writer:
+        for row in rows:
+            writer.write(row)
+
+
+def write_shuffled() -> None:
+    """Rows of Python that are sorted on the disk."""
+    import recordspec as rs
+
+    rows = [{"id": number, "text": "x" * number} for number in range(20)]
+    options = {"key": "id", "shuffle": 1, "shards": 2}
+    rs.write(rs.Schema.load("schema.yaml"), rows, "run/data", force=True, **options)
+
+
+def put_beside() -> None:
+    from recordspec.store.beside import put
+
+    put(Path("run/data"), {"features.json": "{}\n" * 9, "labels.txt": "a\nb\n"})
+
+
+def infer_schema() -> None:
+    from recordspec.store.whole_file import whole_file
+
+    with whole_file(Path("run/schema.yaml"), force=False) as begun:
+        begun.write_text(SCHEMA)
+
+
+def lines(numbers: range, bad: int) -> str:
+    rows = (f"{'x' if number == bad else number},text of {number}" for number in numbers)
+    return "\n".join(["id,text", *rows]) + "\n"
+
+
+# Running a command.
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended: its exit code, or minus the number of the signal, and its messages."""
+
+    code: int
+    stderr: str
+
+
+class World:
+    """A folder with what the commands read (`states`, configs) and what they change (`run`)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.run, self.states = folder, folder / "run", folder / "states"
+        self.shim = ctypes.CDLL(None)
+        self.shim.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self.shim.crash_arm.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_long]
+        self.shim.crash_disarm.restype = ctypes.c_long
+        self.shim.crash_record.restype = ctypes.c_void_p
+        self.states.mkdir()
+        (self.states / "empty").mkdir()
+        (folder / "schema.yaml").write_text(SCHEMA)
+        # below a few hundred bytes, so that a small file has several parts
+        for name, numbers, bad in (
+            ("old", range(9), 4),
+            ("new", range(20, 44), 30),
+            ("more", range(50, 62), 55),
+        ):
+            (folder / f"{name}.csv").write_text(lines(numbers, bad))
+            (folder / f"{name}.yaml").write_text(CONFIG.format(rows=name, more="").replace("../run", "run"))
+        blocks = "  layout: {blocks: 4}\n  compression: gzip\n"
+        for name, rows in (("blocks", "new"), ("blocks-more", "more")):
+            text = CONFIG.format(rows=rows, more=blocks).replace("../run", "run")
+            (folder / f"{name}.yaml").write_text(text)
+        os.chdir(folder)
+        self._make_states()
+
+    def _make_states(self) -> None:
+        # in this process, so that its children have imported all that they need
+        self.reset("empty")
+        with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
+            logging.disable()
+            ended(build("blocks"))
+            ended(build("blocks", "--force"))
+            ended(["reshard", "run/data", "run/other", "--blocks", "0"])
+            logging.disable(logging.NOTSET)
+        for name, config in (("old", "old"), ("source", "new"), ("blocks", "blocks")):
+            self.reset("empty")
+            self._do(build(config))
+            self.run.rename(self.states / name)
+        self.reset("old")
+        self._do(["index", "run/data"])
+        for path in (self.run / "data").glob("*.index.json"):
+            path.write_text("{}")
+        self.run.rename(self.states / "indexed")
+        self.reset("empty")
+        for form in ("jsonl", "csv", "parquet", "npz"):
+            (self.run / f"out.{form}").write_text("old\n")
+        self.run.rename(self.states / "exported")
+        # a build that was killed when it had written some of its shards
+        self.reset("empty")
+        self._do(build("new"))
+        whole = int(self.shim.crash_disarm())
+        self.reset("empty")
+        self.forked(build("new"), KILL, whole * 3 // 5, BEFORE)
+        self.run.rename(self.states / "begun")
+
+    def _do(self, arguments: list[str]) -> None:
+        outcome = self.forked(arguments)
+        if outcome.code:
+            raise SystemExit(f"{arguments}: exit code {outcome.code}\n{outcome.stderr}")
+
+    def reset(self, state: str) -> None:
+        shutil.rmtree(self.run, ignore_errors=True)
+        shutil.copytree(self.states / state, self.run, symlinks=True)
+
+    def record(self) -> list[Call]:
+        size = ctypes.c_size_t()
+        start = self.shim.crash_record(ctypes.byref(size))
+        return list(calls(ctypes.string_at(start, size.value)))
+
+    def forked(self, what: What, mode: int = COUNT, at: int = 0, names: int = FIRST) -> Outcome:
+        """Runs a command in a child, in a process group of its own."""
+        sys.stdout.flush()
+        self.shim.crash_arm(os.fsencode(self.run), mode, at)
+        child = os.fork()
+        if not child:
+            self._child(what, names)
+        with contextlib.suppress(OSError):  # the child has done it, or is gone
+            os.setpgid(child, child)
+        _, status = os.waitpid(child, 0)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):  # its workers, which have its lock until they are gone
+            while True:
+                os.waitpid(-child, 0)
+        self.shim.crash_disarm()
+        return Outcome(os.waitstatus_to_exitcode(status), (self.folder / "stderr").read_text())
+
+    def _child(self, what: What, names: int) -> None:
+        global NAMES
+        code, NAMES = 70, itertools.count(names)
+        try:
+            os.setpgid(0, 0)
+            gc.disable()
+            signal.alarm(MOST_SECONDS)  # kills a command that hangs
+            for handle, name in ((1, "stdout"), (2, "stderr")):
+                os.dup2(os.open(self.folder / name, os.O_CREAT | os.O_TRUNC | os.O_WRONLY), handle)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            code = ended(what)
+            sys.stdout.flush()
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+
+def ended(what: What) -> int:
+    """The exit code of a command."""
+    import recordspec as rs
+    from recordspec import cli
+
+    try:
+        if not callable(what):
+            sys.argv = ["recordspec", *what]
+            cli.main()
+        what()
+    except SystemExit as done:
+        return int(done.code or 0)
+    except rs.RecordspecError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    except (rs.Interrupted, KeyboardInterrupt) as error:
+        print(str(error) or "interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+def tree(folder: Path) -> Tree:
+    """The files below a folder, by their paths in it; folders have a slash at their end."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        found[name + "/" * path.is_dir()] = b"" if path.is_dir() else path.read_bytes()
+    return found
+
+
+# Judging what a crash has left.
+
+# What may stand on stderr before the message.
+WARNINGS = re.compile(r".*: an unfinished build is discarded \(--resume would go on with it\)$")
+MESSAGE = re.compile(r"\S+: expected .+, got .+$")
+OWNER = "owner.json"
+OF_PROCESS = re.compile(r"(?<=\.partial\.)\w+\.\d+(?=\.)")
+
+
+class WrongStateError(Exception):
+    """What a crash has left is neither the old nor the new state."""
+
+
+@dataclass
+class Trial:
+    """A command, and the states that its crashes may leave."""
+
+    world: World
+    command: Command
+    old: Tree = field(init=False)
+    new: Tree = field(init=False)
+    calls: list[Call] = field(init=False)
+    count: int = field(init=False)
+    whole: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.world.reset(self.command.before)
+        self.start = tree(self.world.run)
+        self.old = published(self.start)
+        outcome = self.world.forked(self.command.run)
+        self.count, self.calls = int(self.world.shim.crash_disarm()), self.world.record()
+        self.new = tree(self.world.run)
+        if outcome.code:
+            raise SystemExit(f"{self.command.run}: exit code {outcome.code}\n{outcome.stderr}")
+        if [name for name in self.new if name.startswith(".")]:
+            raise SystemExit(f"{self.command.run} leaves {sorted(self.new)}")
+        check_hashes(self.new)
+
+    def points(self, mode: str) -> list[int]:
+        if mode == POWER:
+            return list(range(len(self.calls) + 1))
+        writes_only = MODES[mode] in WRITES_ONLY
+        if len(self.calls) != self.count:
+            raise SystemExit(f"{self.command.run}: {len(self.calls)} of {self.count} calls are recorded")
+        return [at for at, call in enumerate(self.calls, 1) if not writes_only or call.size > 1]
+
+    def check(self, mode: str, at: int) -> None:
+        """Raises WrongStateError."""
+        if mode == POWER:
+            self._check_power(at)
+            return
+        self.world.reset(self.command.before)
+        outcome = self.world.forked(self.command.run, MODES[mode], at)
+        left = tree(self.world.run)
+        if MODES[mode] in (KILL, TORN):
+            if outcome.code not in (-signal.SIGKILL, 0):
+                raise WrongStateError(f"exit code {outcome.code}: {outcome.stderr}")
+        else:
+            self._check_end(outcome, left, MODES[mode])
+        self._check_next()
+
+    def _check_end(self, outcome: Outcome, left: Tree, mode: int) -> None:
+        """How a command ends that was not killed."""
+        text = outcome.stderr
+        now = without_owner(left)
+        if outcome.code == 0:
+            if now != published(self.new):
+                raise WrongStateError(f"exit code 0, but not the new dataset: {difference(now, self.new)}")
+            return
+        expected = 130 if mode == INTERRUPT else 3
+        if outcome.code != expected or mode == SHORT:
+            raise WrongStateError(f"exit code {outcome.code}: {text}")
+        told = [line for line in text.splitlines() if not WARNINGS.match(line)]
+        if len(told) != 1 or (mode != INTERRUPT and not MESSAGE.match(told[0])):
+            raise WrongStateError(f"message: {text}")
+        if "nothing was published" in text and now != self.old:
+            raise WrongStateError(f"it was published, but the message is: {text}")
+        if "--resume" in text and ".data.partial/work/journal.jsonl" not in left:
+            raise WrongStateError(f"nothing to resume; the message is: {text}")
+        if mode != DEAD and now == self.old and "--resume" not in text:
+            # a folder that is being made, and has no name yet, is all that Ctrl-C may leave
+            more = {name for name in left if mode != INTERRUPT or not OF_PROCESS.search(name)}
+            if more - set(self.start):
+                raise WrongStateError(f"left: {difference(left, self.start)}; the message is: {text}")
+
+    def _check_power(self, at: int) -> None:
+        disk = Disk(self.world.run, self.start)
+        for call in self.calls[:at]:
+            disk.do(call)
+        for state in disk.lost():
+            restore(self.world.run, state)
+            self._check_next()
+            if at == len(self.calls) and without_owner(state) != published(self.new):
+                raise WrongStateError(f"not the new dataset when it is done: {difference(state, self.new)}")
+
+    def _check_next(self) -> None:
+        """What was left is whole, and the next command leaves nothing else than the dataset."""
+        left = tree(self.world.run)
+        key = hash(
+            frozenset((OF_PROCESS.sub("", name), OWNER not in name and data) for name, data in left.items())
+        )
+        if key in self.whole:
+            return
+        self._check_left(left)
+        self.whole.add(key)
+
+    def _check_left(self, left: Tree) -> None:
+        if self.command.files:
+            self._check_files(left)
+            return
+        now = without_owner(left)
+        if now == published(self.new) and self.command.clear is not None:
+            what, state = self.command.clear
+            expected = self.new if state is None else tree(self.world.states / state)
+            self._check_leaves(what, expected)
+        elif now == self.old:
+            again = self.command.again or self.command.run
+            if self.command.resume is not None:
+                self._check_leaves(self.command.resume, self.new, kept=left)
+            self._check_leaves(again, self.new)
+        else:
+            raise WrongStateError(f"neither the old nor the new dataset: {difference(now, self.new)}")
+
+    def _check_files(self, left: Tree) -> None:
+        """Each file is the old or the new one."""
+        for name, data in left.items():
+            hidden = re.search(r"(^|/)\.", name)  # a file that was begun
+            if not hidden and data not in (self.start.get(name), self.new.get(name)):
+                raise WrongStateError(f"{name} is neither the old nor the new file: {data!r}")
+        for name in self.start:
+            if name not in left:
+                raise WrongStateError(f"{name} is gone")
+        if "data/manifest.json" in left:
+            check_hashes(left)
+
+    def _check_leaves(self, what: What, expected: Tree, kept: Tree | None = None) -> None:
+        outcome = self.world.forked(what, names=NEXT)
+        found = tree(self.world.run)
+        if outcome.code or found != expected:
+            name = " ".join(what) if isinstance(what, list) else what.__name__
+            text = f"exit code {outcome.code}, {difference(found, expected)}: {outcome.stderr}"
+            raise WrongStateError(f"then `{name}`: {text}")
+        if kept is not None:
+            restore(self.world.run, kept)
+
+
+def published(found: Tree) -> Tree:
+    """The files that a reader sees."""
+    return {name: data for name, data in found.items() if not name.startswith(".")}
+
+
+def without_owner(found: Tree) -> Tree:
+    """The same, but for a file that a writer leaves if it dies just after it has published."""
+    return {name: data for name, data in published(found).items() if name != f"data/{OWNER}"}
+
+
+def restore(folder: Path, state: Tree) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, data in state.items():
+        if name.endswith("/"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        else:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(data)
+
+
+def difference(found: Tree, expected: Tree) -> str:
+    said = [f"{name} is missing" for name in expected if name not in found]
+    said += [f"{name} is foreign" for name in found if name not in expected]
+    said += [f"{name} differs" for name in found if name in expected and found[name] != expected[name]]
+    return ", ".join(said) or "no difference"
+
+
+def check_hashes(found: Tree) -> None:
+    """The files of a dataset are those of its manifest."""
+    if "data/manifest.json" not in found:
+        return
+    manifest = json.loads(found["data/manifest.json"])
+    hashes = {
+        shard["file"]: shard["sha256"] for split in manifest["splits"].values() for shard in split
+    } | manifest.get("beside", {})
+    for name, sha256 in hashes.items():
+        data = found.get(f"data/{name}")
+        if data is None or hashlib.sha256(data).hexdigest() != sha256:
+            raise WrongStateError(f"data/{name} is not what the manifest says")
+
+
+# The sweep.
+
+
+@dataclass(frozen=True)
+class Point:
+    """One trial: a command, what happens to it, and at which of its calls."""
+
+    command: str
+    mode: str
+    at: int
+
+
+def sweep(names: list[str], sample: int, part: int, parts: int) -> Iterator[dict[str, object]]:
+    """Tries every point of some commands, or a sample of them; of these, every so many-th."""
+    from recordspec.writing.sources import base
+
+    base.PART_BYTES = 120
+    uuid.uuid4 = lambda: uuid.UUID(int=next(NAMES) << 80)
+    tempfile._get_candidate_names = lambda: (f"{number:08}" for number in NAMES)  # type: ignore[attr-defined]
+    spawned = multiprocessing.get_context
+    multiprocessing.get_context = lambda method=None: spawned("fork")  # type: ignore[assignment]
+    with tempfile.TemporaryDirectory(prefix="recordspec-crashes-", dir=memory()) as folder:
+        world = World(Path(folder).resolve())
+        known = commands()
+        gc.freeze()  # a collection in a child would copy the pages of all that is loaded
+        trials = {name: Trial(world, known[name]) for name in names}
+        points = [
+            Point(name, mode, at)
+            for name, trial in trials.items()
+            for mode in (*MODES, POWER)
+            for at in trial.points(mode)
+        ]
+        step = max(1, len(points) // sample) if sample else 1
+        for point in points[::step][part::parts]:
+            wrong = None
+            try:
+                trials[point.command].check(point.mode, point.at)
+            except WrongStateError as error:
+                wrong = str(error).replace(str(world.folder), "")
+            yield {"command": point.command, "mode": point.mode, "at": point.at, "wrong": wrong}
+
+
+def memory() -> str | None:
+    """A folder in memory, where there is one."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("commands", nargs="*", metavar="COMMAND", help=f"of {', '.join(commands())}")
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="about that many points")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    names = options.commands or list(commands())
+    if unknown := set(names) - set(commands()):
+        parser.error(f"no such command: {', '.join(sorted(unknown))}")
+    if options.part is not None:
+        for result in sweep(names, options.sample, options.part, options.processes):
+            print(json.dumps(result), flush=True)
+        return 0
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="recordspec-shim-") as folder:
+        results = list(swept(compiled(Path(folder)), names, options.sample, options.processes))
+    return report(results, time.monotonic() - start)
+
+
+def compiled(folder: Path) -> Path:
+    """The shim as a shared library. Exits with 77 where there is no compiler."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None or not sys.platform.startswith("linux"):
+        print("crash tests need Linux and a C compiler: cc, gcc or clang", file=sys.stderr)
+        raise SystemExit(SKIPPED)
+    shim = folder / "shim.so"
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-O1", "-o", shim, HERE / "shim.c", "-ldl", "-lpthread"], check=True
+    )
+    return shim
+
+
+def swept(shim: Path, names: list[str], sample: int, processes: int) -> Iterator[dict[str, Any]]:
+    """The results of several processes, each of which tries some of the points."""
+    # What the extra files of LD_PRELOAD print, and what forks of a process with threads warn of, is no message.
+    environment = {**os.environ, "LD_PRELOAD": str(shim), "PYTHONWARNINGS": "ignore"}
+    command = [sys.executable, __file__, *names, "--sample", str(sample), "--processes", str(processes)]
+    running = [
+        subprocess.Popen([*command, "--part", str(part)], env=environment, stdout=subprocess.PIPE, text=True)
+        for part in range(processes)
+    ]
+    outputs = [process.communicate()[0] for process in running]
+    if any(process.returncode for process in running):
+        raise SystemExit(3)
+    for output in outputs:
+        yield from map(json.loads, output.splitlines())
+
+
+def report(results: list[dict[str, Any]], seconds: float) -> int:
+    """Prints the points of each command, and what was wrong."""
+    tried = Counter(result["command"] for result in results)
+    wrong = [result for result in results if result["wrong"]]
+    failed = Counter(result["command"] for result in wrong)
+    for name in tried:
+        print(f"{name:28} {tried[name]:6,} points, {failed[name]} wrong")
+    for result in wrong:
+        print(f"{result['command']}: {result['mode']} at call {result['at']}: {result['wrong']}")
+    modes = Counter(result["mode"] for result in results)
+    print(
+        f"{len(results):,} points ({', '.join(f'{modes[mode]:,} {mode}' for mode in modes)}) in {seconds:.0f} s"
+    )
+    print(f"wrong: {len(wrong)}")
+    return 1 if wrong or not results else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
