@@ -308,9 +308,10 @@ CALLS = {
     "store.manifest:Manifest.load:folder": lambda call, data, url: call(url),
     "store.shards:expand:files": lambda call, data, url: call(url),
     "store.shards:listed:files": lambda call, data, url: call(url),
+    "store.shards:missing:files": lambda call, data, url: call(url),
     "store.transaction:Transaction.__init__:target": lambda call, data, url: call(url),
     "writing.build:Build.__init__:directory": lambda call, data, url: call(
-        SCHEMA, Input(rows=1, parts=iter, identity=list, encode=copy_part), url, Write(), Work()
+        SCHEMA, Input(name="rows", rows=1, parts=iter, identity=list, encode=copy_part), url, Write(), Work()
     ),
     "writing.builder:write:directory": lambda call, data, url: call(SCHEMA, [{"a": 1}], url),
     "writing.estimate:estimate:directory": lambda call, data, url: call(SCHEMA, [{"a": 1}], url),
@@ -556,6 +557,8 @@ OPENERS = {
     "pipeline.py: given.open": "the same",
     "writing/sources/csv.py: self.span.open": "a part of a file, by open_file",
     "writing/sources/jsonl.py: self.span.open": "the same",
+    "writing/sources/spans.py: Span(start, stop).open": "the same",
+    "writing/sources/spans.py: Span(row.start, row.start + LONGEST_ROW).open": "the same",
     "locations.py: open": "the one that opens",
 }
 

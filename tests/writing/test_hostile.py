@@ -83,7 +83,7 @@ def test_a_path_with_nul_is_a_bad_value(tmp_path):
     with pytest.raises(rs.RecordError) as caught:
         rs.write(schema, Csv(path="rows.csv").open(tmp_path), tmp_path / "data")
     assert str(caught.value) == (
-        f"{tmp_path}/rows.csv:2: features.image: expected a path in {tmp_path}, got `x\0y.png`"
+        f"{tmp_path}/rows.csv:2: features.image: expected a path in {tmp_path}, got `x\\x00y.png`"
     )
 
 

@@ -195,11 +195,19 @@ def ints(*values: int) -> tf.train.Feature:
     return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
 
 
-@pytest.mark.parametrize("lengths", [(1, 1), (1, 5), (-1, 4), ()])
-def test_row_lengths_that_do_not_add_up_are_refused(tmp_path, lengths):
+@pytest.mark.parametrize(
+    ("lengths", "problem"),
+    [
+        ((1, 1), "expected 2 items, as `x/row_lengths` says, got 3"),
+        ((1, 5), "expected 6 items, as `x/row_lengths` says, got 3"),
+        ((-1, 4), "expected lengths under `x/row_lengths`, got -1"),
+        ((), "expected 0 items, as `x/row_lengths` says, got 3"),
+    ],
+)
+def test_row_lengths_that_do_not_add_up_are_refused(tmp_path, lengths, problem):
     store(tmp_path / "old", x=ints(1, 2, 3), **{"x/row_lengths": ints(*lengths)})
     one = schema("x: {kind: ragged, dtype: int64, shape: [null, null]}")
-    with pytest.raises(rs.RecordError, match=r"record 0 at byte 0: features.x: expected what ragged stores"):
+    with pytest.raises(rs.RecordError, match=rf"record 0 at byte 0: features.x: {problem}\n"):
         rs.write(one, TFRecords(files="old").open(tmp_path), tmp_path / "data")
 
 

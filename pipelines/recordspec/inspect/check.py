@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from recordspec.errors import Path as Place
 from recordspec.errors import Problem, RecordError, nearest
 from recordspec.inspect.fitting import Code, Misfit, misfits
 from recordspec.inspect.looking.naming import check_known
@@ -263,7 +264,7 @@ def _broken(records: Decoded) -> Iterator[Misfit]:
 
 def _conflicts(schema: Schema, records: Decoded) -> Iterator[Misfit]:
     """Rows that TensorFlow refuses, or reads otherwise. It ignores what stands under other keys."""
-    features = {
+    features: dict[Place, str] = {
         (section, column.key): feature.name
         for section, feature in schema.placed
         for column in placed_columns(schema.only(feature.outputs), section)
@@ -272,10 +273,9 @@ def _conflicts(schema: Schema, records: Decoded) -> Iterator[Misfit]:
         for conflict in conflicts:
             path = conflict.problem.path
             if path:
-                section, key = path
-                if (section, key) not in features:
+                if path not in features:
                     continue
-                path = (section, features[section, key])
+                path = (path[0], features[path])
             code: Code = "refused" if conflict.refused else "misread"
             problem = replace(conflict.problem, path=path)
             yield Misfit(code, path, np.array([row]), lambda place, one=problem: one)  # type: ignore[misc]

@@ -231,8 +231,8 @@ def _of_features(
     parsed: Mapping[str, Any], read: list[tuple[bytes, bytes]], section: Section
 ) -> Iterator[Conflict]:
     by_key: dict[str, list[bytes]] = {key: [] for key in parsed}
-    for key, value in read:
-        by_key[key.decode()].append(value)
+    for raw, value in read:
+        by_key[raw.decode()].append(value)
     for key, values in by_key.items():
         given = [value for value in values if value]
         try:

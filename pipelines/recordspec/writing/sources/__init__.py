@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from recordspec._arrow import arrow
+from recordspec import _arrow  # `arrow` is a module of this package
 from recordspec.errors import Problem, SpecError, describe
 from recordspec.writing.sources.arrays import Arrays
 from recordspec.writing.sources.arrow import is_table
@@ -39,7 +39,7 @@ def source_of(rows: Any) -> Source | Rows:
     if type(rows).__module__.partition(".")[0] == "polars":
         return TableRows(_collected(rows).to_arrow())
     if hasattr(rows, "__arrow_c_stream__"):
-        return ReaderRows(arrow().RecordBatchReader.from_stream(rows))
+        return ReaderRows(_arrow.arrow().RecordBatchReader.from_stream(rows))
     if hasattr(rows, "to_pandas"):
         raise _refused(type(rows).__name__, "give its to_pandas()")
     if isinstance(rows, Iterable) and not isinstance(rows, (str, bytes)):
@@ -53,7 +53,7 @@ def _collected(frame: Any) -> Any:
         raise _refused("a LazyFrame", "give its .collect()")
     if not hasattr(frame, "get_columns"):
         raise _refused(type(frame).__name__)
-    arrow()
+    _arrow.arrow()
     return frame
 
 
