@@ -22,9 +22,9 @@ test: test-latest test-io
 test-latest: $(LATEST)/ready
 	$(LATEST)/bin/python $(PYTEST) -m 'not services'
 
-# All that needs no TensorFlow, which cannot be imported: tests that try are skipped.
+# What needs no TensorFlow and is quick. TensorFlow cannot be imported: tests that try are skipped.
 test-quick: $(LATEST)/ready
-	PYTHONPATH=$(CURDIR)/tests/without_tensorflow $(LATEST)/bin/python $(PYTEST) -m 'not services and not tensorflow'
+	PYTHONPATH=$(CURDIR)/tests/without_tensorflow $(LATEST)/bin/python $(PYTEST) -m 'not services and not tensorflow and not slow'
 
 # Clusters, trainings and notebooks, in processes of their own.
 test-services: test-services-latest test-services-io

@@ -67,6 +67,7 @@ def run(text: str, folder: Path) -> dict:
     return names
 
 
+@pytest.mark.slow
 def test_the_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     history = run(README, tmp_path)["model"].history.history
@@ -92,32 +93,38 @@ def test_five_commands_train_a_model(tmp_path):
     assert accuracy > 0.7
 
 
+@pytest.mark.slow
 def test_the_page_on_building_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run(BUILDING, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_page_on_schemas_of_others_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run(FOREIGN_SCHEMAS, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_page_on_reading_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run(READING, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_page_on_looking_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     run(LOOKING, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_page_on_inferring_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run(INFERRING, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_page_on_statistics_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -125,6 +132,7 @@ def test_the_page_on_statistics_runs(tmp_path, monkeypatch):
     run(STATISTICS, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_page_on_whole_files_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = run(WHOLE_FILES, tmp_path)
@@ -132,6 +140,7 @@ def test_the_page_on_whole_files_runs(tmp_path, monkeypatch):
     assert names["done"].manifest.rows("train") == 999
 
 
+@pytest.mark.slow
 def test_a_kind_of_your_own_runs_and_keeps_every_law(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))

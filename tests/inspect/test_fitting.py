@@ -60,6 +60,7 @@ def test_what_was_written_fits(case, tmp_path):
     assert (told(report), report.rows, report.unfit) == ([], len(case.rows), 0)
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_what_tensorflow_refuses_does_not_fit(case, tmp_path):
     schema = case.schema
@@ -75,6 +76,7 @@ def test_what_tensorflow_refuses_does_not_fit(case, tmp_path):
     assert report.unfit == len({fault.record for fault in report.faults})
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("case", OF_EACH_KIND, ids=str)
 def test_blocks_that_tensorflow_refuses_do_not_fit(case, tmp_path):
     schema, chance = case.schema, random.Random(str(case))

@@ -210,6 +210,7 @@ RECORDS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(RECORDS, st.integers(1, 400))
 @settings(max_examples=150, deadline=None)
 def test_files_in_parts_of_any_size_give_the_same_report(tmp_path_factory, rows, size):
@@ -247,6 +248,7 @@ def test_quantiles_and_histograms_are_those_of_numpy(tmp_path_factory, values):
         assert found.histogram.edges == tuple(edges.tolist())
 
 
+@pytest.mark.slow
 def test_processes_find_what_one_finds(tmp_path, monkeypatch):
     records = [
         example({"n": ("int64", [number % 7]), "s": ("bytes", [b"%d" % (number % 90)])})

@@ -122,12 +122,14 @@ def plain(one, kind):
     return {"bytes": bytes, "float32": np.float32, "int64": np.int64}[kind](one)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(ENTRIES, STEPS), max_size=8))
 @settings(max_examples=300, deadline=None)
 def test_what_protobuf_writes_is_read(rows):
     check([message(*row) for row in rows])
 
 
+@pytest.mark.slow
 @given(ENTRIES, STEPS, st.lists(st.tuples(st.integers(0, 1 << 16), st.binary(max_size=3)), min_size=1))
 @settings(max_examples=500, deadline=None)
 def test_bytes_that_were_changed_are_what_protobuf_says(context, steps, changes):

@@ -13,6 +13,8 @@ import recordspec as rs
 from recordspec.store.journal import Journal
 from recordspec.writing.sources import base
 
+pytestmark = pytest.mark.slow
+
 script, expected, resume = test_resume.script, test_resume.expected, test_resume.resume
 
 

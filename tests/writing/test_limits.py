@@ -40,6 +40,7 @@ def few_files():
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"key": "id", "shuffle": 1}], ids=str)
 def test_more_runs_than_files_may_be_open(tmp_path, few_files, monkeypatch, options):
     monkeypatch.setattr(base, "PART_BYTES", 100)

@@ -16,6 +16,7 @@ from recordspec.wire.tfrecord import scan
 SPLITS = {"train": 3, "test": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [None, "id"])
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from recordspec.store.journal import Journal
 from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64, text: string}")
 OPTIONS = {"key": "id", "split": {"a": 3, "b": 1}, "shuffle": 1, "shards": 3, "invalid": "quarantine"}
 PART = 5000
