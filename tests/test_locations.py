@@ -77,7 +77,7 @@ NO_PATHS = {
     *("Parquet.columns", "ImageFolder.image", "ImageFolder.label", "AudioFolder.audio", "AudioFolder.label"),
     *("Feature.name", "Feature.key", "Feature.description", "Label.names", "SparseValues.index_keys"),
     *("FixedLen.dtype", "FixedLenSequence.dtype", "RaggedLists.dtype", "RaggedLists.row_lengths"),
-    *("SparseValues.dtype", "VariableLen.dtype", "AnyTensor.dtype"),
+    *("SparseValues.dtype", "VariableLen.dtype", "AnyTensor.dtype", "Text.pad"),
 }
 
 
@@ -174,7 +174,7 @@ def test_a_build_to_a_url_makes_no_folder_of_that_name(tmp_path, command, monkey
 
 # The command line: each parameter has the type of paths, or is known to be none.
 
-NO_PATH_OPTIONS = {"columns", "where", "name", "memory", "shards", "split", "as_json", "help"}
+NO_PATH_OPTIONS = {"columns", "where", "name", "memory", "shards", "split", "as_json", "help", "allow_absent"}
 
 
 def parameters() -> list[tuple[str, click.Parameter]]:

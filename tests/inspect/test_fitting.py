@@ -396,7 +396,7 @@ ABSENT = [
     "features.fares: expected the key `fares` in any row, got none in 3 rows "
     "(did you mean `fare`? otherwise: --allow-absent fares)",
     "features.tip: expected the key `tip` in any row, got none in 3 rows (if that is intended: --allow-absent tip)",
-    "features.box: expected the keys `box/value` and `box/indices` in any row, got none in 3 rows "
+    "features.box: expected the keys `box/value` and `box/value/indices` in any row, got none in 3 rows "
     "(if that is intended: --allow-absent box)",
 ]
 

@@ -145,7 +145,10 @@ def test_names_of_steps_that_are_taken(tmp_path):
 def test_the_empty_key_is_left_out(tmp_path):
     found = infer(file_of(tmp_path / "x", [example({"": ("int64", [1]), "n": ("int64", [1])})]), "s")
     assert list(found.schema.names) == ["n"]
-    assert found.notes == ('"": the empty key, which no feature reads, so it is left out',)
+    assert found.notes == (
+        '"": the empty key, which no feature reads, so it is left out',
+        "TensorFlow refuses 1 of 1 rows, or reads other values: `check` tells which",
+    )
 
 
 def test_text_is_text_to_its_end(tmp_path):

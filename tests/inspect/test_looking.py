@@ -353,6 +353,9 @@ NO_ROWS = (
 )
 
 
+PRICES = rs.Schema.loads("schema: s\nfeatures: {price: int64}")
+
+
 def test_an_example_list_with_context_is_shown_and_is_no_row(tmp_path):
     path = write(tmp_path / "x", example(price=[1]), LIST)
     assert [{**one, "file": ""} for one in Look(path).head(2)] == [
@@ -387,7 +390,7 @@ def test_an_example_list_with_context_is_shown_and_is_no_row(tmp_path):
         lambda: export(path, tmp_path / "x.jsonl"),
         lambda: infer(path, "x"),
         lambda: diff(path, path),
-        lambda: rs.reshard(path, tmp_path / "blocks", schema=SCHEMA, layout={"blocks": 2}),
+        lambda: rs.reshard(path, tmp_path / "blocks", schema=PRICES, layout={"blocks": 2}),
     )
     for refused in refusals:
         with pytest.raises(RecordError) as error:
