@@ -81,6 +81,7 @@ class Command:
         resume: what is run to go on; None where nothing can be resumed.
         clear: what is run after a crash that left the new dataset, and the state that it gives.
         files: whether the target is some single files, each of which is replaced on its own.
+        jobs: the processes that share the work.
     """
 
     run: What
@@ -89,17 +90,18 @@ class Command:
     resume: list[str] | None = None
     clear: tuple[What, str | None] | None = None
     files: bool = False
+    jobs: int = 1
 
 
 SCHEMA = "schema: s\nfeatures:\n  id: int64\n  text: string\n"
 CONFIG = """\
 schema: schema.yaml
-data: ../run/data
+data: run/data
 write:
   source: {{csv: {rows}.csv}}
   key: id
   splits: {{a: 2, b: 1}}
-  shards: 2
+  shards: {shards}
   shuffle: {{seed: 1}}
   invalid: quarantine
 {more}"""
@@ -116,24 +118,29 @@ def reshard(*more: str) -> list[str]:
 def commands() -> dict[str, Command]:
     replaced = (build("new", "--force"), None)
     made: dict[str, Command] = {}
-    for jobs in ("1", "2"):
-        how = ("--jobs", jobs)
-        suffix = "" if jobs == "1" else ", 2 jobs"
+    for jobs in (1, 2):
+        how = ("--jobs", str(jobs))
+        suffix = "" if jobs == 1 else ", 2 jobs"
         made |= {
             f"build{suffix}": Command(
-                run=build("new", *how), resume=build("new", "--resume"), clear=replaced
+                run=build("new", *how),
+                resume=build("new", "--resume"),
+                clear=replaced,
+                jobs=jobs,
             ),
             f"build --force{suffix}": Command(
                 run=build("new", "--force", *how),
                 before="old",
                 resume=build("new", "--force", "--resume", *how),
                 clear=replaced,
+                jobs=jobs,
             ),
             f"build --append{suffix}": Command(
                 run=build("more", "--append", *how),
                 before="old",
                 resume=build("more", "--append", "--resume"),
                 clear=(build("old", "--force"), "old"),
+                jobs=jobs,
             ),
             f"build --resume{suffix}": Command(
                 run=build("new", "--resume", *how),
@@ -141,11 +148,13 @@ def commands() -> dict[str, Command]:
                 again=build("new"),
                 resume=build("new", "--resume"),
                 clear=replaced,
+                jobs=jobs,
             ),
             f"reshard to blocks{suffix}": Command(
                 run=reshard("--blocks", "4", *how),
                 resume=reshard("--blocks", "4", "--resume"),
                 clear=(reshard("--blocks", "4", "--force"), None),
+                jobs=jobs,
             ),
         }
     made |= {
@@ -173,7 +182,7 @@ def commands() -> dict[str, Command]:
         ),
         "a file put into a dataset": Command(run=put_beside, before="old", files=True),
         "index": Command(run=["index", "run/data"], before="indexed", files=True),
-        "infer": Command(run=infer_schema, before="empty", files=True),
+        "a single file": Command(run=write_file, files=True),
     }
     for form in ("jsonl", "csv", "parquet", "npz"):
         made[f"export to {form}"] = Command(
@@ -210,7 +219,7 @@ def put_beside() -> None:
     put(Path("run/data"), {"features.json": "{}\n" * 9, "labels.txt": "a\nb\n"})
 
 
-def infer_schema() -> None:
+def write_file() -> None:
     from recordspec.store.whole_file import whole_file
 
     with whole_file(Path("run/schema.yaml"), force=False) as begun:
@@ -253,10 +262,11 @@ class World:
             ("more", range(50, 62), 55),
         ):
             (folder / f"{name}.csv").write_text(lines(numbers, bad))
-            (folder / f"{name}.yaml").write_text(CONFIG.format(rows=name, more="").replace("../run", "run"))
+            (folder / f"{name}.yaml").write_text(CONFIG.format(rows=name, shards=2, more=""))
+        (folder / "source.yaml").write_text(CONFIG.format(rows="new", shards=1, more=""))
         blocks = "  layout: {blocks: 4}\n  compression: gzip\n"
         for name, rows in (("blocks", "new"), ("blocks-more", "more")):
-            text = CONFIG.format(rows=rows, more=blocks).replace("../run", "run")
+            text = CONFIG.format(rows=rows, shards=2, more=blocks)
             (folder / f"{name}.yaml").write_text(text)
         os.chdir(folder)
         self._make_states()
@@ -270,9 +280,9 @@ class World:
             ended(build("blocks", "--force"))
             ended(["reshard", "run/data", "run/other", "--blocks", "0"])
             logging.disable(logging.NOTSET)
-        for name, config in (("old", "old"), ("source", "new"), ("blocks", "blocks")):
+        for name in ("old", "source", "blocks"):
             self.reset("empty")
-            self._do(build(config))
+            self._do(build(name))
             self.run.rename(self.states / name)
         self.reset("old")
         self._do(["index", "run/data"])
@@ -377,7 +387,7 @@ def tree(folder: Path) -> Tree:
 # What may stand on stderr before the message.
 WARNINGS = re.compile(r".*: an unfinished build is discarded \(--resume would go on with it\)$")
 MESSAGE = re.compile(r"\S+: expected .+, got .+$")
-OWNER = "owner.json"
+OWNER, JOURNAL = "owner.json", ".data.partial/work/journal.jsonl"
 OF_PROCESS = re.compile(r"(?<=\.partial\.)\w+\.\d+(?=\.)")
 
 
@@ -413,6 +423,8 @@ class Trial:
     def points(self, mode: str) -> list[int]:
         if mode == POWER:
             return list(range(len(self.calls) + 1))
+        if self.command.jobs > 1 and MODES[mode] in (SHORT, DEAD):  # they are the same in any process
+            return []
         writes_only = MODES[mode] in WRITES_ONLY
         if len(self.calls) != self.count:
             raise SystemExit(f"{self.command.run}: {len(self.calls)} of {self.count} calls are recorded")
@@ -449,11 +461,13 @@ class Trial:
             raise WrongStateError(f"message: {text}")
         if "nothing was published" in text and now != self.old:
             raise WrongStateError(f"it was published, but the message is: {text}")
-        if "--resume" in text and ".data.partial/work/journal.jsonl" not in left:
+        if "--resume" in text and JOURNAL not in left:
             raise WrongStateError(f"nothing to resume; the message is: {text}")
         if mode != DEAD and now == self.old and "--resume" not in text:
             # a folder that is being made, and has no name yet, is all that Ctrl-C may leave
             more = {name for name in left if mode != INTERRUPT or not OF_PROCESS.search(name)}
+            if JOURNAL in left and JOURNAL in self.start:  # a build that is not resumed yet stays as it was
+                more = {name for name in more if not name.startswith(".data.partial/work/")}
             if more - set(self.start):
                 raise WrongStateError(f"left: {difference(left, self.start)}; the message is: {text}")
 
@@ -645,15 +659,16 @@ def swept(shim: Path, names: list[str], sample: int, processes: int) -> Iterator
     # What the extra files of LD_PRELOAD print, and what forks of a process with threads warn of, is no message.
     environment = {**os.environ, "LD_PRELOAD": str(shim), "PYTHONWARNINGS": "ignore"}
     command = [sys.executable, __file__, *names, "--sample", str(sample), "--processes", str(processes)]
-    running = [
-        subprocess.Popen([*command, "--part", str(part)], env=environment, stdout=subprocess.PIPE, text=True)
-        for part in range(processes)
-    ]
-    outputs = [process.communicate()[0] for process in running]
-    if any(process.returncode for process in running):
+    outputs = [shim.with_name(f"part-{part}.jsonl") for part in range(processes)]
+    running = []
+    for part, path in enumerate(outputs):
+        with path.open("w") as output:  # a pipe that is full would stop a process until its turn
+            running.append(subprocess.Popen([*command, "--part", str(part)], env=environment, stdout=output))
+    codes = [process.wait() for process in running]
+    if any(codes):
         raise SystemExit(3)
-    for output in outputs:
-        yield from map(json.loads, output.splitlines())
+    for path in outputs:
+        yield from map(json.loads, path.read_text().splitlines())
 
 
 def report(results: list[dict[str, Any]], seconds: float) -> int:

@@ -16,12 +16,14 @@ import pytest
 
 import recordspec as rs
 from frames_by_hand import frame
+from recordspec.inspect import repair as repairs
 from recordspec.inspect.repair import repair
 from recordspec.store import transaction as transactions
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.locks import reserve
 from recordspec.store.manifest import Manifest
 from recordspec.store.transaction import Transaction
+from recordspec.writing.sources.csv import Csv
 
 NONE = Manifest(schema=None, fingerprint=None, record="example", compression="none", splits={})
 
@@ -266,6 +268,62 @@ def test_an_error_after_the_new_dataset_is_in_place_says_so(tmp_path, monkeypatc
         "(the new dataset is in place, but a loss of power may undo that)"
     )
     assert "manifest.json" in os.listdir(tmp_path / "data")
+
+
+SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
+
+
+def build(folder: Path, files: bool) -> None:
+    """A dataset of Python rows, or of a file's."""
+    (folder / "rows.csv").write_text("id\n1\n2\n")
+    rows = Csv(path="rows.csv").open(folder) if files else [{"id": 1}, {"id": 2}]
+    rs.write(SCHEMA, rows, folder / "data")
+
+
+@pytest.mark.parametrize("files", [False, True])
+def test_ctrl_c_after_the_dataset_is_in_place_says_so(tmp_path, monkeypatch, files):
+    def interrupted(folder):
+        if folder == tmp_path:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(transactions, "sync_folder", interrupted)
+    with pytest.raises(rs.Interrupted) as caught:
+        build(tmp_path, files)
+    assert str(caught.value) == f"{tmp_path}/data: interrupted after 2 rows (the dataset was published)"
+    assert sorted(os.listdir(tmp_path)) == ["data", "rows.csv"]
+
+
+@pytest.mark.parametrize("files", [False, True])
+def test_where_publishing_fails_no_rows_are_said_to_be_safe(tmp_path, monkeypatch, files):
+    """What a build is resumed from is removed before."""
+    real = Path.rename
+
+    def failing(path, target):
+        if Path(target).name == "data":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(path, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(rs.StoreError) as caught:
+        build(tmp_path, files)
+    assert str(caught.value) == (
+        f"{tmp_path}/data: expected a disk to write to, got Input/output error, after 2 rows "
+        "(nothing was published)"
+    )
+    assert os.listdir(tmp_path) == ["rows.csv"]
+
+
+def test_a_disk_that_fails_while_files_are_repaired_is_named(tmp_path, monkeypatch):
+    def failing(file):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(repairs, "sync", failing)
+    with pytest.raises(rs.StoreError) as caught:
+        save(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path}/saved: expected to read or write, got Input/output error (nothing was published)"
+    )
+    assert sorted(os.listdir(tmp_path)) == ["x.tfrecord", "y.tfrecord"]
 
 
 def save(folder: Path) -> Path:

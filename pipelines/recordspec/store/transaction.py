@@ -324,5 +324,5 @@ def _umask() -> int:
 
 
 def _failed(target: str, error: OSError) -> StoreError:
-    got = f"{error.strerror or error} ({error.filename})" if error.filename else str(error)
+    got = f"{error.strerror or error}" + (f" ({error.filename})" if error.filename else "")
     return StoreError(Problem(where=target, expected="a folder to write in", got=got))
