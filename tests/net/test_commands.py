@@ -22,6 +22,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import click
@@ -132,9 +133,10 @@ class Shell:
         """The lines of stdout, those of stderr, and what says how it exits."""
         stdout, stderr = Stream(self.terminal), Stream(self.terminal and not self.json)
         exit_code = self._run(words, stdout, stderr)
+        drawn = groupby(f"  ! {line}".rstrip() for line in self._lines(words, stderr))
         return (
             tuple(f"    {line}".rstrip() for line in self._lines(words, stdout)),
-            tuple(f"  ! {line}".rstrip() for line in self._lines(words, stderr)),
+            tuple(line for line, _ in drawn),  # how often a progress bar is drawn depends on the time
             (f"  [exit {exit_code}]",) if exit_code else (),
         )
 

@@ -31,5 +31,7 @@ def frame_columns(frame: Any) -> dict[str, Any]:
 def _column(series: Any) -> Any:
     missing = series.isna().to_numpy()
     kept = series[~missing] if missing.any() else series
-    values = kept.tolist() if series.dtype == object else kept.to_numpy()
+    # pandas before 2.2 makes Python objects of its own nullable numbers, unless it is told what to make
+    dtype = getattr(series.dtype, "numpy_dtype", None)
+    values = kept.tolist() if series.dtype == object else kept.to_numpy(dtype)
     return Gapped(values, ~missing) if missing.any() else values
