@@ -15,6 +15,8 @@ import recordspec as rs
 from recordspec.foreign import tfds, tfmd
 from recordspec.wire.tfrecord import scan
 
+pytestmark = pytest.mark.slow
+
 ENVIRONMENT = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "COLUMNS": "200"}
 
 

@@ -20,6 +20,8 @@ import recordspec as rs
 from recordspec.wire.proto import _classes
 from recordspec.wire.tfrecord import framed
 
+pytestmark = pytest.mark.slow
+
 ENVIRONMENT = {**os.environ, "COLUMNS": "100", "TERM": "xterm"}
 SCHEMA = rs.Schema.loads(
     """

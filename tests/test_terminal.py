@@ -17,6 +17,8 @@ from recordspec.errors import show_json, show_text
 from recordspec.foreign import tfds, tfmd
 from recordspec.spec.plain import dump
 
+pytestmark = pytest.mark.slow
+
 # The direction of writing, no width at all, a title of the window, a character that NumPy's C strings end at.
 EVIL = "a\u202eb\u2066c\u200bd\u200fe\x1b]0;t\x07f\x9bg\ufeffh\U000e0041i"
 SHOWN = r"a\u202eb\u2066c\u200bd\u200fe\x1b]0;t\x07f\x9bg\ufeffh\U000e0041i"

@@ -31,6 +31,8 @@ import pytest
 
 from recordspec.cli import commands, main
 
+pytestmark = pytest.mark.slow
+
 SESSIONS = sorted(path.stem for path in (gallery.SNAPSHOTS / "commands").glob("*.txt"))
 # What a session may do other than call recordspec: look at what was written.
 TOOLS: dict[str, Callable[..., None]] = {

@@ -17,6 +17,8 @@ from recordspec.wire.tfrecord import scan
 from recordspec.writing.sources import base
 from recordspec.writing.sources import rows as packing
 
+pytestmark = pytest.mark.slow
+
 LAYOUTS = {"rows": "rows", "blocks": {"blocks": 7}}
 
 

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def test_after_any_crash_there_is_the_old_or_the_new_dataset(root):
     command = [sys.executable, root / "tests/crashes/sweep.py", "--sample", "60", "--processes", "1"]

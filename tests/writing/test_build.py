@@ -18,6 +18,8 @@ from recordspec.writing import order, runs, tasks
 from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = rs.Schema.loads(
     """\
 schema: rows

@@ -13,10 +13,11 @@ import recordspec as rs
 from recordspec._tf import tf
 from recordspec.wire.tfrecord import scan
 
+pytestmark = pytest.mark.slow
+
 SPLITS = {"train": 3, "test": 1}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("key", [None, "id"])
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize(
