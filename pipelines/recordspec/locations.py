@@ -24,7 +24,7 @@ _SPECIAL = (
     (stat.S_ISBLK, "a device"),
 )
 
-# The mark of an option that is a path: whoever reads options, from YAML or from Python, refuses a URL there.
+# The mark of an option that is a path: the readers of options, from YAML and from Python, refuse a URL there.
 LOCATION = "location"
 PathText = Annotated[str, LOCATION]
 

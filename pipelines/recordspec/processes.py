@@ -20,7 +20,7 @@ from recordspec.workers import Function, Task, attempt
 
 
 class Processes:
-    """Does tasks in processes of their own, which are started anew and share no memory.
+    """Does tasks in new processes, which share no memory.
 
     Each process has a thread here, which sends it a task and waits for the result. Not a ProcessPoolExecutor:
     its queues have semaphores, which the resource tracker of Python reports on stderr, in many lines, where a
@@ -117,7 +117,7 @@ def processes(jobs: int, name: str) -> Iterator[Processes]:
 
 
 def _serve(connection: Connection) -> None:
-    """In a new process: does tasks until there are no more, or nobody waits for them."""
+    """In a new process: does tasks until there are no more, or the parent has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is its parent's affair
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -86,7 +86,7 @@ class Info:
         kinds: how many of them are Examples, SequenceExamples, and neither; and ExampleListWithContexts, if
             any are.
         examples: how many Examples these have.
-        conflicts: how many records TensorFlow refuses, or reads otherwise than is told here.
+        conflicts: the number of records that TensorFlow refuses, or of which it reads other values.
         blocks: whether a record of any file is a block of rows.
         features: by key.
         more_keys: whether there are others, which are not told.
