@@ -92,9 +92,7 @@ class Processes:
             return here
 
     def _died(self) -> StoreError:
-        hint = (
-            "was it killed, for want of memory? a script that starts jobs needs `if __name__ == '__main__':`"
-        )
+        hint = "possibly killed by the out-of-memory killer; a script that starts jobs needs `if __name__ == '__main__':`"
         problem = Problem(expected=f"{self._jobs} processes to the end", got="one that died", hint=hint)
         return StoreError(problem.at(self._name))
 

@@ -168,9 +168,10 @@ def _incomplete(shards: Iterable[Path], pattern: str) -> Iterator[Problem]:
     of shards.
     """
     splits: dict[tuple[Path, str, str], dict[int, dict[int, Path]]] = defaultdict(lambda: defaultdict(dict))
-    for path in shards:
-        name = _NUMBERED.fullmatch(path.name)
-        assert name is not None
+    named = ((path, _NUMBERED.fullmatch(path.name)) for path in shards)
+    for path, name in named:
+        if name is None:
+            continue
         index, count = int(name["index"]), int(name["count"])
         if index >= count:
             yield Problem(where=str(path), expected=f"a number below {count}", got=str(index))

@@ -24,16 +24,16 @@ _SINGLE = {0x0A: 0x0A, 0x12: 0x0D, 0x1A: 0x08}  # the tag of a value that is not
 _FIXED = {1: 8, 5: 4}
 
 
-class Entries(NamedTuple):
+class MapEntries(NamedTuple):
     """The map entries of an Example, or of a SequenceExample's two maps, as pairs of key and value."""
 
     features: list[tuple[bytes, bytes]]
     lists: list[tuple[bytes, bytes]]
 
 
-def entries(record: bytes, *, sequence: bool) -> Entries:
+def entries(record: bytes, *, sequence: bool) -> MapEntries:
     """The map entries of a record, in its order; `sequence` says whether it is a SequenceExample."""
-    found = Entries([], [])
+    found = MapEntries([], [])
     at = 0
     while at < len(record):
         tag = record[at]
