@@ -9,13 +9,13 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 from recordspec.errors import Problem, StoreError
+from recordspec.threads import Result, Threads
 from recordspec.workers import Function, Task, attempt
 
 
@@ -31,21 +31,21 @@ class Processes:
         self._jobs, self._name = jobs, name
         # spawn: a fork of a process with threads, TensorFlow's say, may hang
         self._context = multiprocessing.get_context("spawn")
-        self._threads = ThreadPoolExecutor(jobs, "recordspec-process")
+        self._threads = Threads("recordspec-process", jobs)
         self._of_thread = threading.local()
         self._starting = threading.Lock()
         self._started: list[tuple[BaseProcess, Connection]] = []
         self._killed = False
 
     def results(self, function: Function, tasks: Iterable[Task]) -> Iterator[Any]:
-        waiting: deque[Future[Any]] = deque()
+        waiting: deque[Result[Any]] = deque()
         for task in tasks:
             waiting.append(self._threads.submit(self._do, function, (*task, attempt())))
             # as many again as there are processes, so that none has to wait for the slowest
             if len(waiting) >= 2 * self._jobs:
-                yield waiting.popleft().result()
+                yield waiting.popleft().get()
         while waiting:
-            yield waiting.popleft().result()
+            yield waiting.popleft().get()
 
     def kill(self) -> None:
         """Ends tasks whose results are not needed."""
@@ -56,7 +56,7 @@ class Processes:
 
     def close(self) -> None:
         """Ends the processes when their tasks are done."""
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._threads.close()
         for _, connection in self._started:
             with suppress(OSError):  # it was killed
                 connection.send(None)
@@ -92,7 +92,10 @@ class Processes:
             return here
 
     def _died(self) -> StoreError:
-        hint = "possibly killed by the out-of-memory killer; a script that starts jobs needs `if __name__ == '__main__':`"
+        hint = (
+            "possibly killed by the out-of-memory killer; "
+            "a script that starts jobs needs `if __name__ == '__main__':`"
+        )
         problem = Problem(expected=f"{self._jobs} processes to the end", got="one that died", hint=hint)
         return StoreError(problem.at(self._name))
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import faulthandler
 import gc
 import hashlib
 import itertools
@@ -339,9 +340,10 @@ class World:
         try:
             os.setpgid(0, 0)
             gc.disable()
-            signal.alarm(MOST_SECONDS)  # kills a command that hangs
             for handle, name in ((1, "stdout"), (2, "stderr")):
                 os.dup2(os.open(self.folder / name, os.O_CREAT | os.O_TRUNC | os.O_WRONLY), handle)
+            faulthandler.register(signal.SIGALRM, file=2, chain=True)
+            signal.alarm(MOST_SECONDS)  # kills a command that hangs, and says where
             signal.signal(signal.SIGINT, signal.default_int_handler)
             code = ended(what)
             sys.stdout.flush()

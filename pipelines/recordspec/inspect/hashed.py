@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 
+from recordspec.threads import Result, Threads
 from recordspec.wire.inflated import Readable
 
 _REST = 1 << 20
@@ -23,8 +23,8 @@ class Hashed:
     def __init__(self, file: Readable) -> None:
         self._file = file
         self._hash = hashlib.sha256()
-        self._thread = ThreadPoolExecutor(1, "recordspec-hash")
-        self._waiting: deque[Future[None]] = deque()
+        self._thread = Threads("recordspec-hash")
+        self._waiting: deque[Result[None]] = deque()
         self._at = self._hashed = 0  # the byte that is read next, and the one that is hashed next
 
     def __enter__(self) -> Hashed:
@@ -36,7 +36,7 @@ class Hashed:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._thread.shutdown(cancel_futures=True)
+        self._thread.close()
 
     def read(self, size: int, /) -> bytes:
         data = self._file.read(size)
@@ -61,7 +61,7 @@ class Hashed:
         while self.read(_REST):
             pass
         while self._waiting:
-            self._waiting.popleft().result()
+            self._waiting.popleft().get()
         return self._hash.hexdigest()
 
     def _put(self, data: memoryview) -> None:
@@ -70,4 +70,4 @@ class Hashed:
         self._hashed = max(self._hashed, self._at)
         self._waiting.append(self._thread.submit(self._hash.update, fresh))
         if len(self._waiting) > _WAITING:
-            self._waiting.popleft().result()
+            self._waiting.popleft().get()

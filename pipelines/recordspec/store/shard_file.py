@@ -6,12 +6,12 @@ import hashlib
 import os
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, StoreError
 from recordspec.store.manifest import Shard
+from recordspec.threads import Result, Threads
 from recordspec.wire.tfrecord import Compression, compressor
 
 # Bytes that may wait for the thread that writes them: it comes by its turn late where NumPy is busy.
@@ -36,10 +36,10 @@ class ShardFile:
         self._hash = hashlib.sha256()
         self._bytes = self._flushed = 0
         self._records = self._rows = 0
-        self._writing = ThreadPoolExecutor(1, "recordspec-write")
-        self._hashing = ThreadPoolExecutor(1, "recordspec-hash")
-        self._hashed: Future[None] | None = None
-        self._waiting: deque[tuple[int, Future[None]]] = deque()
+        self._writing = Threads("recordspec-write")
+        self._hashing = Threads("recordspec-hash")
+        self._hashed: Result[None] | None = None
+        self._waiting: deque[tuple[int, Result[None]]] = deque()
         self._ahead = 0
 
     def write(self, frames: memoryview | bytes, records: int, rows: int) -> None:
@@ -72,8 +72,8 @@ class ShardFile:
 
     def abandon(self) -> None:
         """Stops writing, whatever is left to write."""
-        self._writing.shutdown(cancel_futures=True)
-        self._hashing.shutdown()
+        self._writing.close()
+        self._hashing.close()
         self._file.close()
 
     def _put_off(self, size: int, function: Callable[..., None], *arguments: Any) -> None:
@@ -85,7 +85,7 @@ class ShardFile:
         """Until the first of what was put off is done."""
         size, done = self._waiting.popleft()
         self._ahead -= size
-        done.result()
+        done.get()
 
     def _compress(self, frames: memoryview | bytes) -> None:
         self._put(self._compressor.compress(frames))
@@ -101,7 +101,7 @@ class ShardFile:
         while view:  # a write without a buffer may take less than it is given
             view = view[self._file.write(view) :]
         if before is not None:
-            before.result()  # so that no more than this waits to be hashed
+            before.get()  # so that no more than this waits to be hashed
         if self._bytes - self._flushed >= _FLUSHED:
             _flush(self._file.fileno())
             self._flushed = self._bytes
