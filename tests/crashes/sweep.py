@@ -248,6 +248,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.run, self.states = folder, folder / "run", folder / "states"
+        self.whole: set[int] = set()  # what commands have found, and gone on from as they should
         self.shim = ctypes.CDLL(None)
         self.shim.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self.shim.crash_arm.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_long]
@@ -407,7 +408,6 @@ class Trial:
     new: Tree = field(init=False)
     calls: list[Call] = field(init=False)
     count: int = field(init=False)
-    whole: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.world.reset(self.command.before)
@@ -486,15 +486,6 @@ class Trial:
     def _check_next(self) -> None:
         """What was left is whole, and the next command leaves nothing else than the dataset."""
         left = tree(self.world.run)
-        key = hash(
-            frozenset((OF_PROCESS.sub("", name), OWNER not in name and data) for name, data in left.items())
-        )
-        if key in self.whole:
-            return
-        self._check_left(left)
-        self.whole.add(key)
-
-    def _check_left(self, left: Tree) -> None:
         if self.command.files:
             self._check_files(left)
             return
@@ -502,12 +493,11 @@ class Trial:
         if now == published(self.new) and self.command.clear is not None:
             what, state = self.command.clear
             expected = self.new if state is None else tree(self.world.states / state)
-            self._check_leaves(what, expected)
+            self._check_leaves(what, left, expected)
         elif now == self.old:
-            again = self.command.again or self.command.run
             if self.command.resume is not None:
-                self._check_leaves(self.command.resume, self.new, kept=left)
-            self._check_leaves(again, self.new)
+                self._check_leaves(self.command.resume, left, self.new, resumes=True)
+            self._check_leaves(self.command.again or self.command.run, left, self.new)
         else:
             raise WrongStateError(f"neither the old nor the new dataset: {difference(now, self.new)}")
 
@@ -523,15 +513,25 @@ class Trial:
         if "data/manifest.json" in left:
             check_hashes(left)
 
-    def _check_leaves(self, what: What, expected: Tree, kept: Tree | None = None) -> None:
+    def _check_leaves(self, what: What, left: Tree, expected: Tree, *, resumes: bool = False) -> None:
+        """A command that finds what was left gives a state; what it has found before is not tried again."""
+        name = " ".join(what) if isinstance(what, list) else what.__name__
+        # of an unfinished build, only a command that resumes it reads more than names
+        found = frozenset(
+            (OF_PROCESS.sub("", path), OWNER not in path and (resumes or path[0] != ".") and data)
+            for path, data in left.items()
+        )
+        key = hash((name, found))
+        if key in self.world.whole:
+            return
+        if tree(self.world.run) != left:
+            restore(self.world.run, left)
         outcome = self.world.forked(what, names=NEXT)
-        found = tree(self.world.run)
-        if outcome.code or found != expected:
-            name = " ".join(what) if isinstance(what, list) else what.__name__
-            text = f"exit code {outcome.code}, {difference(found, expected)}: {outcome.stderr}"
+        given = tree(self.world.run)
+        if outcome.code or given != expected:
+            text = f"exit code {outcome.code}, {difference(given, expected)}: {outcome.stderr}"
             raise WrongStateError(f"then `{name}`: {text}")
-        if kept is not None:
-            restore(self.world.run, kept)
+        self.world.whole.add(key)
 
 
 def published(found: Tree) -> Tree:
@@ -588,8 +588,8 @@ class Point:
     at: int
 
 
-def sweep(names: list[str], sample: int, part: int, parts: int) -> Iterator[dict[str, object]]:
-    """Tries every point of some commands, or a sample of them; of these, every so many-th."""
+def sweep(names: list[str], sample: int, claims: Path) -> Iterator[dict[str, object]]:
+    """Tries every point of some commands, or a sample of them, that no other process has claimed."""
     from recordspec.writing.sources import base
 
     base.PART_BYTES = 120
@@ -608,14 +608,26 @@ def sweep(names: list[str], sample: int, part: int, parts: int) -> Iterator[dict
             for mode in (*MODES, POWER)
             for at in trial.points(mode)
         ]
-        step = max(1, len(points) // sample) if sample else 1
-        for point in points[::step][part::parts]:
+        points = points[:: max(1, len(points) // sample) if sample else 1]
+        for point in claimed(points, claims):
             wrong = None
             try:
                 trials[point.command].check(point.mode, point.at)
             except WrongStateError as error:
                 wrong = str(error).replace(str(world.folder), "")
             yield {"command": point.command, "mode": point.mode, "at": point.at, "wrong": wrong}
+
+
+def claimed(points: list[Point], claims: Path) -> Iterator[Point]:
+    """The points of this process. Those of a command, with any number of jobs, are tried by one process,
+    which knows what it has tried; the commands with the most points come first."""
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        groups.setdefault(point.command.partition(", ")[0], []).append(point)
+    for name, group in sorted(groups.items(), key=lambda item: -len(item[1])):
+        with contextlib.suppress(FileExistsError):
+            (claims / name).touch(exist_ok=False)
+            yield from group
 
 
 def memory() -> str | None:
@@ -628,13 +640,13 @@ def main() -> int:
     parser.add_argument("commands", nargs="*", metavar="COMMAND", help=f"of {', '.join(commands())}")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="about that many points")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--claims", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     names = options.commands or list(commands())
     if unknown := set(names) - set(commands()):
         parser.error(f"no such command: {', '.join(sorted(unknown))}")
-    if options.part is not None:
-        for result in sweep(names, options.sample, options.part, options.processes):
+    if options.claims is not None:
+        for result in sweep(names, options.sample, options.claims):
             print(json.dumps(result), flush=True)
         return 0
     start = time.monotonic()
@@ -660,12 +672,14 @@ def swept(shim: Path, names: list[str], sample: int, processes: int) -> Iterator
     """The results of several processes, each of which tries some of the points."""
     # What the extra files of LD_PRELOAD print, and what forks of a process with threads warn of, is no message.
     environment = {**os.environ, "LD_PRELOAD": str(shim), "PYTHONWARNINGS": "ignore"}
-    command = [sys.executable, __file__, *names, "--sample", str(sample), "--processes", str(processes)]
+    claims = shim.with_name("claims")
+    claims.mkdir()
+    command = [sys.executable, __file__, *names, "--sample", str(sample), "--claims", str(claims)]
     outputs = [shim.with_name(f"part-{part}.jsonl") for part in range(processes)]
     running = []
-    for part, path in enumerate(outputs):
+    for path in outputs:
         with path.open("w") as output:  # a pipe that is full would stop a process until its turn
-            running.append(subprocess.Popen([*command, "--part", str(part)], env=environment, stdout=output))
+            running.append(subprocess.Popen(command, env=environment, stdout=output))
     codes = [process.wait() for process in running]
     if any(codes):
         raise SystemExit(3)
@@ -678,7 +692,7 @@ def report(results: list[dict[str, Any]], seconds: float) -> int:
     tried = Counter(result["command"] for result in results)
     wrong = [result for result in results if result["wrong"]]
     failed = Counter(result["command"] for result in wrong)
-    for name in tried:
+    for name in (name for name in commands() if tried[name]):
         print(f"{name:28} {tried[name]:6,} points, {failed[name]} wrong")
     for result in wrong:
         print(f"{result['command']}: {result['mode']} at call {result['at']}: {result['wrong']}")

@@ -441,3 +441,13 @@ def test_a_shard_file_says_what_is_in_it(tmp_path):
     assert shard.close("y") == Shard(
         file="y", rows=30, records=3, bytes=7, sha256=hashlib.sha256(b"abcdefg").hexdigest()
     )
+
+
+def test_a_shard_is_hashed_to_its_end(tmp_path):
+    import hashlib
+
+    for number in range(200):  # the last bytes wait for their turn in a thread
+        shard = ShardFile(tmp_path / str(number), "gzip")
+        shard.write(b"few bytes", 1, 1)
+        sha256 = shard.close("x").sha256
+        assert sha256 == hashlib.sha256((tmp_path / str(number)).read_bytes()).hexdigest()

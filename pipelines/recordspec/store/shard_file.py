@@ -93,6 +93,8 @@ class ShardFile:
     def _finish(self) -> None:
         self._put(self._compressor.flush())
         os.fsync(self._file.fileno())
+        if self._hashed is not None:
+            self._hashed.get()
 
     def _put(self, data: memoryview | bytes) -> None:
         view = memoryview(data).cast("B")
