@@ -14,7 +14,8 @@ import pytest
 
 import recordspec as rs
 from recordspec.wire.tfrecord import framed, scan
-from test_cli import ENVIRONMENT, run
+from shell import run_here as run
+from test_cli import ENVIRONMENT
 
 YAML = "schema: s\nfeatures: {n: int64, m: int64}\n"
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +16,7 @@ from recordspec.errors import RecordError, StoreError
 from recordspec.inspect.diff import changes, diff, keys
 from recordspec.store.manifest import Manifest
 from recordspec.wire.tfrecord import scan
+from shell import run_here as run
 
 OLD = """
 schema: pets
@@ -28,13 +27,6 @@ features:
   tokens: {kind: var_len, dtype: int64}
   note: {dtype: string, default: ""}
 """
-
-
-def run(*arguments: object) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "recordspec", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
 
 
 def changed(old: str, new: str) -> list[tuple]:

@@ -234,7 +234,7 @@ sequence: {{s: {{kind: fixed_len_sequence, dtype: int64{options}}}}}
 
 
 def test_faults_are_counted_and_the_first_are_shown(tmp_path):
-    records = [changed(n=[0.5]) for _ in range(5000)]
+    records = [changed(n=[0.5])] * 5000
     report = check([stored(tmp_path / "x", records)], SCHEMA, examples=3)
     (group,) = report.groups.values()
     assert (group.code, group.count, len(group.examples), group.found) == ("kind", 5000, 3, {"float32"})

@@ -18,7 +18,7 @@ from recordspec.inspect import index as module
 from recordspec.inspect.index import index, record, records
 from recordspec.wire import heads
 from recordspec.wire.tfrecord import compressor, scan
-from test_cli import run
+from shell import run_here as run
 
 SIZES = [0, 5, 5, 5, 300, 7, 20_000, 1, 1, 1] * 30
 RECORDS = [number.to_bytes(4, "little") * (size // 4 + 1) for number, size in enumerate(SIZES)]

@@ -17,7 +17,7 @@ from recordspec.starting import inferred
 from recordspec.store.files import known
 from recordspec.store.shards import expand
 from recordspec.wire.tfrecord import framed
-from test_cli import run
+from shell import run_here as run
 
 YAML = """
 schema: s

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import html.parser
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +17,7 @@ from recordspec.inspect.stats import stats, tally
 from recordspec.inspect.stats.page import page
 from recordspec.inspect.stats.wording import of_values, sparkline
 from recordspec.wire.tfrecord import framed
+from shell import run_here as run
 
 LABELLED = """
 schema: labelled
@@ -28,13 +27,6 @@ features:
   many: {kind: var_len, dtype: float32}
   maybe: {dtype: int64, default: 0}
 """
-
-
-def run(*arguments: object) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "recordspec", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
 
 
 def only(report):

@@ -19,7 +19,7 @@ from recordspec.inspect.repair import repair
 from recordspec.inspect.verify import Verified, verify
 from recordspec.wire import frames, tfrecord
 from recordspec.wire.tfrecord import scan
-from test_cli import run
+from shell import run_here as run
 
 COUNT, SIZE = 10_000, 40
 STEP = SIZE + 16

@@ -13,7 +13,7 @@ import recordspec as rs
 from recordspec.starting import inferred
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.parquet import Parquet
-from test_cli import run
+from shell import run_here as run
 
 TABLE = """\
 id,price,city,comment,paid,empty
