@@ -200,6 +200,7 @@ def test_no_rows_and_no_time_are_refused(tmp_path):
     assert str(refused.value) == "seconds: expected more than 0, got 0"
 
 
+@pytest.mark.slow
 @in_rows
 def test_the_command_prints_lines_of_json_and_draws(data, tmp_path):
     done = run_here(

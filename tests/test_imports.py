@@ -70,6 +70,7 @@ def loaded(code: str) -> list[str]:
     return run.stdout.splitlines()[-1].split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code",
     [
@@ -83,6 +84,7 @@ def test_nothing_heavy_is_imported_before_it_is_needed(code):
     assert loaded(code) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -125,6 +127,7 @@ features:
 LISTS = "  many: {kind: var_len, dtype: int64}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "schema"),
     [("csv import Csv as Form", CELLS), ("parquet import Parquet as Form", CELLS + LISTS)],

@@ -135,6 +135,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_json_is_a_schema_or_refused(data):
     """The golden file with one value of it replaced by another."""

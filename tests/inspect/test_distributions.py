@@ -133,6 +133,7 @@ def test_records_that_cannot_be_read_are_no_difference_but_an_error(tmp_path):
     )
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 20), min_size=1), st.lists(st.integers(0, 20), min_size=1))
 @settings(deadline=None)  # the first waits for an import
 def test_the_distance_of_points_is_that_of_kolmogorov_and_smirnov(one, other):

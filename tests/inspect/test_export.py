@@ -268,6 +268,7 @@ def test_no_records_are_a_file_without_rows(tmp_path, suffix):
     assert (tmp_path / f"out.{suffix}").exists()
 
 
+@pytest.mark.slow
 def test_records_with_a_key_each_are_cut_into_pieces_or_refused(tmp_path, monkeypatch):
     path = write(tmp_path / "f", *(example(**{f"key{n}": [n]}) for n in range(4097)))
     with pytest.raises(SpecError) as error:

@@ -254,6 +254,7 @@ SPECS = ["int64", "string", "{dtype: int64, default: 3}", "{dtype: float32, defa
 SPECS += ["{dtype: int64, shape: [2]}", "{dtype: float32, shape: [2], default: [1, 2]}"]
 
 
+@pytest.mark.slow
 @given_any(st.sampled_from(SPECS), st.lists(LISTS, min_size=1, max_size=4), st.integers(0, 1))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_records_fit_what_is_proposed(tmp_path, spec, lists, beside):
@@ -304,6 +305,7 @@ def test_what_is_there_beside_the_spec_is_no_fault(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_any_number_of_keys_takes_bounded_memory(tmp_path):
     records = [changed(**{f"other{number}": [number]}) for number in range(1500)]
     records += [b""] * 5000 + [changed(other0=[0])]  # in another chunk

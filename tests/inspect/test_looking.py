@@ -292,6 +292,7 @@ def test_what_files_hold(data):
     assert info(data, 4).looked_at == 12
 
 
+@pytest.mark.slow
 def test_of_very_many_keys_some_are_told(tmp_path):
     path = write(tmp_path / "f", *(example(**{f"key{n}": [n], "all": [1]}) for n in range(10_050)))
     found = info(path, None)

@@ -238,6 +238,7 @@ def test_more_keys_than_are_counted_are_told(tmp_path, monkeypatch):
     assert split.features == whole.features
 
 
+@pytest.mark.slow
 def test_ten_thousand_keys_take_bounded_memory_and_time(tmp_path):
     records = [
         example({f"key{row * 100 + key}": ("int64", [row]) for key in range(100)}) for row in range(100)
@@ -359,6 +360,7 @@ def test_a_config_means_its_data(tmp_path):
     assert json.loads(lines.splitlines()[2])["classes"]["counts"] == [["cat", 40], ["dog", 20], ["fox", 0]]
 
 
+@pytest.mark.slow
 def test_a_picture_is_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     labelled(tmp_path / "data")

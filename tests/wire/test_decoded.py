@@ -142,6 +142,7 @@ def test_bytes_that_were_changed_are_what_protobuf_says(context, steps, changes)
     check(records, sequence=False)
 
 
+@pytest.mark.slow
 @given(st.lists(st.binary(max_size=30), max_size=5))
 @settings(max_examples=500, deadline=None)
 def test_any_bytes_are_what_protobuf_says(records):

@@ -71,6 +71,7 @@ def file(tmp_path_factory) -> Path:
 
 
 # Of compressed files, records of more bytes than are believed are read twice.
+@pytest.mark.slow
 @pytest.mark.parametrize("believed", [frames.BELIEVED, 10])
 @given(damaged(), st.sampled_from(WRITTEN), st.sampled_from([1, 13, 100, 1 << 20]), st.integers(0, 3))
 @settings(max_examples=400, deadline=None)
@@ -118,6 +119,7 @@ def test_tensorflow_finds_the_same_records_whole_up_to_the_first_damage(file, da
     assert found(file, 100) == ours
 
 
+@pytest.mark.slow
 @given(damaged(), st.sampled_from([10, 100, 1000]))
 @settings(max_examples=150, deadline=None)
 def test_stretches_hold_all_records_once(file, data, size):
@@ -173,6 +175,7 @@ def test_a_length_that_lies_allocates_nothing(file, compression, length):
     assert len(ours) == 2
 
 
+@pytest.mark.slow
 def test_many_records_take_a_few_times_the_size_of_a_chunk(file):
     file.write_bytes(frame(bytes(784)) * 100_000)  # 80 MB
 
@@ -189,6 +192,7 @@ def bomb(file: Path, data: bytes, times: int) -> None:
     file.write_bytes(b"".join(parts) + stream.flush())
 
 
+@pytest.mark.slow
 def test_what_inflates_to_a_thousand_times_its_size_stays_small(file):
     bomb(file, frame(b"") * 65_536, 16)
     counted = []
@@ -196,6 +200,7 @@ def test_what_inflates_to_a_thousand_times_its_size_stays_small(file):
     assert sum(counted) == 65_536 * 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [100 << 20, 256 << 20])
 def test_a_record_that_inflates_to_anything_is_not_held_where_it_is_wrong(file, length):
     bomb(file, head(length) + bytes((1 << 20) - 12), 256)
@@ -207,6 +212,7 @@ def test_a_record_that_inflates_to_anything_is_not_held_where_it_is_wrong(file, 
     assert [one[2] for one in ours] == wrong
 
 
+@pytest.mark.slow
 def test_a_large_record_that_is_whole_is_held_once(file):
     file.write_bytes(compressed(frame(bytes(100 << 20)), "zlib"))
     counted: list = []

@@ -79,6 +79,7 @@ def test_a_record_behind_zeros_is_found(tmp_path, zeros):
     assert data_of(rescued(tmp_path / "x", 1 << 16)) == [before, after]
 
 
+@pytest.mark.slow
 @given(damaged(), st.sampled_from(["none", "gzip"]), st.sampled_from([1, 100, 1 << 20]))
 @settings(max_examples=300, deadline=None)
 def test_before_a_bad_length_it_is_what_chunks_gives(file, data, compression, size):
@@ -92,6 +93,7 @@ def test_before_a_bad_length_it_is_what_chunks_gives(file, data, compression, si
     assert [one for one in upto if isinstance(one, Damage)][:-1] == [one for one in found[: ends + 1] if isinstance(one, Damage)][:-1]  # fmt: skip
 
 
+@pytest.mark.slow
 @given(
     st.integers(2, 12),
     st.sampled_from([0, 4, 40]),
@@ -169,6 +171,7 @@ def test_heads_that_lie_do_not_make_the_search_quadratic(file, counted, compress
     assert counted["data"] < 5 * len(data)
 
 
+@pytest.mark.slow
 def test_many_losses_do_not_make_the_search_quadratic(file, counted):
     data = (frame(b"a" * 200) + b"x") * 5_000
     file.write_bytes(data)
@@ -190,6 +193,7 @@ def test_of_data_that_are_wrong_64_mib_are_looked_at_in_vain_and_no_more(file):
     assert one._in_vain == 6 * length
 
 
+@pytest.mark.slow
 def test_a_large_record_that_is_wrong_is_not_held(file):
     """100 MiB of zeros, compressed to 100 KB, behind a head that the search finds."""
     stream = zlib.compressobj(1)

@@ -27,6 +27,7 @@ def read_ids(files) -> list[int]:
     return [int(row["id"]) for row in rs.read(SCHEMA, files)]
 
 
+@pytest.mark.slow
 def test_new_rows_are_new_shards_beside_the_old(tmp_path):
     data = tmp_path / "data"
     rs.write(SCHEMA, [*rows(0, 300), {"id": "x"}], data, **OPTIONS)

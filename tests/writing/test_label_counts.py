@@ -50,7 +50,7 @@ def check(folder: Path, splits: tuple[str, ...] = ("train", "test")) -> rs.Manif
 
 
 @pytest.mark.parametrize("layout", ["rows", {"blocks": 16}], ids=["rows", "blocks"])
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_counts_are_those_of_the_rows(tmp_path, layout, jobs):
     options = {"layout": layout, "key": "id", "split": SPLITS, "shuffle": 1, "shards": 2}
     made = rs.write(SCHEMA, rows(300), tmp_path / "data", jobs=jobs, **options)

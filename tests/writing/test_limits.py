@@ -115,7 +115,11 @@ def test_a_source_without_rows_is_an_error(tmp_path, sort):
     assert {split: len(manifest.shards(split)) for split in manifest.splits} == {"a": 1, "b": 1}
 
 
-@pytest.mark.parametrize("how", [{"jobs": 2}, {"limit": 5}, {"invalid": "quarantine"}], ids=str)
+@pytest.mark.parametrize(
+    "how",
+    [pytest.param({"jobs": 2}, marks=pytest.mark.slow), {"limit": 5}, {"invalid": "quarantine"}],
+    ids=str,
+)
 def test_a_source_without_rows_is_an_error_however_it_is_built(tmp_path, how):
     with pytest.raises(rs.RecordError) as caught:
         rs.write(SCHEMA, no_cells(tmp_path), tmp_path / "data", **how)

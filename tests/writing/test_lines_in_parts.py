@@ -220,6 +220,7 @@ LONG_ROWS = {
 NUMBERED = schema("n: int64\n  a: {dtype: string, default: '-'}\n  b: {dtype: string, default: '-'}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sort", "jobs"), [*((sort, 1) for sort in LONG_ROWS), ("in quotes", 2)])
 def test_a_long_row_is_an_error_or_set_aside(tmp_path, short_rows, sort, jobs):
     form, text, expected = LONG_ROWS[sort]
@@ -253,6 +254,7 @@ def test_a_long_header_is_refused(tmp_path, text):
     )
 
 
+@pytest.mark.slow
 def test_a_row_of_hundreds_of_megabytes_takes_little_memory(tmp_path):
     """In a process of its own, whose peak tells what the row took."""
     with (tmp_path / "rows.csv").open("wb") as file:
@@ -276,6 +278,7 @@ def test_a_row_of_hundreds_of_megabytes_takes_little_memory(tmp_path):
 VALUES = st.one_of(st.none(), st.text(max_size=6))
 
 
+@pytest.mark.slow
 @given(
     rows=st.lists(st.dictionaries(st.sampled_from("ab"), VALUES), max_size=12),
     ends=st.lists(st.sampled_from(["\n", "\r\n", "\n\n", " \n"]), min_size=12, max_size=12),

@@ -56,6 +56,7 @@ def test_without_bad_rows_there_is_no_file(tmp_path):
     assert not (tmp_path / "data/rejects.jsonl").exists()
 
 
+@pytest.mark.slow
 @given(bad=st.sets(st.integers(0, 299)), columns=st.booleans())
 @settings(max_examples=30, deadline=None)
 def test_every_row_is_written_or_rejected(tmp_path_factory, bad, columns):
@@ -72,6 +73,7 @@ def test_every_row_is_written_or_rejected(tmp_path_factory, bad, columns):
         assert [line["row"] for line in rejects(folder)] == sorted(bad)
 
 
+@pytest.mark.slow
 def test_all_bad_by_the_thousand_is_quick_and_publishes_nothing(tmp_path):
     rows = {"a": ["?"] * 5000, "b": ["x"] * 5000}
     with pytest.raises(rs.RecordError) as caught:

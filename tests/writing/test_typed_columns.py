@@ -206,6 +206,7 @@ def outcome(source, one: rs.Schema) -> list[bytes] | str:
         return "refused"
 
 
+@pytest.mark.slow
 @given(column=series(), feature=st.sampled_from(DEFAULTS), size=st.sampled_from([8, 1 << 20]))
 @MANY
 def test_a_frame_and_its_table_are_the_same_rows(column, feature, size):
