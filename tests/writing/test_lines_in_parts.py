@@ -133,6 +133,18 @@ def test_quotes_within_cells_are_text(tmp_path, monkeypatch, text, cuts):
         assert [part.span.start for part in parts] == [0, *cuts]
 
 
+def test_a_line_break_in_quotes_is_kept_where_a_block_of_arrow_ends(tmp_path, monkeypatch):
+    one = schema("n: int64\n  b: string")
+    for module in (spans, csv_source):
+        monkeypatch.setattr(module, "CSV_BLOCK", 30)
+    for before in range(40):
+        cells = ["x" * before, "a\r\n\r\nb", "\r\n" * 9]
+        text = "n,b\r\n" + "".join(f'1,"{cell}"\r\n' for cell in cells)
+        (tmp_path / "rows.csv").write_bytes(text.encode())
+        rows = rows_of(Csv(path="rows.csv").open(tmp_path), one)
+        assert [row["b"].decode() for row in rows] == cells
+
+
 def test_a_bad_cell_and_a_bad_row_of_a_later_part_are_named_by_their_lines(tmp_path, small):
     lines = "n\n" + '"1"\n' * 20
     (tmp_path / "rows.csv").write_text(lines + "x\n3\n")

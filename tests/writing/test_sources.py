@@ -137,11 +137,21 @@ def test_an_image_that_is_none_is_named(tmp_path, folder):
         assert str(caught.value).startswith(f"{bad}: features.image: {expected.format(bad=bad)}")
 
 
-def test_a_folder_without_images_is_named(tmp_path):
-    for name, expected in [("no", "expected a folder, got none"), ("", "expected images, got none")]:
-        with pytest.raises(rs.StoreError) as caught:
-            ImageFolder(path=name).open(tmp_path)
-        assert str(caught.value) == f"{tmp_path / name}: {expected}"
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(rs.StoreError) as caught:
+        ImageFolder(path="no").open(tmp_path)
+    assert str(caught.value) == f"{tmp_path / 'no'}: expected a folder, got none"
+
+
+def test_a_folder_without_images_has_no_rows(tmp_path):
+    schema = rs.Schema.loads("schema: s\nfeatures: {image: {kind: image, shape: [2, 3, 3]}}")
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images/notes.txt").touch()
+    source = ImageFolder(path="images", label=None).open(tmp_path)
+    with pytest.raises(rs.RecordError, match="images: expected at least one row, got none"):
+        rs.write(schema, source, tmp_path / "data")
+    assert source.notes == ["1 files with no image's suffix were left out"]
+    assert rs.write(schema, source, tmp_path / "data", allow_empty=True).rows("train") == 0
 
 
 def test_images_of_a_csv_stay_in_its_folder(tmp_path, folder):

@@ -187,7 +187,7 @@ COLUMNS = {
     "object": ([None, NAN, pd.NA, pd.NaT], ["a", "b"]),
     "datetime64[ns]": ([], [pd.Timestamp("2020-01-01")]),
 }
-NUMBERS = {"object": [1.5, 2.0], "category": [1, 2]}
+NUMBERS = {"object": [1, 1.5, 2.0], "category": [1, 2]}
 
 
 @st.composite
@@ -224,6 +224,15 @@ def test_what_pandas_calls_missing_is_missing(missing):
     assert rows_of(source_of(frame), one) == [{"n": 1.5}, {"n": -7.0}]
     assert error_of(source_of(frame), schema("n: float32")) == [
         "row 1: features.n: expected float32, got nothing (only a feature with a default may be missing)"
+    ]
+
+
+def test_whole_numbers_of_an_object_column_stay_exact():
+    frame = pd.DataFrame({"n": pd.Series([2**53 + 1, 1.5], dtype=object)})
+    one = schema("n: {kind: tensor, dtype: float64}")
+    assert [row["n"] for row in rows_of(source_of(frame[1:]), one)] == [1.5]
+    assert error_of(source_of(frame), schema("n: int64")) == [
+        "row 1: features.n: expected int64, got float 1.5 (round it, or store it as a float)"
     ]
 
 

@@ -143,9 +143,16 @@ class CsvPart:
     def _has_header(self) -> bool:
         return self.span.start == 0
 
-    @property
-    def _block_size(self) -> int:
-        return self.span.stop - self.span.start if self.span.single else CSV_BLOCK
+    def _block_size(self, file: Any) -> int:
+        """How many bytes Arrow reads at a time.
+
+        No block ends within a CRLF: Arrow drops the newline at the start of the next, also in quotes.
+        """
+        start, stop = self.span.start, self.span.stop
+        size = stop - start if self.span.single else CSV_BLOCK
+        while any(file.read_at(2, end - 1) == b"\r\n" for end in range(start + size, stop, size)):
+            size += 1
+        return size
 
     @property
     def _passes_over_empty_lines(self) -> bool:
@@ -165,10 +172,13 @@ class CsvPart:
 
         wanted = set(self.wanted.values())
         columns = [column for column in self.header if column in wanted]
+        # Arrow reads ahead in a thread of its own: of a file of Python's, left before its end, it would
+        # go on as Python shuts down, and end the process.
+        file = pyarrow.OSFile(str(self.path))
         return arrow_csv.open_csv(
-            self._stream(pyarrow),
+            self._stream(pyarrow, file),
             read_options=arrow_csv.ReadOptions(
-                block_size=self._block_size, column_names=None if self._has_header else self.header
+                block_size=self._block_size(file), column_names=None if self._has_header else self.header
             ),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=self.delimiter,
@@ -184,11 +194,8 @@ class CsvPart:
             ),
         )
 
-    def _stream(self, pyarrow: Any) -> Any:
+    def _stream(self, pyarrow: Any, file: Any) -> Any:
         """The bytes of the part, for Arrow to read."""
-        # Arrow reads ahead in a thread of its own: of a file of Python's, left before its end, it would
-        # go on as Python shuts down, and end the process.
-        file = pyarrow.OSFile(str(self.path))
         size = self.span.stop - self.span.start
         # Where no line break follows, Arrow takes a last cell that is empty for a quoted one if another of
         # its row is; and a header alone for none.

@@ -45,6 +45,7 @@ class FolderRows:
 
     def __init__(self, path: Path, takers: Takers, suffixes: Collection[str]) -> None:
         self.notes: list[str] = []
+        self.paths = [path]
         self._path, self._takers = path, takers
         if not path.is_dir():
             raise StoreError(Problem(where=str(path), expected="a folder", got="none"))
@@ -57,8 +58,6 @@ class FolderRows:
             self.notes.append(f"{len(others) - links} files with no {takers.what}'s suffix were left out")
         if links:
             self.notes.append(f"{links} links to folders were not followed")
-        if not self._files:
-            raise StoreError(Problem(where=str(path), expected=f"{takers.what}s", got="none"))
 
     def identity(self) -> Any:
         return [identity_of(self._files), vars(self._takers)]

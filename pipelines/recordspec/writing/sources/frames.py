@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from recordspec.errors import Problem, SpecError
 from recordspec.spec.encoder import Gapped
+
+_MOST_EXACT = 1 << 53  # up to here, float64 has each whole number
 
 
 def is_frame(rows: Any) -> bool:
@@ -33,5 +37,14 @@ def _column(series: Any) -> Any:
     kept = series[~missing] if missing.any() else series
     # pandas before 2.2 makes Python objects of its own nullable numbers, unless it is told what to make
     dtype = getattr(series.dtype, "numpy_dtype", None)
-    values = kept.tolist() if series.dtype == object else kept.to_numpy(dtype)
+    values = _of_objects(kept.tolist()) if series.dtype == object else kept.to_numpy(dtype)
     return Gapped(values, ~missing) if missing.any() else values
+
+
+def _of_objects(values: list[Any]) -> Any:
+    """The values of a column of Python objects: an array where Arrow, too, takes them for floats."""
+    kinds = set(map(type, values))
+    if float not in kinds or not kinds <= {float, int}:
+        return values
+    exact = all(type(value) is float or abs(value) <= _MOST_EXACT for value in values)
+    return np.array(values, np.float64) if exact else values
