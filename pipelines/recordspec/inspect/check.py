@@ -15,6 +15,7 @@ from recordspec.inspect.report import Fault, Report
 from recordspec.inspect.shares import jobs_for, stretches
 from recordspec.progress import Progress
 from recordspec.spec.blocks import placed_columns, rows_of_block
+from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
 from recordspec.store.files import File
 from recordspec.wire import frames
@@ -77,8 +78,15 @@ def _absent(schema: Schema, report: Report, allowed: Collection[str]) -> Iterato
             path=(section, feature.name),
             expected=f"the key{'s' * (len(keys) > 1)} {named} in any row",
             got=f"none in {report.whole:,} row{'s' * (report.whole != 1)}",
-            hint=f"{_elsewhere(section, keys, report)}: --allow-absent {feature.name}",
+            hint=f"{_elsewhere(section, keys, report)}: {_remedy(section, feature, report)}",
         )
+
+
+def _remedy(section: Section, feature: Feature, report: Report) -> str:
+    """What makes a feature fit that no record has."""
+    if ((section, feature.name), "missing") not in report.groups:
+        return f"--allow-absent {feature.name}"
+    return "give it a default" if hasattr(feature, "default") else "leave it out"
 
 
 def _elsewhere(section: Section, keys: list[str], report: Report) -> str:

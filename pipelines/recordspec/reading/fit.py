@@ -169,6 +169,10 @@ class _Batch:
     def value(self, part: str, name: str) -> Any:
         if name not in self.features and _owner(name, self.features) in self.features:
             return self.mask(part, _owner(name, self.features))
+        if name not in self.features:
+            hint = nearest(name, self.features) or "`map` and `features` must leave it"
+            problem = Problem(path=("fit", part), expected=one_of(self.features), got=f"`{name}`", hint=hint)
+            raise SpecError(problem)
         value = self._short_enough(name)
         if self._is_kept(name):
             return value

@@ -186,7 +186,8 @@ class Transaction:
         if not self.target.exists() or (self.target.is_dir() and not any(self.target.iterdir())):
             return
         if not self._force:
-            hint = "force=True, or --force, replaces it"
+            is_dataset = any((self.target / name).exists() for name in _SAYS_WHAT_IT_IS)
+            hint = "force=True, or --force, replaces it" if is_dataset else ""
             raise StoreError(
                 Problem(where=self.name, expected="a new folder", got="one that exists", hint=hint)
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 _STARTS = {
     b"\x89PNG\r\n\x1a\n": "a PNG image",
     b"\xff\xd8\xff": "a JPEG image",
@@ -71,10 +73,15 @@ def printable(data: bytes) -> str | None:
         text = data.decode()
     except UnicodeDecodeError:
         return None
-    return text if text.translate(_BREAKS).isprintable() else None
+    return text if text.isprintable() or all(map(_is_readable, text)) else None
 
 
-_BREAKS = dict.fromkeys(map(ord, "\n\r\t"))
+def _is_readable(letter: str) -> bool:
+    """Whether it stands in texts: as a letter, or as a space, a line break or a joiner that is not seen."""
+    return letter in "\n\r\t" or letter.isprintable() or unicodedata.category(letter) in _UNSEEN
+
+
+_UNSEEN = ("Zs", "Zl", "Zp", "Cf")
 
 
 def _by_start(data: bytes) -> str | None:
