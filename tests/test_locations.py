@@ -559,8 +559,16 @@ OPENERS = {
     "writing/sources/jsonl.py: self.span.open": "the same",
     "writing/sources/spans.py: Span(start, stop).open": "the same",
     "writing/sources/spans.py: Span(row.start, row.start + LONGEST_ROW).open": "the same",
-    "locations.py: open": "the one that opens",
+    "locations.py: _Named": "the one that opens",
 }
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="only Linux has it")
+def test_a_failed_read_names_the_file():
+    memory = Path("/proc/self/mem")  # of which the first page cannot be read
+    with locations.open_file(memory) as file, pytest.raises(OSError, match="Input/output error") as caught:
+        file.read(1)
+    assert caught.value.filename == str(memory)
 
 
 def test_files_are_opened_for_reading_in_one_place():
@@ -575,6 +583,8 @@ def test_files_are_opened_for_reading_in_one_place():
 def reads(call: ast.Call) -> bool:
     """Whether a call opens a file for reading by its name, as far as that can be seen."""
     name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    if name in ("FileIO", "_Named"):
+        return True
     if name in ("read_text", "read_bytes"):
         return isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) != "locations"
     if name != "open" or ast.unparse(call.func) == "os.open":

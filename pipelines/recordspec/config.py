@@ -108,7 +108,8 @@ def _load_schema(node: MappingNode, path: Path, kinds: Mapping[str, type[Feature
     try:
         return Schema.load(path.parent / name.text, kinds)
     except SpecError as error:
-        log.problems += error.problems
+        for problem in error.problems:
+            log.put(problem)
         return INVALID  # type: ignore[no-any-return]
 
 

@@ -7,8 +7,9 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from recordspec.errors import Problem, RecordspecError, SpecError, StoreError
 
@@ -62,6 +63,26 @@ def check_regular(path: Path) -> None:
     _check_mode(path, mode)
 
 
+class _Named(io.FileIO):
+    """A file whose name stands in the errors of reading, too: Python says it of opening alone."""
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        with self._named():
+            return super().readinto(buffer)
+
+    def readall(self) -> bytes:
+        with self._named():
+            return super().readall()
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            error.filename = error.filename or str(self.name)
+            raise
+
+
 def open_file(path: Path) -> io.BufferedReader:
     """Opens a regular file for reading.
 
@@ -80,7 +101,7 @@ def open_file(path: Path) -> io.BufferedReader:
         return handle
 
     try:
-        return open(path, "rb", opener=opener)
+        return io.BufferedReader(_Named(path, opener=opener))
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         got = getattr(error, "strerror", None) or str(error)
         raise StoreError(Problem(where=str(path), expected="a readable file", got=got)) from error

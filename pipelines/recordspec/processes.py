@@ -10,8 +10,10 @@ import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from recordspec.errors import Problem, StoreError
@@ -84,6 +86,7 @@ class Processes:
                 raise self._died()
             here, there = self._context.Pipe()
             process = self._context.Process(target=_serve, args=(there,), daemon=True)
+            resource_tracker.ensure_running()  # the first process starts it, and it unblocks signals
             # Ctrl-C reaches all processes of a terminal, also one that cannot ignore it yet.
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
             process.start()
@@ -125,14 +128,22 @@ def _serve(connection: Connection) -> None:
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     with suppress(EOFError, OSError):  # the parent is gone
         while task := connection.recv():
-            connection.send(_done(*task))
+            connection.send_bytes(_done(*task))
 
 
-def _done(function: Function, task: Task) -> tuple[Any, BaseException | None, str]:
+def _done(function: Function, task: Task) -> Any:
+    """The result of a task, the error that it raised, and where, as the bytes of a message."""
     try:
-        return function(*task), None, ""
+        return ForkingPickler.dumps((function(*task), None, ""))
     except BaseException as error:
-        return None, error, traceback.format_exc()
+        trace = traceback.format_exc()
+        try:
+            data = ForkingPickler.dumps((None, error, trace))
+            ForkingPickler.loads(data)  # some errors can be pickled, and not be made again
+        except Exception:
+            told = RuntimeError(f"{type(error).__name__}: {error}")
+            return ForkingPickler.dumps((None, told, trace))
+        return data
 
 
 def _end_with(parent: Any) -> None:

@@ -486,3 +486,9 @@ def test_the_surface_of_a_kind_is_pinned():
         "stored",
         "stored_options",
     }
+
+
+def test_very_many_problems_take_no_time_and_are_told_up_to_a_bound():
+    with pytest.raises(SpecError) as caught:
+        Schema.loads(f"schema: s\nfeatures: {{a: {{kind: label, names: [{'a, ' * 50_000}]}}}}")
+    assert len(caught.value.problems) == 1000

@@ -163,7 +163,7 @@ def test_a_number_that_a_name_cannot_have_and_one_that_two_have_are_refused(tmp_
 def test_a_name_that_announces_any_number_of_shards_takes_no_time(tmp_path):
     touched(tmp_path, "a-00001-of-99999999999999")
     (problem,) = refused(tmp_path)
-    assert "100000 of 99999999999999 missing: 00000, 00002 to 100000 " in problem
+    assert "at least 100,000 of 99999999999999 missing: 00000, 00002 to 100000 " in problem
 
 
 def test_a_manifest_tells_which_shards_a_pattern_should_match(tmp_path):

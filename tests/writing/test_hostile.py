@@ -91,7 +91,7 @@ def test_a_class_behind_a_link_is_noted(tmp_path):
     for name in ("images/cat/1.png", "elsewhere/2.png", "images/cat/notes.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    (tmp_path / "images/dog").symlink_to("../elsewhere")
+    (tmp_path / "images/dog.png").symlink_to("../elsewhere")
     source = ImageFolder(path="images").open(tmp_path)
     assert (source.rows, source.notes) == (
         1,

@@ -187,7 +187,7 @@ COLUMNS = {
     "object": ([None, NAN, pd.NA, pd.NaT], ["a", "b"]),
     "datetime64[ns]": ([], [pd.Timestamp("2020-01-01")]),
 }
-NUMBERS = {"object": [1, 1.5, 2.0], "category": [1, 2]}
+NUMBERS = {"object": [1, 1.5, 2.0, np.float64(3), np.float32(0.5), np.int64(4)], "category": [1, 2]}
 
 
 @st.composite

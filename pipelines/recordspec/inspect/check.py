@@ -14,7 +14,7 @@ from recordspec.inspect.looking.naming import check_known
 from recordspec.inspect.report import Fault, Report
 from recordspec.inspect.shares import jobs_for, stretches
 from recordspec.progress import Progress
-from recordspec.spec.blocks import placed_columns, rows_of_block
+from recordspec.spec.blocks import columns_in, rows_of_block
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
 from recordspec.store.files import File
@@ -69,8 +69,11 @@ def check(
 def _absent(schema: Schema, report: Report, allowed: Collection[str]) -> Iterator[Problem]:
     """Features of which no row has a key that they need."""
     for section, feature in schema.placed if report.whole else ():
-        columns = placed_columns(schema.only(feature.outputs), section)
-        keys = [column.key for column in columns if (section, column.key) not in report.present]
+        keys = [
+            column.key
+            for column in columns_in(section, feature)
+            if (section, column.key) not in report.present
+        ]
         if not keys or feature.name in allowed:
             continue
         named = " and ".join(f"`{key}`" for key in keys)
@@ -272,10 +275,12 @@ def _broken(records: Decoded) -> Iterator[Misfit]:
 
 def _conflicts(schema: Schema, records: Decoded) -> Iterator[Misfit]:
     """Rows that TensorFlow refuses, or reads otherwise. It ignores what stands under other keys."""
+    if not records.conflicts:
+        return
     features: dict[Place, str] = {
         (section, column.key): feature.name
         for section, feature in schema.placed
-        for column in placed_columns(schema.only(feature.outputs), section)
+        for column in columns_in(section, feature)
     }
     for row, conflicts in sorted(records.conflicts.items()):
         for conflict in conflicts:

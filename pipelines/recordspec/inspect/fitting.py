@@ -11,7 +11,7 @@ import numpy as np
 
 from recordspec.errors import Path, Problem
 from recordspec.inspect.matching import numbered, unmatched
-from recordspec.spec.blocks import placed_columns
+from recordspec.spec.blocks import columns_in
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
 from recordspec.spec.stored import unfit
@@ -67,7 +67,7 @@ def misfits(schema: Schema, records: Decoded) -> Iterator[Misfit]:
     whole = np.ones(records.rows, bool)
     whole[list(records.broken)] = False
     for section, feature in schema.placed:
-        columns = placed_columns(schema.only(feature.outputs), section)
+        columns = columns_in(section, feature)
         look = _in_steps if section == "sequence" else _in_rows
         for found in look(section, feature, columns, records):
             misfit = found.only(whole)

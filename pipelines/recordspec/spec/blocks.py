@@ -31,20 +31,25 @@ from recordspec.wire.held import Held, Steps, only
 from recordspec.wire.strings import Strings, lengths_of
 
 if TYPE_CHECKING:
+    from recordspec.spec.features import Feature
     from recordspec.spec.schema import Schema
 
 Tensor = Any
 
 
 def placed_columns(schema: Schema, section: Section) -> tuple[Column, ...]:
-    """The columns of a section. Of a kind that spans the steps, a step of the sequence has one cell."""
-    columns = []
-    for feature in getattr(schema, section):
-        for column in feature.columns():
-            if section == "sequence" and feature.spans_steps:
-                column = replace(column, layout=Sequence(shape=getattr(column.layout, "shape", ())))
-            columns.append(column)
-    return tuple(columns)
+    """The columns of a section, as `columns_in` gives them."""
+    return tuple(column for feature in getattr(schema, section) for column in columns_in(section, feature))
+
+
+def columns_in(section: Section, feature: Feature) -> tuple[Column, ...]:
+    """The columns of a feature. Of a kind that spans the steps, a step of the sequence has one cell."""
+    if section != "sequence" or not feature.spans_steps:
+        return tuple(feature.columns())
+    return tuple(
+        replace(column, layout=Sequence(shape=getattr(column.layout, "shape", ())))
+        for column in feature.columns()
+    )
 
 
 def block_of(schema: Schema, sections: dict[Section, list[Entry]], rows: int) -> bytes:

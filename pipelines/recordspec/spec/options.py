@@ -41,20 +41,21 @@ class Log:
     """Gathers the problems of one file, so that all are told at once."""
 
     def __init__(self, problems: list[Problem]) -> None:
-        self.problems = problems
+        self.problems = dict.fromkeys(problems)
 
     def add(self, place: Place, path: Path, expected: str, got: str, hint: str = "") -> Any:
-        self.problems.append(Problem(where=str(place), path=path, expected=expected, got=got, hint=hint))
-        if len(self.problems) >= _MOST_PROBLEMS:
-            self.close()
-        return INVALID
+        return self.put(Problem(where=str(place), path=path, expected=expected, got=got, hint=hint))
 
     def relocate(self, error: SpecError, node: Node, path: Path) -> Any:
         """Takes over the problems of a value made from `node`, each at its own option's place."""
         for problem in error.problems:
-            found = problem.under(*path).at(str(locate(node, problem.path)))
-            if found not in self.problems:
-                self.problems.append(found)
+            self.put(problem.under(*path).at(str(locate(node, problem.path))))
+        return INVALID
+
+    def put(self, problem: Problem) -> Any:
+        self.problems[problem] = None
+        if len(self.problems) >= _MOST_PROBLEMS:
+            self.close()
         return INVALID
 
     def close(self) -> None:

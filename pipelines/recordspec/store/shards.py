@@ -197,11 +197,12 @@ def _incomplete(shards: Iterable[Path], pattern: str) -> Iterator[Problem]:
                     hint=hint,
                 )
                 continue
-            absent = islice((index for index in range(count) if index not in found), _MOST_MISSING)
+            absent = list(islice((index for index in range(count) if index not in found), _MOST_MISSING))
             suffix = _suffix_of(found)
             lacking = [index for index in absent if _would_match(split, index, count, suffix, pattern)]
             if lacking:
-                got = f"{len(found)}; {len(lacking)} of {count} missing: {_ranges(lacking)}"
+                at_least = "at least " * (len(absent) == _MOST_MISSING)
+                got = f"{len(found)}; {at_least}{len(lacking):,} of {count} missing: {_ranges(lacking)}"
                 hint = "files that are listed one by one are taken as they are"
                 yield Problem(where=str(where), expected=f"{count} shards", got=got, hint=hint)
 

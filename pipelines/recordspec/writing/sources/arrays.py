@@ -129,7 +129,7 @@ def whole_numbers(column: Gapped, feature: Feature | None) -> Gapped:
     kept = column.values
     if not _is_floats(kept) or feature is None or refusal(feature, float("nan")) is None:
         return column
-    if bool((kept % 1 != 0).any()) or bool((np.abs(kept) >= _EXACT).any()):
+    if bool((kept % 1 != 0).any()) or bool((np.abs(kept, dtype=np.float64) >= _EXACT).any()):
         return column
     return Gapped(kept.astype(np.int64), column.present)
 

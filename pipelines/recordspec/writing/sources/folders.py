@@ -49,15 +49,15 @@ class FolderRows:
         self._path, self._takers = path, takers
         if not path.is_dir():
             raise StoreError(Problem(where=str(path), expected="a folder", got="none"))
-        files = sorted(file for file in _walk(path) if not _hidden(file, path))
+        links: list[Path] = []
+        files = sorted(file for file in _walk(path, links) if not _hidden(file, path))
         self._files = [file for file in files if file.suffix.lower() in suffixes]
         self.rows = len(self._files)
-        others = [file for file in files if file.suffix.lower() not in suffixes]
-        links = sum(map(Path.is_dir, others))
-        if len(others) > links:
-            self.notes.append(f"{len(others) - links} files with no {takers.what}'s suffix were left out")
+        if others := len(files) - self.rows:
+            self.notes.append(f"{others} files with no {takers.what}'s suffix were left out")
+        links = [link for link in links if not _hidden(link, path)]
         if links:
-            self.notes.append(f"{links} links to folders were not followed")
+            self.notes.append(f"{len(links)} links to folders were not followed")
 
     def identity(self) -> Any:
         return [identity_of(self._files), vars(self._takers)]
@@ -95,8 +95,8 @@ class FolderPart:
         return columns
 
 
-def _walk(folder: Path) -> Iterator[Path]:
-    """All files below a folder, and links to folders.
+def _walk(folder: Path, links: list[Path]) -> Iterator[Path]:
+    """All files below a folder; links to folders, which may lead back, are put into a list.
 
     Raises StoreError where one cannot be listed: a class would be missing.
     """
@@ -108,8 +108,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
     for parent, folders, names in os.walk(folder, onerror=refuse):
         yield from (Path(parent, name) for name in names)
-        # one to a folder is not followed, since it may lead back
-        yield from (path for name in folders if (path := Path(parent, name)).is_symlink())
+        links += (path for name in folders if (path := Path(parent, name)).is_symlink())
 
 
 def _hidden(file: Path, folder: Path) -> bool:

@@ -44,7 +44,9 @@ def _column(series: Any) -> Any:
 def _of_objects(values: list[Any]) -> Any:
     """The values of a column of Python objects: an array where Arrow, too, takes them for floats."""
     kinds = set(map(type, values))
-    if float not in kinds or not kinds <= {float, int}:
+    floats = {kind for kind in kinds if issubclass(kind, float | np.floating)}
+    others = kinds - floats
+    if not floats or not all(issubclass(kind, int | np.integer) and kind is not bool for kind in others):
         return values
-    exact = all(type(value) is float or abs(value) <= _MOST_EXACT for value in values)
+    exact = all(type(value) in floats or -_MOST_EXACT <= value <= _MOST_EXACT for value in values)
     return np.array(values, np.float64) if exact else values
