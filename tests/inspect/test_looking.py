@@ -159,6 +159,12 @@ def test_what_is_long_is_cut_and_what_is_full_is_not(tmp_path):
     assert raw["features"]["text"] == b"x" * 300
 
 
+@pytest.mark.parametrize("text", ["نمی\u200cشود", "👩\u200d💻", "10\u00a0km", "x\u202ey", "a\tb\r\nc"])
+def test_texts_have_letters_that_are_not_seen(tmp_path, text):
+    (record,) = Look(write(tmp_path / "f", example(t=[text.encode()]))).head(1)
+    assert record["features"] == {"t": text}
+
+
 def test_keys_that_are_there_twice_are_told(tmp_path):
     path = write(tmp_path / "f", example(a=[1]) + example(a=[2]))
     (record,) = Look(path).head(1)

@@ -73,7 +73,7 @@ def printable(data: bytes) -> str | None:
         text = data.decode()
     except UnicodeDecodeError:
         return None
-    return text if text.isprintable() or all(map(_is_readable, text)) else None
+    return text if all(map(_is_readable, set(text))) else None
 
 
 def _is_readable(letter: str) -> bool:
