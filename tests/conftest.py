@@ -10,8 +10,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from recordspec import cli
+
+# No test depends on the speed of the machine, or on what else it does.
+settings.register_profile("without_deadlines", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("without_deadlines")
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import example, file_of
@@ -135,7 +135,6 @@ def test_records_that_cannot_be_read_are_no_difference_but_an_error(tmp_path):
 
 @pytest.mark.slow
 @given(st.lists(st.integers(0, 20), min_size=1), st.lists(st.integers(0, 20), min_size=1))
-@settings(deadline=None)  # the first waits for an import
 def test_the_distance_of_points_is_that_of_kolmogorov_and_smirnov(one, other):
     stats = pytest.importorskip("scipy.stats")
     sizes = (len(one), len(other))

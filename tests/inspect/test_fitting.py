@@ -256,7 +256,7 @@ SPECS += ["{dtype: int64, shape: [2]}", "{dtype: float32, shape: [2], default: [
 
 @pytest.mark.slow
 @given_any(st.sampled_from(SPECS), st.lists(LISTS, min_size=1, max_size=4), st.integers(0, 1))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_records_fit_what_is_proposed(tmp_path, spec, lists, beside):
     """At once, or by what is proposed next; only a cell of many values may still be missing."""
     values = [{} if one is None else {"x": one} for one in lists]

@@ -51,7 +51,7 @@ def test_other_tools_find_what_they_write_themselves(file, form, suffix):
 @given(
     st.lists(st.integers(0, len(RECORDS) - 1), max_size=8), st.booleans(), st.sampled_from([1, 3, 64, 1000])
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_records_are_those_of_a_scan(tmp_path_factory, numbers, indexed, every):
     path = tmp_path_factory.mktemp("index") / "x"
     path.write_bytes(b"".join(map(frame, RECORDS)))

@@ -44,7 +44,7 @@ RECORDS = st.sampled_from(
 
 
 @given(st.lists(RECORDS, max_size=20), st.integers(1, 200), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_file_in_stretches_of_any_size_gives_the_same_report(tmp_path_factory, records, size, chosen):
     data = bytearray(b"".join(map(framed, records)))
     if data and chosen.draw(st.booleans()):

@@ -212,7 +212,7 @@ RECORDS = st.lists(
 
 @pytest.mark.slow
 @given(RECORDS, st.integers(1, 400))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_files_in_parts_of_any_size_give_the_same_report(tmp_path_factory, rows, size):
     path = file_of(tmp_path_factory.mktemp("rows") / "records", [example(*row) for row in rows])
     whole = stats(path)
@@ -235,7 +235,7 @@ def rounded(value):
 
 
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=30))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_quantiles_and_histograms_are_those_of_numpy(tmp_path_factory, values):
     records = [example({"x": ("float32", [value])}) for value in values]
     (split,) = stats(file_of(tmp_path_factory.mktemp("rows") / "records", records)).splits
@@ -277,7 +277,7 @@ LARGE = [2**62 + 2, 2**62 + 3, 2**62 + 7, 2**63 - 1, -(2**63), 2**53 + 1, -(2**5
 
 
 @given(st.lists(st.sampled_from(LARGE), min_size=1, max_size=50), st.integers(0, 4))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_numbers_that_no_float_tells_are_told(numbers, near):
     values = np.array([LARGE[near] + one % 5 for one in range(len(numbers))] if near < 3 else numbers)
     counted = Numbers("int64")

@@ -124,14 +124,14 @@ def plain(one, kind):
 
 @pytest.mark.slow
 @given(st.lists(st.tuples(ENTRIES, STEPS), max_size=8))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_what_protobuf_writes_is_read(rows):
     check([message(*row) for row in rows])
 
 
 @pytest.mark.slow
 @given(ENTRIES, STEPS, st.lists(st.tuples(st.integers(0, 1 << 16), st.binary(max_size=3)), min_size=1))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_bytes_that_were_changed_are_what_protobuf_says(context, steps, changes):
     good = message(context, steps)
     records = [good]
@@ -144,7 +144,7 @@ def test_bytes_that_were_changed_are_what_protobuf_says(context, steps, changes)
 
 @pytest.mark.slow
 @given(st.lists(st.binary(max_size=30), max_size=5))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_any_bytes_are_what_protobuf_says(records):
     check(records)
     check(records, sequence=False)

@@ -83,7 +83,7 @@ def by_hand(columns: dict, row: int) -> tf.train.Features:
 
 
 @given(batches())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_an_example_is_that_of_a_hand(batch):
     rows, columns = batch
     records = encode([entry(key, *column) for key, column in columns.items()], None, rows)
@@ -95,7 +95,7 @@ def test_an_example_is_that_of_a_hand(batch):
 
 
 @given(batches(), batches(lists=True))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_sequence_example_is_that_of_a_hand(context, sequence):
     rows = min(context[0], sequence[0])
     features = {key: (kind, values[:rows]) for key, (kind, values) in context[1].items()}
@@ -135,7 +135,7 @@ BITS = st.sampled_from([7, 14, 16, 18, 19, 28, 56, 63, 64])
 
 
 @given(BITS, st.integers(0, 40_000), st.integers(1, 9), st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_packed_varints_are_those_of_the_definition_end_to_end(bits, count, groups, seed):
     rng = np.random.default_rng(seed)
     values = rng.integers(0, 2**bits - 1, count, np.uint64, endpoint=True)
@@ -149,7 +149,7 @@ def test_packed_varints_are_those_of_the_definition_end_to_end(bits, count, grou
 
 
 @given(BITS, st.integers(1, 5_000), st.integers(1, 9), st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_packed_varints_of_groups_of_one_length(bits, count, length, seed):
     values = np.random.default_rng(seed).integers(0, 2**bits - 1, count * length, np.uint64, endpoint=True)
     data, sizes = packed(values, length)

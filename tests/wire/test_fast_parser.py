@@ -321,7 +321,7 @@ def test_a_sequence_example(name):
 
 
 @given(st.randoms(use_true_random=False), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_record(draw, sequence):
     record = any_record(draw, sequence=sequence)
     try:

@@ -74,7 +74,7 @@ def file(tmp_path_factory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("believed", [frames.BELIEVED, 10])
 @given(damaged(), st.sampled_from(WRITTEN), st.sampled_from([1, 13, 100, 1 << 20]), st.integers(0, 3))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_chunks_hold_what_is_there_one_by_one(file, believed, data, compression, size, flips):
     packed = bytearray(compressed(data, compression))
     if compression != "none" and flips == 3:
@@ -88,7 +88,7 @@ def test_chunks_hold_what_is_there_one_by_one(file, believed, data, compression,
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_bytes_are_damage_or_records(file, data):
     file.write_bytes(data)
     if foreign(file) is None:
@@ -99,7 +99,7 @@ def test_any_bytes_are_damage_or_records(file, data):
 
 # TensorFlow allocates what a length says before it looks for so many bytes.
 @given(damaged(lies=(0, 1, 1000)), st.sampled_from(WRITTEN))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_tensorflow_finds_the_same_records_whole_up_to_the_first_damage(file, data, compression):
     file.write_bytes(compressed(data, compression))
     if foreign(file) is not None:
@@ -121,7 +121,7 @@ def test_tensorflow_finds_the_same_records_whole_up_to_the_first_damage(file, da
 
 @pytest.mark.slow
 @given(damaged(), st.sampled_from([10, 100, 1000]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_stretches_hold_all_records_once(file, data, size):
     file.write_bytes(data)
     whole = list(salvaged(file))
@@ -133,7 +133,7 @@ def test_stretches_hold_all_records_once(file, data, size):
 
 
 @given(damaged())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_heads_alone_tell_how_many_records_there_are(file, data):
     file.write_bytes(data)
     if foreign(file) is not None:
@@ -246,7 +246,7 @@ def test_empty_streams_one_behind_another_are_read_in_their_time(file):
 
 
 @given(st.lists(st.sampled_from([0, 1, 5, 300]), max_size=60), st.integers(0, 40), st.integers(0, 3))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_frames_are_found_from_any_byte_on(sizes, repeated, before):
     sizes = [size for size in sizes for _ in range(repeated)]
     data = bytes(before) + b"".join(frame(bytes(size)) for size in sizes)

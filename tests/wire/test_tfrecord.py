@@ -138,7 +138,7 @@ def test_an_empty_file_has_no_records(tmp_path):
 
 
 @given(st.lists(st.binary(max_size=300), max_size=20))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_any_bytes_come_back(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("any") / "x"
     path.write_bytes(sealed(data))

@@ -16,7 +16,7 @@ TEXTS = rs.Schema.loads(
 )
 NUMBER = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
 MANY = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )  # fmt: skip
 
 

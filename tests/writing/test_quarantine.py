@@ -58,7 +58,7 @@ def test_without_bad_rows_there_is_no_file(tmp_path):
 
 @pytest.mark.slow
 @given(bad=st.sets(st.integers(0, 299)), columns=st.booleans())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_every_row_is_written_or_rejected(tmp_path_factory, bad, columns):
     folder = tmp_path_factory.mktemp("any") / "data"
     values = ["?" if index in bad else index for index in range(300)]
