@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -48,8 +49,8 @@ def blocked(attempt: str) -> str:
         return next(line for line in status if line.startswith("SigBlk"))
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux has it")
 def test_ctrl_c_cannot_reach_a_process_before_it_ignores_it():
-    pytest.importorskip("resource")
     with processes(2, "tasks") as several:
         for line in several.results(blocked, [(), ()]):
             assert int(line.split()[1], 16) >> 1 & 1  # SIGINT is 2

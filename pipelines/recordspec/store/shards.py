@@ -142,36 +142,33 @@ def _others(found: list[Path], pattern: str) -> list[Problem]:
 
     Raises StoreError for a manifest that cannot be read.
     """
-    by_folder: dict[Path, list[Path]] = defaultdict(list)
+    by_folder: dict[Path, list[tuple[Path, re.Match[str]]]] = defaultdict(list)
     for path in found:
-        if _NUMBERED.fullmatch(path.name) and path.suffix not in INDEX_SUFFIXES.values():
-            by_folder[path.parent].append(path)
+        name = _NUMBERED.fullmatch(path.name)
+        if name is not None and path.suffix not in INDEX_SUFFIXES.values():
+            by_folder[path.parent].append((path, name))
     problems: list[Problem] = []
     for folder, shards in by_folder.items():
         if (folder / FILE).exists():
-            problems += _other_than_manifest(folder, shards, pattern)
+            problems += _other_than_manifest(folder, {path.name for path, _ in shards}, pattern)
         else:
             problems += _incomplete(shards, pattern)
     return problems
 
 
-def _other_than_manifest(folder: Path, shards: list[Path], pattern: str) -> Iterator[Problem]:
+def _other_than_manifest(folder: Path, found: set[str], pattern: str) -> Iterator[Problem]:
     named = Manifest.load(folder).files
-    found = {path.name for path in shards}
     wanted = {name for name in named if fnmatch.fnmatchcase(name, pattern)}
     return unlike(folder, wanted - found, found - named)
 
 
-def _incomplete(shards: Iterable[Path], pattern: str) -> Iterator[Problem]:
+def _incomplete(shards: Iterable[tuple[Path, re.Match[str]]], pattern: str) -> Iterator[Problem]:
     """What is wrong with shards without a manifest, by their names, of which each tells how many there are:
     those that a pattern of names would match and that are not there, and splits with more than one number
     of shards.
     """
     splits: dict[tuple[Path, str, str], dict[int, dict[int, Path]]] = defaultdict(lambda: defaultdict(dict))
-    named = ((path, _NUMBERED.fullmatch(path.name)) for path in shards)
-    for path, name in named:
-        if name is None:
-            continue
+    for path, name in shards:
         index, count = int(name["index"]), int(name["count"])
         if index >= count:
             yield Problem(where=str(path), expected=f"a number below {count}", got=str(index))

@@ -16,11 +16,9 @@ from recordspec.spec.encoder import Gapped, part_of, refusal
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources.arrow import from_arrow, is_array
-from recordspec.writing.sources.base import Batch, even_runs
+from recordspec.writing.sources.base import EXACT, Batch, even_runs
 from recordspec.writing.sources.naming import check_names
 
-# Below it float64 has every whole number; above, an integer may have been rounded already.
-_EXACT = 2**53
 # Of a list so many values are weighed.
 _WEIGHED = 64
 
@@ -129,7 +127,7 @@ def whole_numbers(column: Gapped, feature: Feature | None) -> Gapped:
     kept = column.values
     if not _is_floats(kept) or feature is None or refusal(feature, float("nan")) is None:
         return column
-    if bool((kept % 1 != 0).any()) or bool((np.abs(kept, dtype=np.float64) >= _EXACT).any()):
+    if bool((kept % 1 != 0).any()) or bool((np.abs(kept, dtype=np.float64) >= EXACT).any()):
         return column
     return Gapped(kept.astype(np.int64), column.present)
 

@@ -15,6 +15,8 @@ from recordspec.spec.schema import Schema
 # A part of a file: large enough that opening it costs nothing, small enough that a few jobs share
 # a file evenly, and that little is done again after a crash.
 PART_BYTES = 32 << 20
+# Below it float64 has every whole number; above, an integer may have been rounded already.
+EXACT = 2**53
 
 
 @dataclass(frozen=True)

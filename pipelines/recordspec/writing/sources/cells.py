@@ -18,9 +18,8 @@ from recordspec.spec.features.text import Text
 from recordspec.spec.media.bytes import path_of
 from recordspec.spec.values import BadValue, is_integer
 from recordspec.writing.sources import buffers
+from recordspec.writing.sources.base import EXACT
 
-# Below it float64 has every whole number.
-_EXACT = 2**53
 # What int64 holds for certain, and what is a number at all: no hexadecimals, no underscores.
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _LONG_WHOLE = re.compile(r"[-+]?[0-9]{1,40}")
@@ -110,7 +109,7 @@ def _number(row: int, text: str, dtype: str) -> int | float:
         return value
     if not value.is_integer():
         raise BadValue(row, dtype, f"`{text}`", "it is no whole number")
-    if abs(value) >= _EXACT:
+    if abs(value) >= EXACT:
         raise BadValue(row, dtype, f"`{text}`", "so large a number is exact only without a point")
     return int(value)
 

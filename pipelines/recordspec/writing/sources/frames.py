@@ -12,8 +12,7 @@ import numpy as np
 
 from recordspec.errors import Problem, SpecError
 from recordspec.spec.encoder import Gapped
-
-_MOST_EXACT = 1 << 53  # up to here, float64 has each whole number
+from recordspec.writing.sources.base import EXACT
 
 
 def is_frame(rows: Any) -> bool:
@@ -48,5 +47,5 @@ def _of_objects(values: list[Any]) -> Any:
     others = kinds - floats
     if not floats or not all(issubclass(kind, int | np.integer) and kind is not bool for kind in others):
         return values
-    exact = all(type(value) in floats or -_MOST_EXACT <= value <= _MOST_EXACT for value in values)
+    exact = all(type(value) in floats or -EXACT < value < EXACT for value in values)
     return np.array(values, np.float64) if exact else values
