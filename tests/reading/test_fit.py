@@ -314,6 +314,11 @@ def test_masks_and_weights_that_cannot_be_made_have_their_place(of_rows, fit, ex
             "(pad it there, or give it another `pad`)",
         ),
         (
+            "{inputs: words, targets: tags}",
+            lambda features: {"words": features["words"]},
+            "fit.targets: expected words, got `tags` (`map` and `features` must leave it)",
+        ),
+        (
             "{inputs: words_mask}",
             lambda features: {**features, "words": features["words"].to_tensor()},
             "fit.inputs: expected a padded feature to mask, got `words`, string (None, None)",

@@ -443,6 +443,14 @@ def test_a_shard_file_says_what_is_in_it(tmp_path):
     )
 
 
+def test_force_is_advised_of_datasets_alone(tmp_path):
+    (tmp_path / "notes.txt").touch()
+    for target in (tmp_path, tmp_path / "notes.txt"):
+        with pytest.raises(StoreError) as caught, Transaction(target):
+            pass
+        assert str(caught.value) == f"{target}: expected a new folder, got one that exists"
+
+
 def test_a_shard_is_hashed_to_its_end(tmp_path, monkeypatch):
     shard, late = ShardFile(tmp_path / "x", "gzip"), threading.Event()
     submit = shard._hashing.submit

@@ -227,6 +227,15 @@ def test_what_pandas_calls_missing_is_missing(missing):
     ]
 
 
+@pytest.mark.parametrize("cells", [[None, 2.0], [1, 2.0, None], [np.float64(2), None], [np.float32(2), None]])
+def test_floats_of_an_object_column_are_whole_numbers_beside_gaps(cells):
+    frame = pd.DataFrame({"n": pd.Series(cells, dtype=object)})
+    one = schema("n: {dtype: int64, default: -7}")
+    expected = [{"n": -7 if cell is None else int(cell)} for cell in cells]
+    assert rows_of(source_of(frame), one) == expected
+    assert rows_of(source_of(pa.Table.from_pandas(frame)), one) == expected
+
+
 def test_whole_numbers_of_an_object_column_stay_exact():
     frame = pd.DataFrame({"n": pd.Series([2**53 + 1, 1.5], dtype=object)})
     one = schema("n: {kind: tensor, dtype: float64}")
