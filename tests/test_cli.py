@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import recordspec as rs
-from recordspec.foreign import tfds, tfmd
+from recordspec.interop import tfds, tfmd
 from recordspec.wire.tfrecord import scan
 
 pytestmark = pytest.mark.slow

@@ -13,16 +13,16 @@ from pathlib import Path
 import click
 import pytest
 
-from foreign_data import DATA, needs_data
 from recordspec.cli import commands
 from recordspec.spec.features import KINDS
 from recordspec.testing import LAWS
+from third_party_data import DATA, needs_data
 
 ROOT = Path(__file__).parents[1]
 MNIST = DATA / "mnist/mnist.tfrecord"
 README = (ROOT / "README.md").read_text()
 BUILDING = (ROOT / "docs/building.md").read_text()
-FOREIGN_SCHEMAS = (ROOT / "docs/foreign-schemas.md").read_text()
+INTEROP = (ROOT / "docs/interop.md").read_text()
 READING = (ROOT / "docs/reading.md").read_text()
 INFERRING = (ROOT / "docs/inferring.md").read_text()
 LOOKING = (ROOT / "docs/looking.md").read_text()
@@ -102,7 +102,7 @@ def test_the_page_on_building_runs(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_the_page_on_schemas_of_others_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run(FOREIGN_SCHEMAS, tmp_path)
+    run(INTEROP, tmp_path)
 
 
 @pytest.mark.slow
@@ -155,7 +155,7 @@ def test_a_kind_of_your_own_runs_and_keeps_every_law(tmp_path, monkeypatch):
     [
         (README, 6, 3),
         (BUILDING, 2, 2),
-        (FOREIGN_SCHEMAS, 4, 1),
+        (INTEROP, 4, 1),
         (LOOKING, 7, 3),
         (KINDS_OF_YOUR_OWN, 3, 1),
     ],

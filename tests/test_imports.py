@@ -17,7 +17,7 @@ LAYERS = [
     {"wire"},
     {"spec"},
     {"store"},
-    {"foreign"},
+    {"interop"},
     {"writing", "reading", "inspect"},
     {"config", "pipeline", "starting", "testing", "kinds"},
     {"cli", "__main__"},

@@ -13,11 +13,11 @@ import pytest
 import tensorflow as tf
 
 import recordspec as rs
-from foreign_data import DATA, needs_data
 from recordspec.config import load_any
 from recordspec.testing import Case, stored_again_it_is_the_same
 from recordspec.wire.tfrecord import scan
 from shell import run_here
+from third_party_data import DATA, needs_data
 
 ROOT = Path(__file__).parents[1]
 SCHEMAS = sorted((ROOT / "schemas").glob("*.yaml"))

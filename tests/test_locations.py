@@ -280,9 +280,9 @@ def pipeline(**options) -> rs.Pipeline:
 # What to call with a dataset and a URL.
 CALLS = {
     "config:From.at:path": lambda call, data, url: call(From(csv=Csv(path="rows.csv")), url),
-    "foreign.tfds:describe:folder": lambda call, data, url: call(url),
-    "foreign.tfds:load:path": lambda call, data, url: call(url),
-    "foreign.tfmd:load:path": lambda call, data, url: call(url),
+    "interop.tfds:describe:folder": lambda call, data, url: call(url),
+    "interop.tfds:load:path": lambda call, data, url: call(url),
+    "interop.tfmd:load:path": lambda call, data, url: call(url),
     "inspect.count:count:files": lambda call, data, url: call(url),
     "inspect.diff:diff:new": lambda call, data, url: call(data, url),
     "inspect.diff:diff:old": lambda call, data, url: call(url, data),

@@ -14,7 +14,7 @@ import pytest
 import recordspec as rs
 from recordspec import cli
 from recordspec.errors import show_json, show_text
-from recordspec.foreign import tfds, tfmd
+from recordspec.interop import tfds, tfmd
 from recordspec.spec.plain import dump
 
 pytestmark = pytest.mark.slow

@@ -49,7 +49,7 @@ def inferred(
         found, notes, rows = inferring.features(paths[0], sample)
         schema = Schema(name=name or stem(paths[0]), features=tuple(found))
         return Inferred(schema=schema, notes=tuple(notes), rows=rows)
-    language = importlib.import_module(f"recordspec.foreign.{_LANGUAGES[suffix]}")
+    language = importlib.import_module(f"recordspec.interop.{_LANGUAGES[suffix]}")
     schema, translated = language.load(paths[0])
     schema = schema if name is None else replace(schema, name=name)
     return Inferred(schema=schema, notes=tuple(map(str, translated)), rows=None)

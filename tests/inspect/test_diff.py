@@ -11,12 +11,12 @@ import pytest
 
 import recordspec as rs
 from examples import example, file_of
-from foreign_data import DATA, needs_data
 from recordspec.errors import RecordError, StoreError
 from recordspec.inspect.diff import changes, diff, keys
 from recordspec.store.manifest import Manifest
 from recordspec.wire.tfrecord import scan
 from shell import run_here as run
+from third_party_data import DATA, needs_data
 
 OLD = """
 schema: pets

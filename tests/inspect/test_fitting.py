@@ -16,7 +16,6 @@ import recordspec as rs
 from examples import example
 from fields_by_hand import entry, ints, listed, packed
 from fields_by_hand import example as of_entries
-from foreign_data import DATA, needs_data
 from instances import CASES
 from recordspec._tf import tf
 from recordspec.errors import show_path
@@ -28,6 +27,7 @@ from recordspec.store.files import File, known
 from recordspec.store.shards import expand
 from recordspec.wire import proto
 from recordspec.wire.tfrecord import framed, scan, whole
+from third_party_data import DATA, needs_data
 
 # Of every kind one instance in every section, of the most keys.
 OF_EACH_KIND = list(

@@ -10,7 +10,6 @@ import pytest
 
 import recordspec as rs
 from examples import example, file_of
-from foreign_data import DATA, needs_data
 from recordspec.inspect.check import check
 from recordspec.inspect.infer import infer
 from recordspec.starting import inferred
@@ -18,6 +17,7 @@ from recordspec.store.files import known
 from recordspec.store.shards import expand
 from recordspec.wire.tfrecord import framed
 from shell import run_here as run
+from third_party_data import DATA, needs_data
 
 YAML = """
 schema: s

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import recordspec as rs
 from fields_by_hand import entry, listed, packed, sized
 from fields_by_hand import example as of_entries
-from foreign_data import DATA, needs_data
 from recordspec.errors import RecordError, SpecError
 from recordspec.inspect.diff import diff
 from recordspec.inspect.exporting.export import export
@@ -27,6 +26,7 @@ from recordspec.inspect.stats import stats
 from recordspec.wire.proto import _classes
 from recordspec.wire.tfrecord import framed
 from recordspec.writing.sources.tfrecord import TFRecords
+from third_party_data import DATA, needs_data
 
 SCHEMA = rs.Schema.loads(
     """

@@ -11,13 +11,13 @@ import pytest
 
 import recordspec as rs
 from examples import example, file_of
-from foreign_data import DATA, needs_data
 from recordspec.errors import StoreError
 from recordspec.inspect.stats import stats, tally
 from recordspec.inspect.stats.page import page
 from recordspec.inspect.stats.wording import of_values, sparkline
 from recordspec.wire.tfrecord import framed
 from shell import run_here as run
+from third_party_data import DATA, needs_data
 
 LABELLED = """
 schema: labelled

@@ -31,7 +31,7 @@ def describe(folder: Path, form: str, as_json: bool) -> None:
     Then tfds.builder_from_directory("data/digits") reads it: features.json, dataset_info.json and the names
     of labels tell it how. What they cannot say is told on stderr. A file of another hand is not replaced.
     """
-    from recordspec.foreign import tfds
+    from recordspec.interop import tfds
 
     files, notes = tfds.describe(folder)
     rows = [{"file": str(folder / name), "bytes": (folder / name).stat().st_size} for name in files]

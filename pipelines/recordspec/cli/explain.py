@@ -11,7 +11,7 @@ from recordspec.cli.choosing import PATH
 from recordspec.cli.output import json_option, print_notes, print_rows, print_text, quiet_tensorflow, size
 
 if TYPE_CHECKING:
-    from recordspec.foreign.notes import Note
+    from recordspec.interop.notes import Note
     from recordspec.spec.schema import Schema
 
 
@@ -60,9 +60,9 @@ def _said(schema: Schema, form: str) -> tuple[str, tuple[Note, ...]]:
 
         return python_source(schema), ()
     if form == "tfmd":
-        from recordspec.foreign import tfmd
+        from recordspec.interop import tfmd
 
         return tfmd.dumps(schema)
-    from recordspec.foreign import tfds
+    from recordspec.interop import tfds
 
     return tfds.dumps(schema)

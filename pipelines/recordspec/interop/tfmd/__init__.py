@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recordspec.foreign.files import read_bytes, read_text
-from recordspec.foreign.notes import Note, losses
-from recordspec.foreign.tfmd import parsing
-from recordspec.foreign.tfmd.reading import read_schema
-from recordspec.foreign.tfmd.writing import write_schema
+from recordspec.interop.files import read_bytes, read_text
+from recordspec.interop.notes import Note, losses
+from recordspec.interop.tfmd import parsing
+from recordspec.interop.tfmd.reading import read_schema
+from recordspec.interop.tfmd.writing import write_schema
 from recordspec.locations import local
 from recordspec.spec.schema import Schema
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tfmd_text import parsed, told
 
 import recordspec as rs
-from recordspec.foreign import tfmd
-from recordspec.foreign.notes import Note
-from recordspec.foreign.tfmd import parsing
-from recordspec.foreign.tfmd.reading import read_schema
+from recordspec.interop import tfmd
+from recordspec.interop.notes import Note
+from recordspec.interop.tfmd import parsing
+from recordspec.interop.tfmd.reading import read_schema
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.ragged import RaggedLists
 from recordspec.spec.features.sparse import SparseValues

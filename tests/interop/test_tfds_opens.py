@@ -9,7 +9,7 @@ import pytest
 from test_tfds import EXAMPLES, plain
 
 import recordspec as rs
-from recordspec.foreign import tfds
+from recordspec.interop import tfds
 from recordspec.wire.tfrecord import scan
 
 theirs = pytest.importorskip("tensorflow_datasets", reason="TFDS is not installed")

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import recordspec as rs
-from foreign_data import DATA, needs_data
+from third_party_data import DATA, needs_data
 
 ROOT = Path(__file__).parents[1]
 

@@ -10,8 +10,8 @@ from google.protobuf import message, text_format
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from recordspec.errors import Path, Problem, SpecError, escape_unseen
-from recordspec.foreign.notes import Note
-from recordspec.foreign.tfmd.declared import PACKAGE, classes, field_names
+from recordspec.interop.notes import Note
+from recordspec.interop.tfmd.declared import PACKAGE, classes, field_names
 
 # A string, a comment, or the name of a field: what stands before a colon or a brace.
 _TOKEN = re.compile(

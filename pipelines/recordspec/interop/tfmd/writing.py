@@ -11,9 +11,9 @@ from functools import singledispatch
 from typing import Any
 
 from recordspec.errors import SpecError
-from recordspec.foreign.tfmd.declared import BYTES, FLOAT, INT, STEPS, STRUCT, classes
-from recordspec.foreign.tfmd.domains import NARROW
-from recordspec.foreign.tfmd.values import DEFAULT_KINDS, add_sizes
+from recordspec.interop.tfmd.declared import BYTES, FLOAT, INT, STEPS, STRUCT, classes
+from recordspec.interop.tfmd.domains import NARROW
+from recordspec.interop.tfmd.values import DEFAULT_KINDS, add_sizes
 from recordspec.spec.features import Feature
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.image import Image

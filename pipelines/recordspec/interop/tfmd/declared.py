@@ -8,7 +8,7 @@ from typing import Any
 
 from recordspec.wire.declared import declare
 
-PACKAGE = "recordspec.foreign.tfmd"
+PACKAGE = "recordspec.interop.tfmd"
 _MESSAGES = {
     # generate_legacy_feature_spec is no field of the released proto, but files in the open have it; it has no
     # number there, and is told by its name

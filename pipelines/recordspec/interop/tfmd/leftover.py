@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from recordspec.errors import Path
-from recordspec.foreign.notes import Note
-from recordspec.foreign.tfmd.declared import STEPS, stages
-from recordspec.foreign.tfmd.parsing import inline
-from recordspec.foreign.tfmd.values import DTYPES
+from recordspec.interop.notes import Note
+from recordspec.interop.tfmd.declared import STEPS, stages
+from recordspec.interop.tfmd.parsing import inline
+from recordspec.interop.tfmd.values import DTYPES
 
 # What becomes of a field that has no counterpart.
 _REASONS = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from google.protobuf import text_format
 
-from recordspec.foreign import tfmd
-from recordspec.foreign.tfmd.declared import classes
+from recordspec.interop import tfmd
+from recordspec.interop.tfmd.declared import classes
 
 
 def parsed(text: str):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, get_args
 
 from recordspec.errors import SpecError
-from recordspec.foreign.tfds.nodes import Node
-from recordspec.foreign.tfds.places import Place, Shape, named
+from recordspec.interop.tfds.nodes import Node
+from recordspec.interop.tfds.places import Place, Shape, named
 from recordspec.spec.features import Feature
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.box import Box, Format
@@ -15,7 +15,7 @@ from recordspec.spec.features.video import Video
 from recordspec.spec.media.sounds import Encoding
 
 if TYPE_CHECKING:
-    from recordspec.foreign.tfds.reading import Reader
+    from recordspec.interop.tfds.reading import Reader
 
 _SAMPLES = ("int16", "float32")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import recordspec as rs
-from recordspec.foreign import tfds
+from recordspec.interop import tfds
 
 LABELS = "features: {label: {kind: label, names: [cat, dog], oov: index}, x: float32}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from recordspec.foreign.tfmd.declared import BYTES, FLOAT, INT
+from recordspec.interop.tfmd.declared import BYTES, FLOAT, INT
 
 DTYPES = {BYTES: "string", INT: "int64", FLOAT: "float32"}
 DEFAULT_KINDS = {"string": "bytes_value", "int64": "int_value", "float32": "float_value"}

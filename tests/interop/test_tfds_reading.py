@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordspec as rs
-from recordspec.foreign import tfds
+from recordspec.interop import tfds
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.image import Image

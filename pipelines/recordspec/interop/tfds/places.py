@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from recordspec.foreign.tfds.nodes import Node
+from recordspec.interop.tfds.nodes import Node
 
 Shape = tuple[int | None, ...]
 

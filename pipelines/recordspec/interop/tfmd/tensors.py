@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from recordspec.foreign.tfmd.values import sizes
+from recordspec.interop.tfmd.values import sizes
 
 Place = tuple[str, ...]
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from recordspec.errors import SpecError, show_shape
-from recordspec.foreign.forms import Form, filled
-from recordspec.foreign.notes import Note
-from recordspec.foreign.tfds import media
-from recordspec.foreign.tfds.dtypes import DTYPES, STORED, optional_default
-from recordspec.foreign.tfds.nodes import Node
-from recordspec.foreign.tfds.places import FLAT, ROW_LENGTHS, Place, Shape, named
+from recordspec.interop.forms import Form, filled
+from recordspec.interop.notes import Note
+from recordspec.interop.tfds import media
+from recordspec.interop.tfds.dtypes import DTYPES, STORED, optional_default
+from recordspec.interop.tfds.nodes import Node
+from recordspec.interop.tfds.places import FLAT, ROW_LENGTHS, Place, Shape, named
 from recordspec.spec.features import Feature
 from recordspec.spec.features.label import OOV_NAME, Label
 from recordspec.spec.features.tensor import AnyTensor

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import recordspec as rs
 from instances import CASES
-from recordspec.foreign import tfds
+from recordspec.interop import tfds
 from recordspec.spec.plain import shallow
 
 GOLDEN = Path(__file__).parents[1] / "golden/tfds"

@@ -7,10 +7,10 @@ from functools import singledispatch
 from typing import Any
 
 from recordspec.errors import Problem, SpecError
-from recordspec.foreign.forms import filled
-from recordspec.foreign.notes import Note
-from recordspec.foreign.tfds.dtypes import optional_default
-from recordspec.foreign.tfds.places import FLAT, ROW_LENGTHS, file_stem
+from recordspec.interop.forms import filled
+from recordspec.interop.notes import Note
+from recordspec.interop.tfds.dtypes import optional_default
+from recordspec.interop.tfds.places import FLAT, ROW_LENGTHS, file_stem
 from recordspec.spec.features import Feature
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.box import Box

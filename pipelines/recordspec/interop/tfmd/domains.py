@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from recordspec.foreign.forms import Form
-from recordspec.foreign.notes import Note
-from recordspec.foreign.tfmd.declared import INT
-from recordspec.foreign.tfmd.values import take
+from recordspec.interop.forms import Form
+from recordspec.interop.notes import Note
+from recordspec.interop.tfmd.declared import INT
+from recordspec.interop.tfmd.values import take
 from recordspec.spec.features import Feature
 from recordspec.spec.features.text import Text
 from recordspec.spec.values import dtype_range

@@ -11,14 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 from recordspec.errors import Problem, SpecError
-from recordspec.foreign.forms import Form, filled
-from recordspec.foreign.notes import Note
-from recordspec.foreign.tfmd.declared import STEPS
-from recordspec.foreign.tfmd.domains import Domains
-from recordspec.foreign.tfmd.leftover import NO_COUNTERPART, is_live, left_in
-from recordspec.foreign.tfmd.parsing import inline
-from recordspec.foreign.tfmd.tensors import Place, Tensor, of_sparse_feature, represented, unsaid
-from recordspec.foreign.tfmd.values import (
+from recordspec.interop.forms import Form, filled
+from recordspec.interop.notes import Note
+from recordspec.interop.tfmd.declared import STEPS
+from recordspec.interop.tfmd.domains import Domains
+from recordspec.interop.tfmd.leftover import NO_COUNTERPART, is_live, left_in
+from recordspec.interop.tfmd.parsing import inline
+from recordspec.interop.tfmd.tensors import Place, Tensor, of_sparse_feature, represented, unsaid
+from recordspec.interop.tfmd.values import (
     DTYPES,
     LEGACY_DEFAULTS,
     comment_of,

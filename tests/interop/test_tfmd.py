@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from tfmd_text import parsed
 
 import recordspec as rs
-from foreign_data import DATA, needs_data
 from instances import CASES
 from recordspec._tf import tf
-from recordspec.foreign import tfmd
-from recordspec.foreign.tfmd.writing import write_schema
 from recordspec.inspect.check import check
+from recordspec.interop import tfmd
+from recordspec.interop.tfmd.writing import write_schema
 from recordspec.spec.plain import shallow
 from recordspec.store.files import known
 from recordspec.store.shards import expand
+from third_party_data import DATA, needs_data
 
 
 def without(message, notes):

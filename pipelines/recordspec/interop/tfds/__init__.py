@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, StoreError, show_json
-from recordspec.foreign.files import read_text
-from recordspec.foreign.notes import Note, losses
-from recordspec.foreign.tfds import dataset
-from recordspec.foreign.tfds.nodes import document
-from recordspec.foreign.tfds.reading import Names, read_schema
-from recordspec.foreign.tfds.writing import label_files, write_features
+from recordspec.interop.files import read_text
+from recordspec.interop.notes import Note, losses
+from recordspec.interop.tfds import dataset
+from recordspec.interop.tfds.nodes import document
+from recordspec.interop.tfds.reading import Names, read_schema
+from recordspec.interop.tfds.writing import label_files, write_features
 from recordspec.locations import local
 from recordspec.spec.schema import Schema
 from recordspec.store.beside import put
