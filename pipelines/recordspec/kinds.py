@@ -2,7 +2,7 @@
 
 from recordspec.errors import Problem
 from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.features.base import READING, WRITING
+from recordspec.spec.features.base import READING, WRITING, ValueType
 from recordspec.spec.lists import items, rows_of
 from recordspec.spec.numbers import numbers
 from recordspec.spec.strings import strings
@@ -26,6 +26,7 @@ __all__ = [
     "Sequence",
     "Sparse",
     "Strings",
+    "ValueType",
     "VarLen",
     "items",
     "numbers",

@@ -468,6 +468,7 @@ def test_the_surface_of_a_kind_is_pinned():
     public = {name for name in dir(Feature) if not name.startswith("_")}
     assert public == {
         "check",
+        "class_names",
         "columns",
         "decode",
         "description",
@@ -485,6 +486,7 @@ def test_the_surface_of_a_kind_is_pinned():
         "spec",
         "stored",
         "stored_options",
+        "value_type",
     }
 
 

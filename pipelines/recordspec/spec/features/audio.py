@@ -10,7 +10,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import check_positive, check_value, problem
 from recordspec.spec.media.decoders import decode_flac, decode_mp3, decode_ogg
 from recordspec.spec.media.sounds import Encoding, Form, encoded
@@ -63,6 +63,10 @@ class Audio(Feature):
     @property
     def per_example(self) -> bool:
         return self.encoding != "raw"
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType("media")
 
     def columns(self) -> tuple[Column, ...]:
         return (Column(key=self.stored, storage="bytes", layout=Fixed()),)

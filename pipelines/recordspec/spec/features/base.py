@@ -12,6 +12,7 @@ import numpy as np
 
 from recordspec.errors import Problem, SpecError
 from recordspec.spec.plain import settle
+from recordspec.spec.values import DTYPES
 from recordspec.wire.columns import Cells, Column
 
 Tensor = Any
@@ -21,6 +22,25 @@ TypeSpec = Any
 READING: dict[str, bool] = {"reading": True}
 # Of one that changes what is taken or how it is stored, but not how what is stored is read.
 WRITING: dict[str, bool] = {"writing": True}
+
+
+@dataclass(frozen=True)
+class ValueType:
+    """What a row gives for a feature: one item, or nested lists of items.
+
+    Attributes:
+        item: a dtype for numbers of it; `text` for str or bytes; `class` for a class name or index; `media`
+            for a path, the bytes of a file, or an array; `pair` for a pair of indices and values; `any`
+            for what only the kind itself can tell.
+        shape: `()` for one item, else the sizes of the lists, of which null is any.
+    """
+
+    item: str = "any"
+    shape: tuple[int | None, ...] = ()
+
+    @property
+    def is_number(self) -> bool:
+        return self.item in DTYPES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +73,16 @@ class Feature(abc.ABC):
     def stored(self) -> str:
         """The key that this feature's values stand under."""
         return self.name if self.key is None else self.key
+
+    @property
+    def value_type(self) -> ValueType:
+        """What `encode` takes for one row. Sources convert their cells to it, and leave `any` as they are."""
+        return ValueType()
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes whose indices are stored, in their order; none of other values."""
+        return ()
 
     @property
     def outputs(self) -> tuple[str, ...]:

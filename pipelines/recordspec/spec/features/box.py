@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from recordspec.errors import Problem
-from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import check_positive, check_value, problem
 from recordspec.spec.lists import by_row, items
 from recordspec.spec.tensors import ragged_spec
@@ -78,6 +78,10 @@ class Box(Feature):
             return 1.0, 1.0
         height, width = self.size or (np.inf, np.inf)
         return float(width), float(height)
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType("float32", (None, 4))
 
     def columns(self) -> tuple[Column, ...]:
         return (Column(key=self.stored, storage="float32", layout=Ragged(shape=(4,))),)

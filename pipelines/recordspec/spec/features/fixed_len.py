@@ -11,7 +11,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, show_shape
-from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import (
     STORAGE,
     check_dtype,
@@ -19,6 +19,7 @@ from recordspec.spec.features.options import (
     check_value,
     problem,
     sample_of,
+    value_item,
 )
 from recordspec.spec.lists import cells
 from recordspec.wire.columns import Cells, Column, Fixed
@@ -60,6 +61,10 @@ class FixedLen(Feature):
     @property
     def _static(self) -> tuple[int, ...]:
         return tuple(size or 0 for size in self.shape)
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType(value_item(self.dtype), self.shape)
 
     def columns(self) -> tuple[Column, ...]:
         layout = Fixed(shape=self._static, default=self.default)

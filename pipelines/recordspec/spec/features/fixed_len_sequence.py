@@ -11,7 +11,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import (
     STORAGE,
     check_dtype,
@@ -20,6 +20,7 @@ from recordspec.spec.features.options import (
     check_value,
     problem,
     sample_of,
+    value_item,
 )
 from recordspec.spec.lists import bounded, items
 from recordspec.spec.tensors import extended, lengths_of, padded
@@ -72,6 +73,10 @@ class FixedLenSequence(Feature):
     @property
     def outputs(self) -> tuple[str, ...]:
         return (self.name, self._length_name) if self.with_length else (self.name,)
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType(value_item(self.dtype), (None, *self.shape))
 
     def columns(self) -> tuple[Column, ...]:
         layout = Sequence(shape=self._static, pad=self.pad)

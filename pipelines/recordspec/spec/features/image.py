@@ -10,7 +10,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, one_of, show_shape
-from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import check_sizes, check_value, problem
 from recordspec.spec.media.decoders import decode_webp
 from recordspec.spec.media.images import Encoding, Form, encoded
@@ -88,6 +88,10 @@ class Image(Feature):
             quality=self.quality,
             orientation=self.orientation,
         )
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType("media")
 
     def columns(self) -> tuple[Column, ...]:
         return (Column(key=self.stored, storage="bytes", layout=Fixed()),)

@@ -13,7 +13,7 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, describe, nearest, one_of, show_int, show_shape
 from recordspec.locations import PathText
-from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import check_sizes, check_value, problem
 from recordspec.spec.lists import by_row, rows_of
 from recordspec.spec.tensors import ragged_spec
@@ -82,6 +82,10 @@ class Label(Feature):
         return len(self.names) + (self.oov == "index")
 
     @property
+    def class_names(self) -> tuple[str, ...]:
+        return (*self.names, OOV_NAME) if self.oov == "index" else self.names
+
+    @property
     def _varies(self) -> bool:
         return self.shape == (None,)
 
@@ -96,7 +100,7 @@ class Label(Feature):
         A `pad` that is no index has the empty name. Raises InvalidArgumentError for any other index that no
         name has.
         """
-        known = [*self.names, OOV_NAME] if self.oov == "index" else [*self.names]
+        known = self.class_names
         if isinstance(indices, tf.RaggedTensor):
             return indices.with_flat_values(self.names_of(indices.flat_values))
         if 0 <= self.pad < len(known):
@@ -106,6 +110,10 @@ class Label(Feature):
         return tf.where(
             is_pad, "", tf.gather(tf.constant(known), tf.where(is_pad, tf.zeros_like(indices), indices))
         )
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType("class", self.shape)
 
     def columns(self) -> tuple[Column, ...]:
         layout: Layout = Ragged() if self._varies else Fixed(shape=tuple(size or 0 for size in self.shape))

@@ -24,6 +24,11 @@ _OTHER_NAMES = {"bytes": "string", "str": "string", "text": "string", "int": "in
 }
 
 
+def value_item(dtype: str) -> str:
+    """The item of a `ValueType` for a dtype that tf.io parses."""
+    return "text" if dtype == "string" else dtype
+
+
 def problem(option: str, expected: str, got: str, hint: str = "") -> Problem:
     """A problem with one option of a kind."""
     return Problem(path=(option,), expected=expected, got=got, hint=hint)

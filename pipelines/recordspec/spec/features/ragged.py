@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from recordspec.errors import Problem, show_shape
-from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec
-from recordspec.spec.features.options import STORAGE, check_dtype, check_value, problem, sample_of
+from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
+from recordspec.spec.features.options import STORAGE, check_dtype, check_value, problem, sample_of, value_item
 from recordspec.spec.lists import by_row, items, rows_of
 from recordspec.spec.tensors import ragged_spec
 from recordspec.spec.values import BadValue
@@ -67,6 +67,10 @@ class RaggedLists(Feature):
         places = range(1, self._levels)
         default = (f"{self.stored}/row_lengths{f'_{at}' * (at > 1)}" for at in places)
         return self.row_lengths or tuple(default)
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType(value_item(self.dtype), self.shape)
 
     def columns(self) -> tuple[Column, ...]:
         layout = Ragged(row_lengths=self._length_keys(), shape=self._cell)

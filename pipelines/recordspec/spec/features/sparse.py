@@ -11,7 +11,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, describe, show_shape
-from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import STORAGE, check_dtype, check_value, problem, sample_of
 from recordspec.spec.lists import items
 from recordspec.spec.numbers import numbers
@@ -72,6 +72,10 @@ class SparseValues(Feature):
         if len(self._sizes) == 1:
             return (f"{self.stored}/indices",)
         return tuple(f"{self.stored}/indices_{place}" for place in range(len(self._sizes)))
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType("pair")
 
     def columns(self) -> tuple[Column, ...]:
         layout = Sparse(index_keys=self._keys(), size=self._sizes)

@@ -12,7 +12,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, nearest, one_of
-from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import check_sizes, check_value, problem
 from recordspec.spec.lists import items
 from recordspec.spec.numbers import numbers
@@ -84,6 +84,10 @@ class AnyTensor(Feature):
     @property
     def _is_list(self) -> bool:
         return self.encoding == "list" or (self.encoding is None and self.dtype in _LISTS)
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType(self.dtype, self.shape)
 
     def columns(self) -> tuple[Column, ...]:
         layout: Layout = Fixed(shape=self._cell if self._is_list else ())

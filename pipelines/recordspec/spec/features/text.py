@@ -10,7 +10,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import check_positive, check_value
 from recordspec.spec.strings import strings
 from recordspec.spec.values import BadValue
@@ -39,6 +39,10 @@ class Text(Feature):
     def check(self) -> Iterator[Problem]:
         yield from check_positive("max_bytes", self.max_bytes)
         yield from check_value("pad", self.pad, "string", ())
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType("text")
 
     def columns(self) -> tuple[Column, ...]:
         return (Column(key=self.stored, storage="bytes", layout=Fixed()),)

@@ -10,7 +10,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import (
     STORAGE,
     check_dtype,
@@ -18,6 +18,7 @@ from recordspec.spec.features.options import (
     check_value,
     problem,
     sample_of,
+    value_item,
 )
 from recordspec.spec.lists import bounded, items
 from recordspec.spec.tensors import lengths_of, padded, ragged, ragged_spec
@@ -71,6 +72,10 @@ class VariableLen(Feature):
         if self.as_ != "dense":
             del options["max_length"]
         return options
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType(value_item(self.dtype), (None,))
 
     def columns(self) -> tuple[Column, ...]:
         return (

@@ -12,7 +12,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, show_shape
-from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec
+from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.image import Image
 from recordspec.spec.features.options import check_sizes, problem
 from recordspec.spec.lists import by_row, rows_of
@@ -69,6 +69,10 @@ class Video(Feature):
             quality=self.quality,
             pad=self.pad,
         )
+
+    @property
+    def value_type(self) -> ValueType:
+        return ValueType("media", self.shape[:1])
 
     def columns(self) -> tuple[Column, ...]:
         frames = self.shape[0]
