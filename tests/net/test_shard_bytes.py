@@ -36,7 +36,7 @@ def quick_processes(monkeypatch) -> None:
     The server is a clean process: unlike a fork of this one it has no threads of TensorFlow.
     """
     server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(["recordspec.pipeline", "recordspec.processes", "pyarrow.csv"])
+    server.set_forkserver_preload(["recordspec.pipeline", "recordspec.executors", "pyarrow.csv"])
     monkeypatch.setattr(multiprocessing, "get_context", lambda method: server)
 
 

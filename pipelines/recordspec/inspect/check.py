@@ -9,6 +9,7 @@ import numpy as np
 
 from recordspec.errors import Path as Place
 from recordspec.errors import Problem, RecordError, nearest
+from recordspec.executors import executor
 from recordspec.inspect.fitting import Code, Misfit, misfits
 from recordspec.inspect.looking.naming import check_known
 from recordspec.inspect.report import Fault, Report
@@ -24,7 +25,6 @@ from recordspec.wire.decoded import Decoded, decode
 from recordspec.wire.frames import Chunk
 from recordspec.wire.held import Held, Steps
 from recordspec.wire.tfrecord import TAIL, Damage, Stretch, place
-from recordspec.workers import workers
 
 
 def check(
@@ -57,9 +57,9 @@ def check(
     report = Report(files=len(files))
     parts = [part for file in files for part in _parts(file)]
     jobs = jobs_for((file.path for file in files), jobs)
-    with workers(max(1, min(jobs, len(parts))), "checking") as doing:
+    with executor(max(1, min(jobs, len(parts))), "checking") as pool:
         tasks = ((part, schema, examples) for part in parts)
-        for part, found in zip(parts, doing.results(_check, tasks), strict=True):
+        for part, found in zip(parts, pool.map(_check, tasks), strict=True):
             report.merge(found, examples)
             progress.advance(found.rows, part.bytes)
     report.absent = tuple(_absent(schema, report, allow_absent))

@@ -6,7 +6,7 @@ import hashlib
 from collections import deque
 from types import TracebackType
 
-from recordspec.threads import Result, Threads
+from recordspec.executors import Future, ThreadPool
 from recordspec.wire.inflated import Readable
 
 _REST = 1 << 20
@@ -23,8 +23,8 @@ class Hashed:
     def __init__(self, file: Readable) -> None:
         self._file = file
         self._hash = hashlib.sha256()
-        self._thread = Threads("recordspec-hash")
-        self._waiting: deque[Result[None]] = deque()
+        self._thread = ThreadPool("recordspec-hash")
+        self._waiting: deque[Future[None]] = deque()
         self._at = self._hashed = 0  # the byte that is read next, and the one that is hashed next
 
     def __enter__(self) -> Hashed:
@@ -61,7 +61,7 @@ class Hashed:
         while self.read(_REST):
             pass
         while self._waiting:
-            self._waiting.popleft().get()
+            self._waiting.popleft().result()
         return self._hash.hexdigest()
 
     def _put(self, data: memoryview) -> None:
@@ -70,4 +70,4 @@ class Hashed:
         self._hashed = max(self._hashed, self._at)
         self._waiting.append(self._thread.submit(self._hash.update, fresh))
         if len(self._waiting) > _WAITING:
-            self._waiting.popleft().get()
+            self._waiting.popleft().result()

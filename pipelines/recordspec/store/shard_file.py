@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, StoreError
+from recordspec.executors import Future, ThreadPool
 from recordspec.store.manifest import Shard
-from recordspec.threads import Result, Threads
 from recordspec.wire.tfrecord import Compression, compressor
 
 # Bytes that may wait for the thread that writes them: it comes by its turn late where NumPy is busy.
@@ -36,10 +36,10 @@ class ShardFile:
         self._hash = hashlib.sha256()
         self._bytes = self._flushed = 0
         self._records = self._rows = 0
-        self._writing = Threads("recordspec-write")
-        self._hashing = Threads("recordspec-hash")
-        self._hashed: Result[None] | None = None
-        self._waiting: deque[tuple[int, Result[None]]] = deque()
+        self._writing = ThreadPool("recordspec-write")
+        self._hashing = ThreadPool("recordspec-hash")
+        self._hashed: Future[None] | None = None
+        self._waiting: deque[tuple[int, Future[None]]] = deque()
         self._ahead = 0
 
     def write(self, frames: memoryview | bytes, records: int, rows: int) -> None:
@@ -85,7 +85,7 @@ class ShardFile:
         """Until the first of what was put off is done."""
         size, done = self._waiting.popleft()
         self._ahead -= size
-        done.get()
+        done.result()
 
     def _compress(self, frames: memoryview | bytes) -> None:
         self._put(self._compressor.compress(frames))
@@ -94,7 +94,7 @@ class ShardFile:
         self._put(self._compressor.flush())
         os.fsync(self._file.fileno())
         if self._hashed is not None:
-            self._hashed.get()
+            self._hashed.result()
 
     def _put(self, data: memoryview | bytes) -> None:
         view = memoryview(data).cast("B")
@@ -103,7 +103,7 @@ class ShardFile:
         while view:  # a write without a buffer may take less than it is given
             view = view[self._file.write(view) :]
         if before is not None:
-            before.get()  # so that no more than this waits to be hashed
+            before.result()  # so that no more than this waits to be hashed
         if self._bytes - self._flushed >= _FLUSHED:
             _flush(self._file.fileno())
             self._flushed = self._bytes

@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 
 from recordspec.errors import Problem, RecordError, show_text
+from recordspec.executors import Executor
 from recordspec.spec.features.label import Label
 from recordspec.spec.schema import Schema
 from recordspec.store import known_keys
 from recordspec.store.durable import sync_file
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, LabelCounts, Manifest, Shard
 from recordspec.store.transaction import Transaction
-from recordspec.workers import Workers
 from recordspec.writing.append import Base
 from recordspec.writing.encoding import PART_BITS, Words
 from recordspec.writing.ending import on_disk
@@ -92,7 +92,7 @@ def tasks_of(plan: Plan, encoded: Encoded) -> Iterator[ShardTask]:
 def write_shards(
     plan: Plan,
     encoded: Encoded,
-    workers: Workers,
+    executor: Executor,
     done: Mapping[str, Shard],
     finished: Callable[[str, Shard], None],
 ) -> Shards:
@@ -100,7 +100,7 @@ def write_shards(
     tasks = list(tasks_of(plan, encoded))
     shards = dict(done)
     missing = [(task,) for task in tasks if task.span.file not in shards]
-    for task, file, shard in workers.results(partial(write_shard, plan, encoded.runs), missing):
+    for task, file, shard in executor.map(partial(write_shard, plan, encoded.runs), missing):
         finished(file, shard)
         shards[task.span.file] = shard
     return {

@@ -15,6 +15,7 @@ import numpy as np
 
 from recordspec import __version__
 from recordspec.errors import Problem, RecordError, SpecError, describe
+from recordspec.executors import Executor, executor
 from recordspec.progress import Progress
 from recordspec.spec.plain import plain
 from recordspec.spec.schema import Schema
@@ -23,7 +24,6 @@ from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.journal import Journal
 from recordspec.store.manifest import REJECTS_FILE, Manifest, Shard
 from recordspec.store.transaction import Transaction
-from recordspec.workers import Here, Workers, workers
 from recordspec.writing import rejects
 from recordspec.writing.assembly import (
     Encoded,
@@ -202,7 +202,7 @@ class Build:
 
     def _built(self, journal: Journal | None, bar: Progress) -> Manifest:
         jobs = self._work.jobs
-        with workers(jobs, self._plan.name) as pool:
+        with executor(jobs, self._plan.name) as pool:
             bar.begin("encoding", self._given.rows)
             self._encode(pool, journal, bar)
             self._check_unchanged()
@@ -216,22 +216,22 @@ class Build:
         """What the dataset says of itself, but for the rows that were there before."""
         return heading(self._plan, shards, rejected, summed(part.label_counts for part in self._done.parts))
 
-    def _encode(self, pool: Workers, journal: Journal | None, bar: Progress) -> None:
+    def _encode(self, pool: Executor, journal: Journal | None, bar: Progress) -> None:
         for part in self._done.parts:
             bar.advance(part.rows + part.rejected)
         numbered = enumerate(self._parts())
         missing = islice(numbered, len(self._done.parts), None)
         encode = partial(self._given.encode, self._plan)
-        if isinstance(pool, Here):
+        if pool.in_process:
             encode = partial(encode, advance=bar.advance)
-        for part in self._placed(pool.results(encode, missing)):
+        for part in self._placed(pool.map(encode, missing)):
             if journal is not None:
                 with on_disk(self._plan.name):
                     journal.add({"part": dataclasses.asdict(part)})
             self._done.add(part)
             self._account.rows = self._done.rows
             self._account.safe = None if journal is None else self._done.rows
-            if not isinstance(pool, Here):
+            if not pool.in_process:
                 bar.advance(part.rows + part.rejected, sum(run.bytes for run in part.runs))
 
     def _check_unchanged(self) -> None:

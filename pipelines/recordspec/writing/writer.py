@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import Problem, RecordspecError, SpecError, WriteError
+from recordspec.executors import SerialExecutor
 from recordspec.locations import local
 from recordspec.spec.features import Feature
 from recordspec.spec.features.text import Text
@@ -19,7 +20,6 @@ from recordspec.spec.from_python import from_python
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import REJECTS_FILE, Manifest
 from recordspec.store.transaction import Transaction
-from recordspec.workers import Here
 from recordspec.writing.assembly import Encoded, check_unique, heading, place_shards, publish, write_shards
 from recordspec.writing.encoding import Advance, Encoder, Place
 from recordspec.writing.ending import Account, on_disk, told
@@ -224,7 +224,7 @@ class ShardedWriter:
     def _sorted_shards(self, encoder: Encoder, runs: Any) -> Any:
         check_unique(self._plan, runs, lambda part, row: self._places[part](row))
         encoded = Encoded.of(self._plan, runs, encoder.rows, encoder.rejected)
-        return write_shards(self._plan, encoded, Here(), {}, place_shards(self._transaction))
+        return write_shards(self._plan, encoded, SerialExecutor(), {}, place_shards(self._transaction))
 
 
 def options_of(schema: Schema, split: Any, options: Mapping[str, Any]) -> Write:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recordspec.errors import Problem, RecordError, StoreError
+from recordspec.executors import executor
 from recordspec.inspect.apart import are_blocks
 from recordspec.inspect.shares import jobs_for, stretches
 from recordspec.inspect.stats.rows import Part
@@ -17,7 +18,6 @@ from recordspec.progress import Progress
 from recordspec.store.files import schema_beside
 from recordspec.store.manifest import KEYS_FILE, SCHEMA_FILE, Manifest, find
 from recordspec.store.shards import Files, expand, parse_name
-from recordspec.workers import workers
 
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
@@ -111,8 +111,8 @@ def _counted(
     """What is counted of the parts, in their order, by split."""
     found: dict[str, Tally] = {}
     tasks = ((part, only.get(part.split)) for part in parts)
-    with workers(min(jobs, max(1, len(parts))), "counting") as doing:
-        for part, tally in zip(parts, doing.results(count_part, tasks), strict=True):
+    with executor(min(jobs, max(1, len(parts))), "counting") as pool:
+        for part, tally in zip(parts, pool.map(count_part, tasks), strict=True):
             if progress is not None:
                 progress.advance(tally.rows, tally.sizes.total)
             if part.split in found:

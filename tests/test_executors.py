@@ -1,15 +1,16 @@
-"""Tasks in several processes."""
+"""Tasks in several processes, and calls in threads."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from recordspec.processes import processes
+from recordspec.executors import ProcessExecutor, ThreadPool
 
 
 class TwoArgumentsError(Exception):
@@ -36,10 +37,10 @@ def test_what_cannot_be_sent_between_processes_is_told_with_its_reason(capfd):
         "not pickled": "ValueError: the reason",
         "result": "cannot pickle '_thread.lock' object",
     }
-    with processes(1, "tasks") as several:
+    with closing(ProcessExecutor(1, "tasks")) as several:
         for how, reason in told.items():
             with pytest.raises((RuntimeError, TypeError)) as caught:
-                list(several.results(fail, [(how,)]))
+                list(several.map(fail, [(how,)]))
             assert str(caught.value) == reason
             assert "in fail" in str(caught.value.__cause__) or how == "result"
     assert capfd.readouterr().err == ""
@@ -52,11 +53,11 @@ def blocked(attempt: str) -> int:
 
 
 FIRST = """
-from recordspec.processes import processes
-from test_processes import blocked
+from recordspec.executors import executor
+from test_executors import blocked
 
-with processes(2, "tasks") as several:
-    print(*several.results(blocked, [(), ()]))
+with executor(2, "tasks") as several:
+    print(*several.map(blocked, [(), ()]))
 """
 
 
@@ -68,3 +69,51 @@ def test_ctrl_c_cannot_reach_a_process_before_it_ignores_it():
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert [int(signals) >> 1 & 1 for signals in done.stdout.split()] == [1, 1]  # SIGINT is 2
+
+
+INTERRUPTED = """
+import random, signal
+from recordspec.executors import ThreadPool
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
+for seed in range(500):
+    threads = ThreadPool("interrupted")
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.Random(seed).uniform(1e-5, 3e-4))
+        while True:
+            threads.submit(len, b"").done()
+    except KeyboardInterrupt:
+        threads.close()
+"""
+
+
+def test_calls_are_done_in_their_order_and_their_errors_raised():
+    threads, done = ThreadPool("in order"), []
+    results = [threads.submit(done.append, number) for number in range(100)]
+    failed = threads.submit(int, "x")
+    assert [result.result() for result in results] == [None] * 100
+    assert done == list(range(100))
+    with pytest.raises(ValueError, match="invalid literal"):
+        failed.result()
+    assert failed.done()
+    threads.close()
+
+
+def test_closing_waits_for_what_has_begun_alone():
+    threads, begun, go_on, late = ThreadPool("closed"), threading.Event(), threading.Event(), []
+    first = threads.submit(lambda: (begun.set(), go_on.wait(60)))
+    last = threads.submit(late.append, 1)
+    begun.wait(60)
+    threading.Timer(0.01, go_on.set).start()
+    threads.close()
+    assert first.done()
+    assert not last.done()
+    assert not late
+
+
+def test_an_interrupt_at_any_place_leaves_threads_that_can_be_closed():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], timeout=60, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

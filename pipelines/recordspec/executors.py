@@ -1,0 +1,269 @@
+"""Executors run tasks: in this process, in several processes of this machine, or calls in threads."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import traceback
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from recordspec.errors import Problem, StoreError
+
+# multiprocessing takes longer to load than a small task: it is imported where processes are started.
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
+_T = TypeVar("_T")
+
+Task = tuple[Any, ...]
+Function = Callable[..., Any]
+
+
+class Executor(Protocol):
+    """Runs tasks; a cluster would be another kind.
+
+    A task's function and arguments can be pickled, and it may run twice: each attempt has its own name.
+
+    Attributes:
+        in_process: whether tasks run in this process, one after another.
+    """
+
+    in_process: bool
+
+    def map(self, function: Function, tasks: Iterable[Task]) -> Iterator[Any]:
+        """Yields `function(*task, attempt)` for each task, in their order; `attempt` is a new name."""
+
+
+class SerialExecutor:
+    """Runs tasks in this process, one after another."""
+
+    in_process = True
+
+    def map(self, function: Function, tasks: Iterable[Task]) -> Iterator[Any]:
+        for task in tasks:
+            yield function(*task, new_attempt())
+
+
+@contextmanager
+def executor(jobs: int, name: str) -> Iterator[Executor]:
+    """An executor of `jobs` processes, or of this one alone; `name` identifies the work in messages.
+
+    The processes are killed if the block raises, and joined when it ends.
+    """
+    if jobs == 1:
+        yield SerialExecutor()
+        return
+    several = ProcessExecutor(jobs, name)
+    try:
+        yield several
+    except BaseException:
+        several.kill()
+        raise
+    finally:
+        several.close()
+
+
+def new_attempt() -> str:
+    """A name that no other attempt has."""
+    return uuid.uuid4().hex[:12]
+
+
+class ProcessExecutor:
+    """Runs tasks in new processes, which share no memory.
+
+    Each process has a thread here, which sends it a task and waits for the result. Not a ProcessPoolExecutor:
+    its queues have semaphores, which the resource tracker of Python reports on stderr, in many lines, where a
+    process is killed.
+    """
+
+    in_process = False
+
+    def __init__(self, jobs: int, name: str) -> None:
+        import multiprocessing
+
+        self._jobs, self._name = jobs, name
+        # spawn: a fork of a process with threads, TensorFlow's say, may hang
+        self._context = multiprocessing.get_context("spawn")
+        self._threads = ThreadPool("recordspec-process", jobs)
+        self._of_thread = threading.local()
+        self._starting = threading.Lock()
+        self._started: list[tuple[BaseProcess, Connection]] = []
+        self._killed = False
+
+    def map(self, function: Function, tasks: Iterable[Task]) -> Iterator[Any]:
+        waiting: deque[Future[Any]] = deque()
+        for task in tasks:
+            waiting.append(self._threads.submit(self._run, function, (*task, new_attempt())))
+            # as many again as there are processes, so that none has to wait for the slowest
+            if len(waiting) >= 2 * self._jobs:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    def kill(self) -> None:
+        """Ends the processes at once; the results of their tasks are not needed."""
+        with self._starting:
+            self._killed = True
+            for process, _ in self._started:
+                process.kill()
+
+    def close(self) -> None:
+        """Ends the processes when their tasks are done."""
+        self._threads.close()
+        for _, connection in self._started:
+            with suppress(OSError):  # it was killed
+                connection.send(None)
+            connection.close()
+        for process, _ in self._started:
+            process.join()
+            process.close()
+
+    def _run(self, function: Function, task: Task) -> Any:
+        """In a thread: has its process run a task. Raises what the task raises."""
+        if not hasattr(self._of_thread, "connection"):
+            self._of_thread.connection = self._start()
+        try:
+            self._of_thread.connection.send((function, task))
+            result, error, trace = self._of_thread.connection.recv()
+        except (EOFError, OSError) as error:
+            raise self._died() from error
+        if error is not None:
+            raise error from _ProcessError(trace)
+        return result
+
+    def _start(self) -> Connection:
+        from multiprocessing import resource_tracker
+
+        with self._starting:
+            if self._killed:
+                raise self._died()
+            here, there = self._context.Pipe()
+            process = self._context.Process(target=_serve, args=(there,), daemon=True)
+            resource_tracker.ensure_running()  # the first process starts it, and it unblocks signals
+            # Ctrl-C reaches all processes of a terminal, also one that cannot ignore it yet.
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+            process.start()
+            there.close()
+            self._started.append((process, here))
+            return here
+
+    def _died(self) -> StoreError:
+        hint = (
+            "possibly killed by the out-of-memory killer; "
+            "a script that starts jobs needs `if __name__ == '__main__':`"
+        )
+        problem = Problem(expected=f"{self._jobs} processes to the end", got="one that died", hint=hint)
+        return StoreError(problem.at(self._name))
+
+
+class _ProcessError(Exception):
+    """The traceback, as text, of an error that another process raised."""
+
+
+def _serve(connection: Connection) -> None:
+    """In a new process: runs tasks until there are no more, or the parent has ended."""
+    import multiprocessing
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
+    with suppress(EOFError, OSError):  # the parent is gone
+        while task := connection.recv():
+            connection.send_bytes(_response(*task))
+
+
+def _response(function: Function, task: Task) -> Any:
+    """The result of a task, its error and the traceback, as the bytes of a message."""
+    from multiprocessing.reduction import ForkingPickler
+
+    try:
+        return ForkingPickler.dumps((function(*task), None, ""))
+    except BaseException as error:
+        trace = traceback.format_exc()
+        try:
+            data = ForkingPickler.dumps((None, error, trace))
+            ForkingPickler.loads(data)  # some errors can be pickled, and not be made again
+        except Exception:
+            substitute = RuntimeError(f"{type(error).__name__}: {error}")
+            return ForkingPickler.dumps((None, substitute, trace))
+        return data
+
+
+def _exit_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
+
+
+class Future(Generic[_T]):
+    """The result of a call in a thread, or the error that it raised."""
+
+    def __init__(self, function: Callable[..., _T], arguments: tuple[Any, ...]) -> None:
+        self._call: tuple[Callable[..., _T], tuple[Any, ...]] | None = (function, arguments)
+        self._value: _T | None = None
+        self._error: BaseException | None = None
+        self._undone = threading.Lock()
+        self._undone.acquire()
+
+    def done(self) -> bool:
+        return not self._undone.locked()
+
+    def result(self) -> _T:
+        """Waits for the call, and returns or raises what it did."""
+        self._undone.acquire()
+        self._undone.release()
+        if self._error is not None:
+            raise self._error
+        return self._value  # type: ignore[return-value]
+
+    def run(self) -> None:
+        """Runs the call, once."""
+        assert self._call is not None
+        function, arguments = self._call
+        self._call = None  # the arguments are not kept with the result
+        try:
+            self._value = function(*arguments)
+        except BaseException as error:
+            self._error = error
+        self._undone.release()
+
+
+class ThreadPool:
+    """Runs calls in threads, which begin them in the order in which they are submitted.
+
+    Not a ThreadPoolExecutor: it takes its locks in Python, where a Ctrl-C can leave one locked, and then
+    closing it waits for ever. SimpleQueue and Lock work in C: a signal is handled before or after.
+    """
+
+    def __init__(self, name: str, count: int = 1) -> None:
+        self._calls: SimpleQueue[Future[Any] | None] = SimpleQueue()
+        self._closed = False
+        # daemons: what a Ctrl-C has left running does not keep the process from its end
+        self._threads = [threading.Thread(target=self._run, name=name, daemon=True) for _ in range(count)]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, function: Callable[..., _T], *arguments: Any) -> Future[_T]:
+        future = Future(function, arguments)
+        self._calls.put(future)
+        return future
+
+    def close(self) -> None:
+        """Waits for the calls that have begun; the others are never run."""
+        self._closed = True
+        for _ in self._threads:
+            self._calls.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        while (future := self._calls.get()) is not None and not self._closed:
+            future.run()
+            del future  # what it returned is not kept until the next call comes
