@@ -13,7 +13,6 @@ import yaml
 from recordspec.errors import Problem, SpecError
 from recordspec.inspect.infer import Inferred, infer
 from recordspec.progress import Progress
-from recordspec.spec.features.label import Label
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
 
@@ -65,7 +64,7 @@ def dumped(files: Sequence[str], schema: Schema, schema_path: Path, path: Path) 
     if paths[0].suffix in _LANGUAGES:
         expected, hint = "TFRecords, CSV or Parquet", "a config names its rows: infer without --config"
         raise SpecError(Problem(where=str(paths[0]), expected=expected, got="a schema", hint=hint))
-    targets = [feature.name for _, feature in schema.placed if isinstance(feature, Label)]
+    targets = [feature.name for _, feature in schema.placed if feature.class_names]
     names = [feature.name for _, feature in schema.placed]
     targets = targets or names[-1:]
     source = _TABLES.get(paths[0].suffix, "tfrecord")

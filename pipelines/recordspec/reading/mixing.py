@@ -14,7 +14,6 @@ from recordspec.reading.dataset import Recipe, build
 from recordspec.reading.options import Batch
 from recordspec.reading.order import Seeds, key_of
 from recordspec.reading.pools import Mix, gathered, rows_of_pools, shuffled
-from recordspec.spec.features.label import Label
 from recordspec.spec.schema import Schema
 
 # Rows whose places are looked at: with more, no figure changes that is worth printing.
@@ -103,12 +102,7 @@ def places(recipe: Recipe) -> Any:
 
 def label_of(schema: Schema) -> str | None:
     """The first feature that gives a row one class."""
-    labels = (
-        feature.name
-        for section, feature in schema.placed
-        if isinstance(feature, Label) and section != "sequence" and feature.shape == ()
-    )
-    return next(labels, None)
+    return next(iter(schema.classes), None)
 
 
 def classes(recipe: Recipe, label: str, seconds: float) -> Classes | None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from recordspec.errors import Problem, one_of
 from recordspec.spec.features import Feature
-from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.wire.columns import Column, Section, Sequence, Sparse, VarLen
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def _check_section(section: Section, feature: Feature) -> Iterator[Problem]:
 
 
 def _check_step(path: tuple[str, str], feature: Feature, layouts: list[type]) -> Iterator[Problem]:
-    if isinstance(feature, FixedLen):
+    if feature.kind == "fixed_len":
         hint = "fixed_len_sequence has one value of its shape a step"
         yield Problem(path=path, expected="a kind for steps", got=feature.kind, hint=hint)
     if any(0 in getattr(column.layout, "shape", ()) for column in feature.columns()):

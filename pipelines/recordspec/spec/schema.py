@@ -18,7 +18,6 @@ from recordspec.errors import Problem, RecordError, SpecError, describe, nearest
 from recordspec.locations import local
 from recordspec.spec import blocks, decoder, encoder, rules, schema_yaml
 from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.features.label import Label
 from recordspec.spec.located import LARGEST_FILE
 from recordspec.spec.options import document
 from recordspec.spec.plain import plain, settle
@@ -110,9 +109,9 @@ class Schema:
     def classes(self) -> dict[str, int]:
         """The features that give a row one class, by name, and how many classes each has."""
         return {
-            feature.name: feature.classes
+            feature.name: len(feature.class_names)
             for section, feature in self.placed
-            if isinstance(feature, Label) and not feature.shape and section != "sequence"
+            if feature.class_names and not feature.value_type.shape and section != "sequence"
         }
 
     @cached_property

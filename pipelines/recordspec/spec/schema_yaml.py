@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from recordspec.errors import SpecError, nearest, one_of
 from recordspec.spec import rules
 from recordspec.spec.features import Feature
-from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.located import Mapping as MappingNode
 from recordspec.spec.located import Node, Scalar, kind_of
 from recordspec.spec.options import INVALID, Log, read, read_fields
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
 
 Kinds = Mapping[str, type[Feature]]
+
+# The kind of a feature that names none.
+DEFAULT_KIND = "fixed_len"
 
 
 class Setting(NamedTuple):
@@ -96,7 +98,7 @@ def _read_feature(name: str, node: Node, path: tuple[str, str], log: Log, settin
     if not isinstance(node, MappingNode):
         return log.add(node.place, path, "a dtype or a mapping of options", kind_of(node))
     kind_node = node.values.get("kind")
-    kind = "fixed_len"
+    kind = DEFAULT_KIND
     if kind_node is not None:
         kind = kind_node.text if isinstance(kind_node, Scalar) else kind_of(kind_node)
         if kind not in setting.kinds:
@@ -122,7 +124,7 @@ def _read_shorthand(name: str, node: Scalar, path: tuple[str, str], log: Log, se
         return read_fields(kinds[node.text], empty, path, log, name=name)
     if node.type == "str" and node.text in (*DTYPES, "string"):
         options = MappingNode(place=node.place, values={"dtype": node}, keys={"dtype": node})
-        return read_fields(kinds["fixed_len"], options, path, log, name=name)
+        return read_fields(kinds[DEFAULT_KIND], options, path, log, name=name)
     known = ("float32", "int64", "string", *kinds)
     got = f"`{node.text}`" if node.type == "str" else kind_of(node)
     hint = nearest(node.text, known)
@@ -145,6 +147,6 @@ def _dump_section(schema: Schema, section: Section) -> dict[str, Any]:
 def _dump_feature(feature: Feature) -> Any:
     options = plain(feature)
     del options["name"]
-    if isinstance(feature, FixedLen):
+    if feature.kind == DEFAULT_KIND:
         return options["dtype"] if set(options) == {"dtype"} else options
     return {"kind": feature.kind, **options} if options else feature.kind
