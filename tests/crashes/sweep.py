@@ -185,7 +185,7 @@ def commands() -> dict[str, Command]:
         "index": Command(run=["index", "run/data"], before="indexed", files=True),
         "a single file": Command(run=write_file, files=True),
     }
-    for form in ("jsonl", "csv", "parquet", "npz"):
+    for form in ("jsonl", "csv", "parquet"):
         made[f"export to {form}"] = Command(
             run=["export", "states/source/data", "--out", f"run/out.{form}", "--force"],
             before="exported",
@@ -292,7 +292,7 @@ class World:
             path.write_text("{}")
         self.run.rename(self.states / "indexed")
         self.reset("empty")
-        for form in ("jsonl", "csv", "parquet", "npz"):
+        for form in ("jsonl", "csv", "parquet"):
             (self.run / f"out.{form}").write_text("old\n")
         self.run.rename(self.states / "exported")
         # a build that was killed when it had written some of its shards

@@ -16,7 +16,6 @@ from test_looking import BLOCKED, DATA, example, needs_data, write
 import recordspec as rs
 from recordspec.errors import RecordError, SpecError, StoreError
 from recordspec.inspect.exporting import export as module
-from recordspec.inspect.exporting import npz
 from recordspec.inspect.exporting.export import export
 from recordspec.inspect.looking.choice import Choice
 from recordspec.wire import frames
@@ -229,8 +228,8 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("out.jsnol", "out: expected a name that ends in one of .jsonl, .csv, .parquet, .npz, got `out.jsnol` (did you mean `.jsonl`?)"),
-        ("out", "out: expected a name that ends in one of .jsonl, .csv, .parquet, .npz, got `out`"),
+        ("out.jsnol", "out: expected a name that ends in one of .jsonl, .csv, .parquet, got `out.jsnol` (did you mean `.jsonl`?)"),
+        ("out", "out: expected a name that ends in one of .jsonl, .csv, .parquet, got `out`"),
     ],
 )  # fmt: skip
 def test_a_name_of_no_known_format(tmp_path, name, message):
@@ -261,7 +260,7 @@ def test_records_that_have_no_columns(tmp_path):
     )
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet", "npz"])
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
 def test_no_records_are_a_file_without_rows(tmp_path, suffix):
     done = export(write(tmp_path / "f"), tmp_path / f"out.{suffix}")
     assert (done.rows, done.columns) == (0, ())
@@ -290,54 +289,6 @@ def test_labels_and_conditions(tmp_path):
     choice = Choice(columns=("n", "side"), where="side == 'right' and n > 2", spec=schema)
     export(tmp_path / "data", tmp_path / "out.csv", choice)
     assert (tmp_path / "out.csv").read_text() == '"n","side"\n3,"right"\n5,"right"\n7,"right"\n'
-
-
-def test_arrays(tmp_path):
-    data = written(LISTS, tmp_path / "data")
-    export(data, tmp_path / "out.npz")
-    found = np.load(tmp_path / "out.npz")
-    assert sorted(found) == [
-        "many",
-        "many/lengths",
-        "n",
-        "pair",
-        "text",
-        "text/lengths",
-        "words",
-        "words/lengths",
-        "x",
-        "x/lengths",
-    ]
-    np.testing.assert_array_equal(found["n"], np.arange(60) - 7)
-    np.testing.assert_array_equal(found["pair"], [[n, -n] for n in range(60)])
-    np.testing.assert_array_equal(found["many/lengths"], np.arange(60) % 4)
-    np.testing.assert_array_equal(found["many"], np.float32([value for row in ROWS for value in row["many"]]))
-    assert found["text"].tolist() == [row["text"] for row in ROWS if "text" in row]
-    assert found["n"].dtype == np.int64
-
-
-def test_what_arrays_do_not_hold(tmp_path, monkeypatch):
-    path = write(tmp_path / "f", example(a=[b"\xff"], b=[b"x\0"], c=[1] * 1000))
-    hint = "(choose other columns, or write parquet)"
-    with pytest.raises(SpecError) as error:
-        export(path, tmp_path / "out.npz")
-    assert str(error.value) == f"a: expected numbers or text for npz, got bytes that are no text {hint}"
-    with pytest.raises(RecordError) as error:
-        export(path, tmp_path / "out.npz", Choice(columns=("b",)))
-    assert str(error.value) == "b: expected texts that end in no zero for npz, got one that does"
-    other = write(tmp_path / "g", example(**{"a": [1, 2], "a/lengths": [3]}), example(a=[4]))
-    with pytest.raises(SpecError) as error:
-        export(other, tmp_path / "out.npz")
-    assert str(error.value) == (
-        "a/lengths: expected a name for the lengths of lists, got that of a column "
-        "(choose one of the two columns, or write parquet)"
-    )
-    other.unlink()
-    monkeypatch.setattr(npz, "MOST_BYTES", 7999)
-    with pytest.raises(RecordError) as error:
-        export(path, tmp_path / "out.npz", Choice(columns=("c",)))
-    assert str(error.value).endswith("got more (choose fewer columns or a limit, or write parquet)")
-    assert os.listdir(tmp_path) == ["f"]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -391,7 +342,7 @@ def test_sequences(tmp_path):
 @needs_data
 def test_mnist(tmp_path):
     file = DATA / "mnist/mnist.tfrecord"
-    export(file, tmp_path / "out.npz")
-    found = np.load(tmp_path / "out.npz")
-    assert (found["image_floats"].shape, found["image_class"].shape) == ((1000, 784), (1000,))
-    assert found["image_floats"].dtype == np.float32
+    export(file, tmp_path / "out.parquet")
+    table = parquet.read_table(tmp_path / "out.parquet")
+    assert table.num_rows == 1000
+    assert set(map(len, table["image_floats"].to_pylist())) == {784}

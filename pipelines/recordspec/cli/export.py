@@ -11,9 +11,9 @@ from recordspec.cli.choosing import PATH, choice, columns_options, files_argumen
 from recordspec.cli.output import counted, echo, json_option, print_json, size, wants_json
 
 
-@click.command(short_help="Records as jsonl, csv, parquet or npz.")
+@click.command(short_help="Records as jsonl, csv or parquet.")
 @files_argument
-@click.option("--out", required=True, type=PATH, help="FILE.jsonl, .csv, .parquet, .npz")
+@click.option("--out", required=True, type=PATH, help="FILE.jsonl, .csv or .parquet")
 @click.option("--limit", type=click.IntRange(1), help="So many records at most.")
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 @where_option

@@ -23,7 +23,6 @@ from recordspec.inspect.exporting.forms import (
     with_columns,
 )
 from recordspec.inspect.exporting.jsonl import JsonLines
-from recordspec.inspect.exporting.npz import Npz
 from recordspec.inspect.looking.choice import Choice
 from recordspec.inspect.looking.source import Part, Source
 from recordspec.inspect.looking.values import StepValues, check_sound
@@ -46,7 +45,7 @@ class Writer(Protocol):
     def close(self) -> None: ...
 
 
-FORMATS: dict[str, type[Writer]] = {".jsonl": JsonLines, ".csv": Csv, ".parquet": Parquet, ".npz": Npz}
+FORMATS: dict[str, type[Writer]] = {".jsonl": JsonLines, ".csv": Csv, ".parquet": Parquet}
 
 # Of a column, a row that has nothing takes 17 bytes, too.
 _MOST_CELLS = 1 << 22
@@ -79,7 +78,7 @@ def export(
 
     Args:
         files: paths, folders or patterns. Blocks are taken apart.
-        out: FILE.jsonl, .csv, .parquet or .npz.
+        out: FILE.jsonl, .csv or .parquet.
         choice: which records, and which columns.
         limit: of records.
         force: replaces the file where it exists.
