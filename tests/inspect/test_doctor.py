@@ -17,14 +17,13 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from recordspec.inspect.doctor import examine, samples
-from recordspec.inspect.doctor.finding import Finding, UnusableError, find
+from recordspec.inspect import doctor_samples as samples
+from recordspec.inspect.doctor import Finding, examine, find
 
 IMAGES_READ = [f"images when reading: {form}" for form in ("png", "jpeg", "gif", "bmp", "webp")]
 IMAGES_WRITTEN = [f"images when writing: {form}" for form in ("png", "jpeg", "webp", "bmp", "gif")]
 SOUNDS_READ = [f"audio when reading: {form}" for form in ("wav", "flac", "mp3", "ogg")]
 SOUNDS_WRITTEN = [f"audio when writing: {form}" for form in ("wav", "flac", "mp3", "ogg")]
-REMOTE = [f"files: {scheme}://" for scheme in ("gs", "s3", "az", "hdfs", "http", "https")]
 CAPABILITIES = [
     *("python", "checksums", "parsing"),
     *IMAGES_READ,
@@ -32,13 +31,13 @@ CAPABILITIES = [
     *SOUNDS_READ,
     *SOUNDS_WRITTEN,
     *("tensorflow-io", "csv files", "parquet files", "pandas frames", "polars frames"),
-    *("files: local", "files: ram://", *REMOTE),
+    *("files: local", "files: ram://"),
 ]
 BY_TENSORFLOW_IO = SOUNDS_READ[1:]
 ALWAYS = [
     name
     for name in CAPABILITIES
-    if name not in (IMAGES_READ[-1], *BY_TENSORFLOW_IO, "tensorflow-io", *REMOTE)
+    if name not in (IMAGES_READ[-1], *BY_TENSORFLOW_IO, "tensorflow-io")
 ]
 
 TENSORFLOW = f"TensorFlow {tf.__version__}"
@@ -46,7 +45,6 @@ IO = "pip install 'recordspec[io]', which brings TensorFlow 2.16 (Python 3.12 or
 STORE_AS_WAV = f"store it as wav or raw, or {IO}"
 STORE_AS_PNG = f"store it as png or jpeg, or {IO}"
 IO_ADVICE = f"do without, or {IO}"
-LOCAL_ONLY = "recordspec itself reads local paths in this version"
 OWN_WEBP = hasattr(tf.io, "decode_webp")
 
 with_tensorflow_io = pytest.mark.skipif(
@@ -226,20 +224,13 @@ def test_sounds_that_come_back_different_are_not_written(monkeypatch):
     assert {findings()[name].found for name in SOUNDS_WRITTEN} == {"ValueError: wrong shape"}
 
 
-def test_remote_file_systems_are_listed_and_never_touched(monkeypatch):
+def test_file_systems_are_tried_and_left_as_they_were(monkeypatch):
     touched = []
     gfile = tf.io.gfile.GFile
     monkeypatch.setattr(
         "tensorflow.io.gfile.GFile", lambda path, mode: touched.append(path) or gfile(path, mode)
     )
-    monkeypatch.setattr(
-        "tensorflow.io.gfile.get_registered_schemes", lambda: ["ram", "file", "", "s3", "http"]
-    )
     found = findings()
-    for name in REMOTE:
-        registered = name in ("files: s3://", "files: http://")
-        told = "registered, not tried" if registered else "not registered"
-        assert found[name] == Finding(name, False, told, LOCAL_ONLY)
     for name in ("files: local", "files: ram://"):
         assert found[name] == Finding(name, True, "written and read by tf.io.gfile")
     assert len(touched) == 4
@@ -251,14 +242,10 @@ def test_what_a_probe_raises_is_told_in_one_line():
     def broken() -> str:
         raise OSError("the first line " + "x" * 100 + "\nthe second")
 
-    def absent() -> str:
-        raise UnusableError("not there")
-
     def silent() -> str:
         raise ValueError
 
     assert find("a", broken, "do") == Finding("a", False, f"OSError: the first line {'x' * 65}", "do")
-    assert find("b", absent, "do") == Finding("b", False, "not there", "do")
     assert find("c", silent, "do") == Finding("c", False, "ValueError: ", "do")
     assert find("d", lambda: "here", "do") == Finding("d", True, "here", "")
 
