@@ -12,7 +12,7 @@ import pytest
 import recordspec as rs
 from examples import example, file_of
 from recordspec.errors import RecordError, StoreError
-from recordspec.inspect.diff import changes, diff, keys
+from recordspec.inspect.diff import changes, diff
 from recordspec.store.manifest import Manifest
 from recordspec.wire.tfrecord import scan
 from shell import run_here as run
@@ -213,7 +213,7 @@ def keyed(folder: Path, rows: dict[int, int], **options) -> Path:
 @pytest.mark.parametrize("at_once", [7, 1 << 21])
 def test_rows_by_key(tmp_path, monkeypatch, layout, at_once):
     """In pieces of any size; rows lie in another order, and in other shards."""
-    monkeypatch.setattr(keys, "_AT_ONCE", at_once)
+    monkeypatch.setattr("recordspec.inspect.diff._AT_ONCE", at_once)
     rows = {number: number for number in range(100)}
     old = keyed(tmp_path / "old", rows, layout=layout, shuffle=3, shards=2)
     new = {number: number for number in range(10, 105)} | {50: 51, 60: 61}

@@ -34,11 +34,7 @@ CAPABILITIES = [
     *("files: local", "files: ram://"),
 ]
 BY_TENSORFLOW_IO = SOUNDS_READ[1:]
-ALWAYS = [
-    name
-    for name in CAPABILITIES
-    if name not in (IMAGES_READ[-1], *BY_TENSORFLOW_IO, "tensorflow-io")
-]
+ALWAYS = [name for name in CAPABILITIES if name not in (IMAGES_READ[-1], *BY_TENSORFLOW_IO, "tensorflow-io")]
 
 TENSORFLOW = f"TensorFlow {tf.__version__}"
 IO = "pip install 'recordspec[io]', which brings TensorFlow 2.16 (Python 3.12 or older)"

@@ -114,7 +114,9 @@ def test_the_columns_of_no_rows_are_those_of_the_records_that_were_looked_at(tmp
         assert (tmp_path / "out.csv").read_text() == '"a","b"\n'
 
 
-@pytest.mark.parametrize("name", ["\udcff\n.csv", "\udcff\n.parquet", "x" * 243 + ".parquet", "x" * 248 + ".csv"])
+@pytest.mark.parametrize(
+    "name", ["\udcff\n.csv", "\udcff\n.parquet", "x" * 243 + ".parquet", "x" * 248 + ".csv"]
+)
 def test_any_name_that_a_file_can_have(tmp_path, name):
     path = write(tmp_path / "f", example(a=[1]))
     export(path, tmp_path / name)

@@ -120,7 +120,6 @@ def _measure(measure: Measure) -> dict[str, Any]:
         "feature": measure.feature,
         "measure": measure.measure,
         "distance": round(measure.distance, 4),
-        "by chance": round(measure.chance, 4),
         "at": measure.at,
         "different": "yes" if measure.different else "no",
     }

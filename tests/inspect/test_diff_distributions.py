@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from examples import example, file_of
 from recordspec.errors import RecordError
-from recordspec.inspect.diff import diff, distances
+from recordspec.inspect.diff import diff
+from recordspec.inspect.diff_distributions import distance_of_counts, distance_of_points
 
 
 def records(rng: np.random.Generator, count: int, shift: float = 0.0, share: float = 0.5) -> list[bytes]:
@@ -34,11 +35,11 @@ def test_distributions_that_moved(tmp_path):
     rng = np.random.default_rng(7)
     same = [file_of(tmp_path / f"same{index}", records(rng, 4000)) for index in range(2)]
     shifted = file_of(tmp_path / "shifted", records(rng, 4000, shift=0.5))
-    other = file_of(tmp_path / "other", records(rng, 4000, share=0.6))
-    assert large(same[0], same[1]) == set()
-    assert large(same[0], shifted) == {("x", "numbers"), ("rare", "presence")}
-    assert large(same[0], other) == {("c", "values")}
-    assert large(same[0], other, threshold=0.2) == set()
+    other = file_of(tmp_path / "other", records(rng, 4000, share=0.7))
+    assert large(same[0], same[1], threshold=0.1) == set()
+    assert large(same[0], shifted, threshold=0.1) == {("x", "numbers"), ("rare", "presence")}
+    assert large(same[0], other, threshold=0.1) == {("c", "values")}
+    assert large(same[0], other, threshold=0.3) == set()
 
 
 def test_infinity_that_became_negative(tmp_path):
@@ -51,21 +52,19 @@ def test_infinity_that_became_negative(tmp_path):
     assert large(new, new) == set()
 
 
-def test_a_few_records_are_not_told_apart_by_chance(tmp_path):
-    rng = np.random.default_rng(7)
-    few = [file_of(tmp_path / f"few{index}", records(rng, 30)) for index in range(2)]
-    assert large(few[0], few[1], threshold=0.0) == set()
+def test_a_difference_counts_from_the_threshold_on(tmp_path):
+    files = [
+        file_of(tmp_path / str(many), [example({"n": ("int64", [int(row < many)])}) for row in range(100)])
+        for many in (50, 54, 56)
+    ]
+    assert large(files[0], files[1]) == set()
+    assert large(files[0], files[2]) == {("n", "values")}
 
 
-@pytest.mark.parametrize(("more", "by_chance"), [(317, True), (319, False)])
-def test_a_share_differs_from_four_and_a_half_standard_deviations_on(more, by_chance):
-    """Of 10,000 records each, a share of a half has a standard deviation of sqrt(2 / 4 / 10,000)."""
-    half = {"a": 5000, "b": 5000}
-    other = {"a": 5000 + more, "b": 5000 - more}
-    found = distances.of_counts(half, other, (10_000, 10_000), (10_000, 10_000))
-    assert found.distance == pytest.approx(more / 10_000)
-    assert found.chance == pytest.approx(4.5 * 0.5 * (2 / 10_000) ** 0.5, rel=0.001)
-    assert (found.distance <= found.chance) == by_chance
+def test_what_counts_may_be_off_is_no_difference():
+    found = distance_of_counts({"a": 60, "b": 40}, {"a": 40, "b": 60}, (100, 100), error=0.15)
+    assert (found.distance, found.at) == (pytest.approx(0.05), "a")
+    assert distance_of_counts({"a": 60}, {"a": 50}, (100, 100), error=0.15).distance == 0
 
 
 def test_no_rows_are_another_dataset_than_some(tmp_path):
@@ -137,20 +136,16 @@ def test_records_that_cannot_be_read_are_no_difference_but_an_error(tmp_path):
 @given(st.lists(st.integers(0, 20), min_size=1), st.lists(st.integers(0, 20), min_size=1))
 def test_the_distance_of_points_is_that_of_kolmogorov_and_smirnov(one, other):
     stats = pytest.importorskip("scipy.stats")
-    sizes = (len(one), len(other))
-    found = distances.of_points(np.sort(one), np.sort(other), (None, None), sizes)
+    found = distance_of_points(np.sort(one), np.sort(other))
     assert found.distance == pytest.approx(stats.ks_2samp(one, other).statistic)
     held = [np.unique(some, return_counts=True) for some in (one, other)]
-    weighted = distances.of_points(held[0][0], held[1][0], (held[0][1], held[1][1]), sizes)
+    weighted = distance_of_points(held[0][0], held[1][0], (held[0][1], held[1][1]))
     assert weighted.distance == pytest.approx(found.distance)
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=1), st.lists(st.sampled_from("abc"), min_size=1))
 def test_the_distance_of_counts_is_the_largest_of_any_share(one, other):
     counts = [{value: some.count(value) for value in some} for some in (one, other)]
-    sizes = (len(one), len(other))
-    found = distances.of_counts(counts[0], counts[1], sizes, sizes)
+    found = distance_of_counts(counts[0], counts[1], (len(one), len(other)))
     apart = {value: abs(one.count(value) / len(one) - other.count(value) / len(other)) for value in "abc"}
-    assert found.distance <= max(apart.values())
-    if found.distance <= found.chance:
-        assert found.distance == max(apart.values())
+    assert found.distance == max(apart.values())
