@@ -247,6 +247,4 @@ def test_an_unknown_split_and_a_folder_that_is_not_there_are_told_in_a_line(data
         *("bench", data.parent / "config.yaml", "--seconds", "0.02", "--png", tmp_path / "none/bench.png")
     )
     assert nowhere.returncode == 3
-    assert nowhere.stderr == (
-        f"{tmp_path}/none/bench.png: expected a file to write, got No such file or directory\n"
-    )
+    assert nowhere.stderr == (f"{tmp_path}/none/bench.png: cannot write: no such file or directory\n")

@@ -186,7 +186,7 @@ def test_a_feature_that_no_record_has_is_a_line(home):
         (["s.yaml"], 2, "Error: s.yaml is a schema: name FILES to check"),
         (["s.yaml", "data/test-*"], 3, "data/test-*: expected a file, got none (data has manifest.json, schema.yaml, train-00000-of-00002.tfrecord, ...)"),
         (["s.yaml", "other-*/test-*"], 3, "other-*/test-*: expected a file, got none (no folder matches other-*)"),
-        (["none.yaml"], 3, "none.yaml: expected a readable file, got No such file or directory"),
+        (["none.yaml"], 3, "none.yaml: cannot read: no such file or directory"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_checked_is_said_in_a_line(home, arguments, status, message):

@@ -485,7 +485,7 @@ def test_a_file_of_a_row_is_regular(special, name, what, tmp_path, no_waiting):
     with pytest.raises(rs.RecordError) as caught:
         MEDIA.only([name]).encode({name: tmp_path / "none"})
     assert str(caught.value) == (
-        f"row 0: features.{name}: expected {what} at {tmp_path}/none, got No such file or directory"
+        f"row 0: features.{name}: expected {what} at {tmp_path}/none, got no such file or directory"
     )
 
 

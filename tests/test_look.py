@@ -300,9 +300,9 @@ def test_any_key_can_be_among_the_columns(tmp_path):
         (["head", "data", "--columns", "tim"], 2, "columns: expected one of image, s, time, x, got `tim` (did you mean `time`?)"),
         (["head", "data", "--where", "tim > 3"], 2, "where: expected one of image, s, time, x, got `tim` (did you mean `time`?)"),
         (["head", "data", "--where", "time > '3'"], 1, "data/train-00000-of-00001.tfrecord: record 0 at byte 0: where: expected two numbers or two texts to compare, got 1478559600 and '3'"),
-        (["head", "data", "--spec", "none.yaml"], 3, "none.yaml: expected a readable file, got No such file or directory"),
+        (["head", "data", "--spec", "none.yaml"], 3, "none.yaml: cannot read: no such file or directory"),
         (["export", "data", "--out", "s.yaml"], 2, "out: expected a name that ends in one of .jsonl, .csv, .parquet, got `s.yaml`"),
-        (["export", "data", "--out", "none/o.csv"], 3, "none/o.csv: expected a file to write, got No such file or directory"),
+        (["export", "data", "--out", "none/o.csv"], 3, "none/o.csv: cannot write: no such file or directory"),
         (["info", "s.yaml"], 1, "s.yaml: expected a TFRecord file, got text that begins 'schema: s\\nrecord: exampl'"),
     ],
 )  # fmt: skip

@@ -217,6 +217,4 @@ def test_problems_of_the_schema_are_those_of_its_file(tmp_path):
     (tmp_path / "points.yaml").unlink()
     with pytest.raises(rs.StoreError) as caught:
         rs.Pipeline.load(tmp_path / "config.yaml")
-    assert str(caught.value) == (
-        f"{tmp_path}/points.yaml: expected a readable file, got No such file or directory"
-    )
+    assert str(caught.value) == (f"{tmp_path}/points.yaml: cannot read: no such file or directory")

@@ -1,7 +1,8 @@
 """Problems are values: what was expected, what was found, and where.
 
 Every error of the package is a `RecordspecError` that carries all the problems found, each printed
-as ``where: path: expected X, got Y (hint)``.
+as ``where: path: expected X, got Y (hint)``. An error of the system is told in the system's own words:
+``where: cannot write: no space left on device``; see `system_problem`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -22,7 +24,10 @@ _LONGEST_VALUE = 60
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One thing that is wrong, and its place: a file and line, a row, or a record."""
+    """One thing that is wrong, and its place: a file and line, a row, or a record.
+
+    `expected` is empty where `got` is the whole message.
+    """
 
     expected: str
     got: str
@@ -32,8 +37,9 @@ class Problem:
 
     def __str__(self) -> str:
         place = [part for part in (self.where, show_path(self.path)) if part]
+        message = f"expected {self.expected}, got {self.got}" if self.expected else self.got
         hint = f" ({self.hint})" if self.hint else ""
-        return show_text(": ".join([*place, f"expected {self.expected}, got {self.got}{hint}"]))
+        return show_text(": ".join([*place, f"{message}{hint}"]))
 
     def at(self, where: str) -> Problem:
         """The same problem, found at `where`."""
@@ -108,6 +114,18 @@ class MissingExtra(RecordspecError):
 
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C while a dataset was being written: nothing was published."""
+
+
+def system_problem(action: str, error: BaseException, where: str = "", hint: str = "") -> Problem:
+    """The problem `cannot ACTION: REASON`, where the reason is what the operating system says."""
+    return Problem(where=where, expected="", got=f"cannot {action}: {system_reason(error)}", hint=hint)
+
+
+def system_reason(error: BaseException) -> str:
+    """What the operating system says of an error: `no space left on device`."""
+    number = getattr(error, "errno", None)
+    reason = os.strerror(number) if number else str(error)  # pyarrow's own text is a long one
+    return f"{reason[:1].lower()}{reason[1:]}"
 
 
 def missing_package(package: str, purpose: str, requirement: str, error: ImportError) -> MissingExtra:

@@ -1,4 +1,8 @@
-"""Locations of data: local paths, for now, and the regular files that lie there."""
+"""Files on this machine: their paths, opening regular ones, and writing them durably and atomically.
+
+Whoever writes a file that must be whole uses `atomic_file` or `atomic_write`; for a file that a user names,
+`output_file`.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,18 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
-from recordspec.errors import Problem, RecordspecError, SpecError, StoreError
+from recordspec.errors import Problem, RecordspecError, SpecError, StoreError, system_problem
 
 # How a URL begins, also one whose slashes pathlib has collapsed: `s3://bucket` is `s3:/bucket` then. A scheme
 # has two letters at least: `a:/b` is a file in a folder.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _LONGEST_SHOWN = 200
 _PIECE = 1 << 20
+_LONGEST_STEM = 60  # characters of a temporary file's name, of 4 bytes at most each
 _SPECIAL = (
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISSOCK, "a socket"),
@@ -103,8 +108,7 @@ def open_file(path: Path) -> io.BufferedReader:
     try:
         return io.BufferedReader(_Named(path, opener=opener))
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        got = getattr(error, "strerror", None) or str(error)
-        raise StoreError(Problem(where=str(path), expected="a readable file", got=got)) from error
+        raise StoreError(system_problem("read", error, str(path))) from error
 
 
 def read_bytes(path: Path, most: int, too_large: type[RecordspecError] = StoreError) -> bytes:
@@ -120,8 +124,7 @@ def read_bytes(path: Path, most: int, too_large: type[RecordspecError] = StoreEr
             # not `most` at once: Python takes the memory before it reads
             pieces = [b""] if size > most else list(_pieces(file, size + 1, most + 1))
         except OSError as error:
-            got = error.strerror or str(error)
-            raise StoreError(Problem(where=str(path), expected="a readable file", got=got)) from error
+            raise StoreError(system_problem("read", error, str(path))) from error
     if size > most or sum(map(len, pieces)) > most:
         limit = f"{most >> 20} MiB" if most >> 20 else f"{most} bytes"
         raise too_large(Problem(where=str(path), expected=f"a file of at most {limit}", got="a larger one"))
@@ -156,3 +159,72 @@ def _check_mode(path: Path, mode: int) -> None:
         if is_kind(mode):
             hint = "copy what it gives to a file first"
             raise StoreError(Problem(where=str(path), expected="a regular file", got=got, hint=hint))
+
+
+def sync(file: IO[Any]) -> None:
+    """Flushes an open file to the disk, so that it survives a loss of power."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def sync_file(path: Path) -> None:
+    """Flushes a file that was written before to the disk, if it exists."""
+    if path.exists():
+        with path.open("ab") as file:
+            sync(file)
+
+
+def sync_folder(folder: Path) -> None:
+    """Flushes the names in a folder to the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def atomic_file(path: Path, temporary: Path | None = None) -> Iterator[Path]:
+    """Yields the path of a temporary file, which becomes the file at the end, durably and at once.
+
+    After an error the file is as it was before. `temporary` must be on the same file system; by default it
+    is a hidden file beside, which no pattern of a reader finds.
+
+    Raises OSError.
+    """
+    if temporary is None:
+        # two processes do not share it; and it is short enough for any file system
+        temporary = path.with_name(f".{path.name[-_LONGEST_STEM:]}.{os.getpid()}")
+    try:
+        yield temporary
+        sync_file(temporary)
+        os.replace(temporary, path)
+        sync_folder(path.parent)
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def atomic_write(path: Path, data: bytes, temporary: Path | None = None) -> None:
+    """Replaces the bytes of a file, durably and at once. Raises OSError."""
+    with atomic_file(path, temporary) as fresh:
+        fresh.write_bytes(data)
+
+
+@contextmanager
+def output_file(path: Path, *, force: bool) -> Iterator[Path]:
+    """An `atomic_file` for a path that a user gave.
+
+    Raises StoreError where it exists, unless `force` replaces it, and where it cannot be written; SpecError
+    for a URL.
+    """
+    local(path)
+    if not force and os.path.lexists(path):
+        hint = "force=True, or --force, replaces it"
+        raise StoreError(Problem(where=str(path), expected="a new file", got="one that exists", hint=hint))
+    try:
+        with atomic_file(path) as fresh:
+            fresh.touch()  # tells at once where it cannot be written
+            yield fresh
+    except OSError as error:
+        raise StoreError(system_problem("write", error, str(path))) from None

@@ -215,15 +215,15 @@ def write_shuffled() -> None:
 
 
 def put_beside() -> None:
-    from recordspec.store.beside import put
+    from recordspec.store.sidecars import add_sidecars
 
-    put(Path("run/data"), {"features.json": "{}\n" * 9, "labels.txt": "a\nb\n"})
+    add_sidecars(Path("run/data"), {"features.json": "{}\n" * 9, "labels.txt": "a\nb\n"})
 
 
 def write_file() -> None:
-    from recordspec.store.whole_file import whole_file
+    from recordspec.locations import output_file
 
-    with whole_file(Path("run/schema.yaml"), force=False) as begun:
+    with output_file(Path("run/schema.yaml"), force=False) as begun:
         begun.write_text(SCHEMA)
 
 

@@ -126,9 +126,9 @@ def test_any_name_that_a_file_can_have(tmp_path, name):
 def test_what_cannot_be_written_is_named_as_it_was_given(tmp_path):
     path = write(tmp_path / "f", example(a=[1]))
     for out, got in [
-        (path / "x.csv", "Not a directory"),
-        (tmp_path / ("x" * 252 + ".csv"), "File name too long"),
+        (path / "x.csv", "not a directory"),
+        (tmp_path / ("x" * 252 + ".csv"), "file name too long"),
     ]:
         with pytest.raises(StoreError) as error:
             export(path, out)
-        assert str(error.value) == f"{out}: expected a file to write, got {got}"
+        assert str(error.value) == f"{out}: cannot write: {got}"

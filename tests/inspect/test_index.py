@@ -187,5 +187,5 @@ def test_an_index_that_cannot_be_written_is_said_in_a_line(file):
     target.mkdir()
     with pytest.raises(StoreError) as caught:
         index(file, "dali")
-    assert str(caught.value) == f"{target}: expected a file to write, got Is a directory"
+    assert str(caught.value) == f"{target}: cannot write: is a directory"
     assert sorted(file.parent.iterdir()) == [file, target]

@@ -15,7 +15,7 @@ from frames_by_hand import frame
 from recordspec.inspect.repair import Repaired, repair
 from recordspec.inspect.tally import Tally
 from recordspec.inspect.verify import verify
-from recordspec.store.beside import put
+from recordspec.store.sidecars import add_sidecars
 from recordspec.wire.tfrecord import compressor, scan
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64, kind: {kind: label, names: [a, b]}}")
@@ -121,7 +121,7 @@ def test_rows_that_no_records_hold_are_not_taken_over(tmp_path):
 def full(folder: Path) -> Path:
     """A dataset with all that may lie beside the shards of one."""
     data = written(folder, key="id")
-    put(data, {"labels.txt": "a\nb\n"})
+    add_sidecars(data, {"labels.txt": "a\nb\n"})
     (data / "rejects.jsonl").write_text("{}\n")
     say(data, lambda manifest: manifest.update(rejected=1))
     return data

@@ -312,11 +312,11 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_are_read(data, monkey
     monkeypatch.setattr(tally, "rescue", failing)
     fourth.write_bytes(flipped(fourth.read_bytes(), 20))
     assert told(data) == {
-        first.name: ["expected a readable file, got Is a directory"],
-        second.name: ["expected a readable file, got Input/output error"],
+        first.name: ["cannot read: is a directory"],
+        second.name: ["cannot read: input/output error"],
         fourth.name: ["record 0 at byte 0: expected data that matches its CRC, got other bytes"],
     }
-    with pytest.raises(StoreError, match="a readable file, got Is a directory"):
+    with pytest.raises(StoreError, match="cannot read: is a directory"):
         repair(data, data.parent / "saved")
 
 

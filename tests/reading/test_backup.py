@@ -137,8 +137,11 @@ def test_a_foreign_folder_is_named_and_stays(tmp_path):
     (tmp_path / "thesis.txt").write_text("years")
     with pytest.raises(rs.StoreError) as caught:
         rs.Backup(tmp_path)
-    assert str(caught.value) == f"{tmp_path}/position.json: expected a backup, got No such file or directory"
-    with pytest.raises(rs.StoreError, match=r"position.json: expected a backup, got Not a directory"):
+    assert (
+        str(caught.value)
+        == f"{tmp_path}/position.json: cannot read: no such file or directory (a backup's folder has one, or is empty)"
+    )
+    with pytest.raises(rs.StoreError, match=r"position.json: expected a backup, got not a directory"):
         rs.Backup(tmp_path / "thesis.txt")
     assert (tmp_path / "thesis.txt").read_text() == "years"
 

@@ -106,7 +106,7 @@ FLAC_CUT = sound_bytes(RNG.integers(-9999, 9999, (9000, 1), np.int16), 8000, "FL
         (np.zeros((3, 1)), "expected samples int16 [null, 1], got float64 of shape [3, 1]"),
         (np.zeros((3, 1), np.uint8), "expected samples int16 [null, 1], got uint8 of shape [3, 1]"),
         ([0, 1], "expected a path, bytes, or an array of samples, got list [0, 1]"),
-        ("no/such.wav", "expected a sound file at no/such.wav, got No such file or directory"),
+        ("no/such.wav", "expected a sound file at no/such.wav, got no such file or directory"),
     ],
 )  # fmt: skip
 def test_what_is_no_such_sound_is_named(value, expected):

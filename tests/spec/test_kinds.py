@@ -110,11 +110,11 @@ def test_names_come_from_a_vocabulary_and_stay_with_the_schema(tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a\nb\na\n", "every name once, got {path}:3: `a`, which line 1 has"),
-        ("a\n\nb\n", "a name on every line, got {path}:2: an empty one"),
-        ("", "at least one name, got {path}: none"),
-        (b"a\n\xff\n", "UTF-8 text, got {path}: the byte 0xff at position 2"),
-        (None, "a readable file, got {path}: No such file or directory"),
+        ("a\nb\na\n", "expected every name once, got {path}:3: `a`, which line 1 has"),
+        ("a\n\nb\n", "expected a name on every line, got {path}:2: an empty one"),
+        ("", "expected at least one name, got {path}: none"),
+        (b"a\n\xff\n", "expected UTF-8 text, got {path}: the byte 0xff at position 2"),
+        (None, "{path}: cannot read: no such file or directory"),
     ],
 )
 def test_a_vocabulary_that_is_wrong_is_named_with_its_line(tmp_path, text, expected):
@@ -125,7 +125,7 @@ def test_a_vocabulary_that_is_wrong_is_named_with_its_line(tmp_path, text, expec
     with pytest.raises(rs.SpecError) as caught:
         rs.Schema.load(tmp_path / "s.yaml")
     place = f"{tmp_path}/s.yaml:3:32: features.f.vocabulary"
-    assert str(caught.value) == f"{place}: expected {expected.format(path=path)}"
+    assert str(caught.value) == f"{place}: {expected.format(path=path)}"
 
 
 def test_a_vocabulary_is_in_the_folder_of_the_schema(tmp_path):

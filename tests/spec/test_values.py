@@ -79,7 +79,7 @@ U8 = "{kind: tensor, dtype: uint8}"
         ("{kind: image, shape: [2, 2, 1]}", np.zeros((2, 2, 1)), "expected an image uint8 [2, 2, 1], got float64 of shape [2, 2, 1]"),
         ("image", b"<html>", "expected an image, got an HTML page"),
         ("image", b"", "expected an image, got no bytes at all"),
-        ("image", "no/such.png", "expected an image file at no/such.png, got No such file or directory"),
+        ("image", "no/such.png", "expected an image file at no/such.png, got no such file or directory"),
         ("image", "/dev/zero", "expected a regular file at /dev/zero, got a device (copy what it gives to a file first)"),
     ],
 )  # fmt: skip

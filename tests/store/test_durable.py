@@ -11,9 +11,9 @@ import pytest
 
 import recordspec as rs
 from recordspec.inspect.repair import repair
-from recordspec.store.beside import put
+from recordspec.locations import output_file
 from recordspec.store.journal import FILE as JOURNAL
-from recordspec.store.whole_file import whole_file
+from recordspec.store.sidecars import add_sidecars
 from recordspec.writing.sources.csv import Csv
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64, x: float32}")
@@ -126,14 +126,14 @@ def test_a_repair(csv, monkeypatch):
 def test_files_put_into_a_dataset(csv, monkeypatch):
     build(csv)
     disk = Disk(monkeypatch, csv / "none")
-    put(csv / "data", {"features.json": "{}\n"})
+    add_sidecars(csv / "data", {"features.json": "{}\n"})
     assert all(disk.has(csv / "data" / name) for name in ("features.json", "manifest.json"))
     assert "features.json" in disk.folders[(csv / "data").stat().st_ino][0]
 
 
 def test_a_single_file(tmp_path, monkeypatch):
     disk = Disk(monkeypatch, tmp_path / "none")
-    with whole_file(tmp_path / "rows.jsonl", force=False) as begun:
+    with output_file(tmp_path / "rows.jsonl", force=False) as begun:
         begun.write_text("{}\n")
     assert disk.has(tmp_path / "rows.jsonl")
     assert "rows.jsonl" in disk.folders[tmp_path.stat().st_ino][0]

@@ -453,14 +453,14 @@ def test_force_is_advised_of_datasets_alone(tmp_path):
 
 def test_a_shard_is_hashed_to_its_end(tmp_path, monkeypatch):
     shard, late = ShardFile(tmp_path / "x", "gzip"), threading.Event()
-    submit = shard._hashing.submit
+    submit = shard._hash._thread.submit
 
     def submit_late(function, data):
         if len(data) != 10:  # bytes of the header
             submit(late.wait, 60)
         return submit(function, data)
 
-    monkeypatch.setattr(shard._hashing, "submit", submit_late)
+    monkeypatch.setattr(shard._hash._thread, "submit", submit_late)
     shard.write(b"abc", 1, 1)
     threading.Timer(0.1, late.set).start()
     sha256 = shard.close("x").sha256

@@ -264,7 +264,7 @@ def test_an_error_after_the_new_dataset_is_in_place_says_so(tmp_path, monkeypatc
     with pytest.raises(rs.StoreError) as caught:
         publish(tmp_path / "data", force=True)
     assert str(caught.value) == (
-        f"{tmp_path}/data: expected a disk to write to, got Input/output error "
+        f"{tmp_path}/data: cannot write: input/output error "
         "(the new dataset is in place, but a loss of power may undo that)"
     )
     assert "manifest.json" in os.listdir(tmp_path / "data")
@@ -307,8 +307,7 @@ def test_where_publishing_fails_no_rows_are_said_to_be_safe(tmp_path, monkeypatc
     with pytest.raises(rs.StoreError) as caught:
         build(tmp_path, files)
     assert str(caught.value) == (
-        f"{tmp_path}/data: expected a disk to write to, got Input/output error, after 2 rows "
-        "(nothing was published)"
+        f"{tmp_path}/data: cannot write: input/output error, after 2 rows (nothing was published)"
     )
     assert os.listdir(tmp_path) == ["rows.csv"]
 
@@ -321,7 +320,7 @@ def test_a_disk_that_fails_while_files_are_repaired_is_named(tmp_path, monkeypat
     with pytest.raises(rs.StoreError) as caught:
         save(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path}/saved: expected to read or write, got Input/output error (nothing was published)"
+        f"{tmp_path}/saved: cannot read or write: input/output error (nothing was published)"
     )
     assert sorted(os.listdir(tmp_path)) == ["x.tfrecord", "y.tfrecord"]
 

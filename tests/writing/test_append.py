@@ -110,7 +110,7 @@ def test_an_append_that_dies_leaves_the_dataset(tmp_path, monkeypatch):
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(Transaction, "_swap", die)
-    with pytest.raises(rs.StoreError, match="No space left on device"):
+    with pytest.raises(rs.StoreError, match="cannot write: no space left on device"):
         rs.write(SCHEMA, {"id": np.arange(10)}, data, append=True)
     assert contents(data) == before
     assert os.listdir(tmp_path) == ["data"]

@@ -19,7 +19,7 @@ import recordspec as rs
 from recordspec._tf import tf
 from recordspec.spec import blocks
 from recordspec.spec.encoder import columns_of
-from recordspec.store import known_keys
+from recordspec.store import key_hashes
 from recordspec.wire import example, frames, tfrecord
 from recordspec.wire.tfrecord import scan
 from recordspec.writing.estimate import estimate
@@ -186,7 +186,7 @@ def test_keys_that_were_cut_are_no_keys(tmp_path):
 
 
 def test_known_keys_are_looked_at_some_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(known_keys, "_AT_ONCE", 3)
+    monkeypatch.setattr(key_hashes, "_AT_ONCE", 3)
     rs.write(SCHEMA, {"id": np.arange(10)}, tmp_path / "data", key="id", shards=2)
     with pytest.raises(rs.RecordError) as caught:
         rs.write(SCHEMA, [{"id": 8}], tmp_path / "data", key="id", append=True)
@@ -195,10 +195,10 @@ def test_known_keys_are_looked_at_some_at_a_time(tmp_path, monkeypatch):
 
 
 def test_the_ends_of_a_range_of_known_keys_belong_to_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(known_keys, "_AT_ONCE", 3)
+    monkeypatch.setattr(key_hashes, "_AT_ONCE", 3)
     hashed = np.array([[word, word + 10] for word in (5, 1, 9, 5, 7, 2, 8)], np.uint64)
-    known_keys.write(tmp_path / "keys.bin", [hashed[:4], hashed[4:]])
-    found, places = known_keys.in_range(tmp_path / "keys.bin", np.uint64(2), np.uint64(7))
+    key_hashes.write(tmp_path / "keys.bin", [hashed[:4], hashed[4:]])
+    found, places = key_hashes.in_range(tmp_path / "keys.bin", np.uint64(2), np.uint64(7))
     assert found.tolist() == [[5, 15], [5, 15], [7, 17], [2, 12]]
     assert places.tolist() == [0, 3, 4, 5]
 

@@ -381,6 +381,4 @@ def test_json_names_may_be_others(tmp_path):
     )
     with pytest.raises(rs.StoreError) as missing:
         parts_of(Jsonl(path="no.jsonl").open(tmp_path), NUMBER)
-    assert str(missing.value) == (
-        f"{tmp_path}/no.jsonl: expected a readable file, got No such file or directory"
-    )
+    assert str(missing.value) == (f"{tmp_path}/no.jsonl: cannot read: no such file or directory")

@@ -138,7 +138,7 @@ def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path, script, resume, ex
         ("SIGINT", "2", "interrupted after "),
         ("terminal", "2", "interrupted after "),
         ("worker", "2", "expected 2 processes to the end, got one that died "),
-        ("disk", "1", "expected a disk to write to, got File too large, after "),
+        ("disk", "1", "cannot write: file too large, after "),
     ],
 )
 def test_what_is_done_is_kept_for_resume(tmp_path, script, resume, expected, how, jobs, message):

@@ -264,8 +264,7 @@ def test_a_full_disk_publishes_nothing(tmp_path, monkeypatch):
     with pytest.raises(rs.StoreError) as caught:
         rs.write(SCHEMA, rows(70), tmp_path / "data", shuffle=1)
     assert str(caught.value) == (
-        f"{tmp_path}/data: expected a disk to write to, got No space left on device, after 70 rows "
-        "(nothing was published)"
+        f"{tmp_path}/data: cannot write: no space left on device, after 70 rows (nothing was published)"
     )
     assert os.listdir(tmp_path) == []
 

@@ -11,7 +11,7 @@ import click
 
 from recordspec import __version__
 from recordspec.cli.output import echo, print_text
-from recordspec.errors import Interrupted, RecordspecError, StoreError, nearest
+from recordspec.errors import Interrupted, RecordspecError, StoreError, nearest, system_problem
 
 # What Ctrl-C ends a shell command with: 128 and the number of SIGINT.
 _INTERRUPTED = 130
@@ -105,7 +105,6 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        echo(f"{place}expected to read or write, got {error.strerror or error}", err=True)
+        echo(system_problem("read or write", error, str(error.filename or "")), err=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is buffered would fail once more
         sys.exit(StoreError.exit_code)

@@ -61,10 +61,10 @@ def check(
     """
     from recordspec.inspect.check import check as compare
     from recordspec.inspect.proposals import proposals
+    from recordspec.locations import output_file
     from recordspec.progress import Progress
     from recordspec.store.files import compared
     from recordspec.store.shards import expand
-    from recordspec.store.whole_file import whole_file
 
     schema, to_read = _given(spec, files)
     to_check, differences = compared(expand(to_read), schema)
@@ -74,7 +74,7 @@ def check(
         )
     edits = list(proposals(schema, found))
     if report is not None:
-        with whole_file(report, force=True) as begun:
+        with output_file(report, force=True) as begun:
             begun.write_text(json.dumps(found.dump() | {"proposals": list(map(str, edits))}, indent=1) + "\n")
     if found.fits:
         _say_fine(found, as_json)

@@ -68,8 +68,8 @@ def infer(
 
 
 def _write(path: Path, text: str) -> None:
-    from recordspec.store.whole_file import whole_file
+    from recordspec.locations import output_file
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path, force=False) as begun:
+    with output_file(path, force=False) as begun:
         begun.write_text(text, encoding="utf-8")

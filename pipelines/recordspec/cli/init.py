@@ -9,7 +9,7 @@ import click
 
 from recordspec.cli.choosing import PATH
 from recordspec.cli.output import echo
-from recordspec.errors import Problem, StoreError
+from recordspec.errors import Problem, StoreError, system_problem
 
 _FILES = {
     "schema.yaml": "schemas/flowers.yaml",
@@ -40,7 +40,6 @@ def init(folder: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text((starter / name).read_text(encoding="utf-8"), encoding="utf-8")
         except OSError as error:
-            got = error.strerror or str(error)
-            raise StoreError(Problem(where=str(target), expected="a file to write", got=got)) from None
+            raise StoreError(system_problem("write", error, str(target))) from None
         echo(target)
     echo(f"next: recordspec build {targets['config.yaml']}", err=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recordspec.errors import Problem, StoreError, missing_package, show_text
+from recordspec.errors import StoreError, missing_package, show_text, system_problem
 
 if TYPE_CHECKING:
     from recordspec.inspect.stats.figures import Histogram
@@ -86,5 +86,4 @@ def _save(figure: Any, path: Path) -> None:
     try:
         figure.savefig(path, format="png", dpi=120)
     except OSError as error:
-        got = error.strerror or str(error)
-        raise StoreError(Problem(where=str(path), expected="a file to write", got=got)) from None
+        raise StoreError(system_problem("write", error, str(path))) from None

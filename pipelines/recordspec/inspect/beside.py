@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from recordspec.errors import Problem, RecordspecError, StoreError
-from recordspec.inspect.hashed import Hashed
-from recordspec.locations import open_file
 from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, SCHEMA_FILE, Manifest, unlike
 from recordspec.store.shards import parse_name
+from recordspec.wire.hashes import sha256_of
 
 Found = tuple[Path, Problem]
 
@@ -67,8 +66,7 @@ def other_keys(folder: Path, manifest: Manifest) -> Iterator[Problem]:
 def _other(path: Path, sha256: str) -> Iterator[Problem]:
     got = "no file"
     if path.is_file():  # a pipe or a device would be read without an end
-        with open_file(path) as file, Hashed(file) as hashed:
-            got = hashed.sha256()
+        got = sha256_of(path)
     if got != sha256:
         yield Problem(where=str(path), expected=f"sha256 {sha256}, as the manifest says", got=got)
 

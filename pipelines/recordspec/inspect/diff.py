@@ -19,7 +19,7 @@ from recordspec.inspect.stats.rows import Part, read
 from recordspec.inspect.stats.tally import Tally
 from recordspec.progress import Progress
 from recordspec.spec.schema import Schema
-from recordspec.store import known_keys
+from recordspec.store import key_hashes
 from recordspec.store.manifest import KEYS_FILE, Manifest
 from recordspec.store.shards import Files
 from recordspec.wire.hashes import Words
@@ -59,7 +59,7 @@ class Keyed:
     @property
     def whole(self) -> bool:
         """Whether there are the hashes of all rows."""
-        return self.manifest.keys_sha256 is not None and known_keys.rows(self.keys) == self.rows
+        return self.manifest.keys_sha256 is not None and key_hashes.rows(self.keys) == self.rows
 
     def split_of(self, places: Ints) -> Ints:
         """The index of the split of rows, counted through all splits."""
@@ -222,7 +222,7 @@ def by_key(old: Keyed, new: Keyed) -> ByKey:
             for one, name in ((old, "old"), (new, "new"))
         ]
         for low, high in _ranges(max(old.rows, new.rows)):
-            places = _pairs(*(known_keys.in_range(one.keys, low, high) for one in (old, new)))
+            places = _pairs(*(key_hashes.in_range(one.keys, low, high) for one in (old, new)))
             kept += len(places[0])
             names = [
                 np.array([*one.manifest.splits])[one.split_of(some)]

@@ -12,10 +12,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, one_of
-from recordspec.locations import read_bytes
+from recordspec.locations import output_file, read_bytes
 from recordspec.store.manifest import INDEX_SUFFIXES
 from recordspec.store.shards import Files, expand
-from recordspec.store.whole_file import whole_file
 from recordspec.wire.frames import Damage
 from recordspec.wire.heads import Stretch, ends
 from recordspec.wire.strings import Ints
@@ -66,7 +65,7 @@ def _index(path: Path, form: Format) -> Written:
         raise RecordError(Problem(where=str(path), expected="an uncompressed file", got=got, hint=hint))
     target = path.with_name(f"{path.name}{INDEX_SUFFIXES[form]}")
     records = 0
-    with whole_file(target, force=True) as begun, begun.open("w", encoding="ascii") as file:
+    with output_file(target, force=True) as begun, begun.open("w", encoding="ascii") as file:
         for text, count in _ours(path) if form == "recordspec" else _lines(path):
             file.write(text)
             records += count

@@ -12,12 +12,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem, RecordError, SpecError, StoreError
+from recordspec.errors import Problem, RecordError, SpecError, StoreError, system_problem
 from recordspec.inspect.beside import Found, differences, manifest_in
 from recordspec.inspect.tally import Tally, described
-from recordspec.locations import local
+from recordspec.locations import local, sync, sync_file
 from recordspec.progress import Progress
-from recordspec.store.durable import sync, sync_file
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, REPORT_FILE, SCHEMA_FILE, Manifest, Shard
 from recordspec.store.shard_file import ShardFile
 from recordspec.store.shards import Files, expand, parse_name
@@ -145,9 +144,8 @@ def _on_disk(directory: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        where, got = str(error.filename or directory), error.strerror or str(error)
-        problem = Problem(where=where, expected="to read or write", got=got, hint="nothing was published")
-        raise StoreError(problem) from error
+        where, hint = str(error.filename or directory), "nothing was published"
+        raise StoreError(system_problem("read or write", error, where, hint)) from error
 
 
 def _check_any(saved: Sequence[Saved]) -> None:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem, StoreError
-from recordspec.inspect.hashed import Hashed
+from recordspec.errors import Problem, StoreError, system_problem
 from recordspec.locations import open_file
 from recordspec.progress import Progress
 from recordspec.store.files import File
 from recordspec.store.manifest import Manifest, Shard
 from recordspec.wire.compression import Compression, likely_compression
 from recordspec.wire.frames import Chunk, Damage
+from recordspec.wire.hashes import HashedFile
 from recordspec.wire.inflated import Readable
 from recordspec.wire.search import rescue
 
@@ -88,8 +88,7 @@ class Tally:
         try:
             yield from self._read_all(progress)
         except OSError as error:
-            got = error.strerror or str(error)
-            raise StoreError(Problem(where=str(self.path), expected="a readable file", got=got)) from error
+            raise StoreError(system_problem("read", error, str(self.path))) from error
 
     def _read_all(self, progress: Progress) -> Iterator[Chunk]:
         with open_file(self.path) as file:
@@ -98,7 +97,7 @@ class Tally:
             if self.shard is None:
                 yield from self._read(file, progress)
                 return
-            with Hashed(file) as hashed:
+            with HashedFile(file) as hashed:
                 yield from self._read(hashed, progress)
                 self.sha256 = hashed.sha256()
 

@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, SpecError, StoreError
-from recordspec.locations import local, read_bytes
+from recordspec.errors import Problem, SpecError, StoreError, system_reason
+from recordspec.locations import atomic_write, local, read_bytes, sync_file
 from recordspec.reading.order import Position
-from recordspec.store.durable import sync, sync_file, sync_folder
 
 _POSITION = "position.json"
 _MOST_BYTES = 64 << 20  # of a position: a few numbers for each generator of random numbers
 # What ends an epoch, but not the training; it is true, as Keras asks, and no other callback sets it.
 _ENDED = "the end of an epoch that was broken off"
-_OURS = re.compile(r"weights-\d+-\d+\.weights\.h5|position\.json(\.new)?")
+_OURS = re.compile(r"weights-\d+-\d+\.weights\.h5|position\.json(\.new)?|\.position\.json\.\d+")
 
 
 class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
@@ -66,10 +65,15 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
             kept = json.loads(read_bytes(path, _MOST_BYTES))
             return Position(epoch=kept["epoch"], step=kept["step"]), kept["seeds"]
         except StoreError as error:
-            raise StoreError([replace(one, expected="a backup") for one in error.problems]) from None
+            hint = "a backup's folder has one, or is empty"
+            problems = [
+                replace(one, expected=one.expected and "a backup", hint=one.hint or hint)
+                for one in error.problems
+            ]
+            raise StoreError(problems) from None
         except (OSError, ValueError, TypeError, KeyError, SpecError) as error:
-            got = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise StoreError(Problem(where=str(path), expected="a backup", got=got)) from None
+            problem = Problem(where=str(path), expected="a backup", got=system_reason(error))
+            raise StoreError(problem) from None
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Restores the model, where there is a backup. Raises SpecError where it could not be exact."""
@@ -142,12 +146,7 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
     def _name_position(self) -> None:
         seeds = [variable.numpy().tolist() for variable in _generators(self.model)]
         position = {"epoch": self._position.epoch, "step": self._position.step, "seeds": seeds}
-        fresh = self._folder / f"{_POSITION}.new"
-        with fresh.open("w") as file:
-            json.dump(position, file)
-            sync(file)
-        fresh.replace(self._folder / _POSITION)
-        sync_folder(self._folder)
+        atomic_write(self._folder / _POSITION, json.dumps(position).encode())
 
 
 def _weights(position: Position) -> str:

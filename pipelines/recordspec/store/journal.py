@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, StoreError
-from recordspec.locations import open_file
-from recordspec.store.durable import sync, sync_folder
+from recordspec.locations import atomic_write, open_file, sync
 
 FILE = "journal.jsonl"
 
@@ -43,21 +42,17 @@ class Journal:
     def keep(self, count: int) -> None:
         """Goes on behind the first `count` entries, which are true still; the rest is forgotten."""
         self.entries = self.entries[:count]
-        fresh = self._path.with_suffix(".new")
-        with fresh.open("wb") as file:
-            _write(file, [self._plan, *self.entries])
-        fresh.replace(self._path)
-        sync_folder(self._path.parent)
+        atomic_write(self._path, b"".join(map(_line, [self._plan, *self.entries])))
 
     def add(self, entry: Entry) -> None:
         """Appends a line."""
         with self._path.open("ab") as file:
-            _write(file, [entry])
+            file.write(_line(entry))
+            sync(file)
 
 
-def _write(file: Any, entries: list[Entry]) -> None:
-    file.write(b"".join(json.dumps(entry).encode() + b"\n" for entry in entries))
-    sync(file)
+def _line(entry: Entry) -> bytes:
+    return json.dumps(entry).encode() + b"\n"
 
 
 def _lines(path: Path) -> Iterator[Entry]:

@@ -16,8 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from recordspec.errors import Problem, StoreError
-from recordspec.locations import read_bytes
-from recordspec.store.durable import sync
+from recordspec.locations import atomic_write, read_bytes
 
 OWNER = "owner.json"
 _MOST_BYTES = 1 << 16
@@ -50,11 +49,7 @@ def owner(staging: Path) -> tuple[int, str]:
 def write_owner(staging: Path, work: Path) -> None:
     """Says in a folder that this process writes there; `work` is a folder in it."""
     named = {"pid": os.getpid(), "host": socket.gethostname()}
-    fresh = work / OWNER
-    with fresh.open("w") as file:
-        file.write(json.dumps(named))
-        sync(file)
-    fresh.replace(staging / OWNER)
+    atomic_write(staging / OWNER, json.dumps(named).encode(), work / OWNER)
 
 
 def reserve(staging: Path) -> tuple[Path, int]:

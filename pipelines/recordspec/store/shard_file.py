@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import deque
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 from recordspec.errors import Problem, StoreError
 from recordspec.executors import Future, ThreadPool
 from recordspec.store.manifest import Shard
+from recordspec.wire.hashes import Sha256
 from recordspec.wire.tfrecord import Compression, compressor
 
 # Bytes that may wait for the thread that writes them: it comes by its turn late where NumPy is busy.
@@ -33,12 +33,10 @@ class ShardFile:
         self._path = path
         self._file = path.open("xb", buffering=0)
         self._compressor = compressor(compression)
-        self._hash = hashlib.sha256()
+        self._hash, self._sha256 = Sha256(), ""
         self._bytes = self._flushed = 0
         self._records = self._rows = 0
         self._writing = ThreadPool("recordspec-write")
-        self._hashing = ThreadPool("recordspec-hash")
-        self._hashed: Future[None] | None = None
         self._waiting: deque[tuple[int, Future[None]]] = deque()
         self._ahead = 0
 
@@ -66,14 +64,12 @@ class ShardFile:
             raise StoreError(
                 Problem(where=str(self._path), expected=f"{self._bytes:,} bytes", got=f"{size:,}")
             )
-        return Shard(
-            file=name, rows=self._rows, records=self._records, bytes=size, sha256=self._hash.hexdigest()
-        )
+        return Shard(file=name, rows=self._rows, records=self._records, bytes=size, sha256=self._sha256)
 
     def abandon(self) -> None:
         """Stops writing, whatever is left to write."""
         self._writing.close()
-        self._hashing.close()
+        self._hash.close()
         self._file.close()
 
     def _put_off(self, size: int, function: Callable[..., None], *arguments: Any) -> None:
@@ -93,17 +89,14 @@ class ShardFile:
     def _finish(self) -> None:
         self._put(self._compressor.flush())
         os.fsync(self._file.fileno())
-        if self._hashed is not None:
-            self._hashed.result()
+        self._sha256 = self._hash.hexdigest()
 
     def _put(self, data: memoryview | bytes) -> None:
         view = memoryview(data).cast("B")
-        before, self._hashed = self._hashed, self._hashing.submit(self._hash.update, view)
+        self._hash.update(view)
         self._bytes += len(view)
         while view:  # a write without a buffer may take less than it is given
             view = view[self._file.write(view) :]
-        if before is not None:
-            before.result()  # so that no more than this waits to be hashed
         if self._bytes - self._flushed >= _FLUSHED:
             _flush(self._file.fileno())
             self._flushed = self._bytes

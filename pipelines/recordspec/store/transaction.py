@@ -9,11 +9,9 @@ import os
 import shutil
 import socket
 from pathlib import Path
-from types import TracebackType
 
-from recordspec.errors import Problem, StoreError, show_text
-from recordspec.locations import local, read_bytes
-from recordspec.store.durable import sync, sync_folder
+from recordspec.errors import Problem, StoreError, show_text, system_problem
+from recordspec.locations import atomic_write, local, read_bytes, sync_folder
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.locks import OWNER, abandoned, exchange, locked, owner, reserve, write_owner
 from recordspec.store.manifest import (
@@ -75,19 +73,14 @@ class Transaction:
             self._recover()
             self._check_target()  # once more: what a recovery brought back counts too
         except OSError as error:
-            self.__exit__(None, None, None)
-            raise _failed(self.name, error) from error
+            self.__exit__()
+            raise StoreError(system_problem("write", error, self.name, str(error.filename or ""))) from error
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         # what stands there under this name may be another writer's by now
         if not self.keep and self._is_at(self.staging):
             with contextlib.suppress(OSError):  # what stays, the next writer clears
@@ -116,11 +109,8 @@ class Transaction:
     def commit(self, manifest: Manifest | None, schema: str | None) -> None:
         """Writes the schema, then the manifest, if any, and puts the folder in its place."""
         for name, text in ((SCHEMA_FILE, schema), (FILE, None if manifest is None else manifest.dump())):
-            if text is None:
-                continue
-            with (self.staging / name).open("w", encoding="utf-8") as file:
-                file.write(text)
-                sync(file)
+            if text is not None:
+                atomic_write(self.staging / name, text.encode(), self.work / name)
         shutil.rmtree(self.work)
         sync_folder(self.staging)
         self._check_target()  # again: the build took its time
@@ -138,9 +128,8 @@ class Transaction:
         try:
             sync_folder(self.target.parent)
         except OSError as error:
-            got, hint = str(error.strerror), "the new dataset is in place, but a loss of power may undo that"
-            problem = Problem(where=self.name, expected="a disk to write to", got=got, hint=hint)
-            raise StoreError(problem) from error
+            hint = "the new dataset is in place, but a loss of power may undo that"
+            raise StoreError(system_problem("write", error, self.name, hint)) from error
         with contextlib.suppress(OSError):
             (self.target / OWNER).unlink()
 
@@ -322,8 +311,3 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-def _failed(target: str, error: OSError) -> StoreError:
-    got = f"{error.strerror or error}" + (f" ({error.filename})" if error.filename else "")
-    return StoreError(Problem(where=target, expected="a folder to write in", got=got))

@@ -1,16 +1,26 @@
-"""64-bit hashes of many values at once, the same in every process and on every machine.
+"""Hashes: the SHA-256 of files, and 64-bit hashes of many values at once.
 
-They tell values apart that nobody made to collide: they are no proof against somebody who wants that.
+The latter are the same in every process and on every machine. They tell values apart that nobody made to
+collide: they are no proof against somebody who wants that.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import deque
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from recordspec.executors import Future, ThreadPool
+from recordspec.locations import open_file
+from recordspec.wire.inflated import Readable
 from recordspec.wire.strings import Bytes, Ints, Strings, windows
+
+_CHUNK = 1 << 20
+# Chunks that may wait to be hashed: each is in memory until then.
+_WAITING = 1
 
 Words = npt.NDArray[np.uint64]
 
@@ -60,3 +70,81 @@ def _words(buffer: Bytes, places: Ints, sizes: Ints) -> Words:
 
 def _digest(data: memoryview) -> bytes:
     return hashlib.blake2b(data, digest_size=_WORD).digest()
+
+
+class Sha256:
+    """A SHA-256 that is computed in a thread, since hashing lets Python go on meanwhile."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self._thread = ThreadPool("recordspec-hash")
+        self._waiting: deque[Future[None]] = deque()
+
+    def update(self, data: memoryview) -> None:
+        """Hashes the next bytes, which must not change. Waits while too many others are not hashed yet."""
+        self._waiting.append(self._thread.submit(self._hash.update, data))
+        if len(self._waiting) > _WAITING:
+            self._waiting.popleft().result()
+
+    def hexdigest(self) -> str:
+        """The hash of all bytes so far, as `sha256sum` prints it."""
+        while self._waiting:
+            self._waiting.popleft().result()
+        return self._hash.hexdigest()
+
+    def close(self) -> None:
+        """Stops the thread."""
+        self._thread.close()
+
+
+class HashedFile:
+    """An open file whose bytes are hashed as they are read. What it is read into must not change.
+
+    A context manager, which stops the thread of the hash; it does not close the file.
+    """
+
+    def __init__(self, file: Readable) -> None:
+        self._file, self._hash = file, Sha256()
+        self._at = self._hashed = 0  # the byte that is read next, and the one that is hashed next
+
+    def __enter__(self) -> HashedFile:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._hash.close()
+
+    def read(self, size: int, /) -> bytes:
+        data = self._file.read(size)
+        self._update(memoryview(data))
+        return data
+
+    def readinto(self, view: memoryview, /) -> int:
+        count = self._file.readinto(view)
+        self._update(view[:count])
+        return count
+
+    def seek(self, place: int, /) -> int:
+        """Back only: what is read once more is not hashed again."""
+        self._at = self._file.seek(place)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def sha256(self) -> str:
+        """The hash of the whole file; reads what was not read yet."""
+        while self.read(_CHUNK):
+            pass
+        return self._hash.hexdigest()
+
+    def _update(self, data: memoryview) -> None:
+        fresh = data[max(0, self._hashed - self._at) :]
+        self._at += len(data)
+        self._hashed = max(self._hashed, self._at)
+        self._hash.update(fresh)
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file. Raises StoreError where it cannot be read."""
+    with open_file(path) as file, HashedFile(file) as hashed:
+        return hashed.sha256()

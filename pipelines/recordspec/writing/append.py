@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recordspec.errors import Problem, StoreError
-from recordspec.locations import check_regular
+from recordspec.locations import check_regular, sync_file
 from recordspec.spec.schema import Schema
-from recordspec.store import known_keys
-from recordspec.store.durable import sync_file
+from recordspec.store import key_hashes
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, LabelCounts, Manifest
 from recordspec.store.shards import parse_name
 from recordspec.writing.label_counts import summed
@@ -55,7 +54,7 @@ class Base:
             if old != new:
                 expected = f"{json.dumps(old)}, as the dataset has it"
                 yield Problem(path=(name,), expected=expected, got=json.dumps(new))
-        rows, found = sum(map(manifest.rows, manifest.splits)), known_keys.rows(self.keys)
+        rows, found = sum(map(manifest.rows, manifest.splits)), key_hashes.rows(self.keys)
         if options.unique and not self.keys.exists():
             yield Problem(path=("key",), expected=f"`{KEYS_FILE}` in the dataset", got="none")
         elif options.unique and found != rows:

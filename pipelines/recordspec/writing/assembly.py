@@ -10,10 +10,10 @@ from pathlib import Path
 
 from recordspec.errors import Problem, RecordError, show_text
 from recordspec.executors import Executor
+from recordspec.locations import sync_file
 from recordspec.spec.features.label import Label
 from recordspec.spec.schema import Schema
-from recordspec.store import known_keys
-from recordspec.store.durable import sync_file
+from recordspec.store import key_hashes
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, LabelCounts, Manifest, Shard
 from recordspec.store.transaction import Transaction
 from recordspec.writing.append import Base
@@ -148,7 +148,7 @@ def publish(transaction: Transaction, plan: Plan, manifest: Manifest) -> Manifes
     with on_disk(plan.name):
         if plan.options.unique:
             parts = _keys(manifest, transaction.work, plan.base)
-            sha256 = known_keys.write(transaction.staging / KEYS_FILE, parts)
+            sha256 = key_hashes.write(transaction.staging / KEYS_FILE, parts)
             manifest = replace(manifest, keys_sha256=sha256)
         sync_file(transaction.staging / REJECTS_FILE)
         transaction.commit(manifest, None if plan.schema is None else plan.schema.dump())
@@ -165,9 +165,9 @@ def _keys(manifest: Manifest, work: Path, base: Base | None) -> Iterator[Words]:
     before = {} if base is None else base.manifest.starts()
     for shard in manifest.all_shards:
         if base is not None and shard.file in before:
-            yield known_keys.read(base.keys, before[shard.file], shard.rows)
+            yield key_hashes.read(base.keys, before[shard.file], shard.rows)
         else:
-            yield known_keys.read(work / f"{shard.file}.keys", 0, shard.rows)
+            yield key_hashes.read(work / f"{shard.file}.keys", 0, shard.rows)
 
 
 def _labels(schema: Schema) -> dict[str, tuple[str, ...]]:

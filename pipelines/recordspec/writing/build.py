@@ -19,7 +19,7 @@ from recordspec.executors import Executor, executor
 from recordspec.progress import Progress
 from recordspec.spec.plain import plain
 from recordspec.spec.schema import Schema
-from recordspec.store import known_keys
+from recordspec.store import key_hashes
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.journal import Journal
 from recordspec.store.manifest import REJECTS_FILE, Manifest, Shard
@@ -325,7 +325,7 @@ class Build:
             return whole
         shard = Shard(**entry["shard"])
         path, keys = self._transaction.staging / shard.file, self._plan.folder / f"{shard.file}.keys"
-        keyed = not self._plan.options.unique or known_keys.rows(keys) == shard.rows
+        keyed = not self._plan.options.unique or key_hashes.rows(keys) == shard.rows
         if keyed and path.exists() and path.stat().st_size == shard.bytes:
             self._shards[shard.file] = shard
         return True

@@ -8,7 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recordspec.errors import Interrupted, Problem, RecordspecError, StoreError, WriteError, show_text
+from recordspec.errors import (
+    Interrupted,
+    Problem,
+    RecordspecError,
+    StoreError,
+    WriteError,
+    show_text,
+    system_problem,
+)
 
 log = logging.getLogger("recordspec")
 
@@ -73,8 +81,7 @@ def on_disk(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        problem = Problem(expected="a disk to write to", got=error.strerror or str(error))
-        raise DiskError(problem.at(name)) from error
+        raise DiskError(system_problem("write", error, name)) from error
 
 
 def guarded(items: Iterable[Any], name: str) -> Iterator[Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from recordspec.store import known_keys
+from recordspec.store import key_hashes
 from recordspec.wire.strings import Ints, Strings
 from recordspec.writing.encoding import Words
 from recordspec.writing.runs import END, KEY, NUMBER, ORDER, Run, RunReader
@@ -189,14 +189,14 @@ def twins(
     Where `known` has the keys of other rows, the second number may be `KNOWN` and more: one of these.
     Goes over the hashes as many times as they are larger than `budget` bytes, each time for one range.
     """
-    total = sum(run.rows for run in runs) + (0 if known is None else known_keys.rows(known))
+    total = sum(run.rows for run in runs) + (0 if known is None else key_hashes.rows(known))
     passes = max(1, -(-total * _TWINS_BYTES // budget))
     bounds = [0, *_even_bounds(passes).tolist(), 1 << 64]
     for low, high in pairwise(bounds):
         ends = np.uint64(low), np.uint64(high - 1)
         found = [_in_range(folder, run, *ends) for run in runs]
         if known is not None:
-            hashed, rows = known_keys.in_range(known, *ends)
+            hashed, rows = key_hashes.in_range(known, *ends)
             found.append(np.vstack([hashed.T, rows + np.uint64(KNOWN)]))
         if pair := _first_equal(np.concatenate([np.zeros((3, 0), np.uint64), *found], axis=1)):
             return pair

@@ -15,7 +15,7 @@ from typing import IO
 
 import numpy as np
 
-from recordspec.store.durable import sync
+from recordspec.locations import sync
 from recordspec.wire.strings import Ints, Strings, offsets
 from recordspec.writing import shuffle
 from recordspec.writing.encoding import Words

@@ -10,7 +10,7 @@ from pathlib import Path
 from recordspec.errors import Problem, RecordError, StoreError
 from recordspec.spec.blocks import check_rows, records_of_block
 from recordspec.spec.schema import Schema
-from recordspec.store import known_keys
+from recordspec.store import key_hashes
 from recordspec.store.files import block_in
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
 from recordspec.store.shards import parse_name
@@ -80,7 +80,7 @@ class Stored:
         if self.manifest is None or self.manifest.keys_sha256 is None:
             return None
         rows = sum(map(self.manifest.rows, self.manifest.splits))
-        return path if path.exists() and known_keys.rows(path) == rows else None
+        return path if path.exists() and key_hashes.rows(path) == rows else None
 
     def parts(self, check: Schema | None = None) -> Iterator[StoredPart]:
         """Stretches of the files, in order. With a schema, each record must fit as a row of a block."""
@@ -177,7 +177,7 @@ class StoredPart:
         if self.keys is None:
             return shuffle.hashes(records.inner(HEAD, TAIL))
         before = 0 if self.stretch is None else self.stretch.number
-        return known_keys.read(self.keys, self.first + before + row, len(records))
+        return key_hashes.read(self.keys, self.first + before + row, len(records))
 
     def place(self, row: int) -> str:
         number = row if self.stretch is None else self.stretch.number + row

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from recordspec.locations import sync_file
 from recordspec.spec.schema import Schema
 from recordspec.spec.sizes import bytes_of
-from recordspec.store import known_keys
-from recordspec.store.durable import sync_file
+from recordspec.store import key_hashes
 from recordspec.store.manifest import LabelCounts, Shard
 from recordspec.store.transaction import Transaction
 from recordspec.writing import order
@@ -180,7 +180,7 @@ def write_shard(
             for records, index in order.read(plan.folder, runs, task.cut, plan.rules):
                 writer.add(records)
                 if plan.options.unique:
-                    known_keys.add(keys, index[KEY])
+                    key_hashes.add(keys, index[KEY])
             if plan.durable:
                 sync_file(keys)
             return task, file, writer.close(task.span.file)

@@ -26,9 +26,9 @@ from recordspec.inspect.exporting.jsonl import JsonLines
 from recordspec.inspect.looking.choice import Choice
 from recordspec.inspect.looking.source import Part, Source
 from recordspec.inspect.looking.values import StepValues, check_sound
+from recordspec.locations import output_file
 from recordspec.progress import Progress
 from recordspec.store.shards import Files
-from recordspec.store.whole_file import whole_file
 from recordspec.wire.decoded import Decoded
 
 
@@ -92,7 +92,7 @@ def export(
     wanted = _writer(out)
     wanted.check({})  # before anything is read
     records = _Records(_source(files, choice), choice, limit)
-    with whole_file(out, force=force) as begun, progress:
+    with output_file(out, force=force) as begun, progress:
         progress.begin("exporting", None)
         forms, written = _while_looking(records, wanted, begun, progress)
         if not written:

@@ -19,8 +19,8 @@ from recordspec.interop.tfds.reading import Names, read_schema
 from recordspec.interop.tfds.writing import label_files, write_features
 from recordspec.locations import local
 from recordspec.spec.schema import Schema
-from recordspec.store.beside import put
 from recordspec.store.manifest import SCHEMA_FILE, Manifest
+from recordspec.store.sidecars import add_sidecars
 
 _NAMES_SUFFIX = ".labels.txt"
 
@@ -102,7 +102,7 @@ def describe(folder: str | Path) -> tuple[tuple[str, ...], tuple[Note, ...]]:
         dataset.INFO: _printed(dataset.info(manifest, schema)),
     }
     back, _ = loads(files[dataset.FEATURES], name=schema.name, names=labels.get)
-    put(folder, files)
+    add_sidecars(folder, files)
     return tuple(files), (*notes, *_losses(schema, replace(back, version=schema.version)))
 
 

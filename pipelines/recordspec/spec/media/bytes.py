@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from recordspec.errors import StoreError
+from recordspec.errors import StoreError, system_reason
 from recordspec.locations import read_bytes, url_problem
 from recordspec.spec.values import BadValue
 
@@ -27,5 +27,6 @@ def read_file(row: int, path: Path, what: str) -> bytes:
         return read_bytes(path, _MOST_BYTES)
     except StoreError as error:
         (problem,) = error.problems
-        expected = what if problem.expected == "a readable file" else problem.expected
-        raise BadValue(row, f"{expected} at {path}", problem.got, problem.hint) from None
+        if error.__cause__ is not None:
+            raise BadValue(row, f"{what} at {path}", system_reason(error.__cause__)) from None
+        raise BadValue(row, f"{problem.expected} at {path}", problem.got, problem.hint) from None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from recordspec.errors import Problem, StoreError
+from recordspec.errors import StoreError, system_problem
 from recordspec.locations import check_regular
 from recordspec.spec.schema import Schema
 
@@ -85,8 +85,7 @@ def _stat(path: Path) -> os.stat_result:
     try:
         found = path.stat()
     except OSError as error:
-        got = error.strerror or str(error)
-        raise StoreError(Problem(where=str(error.filename), expected="a readable file", got=got)) from None
+        raise StoreError(system_problem("read", error, str(error.filename))) from None
     check_regular(path)
     return found
 

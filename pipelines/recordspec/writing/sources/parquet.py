@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordError, SpecError, StoreError
+from recordspec.errors import Problem, RecordError, SpecError, StoreError, system_problem
 from recordspec.locations import PathText, check_regular, local
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
@@ -201,5 +201,4 @@ def opened(path: Path) -> Any:
         got = str(error).splitlines()[0]
         raise RecordError(Problem(where=str(path), expected="a Parquet file", got=got)) from None
     except OSError as error:
-        got = error.strerror or str(error).splitlines()[0]
-        raise StoreError(Problem(where=str(path), expected="a readable file", got=got)) from None
+        raise StoreError(system_problem("read", error, str(path))) from None

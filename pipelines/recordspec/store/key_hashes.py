@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from recordspec.store.durable import sync
+from recordspec.locations import sync
 from recordspec.wire.hashes import Words
 
 _WORD = np.dtype("<u8")

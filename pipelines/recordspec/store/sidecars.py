@@ -1,0 +1,48 @@
+"""Files that other readers want beside a dataset's shards. The manifest names them: they belong to it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from recordspec.errors import Problem, StoreError, system_problem
+from recordspec.locations import atomic_write
+from recordspec.store.manifest import FILE, Manifest
+from recordspec.wire.hashes import sha256_of
+
+
+def add_sidecars(folder: Path, texts: Mapping[str, str]) -> None:
+    """Writes files, by name, beside the manifest of a dataset, each atomically, and names them in it.
+
+    A file that this function wrote before is replaced. Raises StoreError, before anything is written, where
+    another file has the name, or one was changed since; and where the folder cannot be written.
+    """
+    manifest = Manifest.load(folder)
+    files = {name: text.encode() for name, text in texts.items()}
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    problems = []
+    for name, sha256 in hashes.items():
+        # after a crash the new text may be there already
+        if not _is_one_of(folder / name, {manifest.beside.get(name), sha256}):
+            expected, hint = "no file, or one that was put here", "move it elsewhere first"
+            problems.append(Problem(where=str(folder / name), expected=expected, got="another", hint=hint))
+    if problems:
+        raise StoreError(problems)
+    files[FILE] = replace(manifest, beside={**manifest.beside, **hashes}).dump().encode()
+    try:
+        for name, data in files.items():
+            # of a fixed name, so that after a crash the next call replaces it
+            atomic_write(folder / name, data, folder / f".{name}.partial")
+    except OSError as error:
+        raise StoreError(system_problem("write", error, str(folder))) from None
+
+
+def _is_one_of(path: Path, hashes: set[str | None]) -> bool:
+    if not path.exists():
+        return True
+    try:
+        return sha256_of(path) in hashes
+    except StoreError:  # a folder, say
+        return False
