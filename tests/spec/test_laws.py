@@ -6,7 +6,9 @@ import pytest
 
 from instances import CASES
 from recordspec import testing
+from recordspec.spec import blocks
 from recordspec.testing import LAWS, trace_together
+from recordspec.wire.strings import Strings
 
 CASES = trace_together(CASES)
 GRAPHS = list(dict.fromkeys(case.shared for case in CASES))
@@ -34,3 +36,14 @@ def test_features_are_traced_together(graphs, graph):
     """Were a graph of several features to fail, each case would be traced alone, and pass."""
     spec = graphs.schema.element_spec() if graph == "record" else graphs.schema.batch_spec()
     assert graphs.trace(graph).spec == spec
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_blocks_made_together_are_those_made_one_by_one(case):
+    schema = case.schema
+    records = Strings.of([*case.records, *case.records[::-1], *case.records])
+    size = len(case.records)
+    sections = blocks._decoded_sections(schema, records.buffer, records.offsets[:-1], records.offsets[1:])
+    assert sections is not None  # no record needs to be parsed alone
+    together = blocks.blocks_of(schema, sections, size, 3)
+    assert list(together) == [case.block, schema.block_of(case.records[::-1]), case.block]

@@ -24,17 +24,18 @@ from recordspec.wire.columns import (
     Sparse,
     VarLen,
 )
-from recordspec.wire.decoded import Decoded
+from recordspec.wire.decoded import Decoded, decode
 from recordspec.wire.example import Entry, encode, oversized
 from recordspec.wire.framing import AT_MOST, LARGEST_RECORD
 from recordspec.wire.held import Held, Steps, only
-from recordspec.wire.strings import Strings, lengths_of
+from recordspec.wire.strings import Bytes, Ints, Strings, lengths_of
 
 if TYPE_CHECKING:
     from recordspec.spec.features import Feature
     from recordspec.spec.schema import Schema
 
 Tensor = Any
+Sections = dict[Section, list[Entry]]
 
 
 def placed_columns(schema: Schema, section: Section) -> tuple[Column, ...]:
@@ -52,28 +53,38 @@ def columns_in(section: Section, feature: Feature) -> tuple[Column, ...]:
     )
 
 
-def block_of(schema: Schema, sections: dict[Section, list[Entry]], rows: int) -> bytes:
-    """The entries of some rows as the bytes of one Example.
+def block_of(schema: Schema, sections: Sections, rows: int) -> bytes:
+    """The entries of some rows as the bytes of one Example. Raises what `blocks_of` raises."""
+    return blocks_of(schema, sections, rows, 1)[0]
 
-    Raises SpecError where two share a key, RecordError where the block is too large.
+
+def blocks_of(
+    schema: Schema, sections: Sections, size: int, count: int, *, head: int = 0, tail: int = 0
+) -> Strings:
+    """The entries of `count * size` rows as the bytes of `count` Examples, each a block of `size` rows.
+
+    All blocks are encoded together, with `head` and `tail` bytes of room around each: a call for every block
+    of 256 rows would cost more than their values.
+
+    Raises SpecError where two columns share a key, RecordError where a block is too large, with its number.
     """
-    held = [blocks.rows_entry(rows)]
+    given = [blocks.rows_entry(size, count)]
     for section in schema.sections:
         columns = {column.key: column for column in placed_columns(schema, section)}
-        given = [replace(entry, column=columns[entry.column.key]) for entry in sections[section]]
-        held += blocks.entries(section, given)
+        placed = [replace(entry, column=columns[entry.column.key]) for entry in sections[section]]
+        given += blocks.entries(section, placed, size, count)
     seen: set[str] = set()
-    for key in (entry.column.key for entry in held):
+    for key in (entry.column.key for entry in given):
         if key in seen:
             expected = "keys that stay apart in a block"
             raise SpecError(Problem(where=schema.name, expected=expected, got=f"`{key}` twice"))
         seen.add(key)
-    found = oversized(held, 1)
+    found = oversized(given, count)
     if found is not None:
-        hint = f"blocks of at most {max(1, rows * LARGEST_RECORD // found.size):,} rows of this size fit"
-        got = f"{found.size:,} bytes in {rows:,} rows"
-        raise RecordError(Problem(expected=AT_MOST, got=got, hint=hint))
-    return encode(held, None, 1)[0]
+        hint = f"blocks of at most {max(1, size * LARGEST_RECORD // found.size):,} rows of this size fit"
+        got = f"{found.size:,} bytes in {size:,} rows"
+        raise RecordError(Problem(expected=AT_MOST, got=got, hint=hint), found.row)
+    return encode(given, None, count, head=head, tail=tail)
 
 
 def block_of_records(schema: Schema, records: Iterable[Any]) -> bytes:
@@ -81,18 +92,84 @@ def block_of_records(schema: Schema, records: Iterable[Any]) -> bytes:
 
     Raises RecordError for a record that is not one of the schema, or contradicts itself.
     """
-    parsed = _parsed_rows(schema, records)
-    sections = {
-        section: [_stored(column, section, rows) for column in placed_columns(schema, section)]
-        for section, rows in parsed.items()
-    }
-    return block_of(schema, sections, len(parsed[schema.sections[0]]))
+    given = Strings.of(list(records))
+    sections = sections_of_records(schema, given.buffer, given.offsets[:-1], given.offsets[1:])
+    return block_of(schema, sections, len(given))
 
 
-def check_rows(schema: Schema, records: list[Any]) -> None:
-    """Raises RecordError, which names the row, for the first of these records that a block cannot hold."""
+def sections_of_records(schema: Schema, buffer: Bytes, starts: Ints, stops: Ints) -> Sections:
+    """The entries of the records of one row each that stand in a buffer; they are decoded together.
+
+    Raises RecordError, which names the row, for one that is not of the schema, or contradicts itself.
+    """
+    sections = _decoded_sections(schema, buffer, starts, stops)
+    if sections is None:  # protobuf reads one of them otherwise, or it is wrong: which one, and why?
+        places = zip(starts.tolist(), stops.tolist(), strict=True)
+        parsed = _checked_rows(schema, [buffer[start:stop].tobytes() for start, stop in places])
+        sections = {
+            section: [_stored(column, section, rows) for column in placed_columns(schema, section)]
+            for section, rows in parsed.items()
+        }
+    return sections
+
+
+def _decoded_sections(schema: Schema, buffer: Bytes, starts: Ints, stops: Ints) -> Sections | None:
+    """The entries of the records that stand in a buffer; None where one may not be what the schema says."""
+    decoded = decode(buffer, starts, stops, sequence=schema.record == "sequence_example")
+    if decoded.broken or decoded.foreign or decoded.conflicts or decoded.repeated:
+        return None
+    sections: Sections = {}
+    for section in schema.sections:
+        columns = placed_columns(schema, section)
+        found = decoded.sequence if section == "sequence" else decoded.features
+        if not found.keys() <= {column.key for column in columns}:
+            return None
+        entries = []
+        for column in columns:
+            if section == "sequence":
+                entry = _step_entry(column, decoded.sequence.get(column.key, ()), decoded.rows)
+            else:
+                entry = _row_entry(column, decoded.features.get(column.key, ()), decoded.rows)
+            if entry is None or not blocks.fits(entry, section):
+                return None
+            entries.append(entry)
+        if section != "sequence" and not blocks.agree(entries):
+            return None
+        sections[section] = entries
+    return sections
+
+
+def _row_entry(column: Column, found: tuple[Held, ...], rows: int) -> Entry | None:
+    """What all rows have under a key; None where it is not in lists of the column's type."""
+    lists = [held for held in found if held.kind != "none"]
+    if len(lists) > 1 or (lists and lists[0].kind != column.storage):
+        return None
+    if not lists:
+        flat = Strings.of([]) if column.storage == "bytes" else np.zeros(0, column.storage)
+        return Entry(column=column, cells=Cells(flat=flat, lengths=0, rows=rows))
+    held, cells = lists[0], lists[0].cells
+    if len(held.rows) < rows:
+        present = np.zeros(rows, np.bool_)
+        present[held.rows] = True
+        cells = cells.spread(present)
+    return Entry(column=column, cells=cells)
+
+
+def _step_entry(column: Column, found: tuple[Steps, ...], rows: int) -> Entry | None:
+    """What all steps of all rows have under a key."""
+    if len(found) > 1:
+        return None
+    counts = np.zeros(rows, np.int64)
+    if found:
+        counts[found[0].rows] = found[0].counts
+    entry = _row_entry(column, found[0].held if found else (), int(counts.sum()))
+    return None if entry is None else replace(entry, steps=counts)
+
+
+def _checked_rows(schema: Schema, records: list[bytes]) -> dict[Section, list[Mapping[str, Any]]]:
+    """What `_parsed_rows` gives. Raises RecordError, which names the row, for the first that is wrong."""
     try:
-        _parsed_rows(schema, records)
+        return _parsed_rows(schema, records)
     except RecordError:
         for row, record in enumerate(records):
             try:

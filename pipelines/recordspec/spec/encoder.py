@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordspec.errors import Problem, RecordError, SpecError, nearest
-from recordspec.spec.blocks import block_of
+from recordspec.spec.blocks import Sections, block_of
 from recordspec.spec.features.base import Feature
 from recordspec.spec.lists import Lists, by_row, rows_of
 from recordspec.spec.values import BadValue
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
 
 Mask = npt.NDArray[np.bool_]
-Sections = dict[Section, list[Entry]]
 
 
 # pandas' own, known by name so that pandas need not be loaded.

@@ -30,8 +30,8 @@ from recordspec.wire.columns import (
     Storage,
     VarLen,
 )
-from recordspec.wire.example import Entry
-from recordspec.wire.strings import Ints, Strings, offsets
+from recordspec.wire.example import Entry, sizes_of_groups
+from recordspec.wire.strings import Ints, Sizes, Strings, offsets, one_size
 
 # The values of a block by key.
 Parsed = Mapping[str, Any]
@@ -57,18 +57,25 @@ def _steps_key(key: str) -> str:
     return f"{key}/steps"
 
 
-def entries(section: Section, given: list[Entry]) -> Iterator[Entry]:
-    """The entries of many rows as those of one record."""
+def entries(section: Section, given: list[Entry], sizes: Sizes, count: int) -> Iterator[Entry]:
+    """The entries of many rows as those of `count` records, each a block of `sizes` rows."""
     counted = _counted([entry.column for entry in given], section)
     for entry in given:
         key, cells = block_key(entry.column.key, section), entry.cells
-        yield _entry(key, entry.column.storage, cells.flat)
+        in_block = sizes if entry.steps is None else sizes_of_groups(entry.steps, sizes)
+        yield _entry(
+            key, entry.column.storage, cells.flat, sizes_of_groups(_each(cells.lengths), in_block), count
+        )
         if entry.steps is not None:
-            yield _entry(_steps_key(key), "int64", entry.steps)
+            yield _entry(_steps_key(key), "int64", entry.steps, sizes, count)
         if entry.column.key in counted:
             size = _cell_size(entry.column)
             lengths = np.broadcast_to(np.asarray(cells.lengths) // size, (cells.rows,))
-            yield _entry(lengths_key(key), "int64", lengths)
+            yield _entry(lengths_key(key), "int64", lengths, in_block, count)
+
+
+def _each(lengths: Sizes) -> Sizes:
+    return lengths if isinstance(lengths, int) else one_size(lengths)
 
 
 def check(column: Column, section: Section, lists: Iterable[list[Any]]) -> None:
@@ -86,6 +93,37 @@ def check(column: Column, section: Section, lists: Iterable[list[Any]]) -> None:
             expected = f"{number} {TF_DTYPES[column.storage]}"
             got = f"{count} {_dtype(values)}" if values else "none"
             raise RecordError(Problem(path=(section, column.key), expected=expected, got=got))
+
+
+def fits(entry: Entry, section: Section) -> bool:
+    """Whether every row, or step, has as many values as `check` asks for."""
+    lengths = np.asarray(entry.cells.lengths)
+    size = math.prod(getattr(entry.column.layout, "shape", ()))
+    if _is_whole(entry.column, section):
+        return bool((lengths == size).all())
+    if _has_default(entry.column):
+        return bool(((lengths == size) | (lengths == 0)).all())
+    return not (lengths % max(1, size)).any()
+
+
+def agree(given: Iterable[Entry]) -> bool:
+    """Whether no row has `contradictions`: given are the entries of all columns of a section."""
+    by_key = {entry.column.key: entry for entry in given}
+    counts = {key: np.asarray(entry.cells.lengths) for key, entry in by_key.items()}
+    for key, entry in by_key.items():
+        layout = entry.column.layout
+        if isinstance(layout, Ragged):
+            items = counts | {key: counts[key] // max(1, math.prod(layout.shape))}
+            for outer, inner in pairwise((*layout.row_lengths, key)):
+                lengths = np.asarray(by_key[outer].cells.flat, np.int64)
+                sums = np.asarray(sizes_of_groups(lengths, _each(by_key[outer].cells.lengths)))
+                if lengths.min(initial=0) < 0 or np.any(sums != items[inner]):
+                    return False
+        if isinstance(layout, Sparse) and any(
+            np.any(counts[one] != counts[key]) for one in layout.index_keys
+        ):
+            return False
+    return True
 
 
 def contradictions(column: Column, section: Section, row: Parsed) -> Iterator[Problem]:
@@ -174,14 +212,14 @@ def _check_keys(row: Parsed, known: set[str], expected: str) -> None:
         raise RecordError(Problem(expected=expected, got=f"`{other}`", hint=nearest(other, known)))
 
 
-def rows_entry(rows: int) -> Entry:
-    """What says how many rows there are."""
-    return _entry(ROWS, "int64", np.array([rows]))
+def rows_entry(sizes: Sizes, count: int) -> Entry:
+    """What says how many rows each of `count` blocks has."""
+    return _entry(ROWS, "int64", np.broadcast_to(np.asarray(sizes, np.int64), (count,)).copy(), 1, count)
 
 
-def _entry(key: str, storage: Storage, flat: Ints | Strings) -> Entry:
+def _entry(key: str, storage: Storage, flat: Ints | Strings, lengths: Sizes, count: int) -> Entry:
     column = Column(key=key, storage=storage, layout=VarLen())
-    return Entry(column=column, cells=Cells(flat=flat, lengths=len(flat), rows=1))
+    return Entry(column=column, cells=Cells(flat=flat, lengths=lengths, rows=count))
 
 
 def _counted(columns: Iterable[Column], section: Section) -> set[str]:

@@ -134,9 +134,9 @@ def _least_sizes(entry: Entry, rows: int) -> Ints:
     """Bytes that the values of each record take at least, int64 `[rows]`."""
     cells = entry.cells
     each = cells.flat.sizes if isinstance(cells.flat, Strings) else _least_bytes(cells.flat[:1])
-    sizes = _sizes_of_groups(each, cells.lengths)
+    sizes = sizes_of_groups(each, cells.lengths)
     if entry.steps is not None:
-        sizes = _sizes_of_groups(sizes, entry.steps)
+        sizes = sizes_of_groups(sizes, entry.steps)
     return np.broadcast_to(np.asarray(sizes, np.int64), (rows,))
 
 
@@ -203,7 +203,7 @@ def _feature_list(entry: Entry, steps: Ints) -> list[Part]:
     """The Features of all the steps, then as many of them as each record has."""
     feature = field(_LIST_FIELD[entry.column.storage], _list(entry.cells))
     features = join(field(1, feature), entry.cells.rows)
-    return [numbers(features.buffer, _sizes_of_groups(features.each, steps))]
+    return [numbers(features.buffer, sizes_of_groups(features.each, steps))]
 
 
 def _list(cells: Cells) -> list[Part]:
@@ -236,10 +236,10 @@ def _bytes_list(strings: Strings, lengths: Sizes) -> list[Part]:
     if isinstance(lengths, int) and lengths == 1:
         return values
     joined = join(values, len(strings))
-    return [numbers(joined.buffer, _sizes_of_groups(joined.each, lengths))]
+    return [numbers(joined.buffer, sizes_of_groups(joined.each, lengths))]
 
 
-def _sizes_of_groups(sizes: Sizes, lengths: Sizes) -> Sizes:
+def sizes_of_groups(sizes: Sizes, lengths: Sizes) -> Sizes:
     """The bytes of each group of `lengths` values in a row."""
     if isinstance(sizes, int):
         return sizes * lengths

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from recordspec.spec.encoder import Sections
+from recordspec.spec.blocks import Sections
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import LabelCounts
 from recordspec.wire.strings import Ints

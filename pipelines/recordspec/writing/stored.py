@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from recordspec.errors import Problem, RecordError, StoreError
-from recordspec.spec.blocks import check_rows, records_of_block
+from recordspec.spec.blocks import records_of_block, sections_of_records
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.files import block_in
@@ -165,7 +165,8 @@ class StoredPart:
         if self.check is None:
             return
         try:
-            check_rows(self.check, [record.data for record in records])
+            given = Strings.of([record.data for record in records])
+            sections_of_records(self.check, given.buffer, given.offsets[:-1], given.offsets[1:])
         except RecordError as error:
             raise RecordError(error.at(self._where(records[error.row or 0])).problems) from None
 
