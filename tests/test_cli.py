@@ -155,12 +155,12 @@ def test_explain_says_a_schema_in_other_languages(root):
     assert python.stdout == run("explain", spec, "--python").stdout
     said = run("explain", spec, "--as", "tfmd")
     assert said.stdout == tfmd.dumps(rs.Schema.load(spec))[0]
-    assert said.stderr.splitlines() == ["note: schema: not said"]
+    assert said.stderr.splitlines() == ["note: schema: not expressed"]
     said = run("explain", spec, "--as", "tfds")
     assert said.stdout == tfds.dumps(rs.Schema.load(spec))[0]
     assert said.stderr.splitlines() == [
-        "note: schema: not said",
-        'note: features."Purchase Price".default: not said: TFDS fails at a record without the feature',
+        "note: schema: not expressed",
+        'note: features."Purchase Price".default: not expressed: TFDS fails at a record without the feature',
     ]
 
 
@@ -173,7 +173,7 @@ def test_describe_names_its_files_and_is_refused_elsewhere(home):
     ]
     assert (
         done.stderr
-        == "note: features.sepal_length.default: not said: TFDS fails at a record without the feature\n"
+        == "note: features.sepal_length.default: not expressed: TFDS fails at a record without the feature\n"
     )
     refused = run("describe", home)
     assert refused.returncode == 3

@@ -70,27 +70,27 @@ def test_what_is_said_of_a_feature_is_kept(case):
         text, notes = tfds.dumps(case.schema)
     except rs.SpecError as error:
         (problem,) = error.problems
-        assert problem.got in UNTOLD
+        assert problem.got in UNSUPPORTED
         return
     back, lost = tfds.loads(text, name="case")
-    stay_bytes = [str(note).endswith("they stay bytes") for note in lost]
+    stay_bytes = [str(note).endswith("kept as bytes") for note in lost]
     assert all(stay_bytes)
     assert stay_bytes or said(tfds.dumps(back)[0]) == said(text)
     (mine,), (theirs,) = case.schema.names.values(), back.names.values()
     assert [column.key for column in mine.columns()] == [column.key for column in theirs.columns()]
     found = {note.path[2] for note in notes if len(note.path) == 3}
     if mine.kind != theirs.kind:
-        assert f"kind {mine.kind} is said as {theirs.kind}" in str(notes[-1])
+        assert f"kind {mine.kind} is exported as {theirs.kind}" in str(notes[-1])
         return
     differing = {name for name, value in shallow(mine).items() if value != shallow(theirs)[name]}
     assert found == differing - ({"encoding"} if mine.columns() == theirs.columns() else set())
 
 
-UNTOLD = (
-    "left out: kind sparse is none of TFDS",
+UNSUPPORTED = (
+    "left out: kind sparse cannot be expressed in TFDS",
     "left out: TFDS does not decode bytes of uint32",
     *(
-        f"left out: TFDS looks for lists in lists under keys such as `{key}/ragged_flat_values`"
+        f"left out: TFDS expects nested sequences under keys such as `{key}/ragged_flat_values`"
         f" and `{key}/ragged_row_lengths_0`"
         for key in ("two float32", "two int64", "two string", "deep", "v")
     ),

@@ -116,12 +116,12 @@ def test_a_description_that_was_broken_off_is_made_again(data):
     [
         (
             {"compression": "gzip"},
-            "compression: expected none, for TFDS, got gzip (`recordspec reshard --compression none` writes it so)",
+            "compression: expected none, for TFDS, got gzip (`recordspec reshard --compression none` converts it)",
         ),
         (
             {"layout": {"blocks": 4}},
             "layout: expected rows, for TFDS, got blocks"
-            " (`recordspec reshard --blocks 0 --schema SCHEMA` writes it so)",
+            " (`recordspec reshard --blocks 0 --schema SCHEMA` converts it)",
         ),
         (
             {"split": "a+b"},
@@ -144,7 +144,7 @@ def test_shards_that_were_added_are_refused(data):
         tfds.describe(data)
     assert str(error.value).splitlines()[0] == (
         f"{data}: splits.train: expected shard 0 of 4 of `train`, got `train-00000-of-00002.tfrecord`"
-        " (`recordspec reshard` numbers shards anew)"
+        " (`recordspec reshard` renumbers the shards)"
     )
 
 
@@ -165,6 +165,6 @@ def test_names_that_are_no_lines_are_noted(tmp_path):
     files, notes = tfds.describe(tmp_path / "data")
     assert files == ("features.json", "dataset_info.json")
     assert list(map(str, notes)) == [
-        "features.l.names: not said",
-        "features.x.default: not said: TFDS fails at a record without the feature",
+        "features.l.names: not expressed",
+        "features.x.default: not expressed: TFDS fails at a record without the feature",
     ]

@@ -47,12 +47,12 @@ def node(kind: str, **content) -> str:
         (
             node("Image", shape=[4, 4, 2], dtype="uint8", encoding_format="png"),
             FixedLen(name="a", dtype="string"),
-            ["a: shape: expected one of 1, 3, 4 channels for png, got 2: they stay bytes"],
+            ["a: shape: expected one of 1, 3, 4 channels for png, got 2: kept as bytes"],
         ),
         (
             node("Image", shape=[4, 4, 1], dtype="float32", encoding_format="png"),
             FixedLen(name="a", dtype="string"),
-            ["a: png of float32: they stay bytes"],
+            ["a: png of float32: kept as bytes"],
         ),
         (
             node(
@@ -111,7 +111,7 @@ def test_the_content_may_be_a_message_as_text():
         ),
         (
             node("Tensor", shape=[None, None], dtype="int8", encoding="bytes"),
-            "a.shape: expected at most one size that is not known, got [null, null]",
+            "a.shape: expected at most one unknown size, got [null, null]",
         ),
         (
             node("Tensor", shape=[], dtype="complex64"),

@@ -12,7 +12,7 @@ from instances import CASES
 from recordspec._tf import tf
 from recordspec.inspect.check import check
 from recordspec.interop import tfmd
-from recordspec.interop.tfmd.writing import write_schema
+from recordspec.interop.tfmd.exporter import export_schema
 from recordspec.spec.plain import shallow
 from recordspec.store.files import known
 from recordspec.store.shards import expand
@@ -49,7 +49,7 @@ def test_what_is_said_of_a_feature_is_kept(case):
     """Ours, there and back, says the same there, but for what the notes of the way back name."""
     text, _ = tfmd.dumps(case.schema)
     back, notes = tfmd.loads(text)
-    assert write_schema(back) == without(parsed(text), notes)
+    assert export_schema(back) == without(parsed(text), notes)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -78,7 +78,7 @@ def test_the_notes_name_every_difference(case):
     assert {note.path[:2] for note in found} <= {(case.section, mine.name)}
     if mine.kind != theirs.kind:
         (note,) = found
-        assert note.text.startswith(f"kind {mine.kind} is said as {theirs.kind}, by what it stores")
+        assert note.text.startswith(f"kind {mine.kind} is exported as {theirs.kind}, by its columns")
         return
     differing = {name for name, value in shallow(mine).items() if value != shallow(theirs)[name]}
     if mine.columns() == theirs.columns():
@@ -127,7 +127,7 @@ def test_the_schema_of_the_taxi_trips_comes_back():
     assert len(notes) == 12
     original = without(parsed((TAXI / "schema.pbtxt").read_text()), notes)
     original.ClearField("string_domain")  # whose features are noted
-    assert write_schema(schema) == by_shape(original)
+    assert export_schema(schema) == by_shape(original)
 
 
 @needs_data

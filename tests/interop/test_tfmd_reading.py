@@ -12,8 +12,8 @@ from tfmd_text import parsed, told
 import recordspec as rs
 from recordspec.interop import tfmd
 from recordspec.interop.notes import Note
-from recordspec.interop.tfmd import parsing
-from recordspec.interop.tfmd.reading import read_schema
+from recordspec.interop.tfmd.importer import import_schema
+from recordspec.interop.tfmd.proto import parse_binary
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.ragged import RaggedLists
 from recordspec.spec.features.sparse import SparseValues
@@ -52,16 +52,19 @@ ALWAYS = "presence {min_fraction: 1}"
 def test_a_feature(said, feature):
     features, notes = told(f'feature {{name: "a" {said}}} int_domain {{name: "small" min: -128 max: 127}}')
     assert features == {"a": feature}
-    assert notes == ([] if "small" in said else ["int_domain.small: no feature has it"])
+    assert notes == ([] if "small" in said else ["int_domain.small: not used by any feature"])
 
 
 @pytest.mark.parametrize(
     ("said", "note"),
     [
-        ("presence {min_count: 3}", "presence: min_count: 3: in how many records it is, is not checked"),
+        (
+            "presence {min_count: 3}",
+            "presence: min_count: 3: the number of records that have it is not checked",
+        ),
         (
             "value_count {min: 1 max: 4}",
-            "value_count.min: 1: how many values it has at least, is not checked",
+            "value_count.min: 1: the minimum number of values is not checked",
         ),
         ('domain: "d"', "domain: 'd': values are not restricted to it"),
         ("int_domain {min: 1 max: 9}", "int_domain: min: 1 max: 9: the range is not checked"),
@@ -69,7 +72,7 @@ def test_a_feature(said, feature):
         ("lifecycle_stage: BETA", "lifecycle_stage: BETA: has no counterpart"),
         (
             "shape {dim {size: 2}}",
-            "shape: dim { size: 2 }: it is not said that every record has it, or a size is unknown: read as a list",
+            "shape: dim { size: 2 }: not required in every record, or of an unknown size: read as a list",
         ),
         (
             f'{ALWAYS} shape {{dim {{size: 2 name: "x"}}}}',
@@ -77,8 +80,8 @@ def test_a_feature(said, feature):
         ),
         (
             "value_counts {value_count {max: 1}}",
-            "value_counts: value_count { max: 1 }: lists in lists are read flat"
-            " (a tensor representation says how they are stored)",
+            "value_counts: value_count { max: 1 }: nested lists are read flat"
+            " (a tensor representation defines how they are stored)",
         ),
         ("drift_comparator {}", "drift_comparator: : has no counterpart"),
         ('in_environment: "x"', "in_environment: 'x': has no counterpart"),
@@ -92,10 +95,10 @@ def test_what_has_no_counterpart_is_noted(said, note):
 @pytest.mark.parametrize(
     ("said", "note"),
     [
-        ("type: INT lifecycle_stage: DEPRECATED", "DEPRECATED: left out, as TFX leaves it out"),
-        ("type: INT deprecated: true", "deprecated: left out, as TFX leaves it out"),
-        ("type: STRUCT struct_domain {}", "no list of bytes, integers or floats: left out"),
-        ("", "no list of bytes, integers or floats: left out"),
+        ("type: INT lifecycle_stage: DEPRECATED", "DEPRECATED: left out, as in TFX"),
+        ("type: INT deprecated: true", "deprecated: left out, as in TFX"),
+        ("type: STRUCT struct_domain {}", "neither BYTES, INT nor FLOAT: left out"),
+        ("", "neither BYTES, INT nor FLOAT: left out"),
     ],
 )
 def test_a_feature_that_is_left_out_is_noted(said, note):
@@ -122,9 +125,9 @@ sparse_feature {name: "t" index_feature {name: "j"} value_feature {name: "w"}}
     assert notes == [
         "sparse_feature.s.is_sorted: true: has no counterpart",
         'sparse_feature.t: name: "t" index_feature { name: "j" } value_feature { name: "w" }:'
-        " its size is not said: its features are read, each by itself",
+        " its shape is unknown: its features are read separately",
         'weighted_feature.vw: name: "vw" feature { step: "v" } weight_feature { step: "w" }:'
-        " both features are read, each by itself",
+        " both features are read separately",
     ]
 
 
@@ -166,7 +169,7 @@ tensor_representation_group {
         FixedLen(name="dense", key="d", dtype="string", shape=(2,), default=("?", "?")),
     ]
     assert notes == [
-        'tensor_representation_group."".lists: row partitions of INT32: they are int64 here',
+        'tensor_representation_group."".lists: row partitions of INT32: read as int64',
         'tensor_representation_group."".odd: ragged_tensor { feature_path { step: "a" } partition'
         " { uniform_row_length: 2 ...: has no counterpart",
         'tensor_representation_group."".gone: varlen_sparse_tensor { column_name: "none" }: has no counterpart',
@@ -196,7 +199,7 @@ feature {name: "b" type: BYTES value_count {min: 2 max: 2}}
         (
             'feature {name: "a" tipe: INT}',
             "<text>: expected a feature that can be read, got none"
-            " (feature.a: no list of bytes, integers or floats: left out)",
+            " (feature.a: neither BYTES, INT nor FLOAT: left out)",
         ),
         (
             'feature {name: "a"\n type: INTT}',
@@ -205,7 +208,7 @@ feature {name: "b" type: BYTES value_count {min: 2 max: 2}}
         ),
         (
             'feature {name: "a" type: INT} feature {name: "a" type: INT}',
-            "<text>: feature: expected every name once, got `a` again",
+            "<text>: feature: expected unique names, got `a` twice",
         ),
         (
             'feature {name: "a" type: INT presence {min_fraction: 1} shape {dim {size: 9999999999999}}}',
@@ -227,14 +230,14 @@ def test_what_is_no_schema_is_refused(text, message):
 def test_fields_of_other_releases_are_noted(tmp_path):
     text = '# of: {a comment}\nfeature {name: "a {" type: INT future {x: 1}} novel: "b: {"'
     expected = ["future", "x", "novel"]
-    assert told(text)[1] == [f"{name}: a field that is not known here: passed over" for name in expected]
+    assert told(text)[1] == [f"{name}: unknown field: ignored" for name in expected]
     (tmp_path / "schema.pb").write_bytes(
         parsed('feature {name: "a" type: INT}').SerializeToString() + b"\xb8\x3e\x07"
     )
     schema, notes = tfmd.load(tmp_path / "schema.pb")
     assert schema.names == {"a": VariableLen(name="a", dtype="int64")}
     path = ("field 999",)
-    assert notes == (Note(path=path, text="a field that is not known here: passed over"),)
+    assert notes == (Note(path=path, text="unknown field: ignored"),)
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path):
@@ -247,7 +250,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     ):
         tfmd.load(path)
     path.with_suffix(".pb").write_bytes(b"\xff")
-    with pytest.raises(rs.SpecError, match="as bytes, got 1 bytes that are none"):
+    with pytest.raises(rs.SpecError, match="as bytes, got 1 bytes of something else"):
         tfmd.load(path.with_suffix(".pb"))
 
 
@@ -260,4 +263,4 @@ def test_any_text_is_a_schema_or_refused(text):
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_schema_or_refused(data):
     with contextlib.suppress(rs.SpecError):
-        read_schema(parsing.binary(data, "")[0], "s", "")
+        import_schema(parse_binary(data, "")[0], "s", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from google.protobuf import text_format
 
 from recordspec.interop import tfmd
-from recordspec.interop.tfmd.declared import classes
+from recordspec.interop.tfmd.proto import classes
 
 
 def parsed(text: str):

@@ -1,1 +1,4 @@
-"""Schemas of others: TensorFlow Metadata and TensorFlow Datasets, in and out."""
+"""Schemas of other libraries, imported and exported: TensorFlow Metadata and TensorFlow Datasets."""
+
+# A larger schema file is refused: it is read into memory as a whole.
+MAX_SCHEMA_BYTES = 64 << 20

@@ -1,4 +1,4 @@
-"""What one language of schemas says and another cannot: told beside the result, never lost in silence."""
+"""Notes: what a schema expresses in one format and cannot express in another."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from recordspec.spec.schema import Schema
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """One thing that has no counterpart.
+    """One thing that has no counterpart in the other format.
 
     Attributes:
-        path: where it stands in what was given.
-        text: what it is, and what becomes of it.
+        path: its place in the schema that was converted.
+        text: what it is, and how it is converted or ignored.
     """
 
     path: Path
@@ -28,14 +28,14 @@ class Note:
 
 
 def losses(schema: Schema, back: Schema) -> Iterator[Note]:
-    """What another language does not say of `schema`, told from what comes `back` from there."""
+    """Notes on what another format does not express of `schema`; `back` is what is imported from there."""
     for option in ("name", "version", "description"):
         if getattr(schema, option) != getattr(back, option):
             path = "schema" if option == "name" else option
-            yield Note(path=(path,), text="not said")
-    found = {(section, _key(feature)): feature for section, feature in back.placed}
+            yield Note(path=(path,), text="not expressed")
+    imported = {(section, _key(feature)): feature for section, feature in back.placed}
     for section, feature in schema.placed:
-        other = found.get((section, _key(feature)))
+        other = imported.get((section, _key(feature)))
         if other is not None:
             yield from _differences(section, feature, other)
 
@@ -49,8 +49,8 @@ def _differences(section: str, feature: Feature, back: Feature) -> Iterator[Note
     lost = [option for option, value in mine.items() if theirs.get(option) != value]
     if feature.kind != back.kind:
         options = f", without {', '.join(lost)}" * bool(lost)
-        text = f"kind {feature.kind} is said as {back.kind}, by what it stores{options}"
+        text = f"kind {feature.kind} is exported as {back.kind}, by its columns{options}"
         yield Note(path=(section, feature.name), text=text)
         return
     for option in lost:
-        yield Note(path=(section, feature.name, option), text="not said")
+        yield Note(path=(section, feature.name, option), text="not expressed")

@@ -1,4 +1,4 @@
-"""Schemas of TensorFlow Datasets, `features.json`, in and out, without its package; and datasets of ours
+"""Schemas of TensorFlow Datasets, `features.json`, imported and exported without its package; and datasets
 that `tfds.builder_from_directory` opens.
 """
 
@@ -11,103 +11,103 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, StoreError, show_json
-from recordspec.interop.files import read_text
+from recordspec.interop import MAX_SCHEMA_BYTES
 from recordspec.interop.notes import Note, losses
-from recordspec.interop.tfds import dataset
-from recordspec.interop.tfds.nodes import document
-from recordspec.interop.tfds.reading import Names, read_schema
-from recordspec.interop.tfds.writing import label_files, write_features
-from recordspec.locations import local
+from recordspec.interop.tfds import dataset_info
+from recordspec.interop.tfds.exporter import export_features, label_files
+from recordspec.interop.tfds.importer import ClassNames, import_schema
+from recordspec.interop.tfds.nodes import parse_features
+from recordspec.interop.tfds.storage import LABELS_SUFFIX
+from recordspec.locations import local, read_text
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import SCHEMA_FILE, Manifest
 from recordspec.store.sidecars import add_sidecars
 
-_NAMES_SUFFIX = ".labels.txt"
-
 
 def load(path: str | Path) -> tuple[Schema, tuple[Note, ...]]:
-    """The schema of a features.json, or of the folder it lies in, and what of it has no counterpart.
+    """The schema of a features.json, or of the folder that holds it, and notes on what has no counterpart.
 
-    The names of its labels come from the files beside it, its own name from dataset_info.json. Raises
+    The names of labels are read from the files beside it, its own name from dataset_info.json. Raises
     SpecError with what is wrong, StoreError if a file cannot be read.
     """
     path = local(path)
-    file = path / dataset.FEATURES if path.is_dir() else path
-    schema, notes = read_schema(
-        document(read_text(file), str(file)), _name(file), lambda stem: _names(file.parent, stem), str(file)
-    )
-    return schema, tuple(notes)
+    file = path / dataset_info.FEATURES if path.is_dir() else path
+    text = _read(file)
+    return loads(text, name=_name(file), names=lambda stem: _names(file.parent, stem), source=str(file))
+
+
+def _read(file: Path) -> str:
+    return read_text(file, MAX_SCHEMA_BYTES)
 
 
 def _name(file: Path) -> str:
-    info = file.with_name(dataset.INFO)
+    info = file.with_name(dataset_info.INFO)
     if not info.exists():
         return file.stem
     try:
-        name = json.loads(read_text(info))["name"]
+        name = json.loads(_read(info))["name"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        return file.stem  # that file is no business of who reads a schema
+        return file.stem  # dataset_info.json need not be valid for its schema to be read
     return name if isinstance(name, str) and name else file.stem
 
 
 def _names(folder: Path, stem: str) -> tuple[str, ...] | None:
     """The names of classes, as TFDS reads them."""
-    file = folder / f"{stem}{_NAMES_SUFFIX}"
+    file = folder / f"{stem}{LABELS_SUFFIX}"
     if not file.exists():
         return None
-    return tuple(line.strip() for line in read_text(file).split("\n") if line.strip())
+    return tuple(line.strip() for line in _read(file).split("\n") if line.strip())
 
 
 def loads(
-    text: str, *, name: str = "features", names: Names = lambda stem: None, source: str = "<text>"
+    text: str, *, name: str = "features", names: ClassNames = lambda stem: None, source: str = "<text>"
 ) -> tuple[Schema, tuple[Note, ...]]:
-    """The schema in text, called `name`, and what of it has no counterpart. Raises SpecError.
+    """The schema in text, called `name`, and notes on what has no counterpart. Raises SpecError.
 
-    `names` gives the names of a label's classes by the stem of their file, `source` names the text in
+    `names` returns the names of a label's classes by the stem of their file; `source` names the text in
     messages.
     """
-    schema, notes = read_schema(document(text, source), name, names, source)
-    return schema, tuple(notes)
+    return import_schema(parse_features(text, source), name, names, source)
 
 
 def dumps(schema: Schema) -> tuple[str, tuple[Note, ...]]:
-    """A schema as text of features.json, and what of it that does not say. Raises SpecError.
+    """A schema as the text of features.json, and notes on what it cannot express. Raises SpecError.
 
-    The names of labels stand in files beside it; see `describe`.
+    The names of labels belong into files beside it; see `describe`.
     """
-    features, notes = write_features(schema)
-    text = _printed(features)
+    features, notes = export_features(schema)
+    text = _dump_json(features)
     back, _ = loads(text)
     return text, (*notes, *_losses(schema, back))
 
 
 def describe(folder: str | Path) -> tuple[tuple[str, ...], tuple[Note, ...]]:
-    """Writes what TFDS reads beside a dataset of ours: `tfds.builder_from_directory(folder)` opens it then.
+    """Writes the files beside a dataset with which `tfds.builder_from_directory(folder)` opens it.
 
-    Gives the names of the files that were written, and notes on what they do not say. Raises StoreError
-    where TFDS cannot read the dataset, or files of another hand stand there.
+    Returns the names of these files, and notes on what they cannot express. Raises StoreError if TFDS cannot
+    read the dataset, or if other files of these names exist.
     """
     folder = local(folder)
     manifest = Manifest.load(folder)
-    problems = [problem.at(str(folder)) for problem in dataset.obstacles(manifest)]
+    problems = [problem.at(str(folder)) for problem in dataset_info.unreadable(manifest)]
     if problems:
         raise StoreError(problems)
     schema = _schema(folder)
-    features, notes = write_features(schema)
+    features, notes = export_features(schema)
     labels = dict(label_files(schema))
-    named = {f"{stem}{_NAMES_SUFFIX}": "\n".join(names) + "\n" for stem, names in labels.items()}
+    named = {f"{stem}{LABELS_SUFFIX}": "\n".join(names) + "\n" for stem, names in labels.items()}
     files = {
-        dataset.FEATURES: _printed(features),
+        dataset_info.FEATURES: _dump_json(features),
         **named,
-        dataset.INFO: _printed(dataset.info(manifest, schema)),
+        dataset_info.INFO: _dump_json(dataset_info.dataset_info(manifest, schema)),
     }
-    back, _ = loads(files[dataset.FEATURES], name=schema.name, names=labels.get)
+    back, _ = loads(files[dataset_info.FEATURES], name=schema.name, names=labels.get)
     add_sidecars(folder, files)
     return tuple(files), (*notes, *_losses(schema, replace(back, version=schema.version)))
 
 
 def _losses(schema: Schema, back: Schema) -> Iterator[Note]:
-    """What comes back otherwise, with what follows from it for who reads with TFDS."""
+    """Notes on differences, with what follows from them for readers with TFDS."""
     defaults = {(section, feature.name, "default") for section, feature in schema.placed}
     for note in losses(schema, back):
         more = ": TFDS fails at a record without the feature" * (note.path in defaults)
@@ -117,10 +117,10 @@ def _losses(schema: Schema, back: Schema) -> Iterator[Note]:
 def _schema(folder: Path) -> Schema:
     path = folder / SCHEMA_FILE
     if not path.exists():
-        hint = "TFDS must be told what the records are"
+        hint = "TFDS needs the features of the records"
         raise StoreError(Problem(where=str(path), expected="the dataset's schema", got="none", hint=hint))
     return Schema.load(path)
 
 
-def _printed(value: dict[str, Any]) -> str:
+def _dump_json(value: dict[str, Any]) -> str:
     return show_json(json.dumps(value, indent=1, ensure_ascii=False)) + "\n"

@@ -1,7 +1,7 @@
-"""features.json as nodes: a class of TFDS and its content, whichever of the three ways of writing it is.
+"""features.json, parsed to nodes: a class of TFDS and its content, in any of its three formats.
 
-Since its release 4.4 TFDS writes the JSON of a protobuf message; before, a type and a content, which may be
-such a message, as JSON or as text in which there is JSON.
+Since release 4.4, TFDS writes the JSON of a protobuf message; before, a type and a content, which may be
+such a message, as JSON or as a string of JSON.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 from recordspec.errors import Path, Problem, SpecError, describe
 
-# The depth of features in features, and of JSON that is read at all.
-_DEEPEST = 32
+# The deepest nesting of features that is accepted.
+_MAX_DEPTH = 32
 _CONTENTS = (
     *("featuresDict", "tensor", "classLabel", "image", "video", "audio", "boundingBox", "text"),
     *("translation", "sequence", "jsonFeature"),
@@ -31,14 +31,14 @@ _CAMEL = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class FeatureNode:
     """A feature of TFDS.
 
     Attributes:
         kind: its class, without the module.
-        path: where it stands.
+        path: its place in the file.
         content: its options.
-        description: for people.
+        description: a text for people.
     """
 
     kind: str
@@ -74,7 +74,7 @@ class Node:
         raise self.wrong("a whole number", describe(value), name)
 
     def shape(self) -> tuple[int | None, ...]:
-        """The sizes; null for one that is not known."""
+        """The sizes; None for an unknown one."""
         value = self.option("shape")
         if isinstance(value, Mapping):
             value = value.get("dimensions", [])
@@ -85,11 +85,11 @@ class Node:
         sizes = [None if size is None else self._whole(size, "shape") for size in value]
         return tuple(None if size is None or size < 0 else size for size in sizes)
 
-    def child(self, value: Any, *name: str) -> Node:
-        """A feature in this one."""
+    def child(self, value: Any, *name: str) -> FeatureNode:
+        """The node of a feature in this one."""
         return _node(value, (*self.path, *name))
 
-    def children(self) -> dict[str, Node]:
+    def children(self) -> dict[str, FeatureNode]:
         """The features of a FeaturesDict, by name."""
         features = self.content.get("features", {}) if "features" in self.content else self.content
         if not isinstance(features, Mapping) or not features:
@@ -97,8 +97,8 @@ class Node:
         return {name: self.child(value, name) for name, value in features.items()}
 
 
-def document(text: str, source: str) -> Node:
-    """The node that a file holds. Raises SpecError, placed at `source`."""
+def parse_features(text: str, source: str) -> FeatureNode:
+    """The root node of a file's text. Raises SpecError, placed at `source`."""
     try:
         return _node(json.loads(text), ())
     except SpecError as error:
@@ -107,12 +107,12 @@ def document(text: str, source: str) -> Node:
         raise SpecError(Problem(where=source, expected="JSON", got=str(error))) from None
 
 
-def _node(value: Any, path: Path) -> Node:
+def _node(value: Any, path: Path) -> FeatureNode:
     expected = "a feature of TFDS"
     if not isinstance(value, Mapping):
         raise SpecError(Problem(path=path, expected=expected, got=describe(value)))
-    if len(path) > _DEEPEST:
-        raise SpecError(Problem(path=path[:1], expected=f"at most {_DEEPEST} levels", got="more"))
+    if len(path) > _MAX_DEPTH:
+        raise SpecError(Problem(path=path[:1], expected=f"at most {_MAX_DEPTH} levels", got="more"))
     name = value.get("pythonClassName", value.get("type"))
     content = value.get("content") if "type" in value else _content(value)
     if isinstance(content, str):
@@ -123,7 +123,7 @@ def _node(value: Any, path: Path) -> Node:
     if not isinstance(name, str) or not isinstance(content, Mapping):
         raise SpecError(Problem(path=path, expected=expected, got=describe(dict(value))))
     description = value.get("description", "")
-    return Node(
+    return FeatureNode(
         kind=name.rpartition(".")[2],
         path=path,
         content=content,
@@ -132,6 +132,6 @@ def _node(value: Any, path: Path) -> Node:
 
 
 def _content(value: Mapping[str, Any]) -> Any:
-    """The one of the contents that is there; a message with nothing in it may be left out."""
+    """The content of a message; an empty one may be absent."""
     found: Any = next((value[name] for name in _CONTENTS if name in value), {})
     return found.get("json", "{}") if "jsonFeature" in value and isinstance(found, Mapping) else found

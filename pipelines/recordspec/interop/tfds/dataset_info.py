@@ -1,4 +1,4 @@
-"""dataset_info.json: what TFDS wants to know of a dataset, from its manifest."""
+"""dataset_info.json, by which TFDS opens a dataset, from its manifest."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ INFO, FEATURES = "dataset_info.json", "features.json"
 _TEMPLATE = "{SPLIT}-{SHARD_X_OF_Y}.tfrecord"
 
 
-def obstacles(manifest: Manifest) -> Iterator[Problem]:
-    """Why TFDS cannot read a dataset, whatever its features are."""
+def unreadable(manifest: Manifest) -> Iterator[Problem]:
+    """Reasons why TFDS cannot read a dataset, regardless of its features."""
     if manifest.record != "example":
         yield Problem(path=("record",), expected="example", got=manifest.record, hint="TFDS parses Examples")
     if manifest.compression != "none":
-        hint = "`recordspec reshard --compression none` writes it so"
+        hint = "`recordspec reshard --compression none` converts it"
         got = manifest.compression
         yield Problem(path=("compression",), expected="none, for TFDS", got=got, hint=hint)
     if manifest.block is not None:
-        hint = "`recordspec reshard --blocks 0 --schema SCHEMA` writes it so"
+        hint = "`recordspec reshard --blocks 0 --schema SCHEMA` converts it"
         yield Problem(path=("layout",), expected="rows, for TFDS", got="blocks", hint=hint)
-    hint = "`recordspec reshard` numbers shards anew"
+    hint = "`recordspec reshard` renumbers the shards"
     for split, shards in manifest.splits.items():
         if "+" in split:
             expected = "splits without a + in their names, which TFDS adds up"
@@ -38,7 +38,7 @@ def obstacles(manifest: Manifest) -> Iterator[Problem]:
                 break
 
 
-def info(manifest: Manifest, schema: Schema) -> dict[str, Any]:
+def dataset_info(manifest: Manifest, schema: Schema) -> dict[str, Any]:
     """The JSON of dataset_info.json."""
     splits = [
         {

@@ -1,7 +1,7 @@
-"""A schema of ours as a message of TensorFlow Metadata.
+"""A schema, exported as a message of TensorFlow Metadata.
 
-Features are told by the columns that they store, so that a kind of somebody's own is told, too; what a kind
-means beside that is said by a domain, where there is one.
+Features are exported by their columns, and so are custom kinds; what a kind means beyond its columns becomes
+a domain, if there is one for it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,20 @@ from functools import singledispatch
 from typing import Any
 
 from recordspec.errors import SpecError
-from recordspec.interop.tfmd.declared import BYTES, FLOAT, INT, STEPS, STRUCT, classes
-from recordspec.interop.tfmd.domains import NARROW
-from recordspec.interop.tfmd.values import DEFAULT_KINDS, add_sizes
+from recordspec.interop.tfmd.proto import (
+    BYTES,
+    DEFAULT_FIELDS,
+    FLOAT,
+    INT,
+    NARROW_DTYPES,
+    STEPS,
+    STRUCT,
+    add_sizes,
+    classes,
+)
 from recordspec.spec.features import Feature
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.image import Image
-from recordspec.spec.features.label import Label
 from recordspec.spec.features.tensor import AnyTensor
 from recordspec.spec.features.text import Text
 from recordspec.spec.features.video import Video
@@ -28,8 +35,8 @@ from recordspec.wire.columns import TF_DTYPES, Column, Fixed, Part, Ragged, Sect
 _TYPES = {"bytes": BYTES, "int64": INT, "float32": FLOAT}
 
 
-def write_schema(schema: Schema) -> Any:
-    """The message; what it cannot say is not in it. Raises SpecError where features share a key."""
+def export_schema(schema: Schema) -> Any:
+    """The message, without what it cannot express. Raises SpecError if features share a key."""
     if schema.shared_keys:
         raise SpecError(schema.shared_keys)
     message = classes()["Schema"]()
@@ -37,18 +44,18 @@ def write_schema(schema: Schema) -> Any:
         message.annotation.comment.append(schema.description)
     for section, feature in schema.placed:
         if section != "sequence":
-            _Writer(message, message.feature, section).add(feature)
+            _FeatureExporter(message, message.feature, section).add(feature)
     if schema.record == "sequence_example":
         steps = message.feature.add(name=STEPS, type=STRUCT)
         steps.struct_domain.SetInParent()
         for feature in schema.sequence:
-            _Writer(message, steps.struct_domain.feature, "sequence").add(feature)
+            _FeatureExporter(message, steps.struct_domain.feature, "sequence").add(feature)
     message.represent_variable_length_as_ragged = True
     return message
 
 
-class _Writer:
-    """Writes features of one section into a list of messages, and their tensors into the schema."""
+class _FeatureExporter:
+    """Adds the features of one section to a list of messages, and their tensors to the schema."""
 
     def __init__(self, schema: Any, features: Any, section: Section) -> None:
         self._schema, self._features = schema, features
@@ -56,13 +63,13 @@ class _Writer:
         self._path = (STEPS,) if section == "sequence" else ()
 
     def add(self, feature: Feature) -> None:
-        """A message for each of its columns, and if need be a representation of the tensor they make."""
+        """Adds a message for each column, and a tensor representation where the columns need one."""
         columns = feature.columns()
         for column in columns:
             message = self._features.add(name=column.key, type=_TYPES[column.storage])
             if isinstance(column.layout, Part):
                 continue
-            _say(feature, message)
+            _set_domain(feature, message)
             if feature.description:
                 message.annotation.comment.append(feature.description)
             self._count(message, column, feature)
@@ -70,7 +77,7 @@ class _Writer:
             self._represent(name, column, feature)
 
     def _fixed(self, column: Column, feature: Feature) -> tuple[int, ...] | None:
-        """The shape of what has one in every record, or in every step."""
+        """The shape of a column that has one in every record, or in every step."""
         layout = column.layout
         whole_steps = self._section == "sequence" and feature.spans_steps
         if isinstance(layout, Fixed) or (whole_steps and isinstance(layout, Sequence | Ragged)):
@@ -88,7 +95,7 @@ class _Writer:
             add_sizes(message.shape, shape)
             if self._section != "sequence":
                 message.presence.min_fraction, message.presence.min_count = 1, 1
-        else:  # a `shape` says that every record has it
+        else:  # a `shape` would require it in every record
             size = math.prod(shape)
             message.value_count.min = message.value_count.max = size
 
@@ -104,7 +111,7 @@ class _Writer:
         elif isinstance(layout, Sparse):
             self._sparse(self._tensor(name).sparse_tensor, column.key, layout)
         else:
-            # one default stands for all places: a feature with several is said as a list
+            # a DefaultValue fills the whole tensor: a feature with several values is exported as a list
             cell = () if shape is not None else getattr(layout, "shape", ())
             if renamed or cell or _row_lengths(column):
                 self._ragged(self._tensor(name).ragged_tensor, column, cell)
@@ -119,7 +126,7 @@ class _Writer:
         add_sizes(tensor.shape, shape)
         for value in defaults:
             given = value.encode() if isinstance(value, str) else value
-            setattr(tensor.default_value, DEFAULT_KINDS[TF_DTYPES[column.storage]], given)
+            setattr(tensor.default_value, DEFAULT_FIELDS[TF_DTYPES[column.storage]], given)
 
     def _sparse(self, tensor: Any, key: str, layout: Sparse) -> None:
         tensor.value_column_name = key
@@ -149,39 +156,36 @@ def _leaves(value: Any) -> list[Any]:
 
 
 @singledispatch
-def _say(feature: Feature, message: Any) -> None:
-    """The domain that says what a kind means, if there is one."""
+def _set_domain(feature: Feature, message: Any) -> None:
+    """Sets the domain that expresses a kind, if there is one. `losses` notes the kinds without one."""
+    if feature.class_names and message.type == INT:
+        domain = message.int_domain
+        domain.min, domain.max, domain.is_categorical = 0, len(feature.class_names) - 1, True
 
 
-@_say.register
-def _say_tensor(feature: AnyTensor, message: Any) -> None:
+@_set_domain.register
+def _set_domain_of_tensor(feature: AnyTensor, message: Any) -> None:
     if message.type != INT:
         return
     if feature.dtype == "bool":
         message.bool_domain.SetInParent()
-    elif feature.dtype in NARROW:
+    elif feature.dtype in NARROW_DTYPES:
         message.int_domain.min, message.int_domain.max = dtype_range(feature.dtype)
 
 
-@_say.register
-def _say_label(feature: Label, message: Any) -> None:
-    domain = message.int_domain
-    domain.min, domain.max, domain.is_categorical = 0, feature.classes - 1, True
-
-
-@_say.register
-def _say_text(feature: Text, message: Any) -> None:
+@_set_domain.register
+def _set_domain_of_text(feature: Text, message: Any) -> None:
     message.natural_language_domain.SetInParent()
 
 
-@_say.register(Image)
-@_say.register(Video)
-def _say_image(feature: Image | Video, message: Any) -> None:
+@_set_domain.register(Image)
+@_set_domain.register(Video)
+def _set_domain_of_image(feature: Image | Video, message: Any) -> None:
     if feature.encoding != "raw":  # of a video, each value is an image
         message.image_domain.SetInParent()
 
 
-@_say.register
-def _say_audio(feature: Audio, message: Any) -> None:
+@_set_domain.register
+def _set_domain_of_audio(feature: Audio, message: Any) -> None:
     if feature.encoding != "raw":
         message.audio_domain.SetInParent()

@@ -1,17 +1,23 @@
-"""The messages of tensorflow_metadata/proto/v0/schema.proto, as its release 1.21 has them."""
+"""The messages of tensorflow_metadata/proto/v0/schema.proto (release 1.21), parsed and printed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from google.protobuf import message, text_format
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from recordspec.errors import Path, Problem, SpecError, escape_unseen
+from recordspec.interop.notes import Note
 from recordspec.wire.declared import declare
 
-PACKAGE = "recordspec.interop.tfmd"
+_PACKAGE = "recordspec.interop.tfmd"
 _MESSAGES = {
-    # generate_legacy_feature_spec is no field of the released proto, but files in the open have it; it has no
-    # number there, and is told by its name
+    # generate_legacy_feature_spec is not in the released proto, but public files have it, by name; the number
+    # is our own
     "Schema": "feature=1:Feature* sparse_feature=6:SparseFeature* weighted_feature=12:WeightedFeature*"
     " string_domain=4:StringDomain* float_domain=9:FloatDomain* int_domain=10:IntDomain*"
     " default_environment=5:string* represent_variable_length_as_ragged=14:bool annotation=8:Annotation"
@@ -100,32 +106,119 @@ _ENUMS = {
     "Categorical": "CATEGORICAL_UNSPECIFIED=0 CATEGORICAL_YES=1 CATEGORICAL_NO=2",
     "TimeFormat": "FORMAT_UNKNOWN=0 UNIX_DAYS=5 UNIX_SECONDS=1 UNIX_MILLISECONDS=2 UNIX_MICROSECONDS=3"
     " UNIX_NANOSECONDS=4",
-    # in one package, each name of a value is there once
+    # an enum value's name is unique within a package, hence the prefixes and the missing UNKNOWN
     "TimeOfDayFormat": "PACKED_64_NANOS=1",
     "Histogram": "DEFAULT=0 QUANTILES=1 STANDARD=2",
     "SequentialStatus": "SEQUENTIAL_UNSPECIFIED=0 SEQUENTIAL_YES=1 SEQUENTIAL_NO=2",
 }
 # The values of FeatureType.
 TYPE_UNKNOWN, BYTES, INT, FLOAT, STRUCT = range(5)
-# What TensorFlow Metadata calls the feature lists of a SequenceExample: features of this STRUCT.
+DTYPES = {BYTES: "string", INT: "int64", FLOAT: "float32"}
+# The integers that an Int64List holds, except int64 itself, whose range is no restriction.
+NARROW_DTYPES = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
+# The fields of DefaultValue, by dtype.
+DEFAULT_FIELDS = {"string": "bytes_value", "int64": "int_value", "float32": "float_value"}
+# TensorFlow Metadata gives the feature lists of a SequenceExample as a feature of type STRUCT, named so.
 STEPS = "##SEQUENCE##"
 
 
 @cache
 def classes() -> Mapping[str, Any]:
-    """The messages, by name."""
-    return declare(PACKAGE, _MESSAGES, syntax="proto2", enums=_ENUMS)
+    """The message classes, by name."""
+    return declare(_PACKAGE, _MESSAGES, syntax="proto2", enums=_ENUMS)
 
 
 @cache
-def field_names() -> frozenset[str]:
-    """Every name that a field has."""
+def _field_names() -> frozenset[str]:
+    """The names of all fields."""
     return frozenset(field.partition("=")[0] for fields in _MESSAGES.values() for field in fields.split())
 
 
 @cache
-def stages() -> Mapping[int, str]:
-    """The names of the stages in which TensorFlow Metadata leaves a feature out, by number."""
-    left_out = ("PLANNED", "ALPHA", "DEPRECATED", "DEBUG_ONLY", "DISABLED", "VALIDATION_DERIVED")
+def ignored_stages() -> Mapping[int, str]:
+    """The names of the lifecycle stages in which TensorFlow Metadata ignores a feature, by number."""
+    ignored = ("PLANNED", "ALPHA", "DEPRECATED", "DEBUG_ONLY", "DISABLED", "VALIDATION_DERIVED")
     known = dict(value.split("=") for value in _ENUMS["LifecycleStage"].split())
-    return {int(known[name]): name for name in left_out}
+    return {int(known[name]): name for name in ignored}
+
+
+# A string, a comment, or the name of a field, which a colon or a brace follows.
+_TOKEN = re.compile(
+    r"""("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\#[^\n]*)|(\[?[A-Za-z_][\w./]*\]?)\s*(?=[:{<])"""
+)
+
+# protobuf quotes the line before it says what is wrong there.
+_PREAMBLE = re.compile(r"^'.*?': ", re.DOTALL)
+
+_UNKNOWN_FIELD = "unknown field: ignored"
+
+
+def parse_text(text: str, source: str) -> tuple[Any, list[Note]]:
+    """A Schema message, and notes on the unknown fields in its text. Raises SpecError."""
+    schema = classes()["Schema"]()
+    try:
+        text_format.Parse(text, schema, allow_unknown_field=True, allow_unknown_extension=True)
+    except (text_format.ParseError, RecursionError) as error:
+        place, _, got = str(error).partition(" : ")
+        where, got = (f"{source}:{place}", got) if got else (source, place)
+        got = _PREAMBLE.sub("", got).replace(f"{_PACKAGE}.", "")
+        expected = "a schema of TensorFlow Metadata, as text"
+        raise SpecError(Problem(where=where, expected=expected, got=_short(got))) from None
+    names = {match[2]: None for match in _TOKEN.finditer(text) if match[2]}
+    return schema, [Note(path=(name,), text=_UNKNOWN_FIELD) for name in names if name not in _field_names()]
+
+
+def parse_binary(data: bytes, source: str) -> tuple[Any, list[Note]]:
+    """A Schema message, and notes on the unknown fields in its bytes. Raises SpecError."""
+    try:
+        schema = classes()["Schema"].FromString(data)
+    except message.DecodeError:
+        expected, got = "a schema of TensorFlow Metadata, as bytes", f"{len(data):,} bytes of something else"
+        raise SpecError(Problem(where=source, expected=expected, got=got)) from None
+    return schema, list(_unknown(schema, ()))
+
+
+def dump_text(schema: Any) -> str:
+    """The text of a message."""
+    return escape_unseen(text_format.MessageToString(schema, as_utf8=True), _escape)
+
+
+def _escape(char: str) -> str:
+    """The escaped bytes of a character, as text_format reads them."""
+    return "".join(f"\\{byte:03o}" for byte in char.encode())
+
+
+def inline(value: Any) -> str:
+    """A field's value on one line, short enough for a note."""
+    return _short(dump_text(value) if isinstance(value, message.Message) else repr(value))
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _unknown(part: Any, path: Path) -> Iterator[Note]:
+    for field in UnknownFieldSet(part):  # type: ignore[attr-defined]
+        yield Note(path=(*path, f"field {field.field_number}"), text=_UNKNOWN_FIELD)
+    for descriptor, value in part.ListFields():
+        if descriptor.message_type is not None:
+            for one in value if hasattr(value, "append") else [value]:
+                yield from _unknown(one, (*path, descriptor.name))
+
+
+def sizes(shape: Any) -> tuple[int | None, ...]:
+    """The sizes of a FixedShape; None for an unknown one."""
+    return tuple(dim.size if dim.HasField("size") and dim.size >= 0 else None for dim in shape.dim)
+
+
+def add_sizes(shape: Any, given: tuple[int, ...]) -> None:
+    """Sets a FixedShape; that of a scalar is present, and empty."""
+    shape.SetInParent()
+    for size in given:
+        shape.dim.add(size=size)
+
+
+def is_live(feature: Any) -> bool:
+    """Whether TensorFlow Metadata does not ignore a feature."""
+    return not feature.deprecated and feature.lifecycle_stage not in ignored_stages()

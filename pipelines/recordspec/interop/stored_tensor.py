@@ -1,0 +1,80 @@
+"""The dtype and shape of the values under one key, as other formats give them, converted to a feature."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from recordspec.errors import Problem, SpecError
+from recordspec.spec.features import Feature
+from recordspec.spec.features.fixed_len import FixedLen
+from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
+from recordspec.spec.features.options import STORAGE
+from recordspec.spec.features.ragged import RaggedLists
+from recordspec.spec.features.tensor import AnyTensor
+from recordspec.spec.features.var_len import VariableLen
+
+# Each value of a default is an item of a Python tuple.
+_MAX_DEFAULT_VALUES = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredTensor:
+    """The values under one key.
+
+    Attributes:
+        name: the name of the feature.
+        key: the key that stores the values.
+        dtype: float32, int64 or string; or one that a list of these holds exactly, such as bool.
+        shape: None for each dimension of unknown size; these come first.
+        default: the value of a record without the key.
+        max_length: the longest list.
+        sparse: whether a list is decoded to a SparseTensor.
+        row_lengths: the keys of the row lengths, one for each None but the first.
+        per_step: whether this is one step of a SequenceExample.
+        description: a text for people.
+    """
+
+    name: str
+    key: str
+    dtype: str
+    shape: tuple[int | None, ...] = ()
+    default: Any = None
+    max_length: int | None = None
+    sparse: bool = False
+    row_lengths: tuple[str, ...] = ()
+    per_step: bool = False
+    description: str = ""
+
+    def feature(self) -> Feature:
+        """The feature that stores exactly this. Raises SpecError for a shape that no kind takes."""
+        named: dict[str, Any] = {"name": self.name, "key": self.key, "description": self.description}
+        return self._feature(named | {"dtype": self.dtype}).shortest
+
+    def _feature(self, named: dict[str, Any]) -> Feature:
+        if self.dtype not in STORAGE:
+            return AnyTensor(shape=self.shape, **named)
+        if None not in self.shape and self.per_step:
+            return FixedLenSequence(shape=self.shape, **named)
+        if None not in self.shape:
+            return FixedLen(shape=self.shape, default=self.default, **named)
+        if len(self.shape) > 1:
+            return RaggedLists(shape=self.shape, row_lengths=self.row_lengths, **named)
+        return VariableLen(as_="sparse" if self.sparse else "ragged", max_length=self.max_length, **named)
+
+
+def full_default(value: Any, shape: tuple[int | None, ...]) -> Any:
+    """A default of `shape` filled with `value`, as nested tuples; None for a shape without values.
+
+    Raises SpecError for too many values.
+    """
+    count = math.prod(size or 0 for size in shape)
+    if count > _MAX_DEFAULT_VALUES:
+        expected = f"a default of at most {_MAX_DEFAULT_VALUES:,} values"
+        raise SpecError(Problem(path=("default",), expected=expected, got=f"{count:,}"))
+    if not count:
+        return None
+    for size in reversed(shape):
+        value = (value,) * (size or 0)
+    return value

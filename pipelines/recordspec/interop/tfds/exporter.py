@@ -1,0 +1,206 @@
+"""A schema, exported as features.json of TFDS, and the names of its labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import singledispatch
+from typing import Any
+
+from recordspec.errors import Problem, SpecError
+from recordspec.interop.notes import Note
+from recordspec.interop.stored_tensor import full_default
+from recordspec.interop.tfds.storage import FLAT, OPTIONAL_DEFAULTS, ROW_LENGTHS, file_stem
+from recordspec.spec.features import Feature
+from recordspec.spec.features.audio import Audio
+from recordspec.spec.features.box import Box
+from recordspec.spec.features.image import Image
+from recordspec.spec.features.tensor import AnyTensor
+from recordspec.spec.features.text import Text
+from recordspec.spec.features.video import Video
+from recordspec.spec.schema import Schema
+from recordspec.wire.columns import TF_DTYPES, Column, Fixed, Part, Ragged, Sequence, VarLen
+
+Json = dict[str, Any]
+
+_MODULE = "tensorflow_datasets.core.features"
+# The formats of BBoxFeature.
+_BOX_FORMATS = ("xyxy", "yxyx", "xywh", "rel_xyxy", "rel_yxyx")
+# Images that TFDS and recordspec decode equally.
+_IMAGE_ENCODINGS = ("png", "jpeg")
+
+
+class UnsupportedFeatureError(Exception):
+    """A feature that TFDS cannot read as it is stored."""
+
+
+def export_features(schema: Schema) -> tuple[Json, list[Note]]:
+    """The JSON of features.json, and notes on features that are left out: TFDS ignores their keys.
+
+    Raises SpecError if no feature is left.
+    """
+    if schema.shared_keys:
+        raise SpecError(schema.shared_keys)
+    features: Json = {}
+    notes = []
+    for section, feature in schema.placed:
+        described = {"description": feature.description} if feature.description else {}
+        try:
+            if section != "features":
+                raise UnsupportedFeatureError("TFDS stores Examples, not SequenceExamples")
+            features |= {key: node | described for key, node in to_nodes(feature).items()}
+        except UnsupportedFeatureError as why:
+            notes.append(Note(path=(section, feature.name), text=f"left out: {why}"))
+    if not features:
+        expected = "a feature that TFDS can read"
+        raise SpecError(
+            [Problem(where=schema.name, path=note.path, expected=expected, got=note.text) for note in notes]
+        )
+    root = _node("features_dict.FeaturesDict", "featuresDict", {"features": features})
+    return root | ({"description": schema.description} if schema.description else {}), notes
+
+
+def label_files(schema: Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The stem of the file in which TFDS expects the class names of a label, and the names.
+
+    Labels whose names TFDS would change are left out: it strips lines, and ignores empty ones.
+    """
+    for _, feature in schema.placed:
+        names = feature.class_names
+        if names and all(name.strip() == name != "" and "\n" not in name for name in names):
+            yield file_stem(feature.stored), names
+
+
+def _node(name: str, field: str, content: Json) -> Json:
+    return {"pythonClassName": f"{_MODULE}.{name}", field: content}
+
+
+def _shape(shape: tuple[int | None, ...]) -> Json:
+    return {"dimensions": [str(-1 if size is None else size) for size in shape]} if shape else {}
+
+
+def _tensor(
+    dtype: str, shape: tuple[int | None, ...] = (), encoding: str = "none", optional: bool = False
+) -> Json:
+    content: Json = {"shape": _shape(shape), "dtype": dtype, "encoding": encoding}
+    content |= {"optional": True} if optional else {}
+    return _node("tensor_feature.Tensor", "tensor", content)
+
+
+def _sequence(feature: Json, length: int | None = None) -> Json:
+    content = {"feature": feature, "length": str(-1 if length is None else length)}
+    return _node("sequence_feature.Sequence", "sequence", content)
+
+
+def to_nodes(feature: Feature) -> Json:
+    """The nodes of a feature, by the key that TFDS reads each from. Raises UnsupportedFeatureError."""
+    node = _meaning(feature)
+    if node is not None:
+        return {feature.columns()[0].key: node}
+    columns = [column for column in feature.columns() if not isinstance(column.layout, Part)]
+    return dict(_stored(feature, column) for column in columns)
+
+
+def _stored(feature: Feature, column: Column) -> tuple[str, Json]:
+    """What a column stores, for any kind: the key that TFDS reads it from, and its node."""
+    dtype, layout = TF_DTYPES[column.storage], column.layout
+    if feature.class_names and column.storage == "int64" and isinstance(layout, Fixed | VarLen | Ragged):
+        return column.key, _class_label(feature, layout)
+    if isinstance(layout, Fixed):
+        optional = layout.default is not None and layout.default == full_default(
+            OPTIONAL_DEFAULTS[dtype], layout.shape
+        )
+        return column.key, _tensor(dtype, layout.shape, optional=optional)
+    if isinstance(layout, VarLen):
+        return column.key, _sequence(_tensor(dtype))
+    if isinstance(layout, Sequence):
+        return column.key, _sequence(_tensor(dtype, layout.shape))
+    if isinstance(layout, Ragged):
+        base = column.key.removesuffix(f"/{FLAT}") if layout.row_lengths else column.key
+        levels = range(len(layout.row_lengths))
+        keys = (f"{base}/{FLAT}", *(f"{base}/{ROW_LENGTHS}{level}" for level in levels))
+        if layout.row_lengths and (column.key, *layout.row_lengths) != keys:
+            expected = f"`{keys[0]}` and `{keys[1]}`"
+            raise UnsupportedFeatureError(f"TFDS expects nested sequences under keys such as {expected}")
+        node = _sequence(_tensor(dtype, layout.shape))
+        for _ in levels:
+            node = _sequence(node)
+        return base, node
+    raise UnsupportedFeatureError(f"kind {feature.kind} cannot be expressed in TFDS")
+
+
+def _class_label(feature: Feature, layout: Fixed | VarLen | Ragged) -> Json:
+    content = {"numClasses": str(len(feature.class_names))}
+    node = _node("class_label_feature.ClassLabel", "classLabel", content)
+    for length in reversed(layout.shape) if isinstance(layout, Fixed) else (None,):
+        node = _sequence(node, length)
+    return node
+
+
+@singledispatch
+def _meaning(feature: Feature) -> Json | None:
+    """The node of a kind that TFDS has a class or a dtype for. None for any other: its columns are exported.
+
+    Raises UnsupportedFeatureError.
+    """
+    return None
+
+
+@_meaning.register
+def _(feature: AnyTensor) -> Json:
+    if feature.columns()[0].storage != "bytes":
+        return _tensor(feature.dtype, feature.shape)
+    if feature.dtype == "uint32":
+        raise UnsupportedFeatureError("TFDS does not decode bytes of uint32")
+    return _tensor(feature.dtype, feature.shape, "zlib" if feature.encoding == "zlib" else "bytes")
+
+
+@_meaning.register
+def _(feature: Text) -> Json:
+    return _node("text_feature.Text", "text", {})
+
+
+@_meaning.register
+def _(feature: Image) -> Json | None:
+    if feature.encoding == "raw":
+        return _tensor(feature.dtype, feature.shape, "bytes")
+    if feature.encoding in _IMAGE_ENCODINGS:
+        return _node("image_feature.Image", "image", _pixels(feature))
+    return None
+
+
+@_meaning.register
+def _(feature: Video) -> Json | None:
+    if feature.encoding in _IMAGE_ENCODINGS:
+        return _node("video_feature.Video", "video", _pixels(feature))
+    if feature.encoding == "raw":
+        return _sequence(_tensor(feature.dtype, feature.shape[1:], "bytes"), feature.shape[0])
+    return _sequence(_tensor("string"), feature.shape[0])
+
+
+def _pixels(feature: Image | Video) -> Json:
+    return {
+        "shape": _shape(feature.shape),
+        "dtype": feature.dtype,
+        "encodingFormat": feature.encoding,
+    }
+
+
+@_meaning.register
+def _(feature: Audio) -> Json | None:
+    if feature.encoding != "raw":
+        return None
+    content = {
+        "shape": _shape((None, feature.channels)),
+        "dtype": feature.dtype,
+        "sampleRate": str(feature.sample_rate),
+        "encoding": "BYTES",
+    }
+    return _node("audio_feature.Audio", "audio", content)
+
+
+@_meaning.register
+def _(feature: Box) -> Json | None:
+    if feature.format not in _BOX_FORMATS:
+        return None
+    content = {"shape": _shape((4,)), "dtype": "float32", "bboxFormat": feature.format.upper()}
+    return _sequence(_node("bounding_boxes.BBoxFeature", "boundingBox", content))

@@ -1,0 +1,327 @@
+"""A schema of TensorFlow Metadata, imported.
+
+What is supported is taken out of a copy of the message; what is left in it at the end becomes the notes.
+So nothing is dropped silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from recordspec.errors import Problem, SpecError
+from recordspec.interop.notes import Note
+from recordspec.interop.stored_tensor import StoredTensor, full_default
+from recordspec.interop.tfmd.proto import (
+    DEFAULT_FIELDS,
+    DTYPES,
+    INT,
+    NARROW_DTYPES,
+    STEPS,
+    inline,
+    is_live,
+    sizes,
+)
+from recordspec.interop.tfmd.representations import (
+    FeaturePath,
+    TensorRepresentation,
+    from_sparse_feature,
+    represented,
+    unsupported_options,
+)
+from recordspec.interop.tfmd.unsupported import NO_COUNTERPART, unsupported
+from recordspec.spec.features import Feature
+from recordspec.spec.features.sparse import SparseValues
+from recordspec.spec.features.text import Text
+from recordspec.spec.rules import ALL_SECTIONS
+from recordspec.spec.schema import Schema
+from recordspec.spec.values import dtype_range
+
+_BY_RANGE = {dtype_range(dtype): dtype for dtype in NARROW_DTYPES}
+_SHARED_DOMAINS = ("int_domain", "float_domain", "string_domain")
+# What TFX reads for a missing value under `generate_legacy_feature_spec`.
+_LEGACY_DEFAULTS: dict[str, Any] = {"string": "", "int64": -1, "float32": -1.0}
+
+
+def import_schema(message: Any, name: str, source: str) -> tuple[Schema, list[Note]]:
+    """The schema, and notes on what has no counterpart. Raises SpecError if no feature can be read."""
+    try:
+        importer = _SchemaImporter(message)
+        sections = importer.sections()
+        notes = [*importer.notes, *importer.unsupported()]
+        if not any(sections.get(section) for section in ALL_SECTIONS):
+            hint = str(notes[0]) if notes else ""
+            expected = "a feature that can be read"
+            raise SpecError(Problem(expected=expected, got="none", hint=hint))
+        schema = Schema(name=name, description=importer.description, **sections)
+    except SpecError as error:
+        raise SpecError([problem.at(source) for problem in error.problems]) from None
+    return schema, notes
+
+
+class _SchemaImporter:
+    """Imports a message, from a copy.
+
+    Attributes:
+        description: of the schema.
+        notes: on tensor representations and sparse features.
+    """
+
+    def __init__(self, message: Any) -> None:
+        self._rest = type(message)()
+        self._rest.CopyFrom(message)
+        self.notes: list[Note] = []
+        _check_unique(message.feature)
+        self.description = _take_comment(self._rest)
+        self._legacy = self._rest.generate_legacy_feature_spec
+        self._domains = SharedDomains(self._rest)
+        self._features: dict[FeaturePath, Any] = {
+            (one.name,): one for one in self._rest.feature if is_live(one)
+        }
+        self._has_steps = (STEPS,) in self._features
+        self._features |= {(STEPS, one.name): one for one in self._steps()}
+        _take(self._rest, "generate_legacy_feature_spec", "represent_variable_length_as_ragged")
+
+    def _steps(self) -> list[Any]:
+        found = self._features.pop((STEPS,), None)
+        if found is None:
+            return []
+        _take(found, "presence", "value_count")
+        return [one for one in found.struct_domain.feature if is_live(one)]
+
+    def sections(self) -> dict[str, Any]:
+        """The record type, and the features of each of its sections."""
+        tensors: dict[FeaturePath, list[TensorRepresentation]] = {}
+        for tensor in self._tensors():
+            tensors.setdefault(tensor.values, []).append(tensor)
+        parts = {path for found in tensors.values() for one in found for path in one.part_paths}
+        context: list[Feature] = []
+        steps: list[Feature] = []
+        for path, feature in self._features.items():
+            if feature.type not in DTYPES or path in parts:
+                continue
+            section = context if len(path) == 1 else steps
+            try:
+                found = [self._represented(one) for one in tensors.get(path, [])]
+                section.extend(found or [self._unrepresented(path)])
+            except SpecError as error:
+                raise SpecError([problem.under("feature", *path) for problem in error.problems]) from None
+        if self._has_steps:
+            return {"record": "sequence_example", "context": tuple(context), "sequence": tuple(steps)}
+        return {"features": tuple(context)}
+
+    def _tensors(self) -> Iterator[TensorRepresentation]:
+        """The tensors whose features all exist; the others become notes."""
+        for entry in self._rest.tensor_representation_group:
+            for one in entry.value.tensor_representation:
+                tensor = represented(one.key, one.value) if entry.key == "" else None
+                path = ("tensor_representation_group", entry.key, one.key)
+                if tensor is not None and self._is_complete(tensor):
+                    yield tensor
+                    self.notes += [Note(path=path, text=text) for text in unsupported_options(one.value)]
+                else:
+                    self.notes.append(Note(path=path, text=f"{inline(one.value)}: {NO_COUNTERPART}"))
+        _take(self._rest, "tensor_representation_group")
+        for at, given in reversed(list(enumerate(self._rest.sparse_feature))):
+            tensor = from_sparse_feature(given, self._features) if is_live(given) else None
+            if tensor is not None and self._is_complete(tensor):
+                yield tensor
+                if given.is_sorted:
+                    path = ("sparse_feature", given.name, "is_sorted")
+                    self.notes.append(Note(path=path, text=f"true: {NO_COUNTERPART}"))
+                del self._rest.sparse_feature[at]
+
+    def _is_complete(self, tensor: TensorRepresentation) -> bool:
+        found = [self._features.get(path) for path in (tensor.values, *tensor.part_paths)]
+        return all(one is not None and one.type in DTYPES for one in found)
+
+    def _represented(self, tensor: TensorRepresentation) -> Feature:
+        """The feature that a tensor representation defines."""
+        given = self._features[tensor.values]
+        stored = self._stored(tensor.values, given, tensor.name)
+        shape = tensor.shape or ()
+        if tensor.kind == "sparse":
+            return self._sparse(tensor, stored)
+        if tensor.kind == "varlen":
+            stored = replace(stored, shape=(None,), sparse=True)
+        elif tensor.kind == "dense":
+            stored = self._dense(tensor, stored, given)
+        elif tensor.parts or shape:
+            levels = (None,) * (1 + len(tensor.parts))
+            stored = replace(stored, shape=(*levels, *shape), row_lengths=tensor.parts)
+        else:
+            stored = self._counted(stored, given)
+        return self._domains.feature(stored, given)
+
+    def _dense(self, tensor: TensorRepresentation, stored: StoredTensor, given: Any) -> StoredTensor:
+        counted = self._counted(stored, given)
+        shape = counted.shape if tensor.shape is None else tensor.shape
+        _take(given, "value_count")
+        _take_shape(given)
+        if _is_required(given) and tensor.default is None:
+            _take_presence(given)
+        default = None if tensor.default is None else _default(tensor.default, stored.dtype)
+        if tensor.default is not None and default is None:
+            path = ("tensor_representation_group", "", tensor.name, "default_value")
+            self.notes.append(Note(path=path, text=f"{inline(tensor.default)}: no {stored.dtype}"))
+        return replace(stored, shape=shape, default=None if default is None else full_default(default, shape))
+
+    def _sparse(self, tensor: TensorRepresentation, stored: StoredTensor) -> Feature:
+        for path in tensor.part_paths:
+            _take(self._features[path], "int_domain")  # it follows from the dense shape
+        return SparseValues(
+            name=stored.name,
+            key=stored.key,
+            description=stored.description,
+            dtype=stored.dtype,
+            size=tuple(size or 0 for size in tensor.shape or ()),
+            index_keys=tensor.parts,
+        ).shortest
+
+    def _unrepresented(self, path: FeaturePath) -> Feature:
+        """The feature that no representation defines: its shape follows from its counts."""
+        given = self._features[path]
+        return self._domains.feature(self._counted(self._stored(path, given, path[-1]), given), given)
+
+    def _stored(self, path: FeaturePath, given: Any, name: str) -> StoredTensor:
+        return StoredTensor(
+            name=name,
+            key=path[-1],
+            dtype=DTYPES[given.type],
+            per_step=len(path) == 2,
+            description=_take_comment(given),
+        )
+
+    def _counted(self, stored: StoredTensor, given: Any) -> StoredTensor:
+        """With the shape that follows from the counts of a feature."""
+        required = stored.per_step or _is_required(given)
+        count = given.value_count
+        if given.HasField("shape") and required and None not in sizes(given.shape):
+            shape = sizes(given.shape)
+        elif count.min == count.max >= 1 and (required or self._legacy):
+            shape = () if count.max == 1 else (count.max,)
+        else:
+            longest = count.max if count.max > 0 else None
+            _take(given.value_count, "max", *(["min"] * (count.min == 0)))
+            if not given.value_count.ListFields():
+                _take(given, "value_count")
+            return replace(stored, shape=(None,), max_length=longest)
+        _take_shape(given)
+        _take(given, "value_count")
+        if required:
+            _take_presence(given)
+            return replace(stored, shape=shape)
+        return replace(stored, shape=shape, default=full_default(_LEGACY_DEFAULTS[stored.dtype], shape))
+
+    def unsupported(self) -> Iterator[Note]:
+        """Notes on what is left."""
+        yield from self._domains.unused()
+        yield from unsupported(self._rest)
+
+
+class SharedDomains:
+    """The domains that features share, by name. Supported are text, and the range of a dtype."""
+
+    def __init__(self, schema: Any) -> None:
+        self._shared = {field: {one.name: one for one in getattr(schema, field)} for field in _SHARED_DOMAINS}
+        self._used: set[str] = set()
+        _take(schema, *_SHARED_DOMAINS)
+
+    def feature(self, stored: StoredTensor, given: Any) -> Feature:
+        """The feature that stores a tensor. Takes from `given` the domain that it expresses."""
+        self._used.add(given.domain)
+        if self._is_text(stored, given):
+            _take(given, "natural_language_domain")
+            return Text(name=stored.name, key=stored.key, description=stored.description).shortest
+        dtype = self._dtype(given) if self._may_be_narrow(stored) else None
+        if dtype is None:
+            return stored.feature()
+        _take(given, "bool_domain", "int_domain", "domain")
+        return replace(stored, dtype=dtype).feature()
+
+    def unused(self) -> Iterator[Note]:
+        """Notes on domains without a feature; the others are noted with their features."""
+        for field, domains in self._shared.items():
+            for name in sorted(domains.keys() - self._used):
+                yield Note(path=(field, name), text="not used by any feature")
+
+    def _is_text(self, stored: StoredTensor, given: Any) -> bool:
+        known = given.HasField("natural_language_domain") and stored.default is None
+        return known and not given.natural_language_domain.ListFields() and stored.shape == ()
+
+    def _may_be_narrow(self, stored: StoredTensor) -> bool:
+        """`tensor` has no default, no bound, and at most one unknown dimension."""
+        bounded = stored.default is not None or stored.max_length is not None
+        return not (bounded or stored.sparse or stored.row_lengths)
+
+    def _dtype(self, given: Any) -> str | None:
+        if given.type != INT:
+            return None
+        if given.HasField("bool_domain"):
+            return None if given.bool_domain.ListFields() else "bool"
+        domain = self._shared["int_domain"].get(given.domain, given.int_domain)
+        if domain.is_categorical or not (domain.HasField("min") and domain.HasField("max")):
+            return None
+        return _BY_RANGE.get((domain.min, domain.max))
+
+
+def _take(message: Any, *fields: str) -> None:
+    """Takes fields out of a message: they are supported, and need no note."""
+    for field in fields:
+        message.ClearField(field)
+
+
+def _take_shape(message: Any) -> None:
+    """Takes a shape; names of dimensions stay, and become notes."""
+    for dim in message.shape.dim:
+        _take(dim, "size")
+    if not any(dim.HasField("name") for dim in message.shape.dim):
+        _take(message, "shape")
+
+
+def _is_required(feature: Any) -> bool:
+    """Whether every record has it."""
+    return bool(feature.presence.min_fraction == 1)
+
+
+def _take_presence(feature: Any) -> None:
+    """Takes the presence of a required feature; a minimum count of more than one record stays."""
+    if feature.presence.min_count <= 1:
+        _take(feature, "presence")
+    else:
+        _take(feature.presence, "min_fraction")
+
+
+def _take_comment(message: Any) -> str:
+    """Takes the description out of an annotation; empty unless it is a single comment."""
+    if len(message.annotation.comment) != 1:
+        return ""
+    (comment,) = message.annotation.comment
+    _take(message.annotation, "comment")
+    if not message.annotation.ListFields():
+        _take(message, "annotation")
+    return str(comment)
+
+
+def _default(value: Any, dtype: str) -> Any:
+    """A DefaultValue as a value of the dtype; None for one of another dtype, and for invalid UTF-8."""
+    field = DEFAULT_FIELDS[dtype]
+    if not value.HasField(field):
+        return None
+    given = getattr(value, field)
+    try:
+        return given.decode() if dtype == "string" else given
+    except UnicodeDecodeError:
+        return None
+
+
+def _check_unique(features: Any) -> None:
+    """Raises SpecError if two features have one name; those of steps are separate."""
+    names: set[str] = set()
+    for feature in features:
+        if feature.name in names:
+            problem = Problem(path=("feature",), expected="unique names", got=f"`{feature.name}` twice")
+            raise SpecError(problem)
+        names.add(feature.name)
+        _check_unique(feature.struct_domain.feature)

@@ -1,0 +1,104 @@
+"""Tensor representations: which tensors TensorFlow Metadata makes of which features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from recordspec.interop.tfmd.proto import sizes
+
+FeaturePath = tuple[str, ...]
+
+# A value of RowPartitionDType.
+_INT32 = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorRepresentation:
+    """A tensor, and the features that it is made of.
+
+    Attributes:
+        name: the name of the tensor.
+        values: the path of the feature that stores its values.
+        parts: the keys of the features that store its row lengths or indices.
+        kind: which of the representations it is.
+        shape: of a dense tensor; of a sparse one the dense shape; of a ragged one the inner uniform shape.
+        default: the DefaultValue of a dense tensor, if any.
+    """
+
+    name: str
+    values: FeaturePath
+    kind: Literal["dense", "varlen", "sparse", "ragged"]
+    parts: tuple[str, ...] = ()
+    shape: tuple[int | None, ...] | None = None
+    default: Any = None
+
+    @property
+    def part_paths(self) -> tuple[FeaturePath, ...]:
+        """The paths of the parts, which are siblings of the values."""
+        return tuple((*self.values[:-1], part) for part in self.parts)
+
+
+def represented(name: str, given: Any) -> TensorRepresentation | None:
+    """The tensor of a TensorRepresentation message; None for one that is not supported."""
+    if given.HasField("dense_tensor"):
+        dense = given.dense_tensor
+        shape = sizes(dense.shape) if dense.HasField("shape") else None
+        default = dense.default_value if dense.HasField("default_value") else None
+        return TensorRepresentation(
+            name=name, values=(dense.column_name,), kind="dense", shape=shape, default=default
+        )
+    if given.HasField("varlen_sparse_tensor"):
+        return TensorRepresentation(
+            name=name, values=(given.varlen_sparse_tensor.column_name,), kind="varlen"
+        )
+    if given.HasField("sparse_tensor"):
+        sparse = given.sparse_tensor
+        return _sparse(name, sparse.value_column_name, sparse.index_column_names, sizes(sparse.dense_shape))
+    return _ragged(name, given.ragged_tensor) if given.HasField("ragged_tensor") else None
+
+
+def unsupported_options(given: Any) -> Iterator[str]:
+    """Notes on the options of a supported TensorRepresentation that are not."""
+    if given.sparse_tensor.already_sorted:
+        yield "already_sorted: has no counterpart"
+    if given.ragged_tensor.row_partition_dtype == _INT32:
+        yield "row partitions of INT32: read as int64"
+
+
+def from_sparse_feature(given: Any, features: dict[FeaturePath, Any]) -> TensorRepresentation | None:
+    """The tensor of a SparseFeature, whose shape may follow from the domains of its indices."""
+    keys = [index.name for index in given.index_feature]
+    shape = sizes(given.dense_shape)
+    if not shape:
+        shape = tuple(_range(features.get((key,))) for key in keys)
+    return _sparse(given.name, given.value_feature.name, keys, shape)
+
+
+def _range(index: Any) -> int | None:
+    """The number of indices, counted from 0."""
+    if index is None or not index.int_domain.HasField("max") or index.int_domain.min != 0:
+        return None
+    return int(index.int_domain.max) + 1
+
+
+def _sparse(name: str, values: str, keys: Any, shape: tuple[int | None, ...]) -> TensorRepresentation | None:
+    if None in shape or len(shape) != len(keys) or not shape:
+        return None
+    return TensorRepresentation(name=name, values=(values,), kind="sparse", parts=tuple(keys), shape=shape)
+
+
+def _ragged(name: str, given: Any) -> TensorRepresentation | None:
+    """Row lengths first, then uniform sizes: no kind stores them in another order."""
+    kinds = [partition.HasField("row_length") for partition in given.partition]
+    lengths = tuple(partition.row_length for partition in given.partition if partition.HasField("row_length"))
+    cell = tuple(
+        int(partition.uniform_row_length)
+        for partition in given.partition
+        if not partition.HasField("row_length")
+    )
+    path = tuple(given.feature_path.step)
+    if kinds != sorted(kinds, reverse=True) or not path or any(size < 1 for size in cell):
+        return None
+    return TensorRepresentation(name=name, values=path, kind="ragged", parts=lengths, shape=cell)
