@@ -18,7 +18,7 @@ from recordspec.reading.dataset import Recipe
 from recordspec.reading.mixing import classes, neighbours, places
 from recordspec.reading.options import Read
 from recordspec.reading.plan import plan
-from recordspec.spec.from_python import from_python
+from recordspec.spec.options import from_python
 from recordspec.store.shards import expand
 from shell import run_here
 

@@ -18,11 +18,18 @@ import pytest
 import recordspec as rs
 from recordspec import cli, locations
 from recordspec.config import Config, From, WriteFrom
-from recordspec.spec.annotations import MAPPINGS, choices, hints, literals, wrong_path
 from recordspec.spec.features import KINDS
 from recordspec.spec.features.label import Label
-from recordspec.spec.from_python import from_python
-from recordspec.spec.options import document, read_fields
+from recordspec.spec.options import (
+    MAPPINGS,
+    choices,
+    document,
+    from_python,
+    hints,
+    literals,
+    read_fields,
+    wrong_path,
+)
 from recordspec.writing.build import Input, Work
 from recordspec.writing.options import Write
 from recordspec.writing.reshard import copy_part

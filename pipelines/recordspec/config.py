@@ -14,10 +14,9 @@ from recordspec.reading import classes
 from recordspec.reading.fit import Fit
 from recordspec.reading.options import Read
 from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.located import Mapping as MappingNode
-from recordspec.spec.located import Scalar
 from recordspec.spec.options import INVALID, Log, document, read_fields
 from recordspec.spec.schema import Schema, read_text, schema_in
+from recordspec.spec.yaml_text import MappingNode, ScalarNode
 from recordspec.writing.options import Write
 from recordspec.writing.sources.audio_folder import AudioFolder
 from recordspec.writing.sources.base import Source
@@ -103,7 +102,7 @@ def load(path: Path, kinds: Mapping[str, type[Feature]] = KINDS) -> tuple[Config
 def _load_schema(node: MappingNode, path: Path, kinds: Mapping[str, type[Feature]], log: Log) -> Schema:
     """The schema that a config names; its problems join those of the config."""
     name = node.values.get("schema")
-    if not isinstance(name, Scalar) or url_problem(name.text) is not None:
+    if not isinstance(name, ScalarNode) or url_problem(name.text) is not None:
         return INVALID  # type: ignore[no-any-return]
     try:
         return Schema.load(path.parent / name.text, kinds)

@@ -23,8 +23,7 @@ from recordspec.reading.options import Read
 from recordspec.reading.order import Position, plain
 from recordspec.reading.plan import Plan, Share, plan
 from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.from_python import from_python
-from recordspec.spec.plain import shallow
+from recordspec.spec.options import from_python, options_of
 from recordspec.spec.schema import Schema
 from recordspec.spec.tensors import dense
 from recordspec.store.files import check_schema
@@ -101,7 +100,7 @@ class Pipeline:
             rows = given.open(self.folder)
         rows = source_of(rows)
         self.notes = rows.notes
-        options = shallow(section)
+        options = options_of(section)
         del options["source"]
         return rows, {"split": options.pop("splits"), **options}
 
@@ -267,7 +266,7 @@ class Pipeline:
         return targets
 
     def _read(self, options: Mapping[str, Any]) -> Read:
-        how: Read = from_python(Read, {**shallow(self.config.read), **options})
+        how: Read = from_python(Read, {**options_of(self.config.read), **options})
         if how.cache in ("none", "memory"):
             return how
         return replace(how, cache=os.path.normpath(self.folder / how.cache))

@@ -11,7 +11,7 @@ import tensorflow as tf
 import recordspec as rs
 from instances import CASES
 from recordspec.interop import tfds
-from recordspec.spec.plain import shallow
+from recordspec.spec.options import options_of
 
 GOLDEN = Path(__file__).parents[1] / "golden/tfds"
 EXAMPLES = [case for case in CASES if case.section == "features"]
@@ -82,7 +82,7 @@ def test_what_is_said_of_a_feature_is_kept(case):
     if mine.kind != theirs.kind:
         assert f"kind {mine.kind} is exported as {theirs.kind}" in str(notes[-1])
         return
-    differing = {name for name, value in shallow(mine).items() if value != shallow(theirs)[name]}
+    differing = {name for name, value in options_of(mine).items() if value != options_of(theirs)[name]}
     assert found == differing - ({"encoding"} if mine.columns() == theirs.columns() else set())
 
 

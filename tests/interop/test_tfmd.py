@@ -13,7 +13,7 @@ from recordspec._tf import tf
 from recordspec.inspect.check import check
 from recordspec.interop import tfmd
 from recordspec.interop.tfmd.exporter import export_schema
-from recordspec.spec.plain import shallow
+from recordspec.spec.options import options_of
 from recordspec.store.files import known
 from recordspec.store.shards import expand
 from third_party_data import DATA, needs_data
@@ -80,7 +80,7 @@ def test_the_notes_name_every_difference(case):
         (note,) = found
         assert note.text.startswith(f"kind {mine.kind} is exported as {theirs.kind}, by its columns")
         return
-    differing = {name for name, value in shallow(mine).items() if value != shallow(theirs)[name]}
+    differing = {name for name, value in options_of(mine).items() if value != options_of(theirs)[name]}
     if mine.columns() == theirs.columns():
         differing -= {"encoding"}  # it says what holds without it
     assert {note.path[2] for note in found} == differing

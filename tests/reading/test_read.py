@@ -17,7 +17,7 @@ from recordspec.reading import plan as planning
 from recordspec.reading.dataset import build
 from recordspec.reading.options import Read
 from recordspec.reading.plan import Share, plan
-from recordspec.spec.from_python import from_python
+from recordspec.spec.options import from_python
 from recordspec.store.shards import expand
 from recordspec.wire.tfrecord import scan
 
@@ -303,14 +303,14 @@ def test_some_of_the_shards_have_their_own_cardinality(data):
     ("options", "expected"),
     [
         ({"batch": 0}, "batch.size: expected at least 1, got 0"),
-        ({"batch": "8"}, "batch: expected a mapping of size, drop_remainder or null, got str '8'"),
-        ({"batch": True}, "batch: expected a mapping of size, drop_remainder or null, got bool True"),
+        ({"batch": "8"}, "batch: expected a whole number, got str '8'"),
+        ({"batch": True}, "batch: expected a whole number, got bool True"),
         ({"shuffle": 10}, "seed: expected a seed to shuffle by, got none (the order should be one that can be had again)"),
         ({"seed": 1}, "shuffle: expected a buffer for the seed, got none (give shuffle as a number of rows)"),
-        ({"interleave": {"cycles": 2}}, "interleave: expected one of cycle, block, parallel, got `cycles` (did you mean `cycle`?)"),
+        ({"interleave": {"cycles": 2}}, "interleave.cycles: expected one of cycle, block, parallel, got `cycles` (did you mean `cycle`?)"),
         ({"prefetch": -1}, "prefetch: expected at least 0, or auto, got -1"),
         ({"repeat": 0}, "repeat: expected at least 1, or forever, got 0"),
-        ({"bacth": 3}, "expected one of batch, shuffle, interleave, bucket, balance, features, cache, repeat, prefetch, deterministic, corrupt, service, got `bacth` (did you mean `batch`?)"),
+        ({"bacth": 3}, "bacth: expected one of batch, shuffle, interleave, bucket, balance, features, cache, repeat, prefetch, deterministic, corrupt, service, got `bacth` (did you mean `batch`?)"),
     ],
 )  # fmt: skip
 def test_an_option_that_is_wrong_is_named(data, options, expected):

@@ -271,7 +271,7 @@ def test_arrays_of_the_other_byte_order_are_what_they_say():
         ({"shuffle": {"buffer": 5}}, "shuffle: expected the key `seed`, got none"),
         (
             {"batch": 2**63},
-            "batch: expected a mapping of size, drop_remainder or null, got int 9223372036854775808",
+            "batch: expected a whole number, got int 9223372036854775808 (int64 does not hold it)",
         ),
     ],
 )

@@ -289,7 +289,7 @@ def test_an_exception_in_the_callers_block_is_the_callers(tmp_path):
         ({"shards": "many"}, "shards: expected auto, a whole number or a mapping of size, got str 'many'"),
         ({"shards": {"size": "9 apples"}}, "shards.size: expected a size such as 128MiB (B, KiB, MiB, GiB), got `9 apples`"),
         ({"compression": "gz"}, "compression: expected one of none, gzip, zlib, got str 'gz'"),
-        ({"shard": 2}, "expected one of key, splits, group_by, shards, compression, layout, shuffle, invalid, got `shard` (did you mean `shards`?)"),
+        ({"shard": 2}, "shard: expected one of key, splits, group_by, shards, compression, layout, shuffle, invalid, got `shard` (did you mean `shards`?)"),
         ({"split": {"train": 0}}, "splits.train: expected a weight above 0, got 0.0"),
         ({"split": "a/b"}, "splits.a/b: expected a split's name of letters, digits, _, . and -, got `a/b`"),
     ],

@@ -13,7 +13,7 @@ from recordspec.spec.features import Feature
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.label import Label
 from recordspec.spec.features.var_len import VariableLen
-from recordspec.spec.plain import plain
+from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema
 from recordspec.wire.columns import TF_DTYPES
 
@@ -122,7 +122,7 @@ def _other(feature: FixedLen, groups: Groups, rows: int, empty: bool) -> Feature
 
 def _said(old: Feature, new: Feature) -> str:
     """One feature made another, as an edit of its YAML."""
-    before, after = plain(old), plain(new)
+    before, after = to_builtins(old), to_builtins(new)
     changed = {name: value for name, value in after.items() if before.get(name) != value}
     if old.kind != new.kind:
         changed = {"kind": new.kind, "dtype": after["dtype"], **changed}

@@ -10,7 +10,7 @@ from typing import Any
 from recordspec.errors import Path
 from recordspec.spec.features import Feature
 from recordspec.spec.features.label import Label
-from recordspec.spec.plain import plain
+from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema, differences
 
 # What a change may break.
@@ -134,7 +134,7 @@ def _of_names(old: tuple[str, ...], new: tuple[str, ...]) -> str:
 
 
 def _options_of(feature: Feature) -> Any:
-    return {"kind": feature.kind, **plain(feature)}
+    return {"kind": feature.kind, **to_builtins(feature)}
 
 
 def _change(path: Path, old: Any, new: Any, breaks: tuple[str, ...], why: str) -> Change:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from recordspec.errors import Path, show_path
 from recordspec.spec.features import Feature
-from recordspec.spec.plain import plain
+from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema
 
 
@@ -45,7 +45,7 @@ def _key(feature: Feature) -> str:
 
 
 def _differences(section: str, feature: Feature, back: Feature) -> Iterator[Note]:
-    mine, theirs = plain(feature.shortest), plain(back.shortest)
+    mine, theirs = to_builtins(feature.shortest), to_builtins(back.shortest)
     lost = [option for option, value in mine.items() if theirs.get(option) != value]
     if feature.kind != back.kind:
         options = f", without {', '.join(lost)}" * bool(lost)

@@ -16,7 +16,7 @@ from recordspec.reading.order import Position, Seeds, key_of, passes, plain
 from recordspec.reading.plan import Plan, plan
 from recordspec.reading.pools import Mix
 from recordspec.spec.decoder import alone
-from recordspec.spec.from_python import from_python
+from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import Files, expand
 

@@ -1,4 +1,4 @@
-"""YAML nodes to typed options: the fields of a dataclass are its options.
+"""Options as dataclasses: read from YAML or from Python values, and written as builtin values.
 
 A field's annotation is its rule: `str`, `int`, `float`, `bool`, `Literal`, `tuple[T, ...]`,
 `dict[str, T]`, another such dataclass, a union of these, or `Any` for plain values. A trailing
@@ -9,47 +9,69 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
+import types
 import typing
-from collections.abc import Mapping as AnyMapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Annotated, Any, Literal, Protocol, Union
 
-from recordspec.errors import Path, Problem, SpecError, nearest, one_of
-from recordspec.spec.annotations import (
-    MAPPINGS,
-    choices,
-    closest,
-    expected_of,
-    hints,
-    literals,
-    short_form,
-    wrong_path,
+from recordspec.errors import Path, Problem, SpecError, describe, nearest, one_of
+from recordspec.locations import LOCATION, url_problem
+from recordspec.spec.yaml_text import (
+    FLOAT,
+    INT,
+    SPECIAL_FLOATS,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    TextPosition,
+    as_float,
+    kind_of,
+    locate,
+    number_hint,
+    parse,
 )
-from recordspec.spec.located import Items, Mapping, Node, Place, Scalar, kind_of, locate, parse
-from recordspec.spec.plain import FLOAT, INT, SPECIAL_FLOATS, as_float, number_hint, required, settled
 
 _MOST_PROBLEMS = 1000
+# TensorFlow counts in int64.
+_INT64 = range(-(2**63), 2**63)
+_TOO_LARGE = "int64 does not hold it"
+_TYPE_NAMES = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    type(None): "null",
+}
+MAPPINGS = (dict, Mapping)
 
 
 class _Invalid:
-    """Stands for a value whose problem is in the log."""
+    """Stands for a value whose problem is in the log, or that has not the type asked for."""
 
 
 INVALID: Any = _Invalid()
 
 
 class Log:
-    """Gathers the problems of one file, so that all are told at once."""
+    """Collects the problems of one file, or of one call, so that all are reported at once."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem] = ()) -> None:
         self.problems = dict.fromkeys(problems)
 
-    def add(self, place: Place, path: Path, expected: str, got: str, hint: str = "") -> Any:
-        return self.put(Problem(where=str(place), path=path, expected=expected, got=got, hint=hint))
+    def add(self, position: TextPosition | str, path: Path, expected: str, got: str, hint: str = "") -> Any:
+        return self.put(Problem(where=str(position), path=path, expected=expected, got=got, hint=hint))
 
     def relocate(self, error: SpecError, node: Node, path: Path) -> Any:
-        """Takes over the problems of a value made from `node`, each at its own option's place."""
+        """Adds the problems of a value made from `node`, each at its own option's position."""
+        return self.adopt(error, YamlValue(node), path)
+
+    def adopt(self, error: SpecError, value: Value, path: Path) -> Any:
         for problem in error.problems:
-            self.put(problem.under(*path).at(str(locate(node, problem.path))))
+            self.put(problem.under(*path).at(value.position(problem.path) or problem.where))
         return INVALID
 
     def put(self, problem: Problem) -> Any:
@@ -61,183 +83,447 @@ class Log:
     def close(self) -> None:
         """Raises SpecError with all the problems, in the order of the file."""
         if self.problems:
-            raise SpecError(sorted(self.problems, key=_place))
+            raise SpecError(sorted(self.problems, key=_position))
 
 
-def _place(problem: Problem) -> tuple[str, tuple[int, ...]]:
-    file, *places = problem.where.rsplit(":", 2)
-    return file, tuple(int(place) for place in places if place.isdigit())
+def _position(problem: Problem) -> tuple[str, tuple[int, ...]]:
+    file, *numbers = problem.where.rsplit(":", 2)
+    return file, tuple(int(number) for number in numbers if number.isdigit())
 
 
-def document(text: str, source: str) -> tuple[Mapping, Log]:
+class Value(Protocol):
+    """What an option is read from: a mapping with entries, a list with elements, or a scalar."""
+
+    @property
+    def entries(self) -> Mapping[str, Value] | None:
+        """The values of a mapping, by key."""
+
+    @property
+    def elements(self) -> Sequence[Value] | None:
+        """The values of a list."""
+
+    @property
+    def is_null(self) -> bool: ...
+
+    def position(self, path: Path = (), *, key: str | None = None) -> str:
+        """Where the value at `path` below this one is in a file, or its `key`; empty if in none."""
+
+    def as_type(self, choice: Any) -> Any:
+        """The value as `choice`, a scalar type, a Literal, or a class; INVALID if it is not one of it."""
+
+    def as_builtin(self) -> Any:
+        """The value of a scalar whose type is free; INVALID if that cannot be told."""
+
+    def mismatch(self, annotation: Any) -> tuple[str, str]:
+        """What the value is and a hint, for a message that it has not the type of the annotation."""
+
+
+@dataclasses.dataclass(frozen=True)
+class YamlValue:
+    """A node of YAML as a `Value`."""
+
+    node: Node
+
+    @cached_property
+    def entries(self) -> Mapping[str, Value] | None:
+        if not isinstance(self.node, MappingNode):
+            return None
+        return {key: YamlValue(node) for key, node in self.node.values.items()}
+
+    @cached_property
+    def elements(self) -> Sequence[Value] | None:
+        if not isinstance(self.node, SequenceNode):
+            return None
+        return [YamlValue(node) for node in self.node.values]
+
+    @property
+    def is_null(self) -> bool:
+        return isinstance(self.node, ScalarNode) and self.node.type == "null"
+
+    def position(self, path: Path = (), *, key: str | None = None) -> str:
+        if key is not None and isinstance(self.node, MappingNode):
+            return str(self.node.keys[key].position)
+        return str(locate(self.node, path))
+
+    def as_type(self, choice: Any) -> Any:
+        node = self.node
+        if not isinstance(node, ScalarNode):
+            return INVALID
+        if literals(choice):
+            return node.text if node.text in literals(choice) and node.type != "null" else INVALID
+        if choice is int:
+            value = self._int()
+            return value if value is not INVALID and value in _INT64 else INVALID
+        if choice is float:
+            return self._float()
+        if choice is bool:
+            return node.text.lower() in ("true", "yes", "on") if node.type == "bool" else INVALID
+        if choice is type(None):
+            return None if node.type == "null" else INVALID
+        return node.text if choice is str and node.type == "str" else INVALID
+
+    def _int(self) -> Any:
+        text, plain = self._text
+        return int(text.replace("_", "")) if plain and INT.fullmatch(text) else INVALID
+
+    def _float(self) -> Any:
+        text, plain = self._text
+        if plain and text.lower() in SPECIAL_FLOATS:
+            return frozen_value(float(SPECIAL_FLOATS[text.lower()]))
+        finite = plain and FLOAT.fullmatch(text) and math.isfinite(as_float(text))
+        return as_float(text) if finite else INVALID
+
+    @property
+    def _text(self) -> tuple[str, bool]:
+        """The text of a scalar, and whether it is unquoted."""
+        return (self.node.text, self.node.plain) if isinstance(self.node, ScalarNode) else ("", False)
+
+    def as_builtin(self) -> Any:
+        for value in (self._int(), self._float(), self.as_type(bool), self.as_type(type(None))):
+            if value is not INVALID:
+                return value
+        text, plain = self._text
+        as_number = isinstance(self.node, ScalarNode) and self.node.type in ("int", "float")
+        return INVALID if plain and (as_number or number_hint(text)) else text
+
+    def mismatch(self, annotation: Any) -> tuple[str, str]:
+        node = self.node
+        if not isinstance(node, ScalarNode):
+            return kind_of(node), ""
+        quote = f'quote it: "{node.text}"' if node.type not in ("str", "null") else ""
+        if annotation is Any:
+            return f"`{node.text}`", number_hint(node.text) or quote
+        names = [text for choice in choices(annotation) for text in literals(choice)]
+        hint = quote if names or str in choices(annotation) else ""
+        if names and not hint:
+            hint = nearest(node.text, map(str, names))
+        if node.plain and {int, float} & set(choices(annotation)):
+            hint = number_hint(node.text) or hint
+            if int in choices(annotation) and _too_large(self._int()):
+                hint = _TOO_LARGE
+        return f"`{node.text}`" if names and node.type == "str" else kind_of(node), hint
+
+
+@dataclasses.dataclass(frozen=True)
+class PythonValue:
+    """A Python value as a `Value`."""
+
+    value: Any
+
+    @cached_property
+    def entries(self) -> Mapping[str, Value] | None:
+        if not isinstance(self.value, Mapping):
+            return None
+        return {str(key): PythonValue(value) for key, value in self.value.items()}
+
+    @cached_property
+    def elements(self) -> Sequence[Value] | None:
+        return [PythonValue(value) for value in self.value] if isinstance(self.value, (list, tuple)) else None
+
+    @property
+    def is_null(self) -> bool:
+        return self.value is None
+
+    def position(self, path: Path = (), *, key: str | None = None) -> str:
+        return ""
+
+    def as_type(self, choice: Any) -> Any:
+        value = self.value
+        if literals(choice):
+            return value if isinstance(value, str) and value in literals(choice) else INVALID
+        if isinstance(value, bool) or choice is bool:
+            return value if isinstance(value, bool) and choice is bool else INVALID
+        if choice is int:  # also NumPy's
+            return int(value) if isinstance(value, Integral) and int(value) in _INT64 else INVALID
+        if choice is float:
+            return frozen_value(float(value)) if isinstance(value, Real) and _is_float(value) else INVALID
+        if choice is str:
+            return value if isinstance(value, (str, os.PathLike)) else INVALID
+        return value if isinstance(choice, type) and isinstance(value, choice) else INVALID
+
+    def as_builtin(self) -> Any:
+        return self.value
+
+    def mismatch(self, annotation: Any) -> tuple[str, str]:
+        too_large = int in choices(annotation) and _too_large(self.value)
+        return describe(self.value), _TOO_LARGE if too_large else ""
+
+
+def _too_large(value: Any) -> bool:
+    return isinstance(value, Integral) and int(value) not in _INT64
+
+
+def _is_float(value: Any) -> bool:
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
+
+
+def document(text: str, source: str) -> tuple[MappingNode, Log]:
     """The mapping that a file holds, and a log for its problems."""
     node, problems = parse(text, source)
-    if not isinstance(node, Mapping):
-        raise SpecError(Problem(where=str(node.place), expected="a mapping", got=kind_of(node)))
+    if not isinstance(node, MappingNode):
+        raise SpecError(Problem(where=str(node.position), expected="a mapping", got=kind_of(node)))
     return node, Log(problems)
 
 
-def read_fields(cls: type, node: Mapping, path: Path, log: Log, **given: Any) -> Any:
+def from_python(cls: type, given: Mapping[str, Any]) -> Any:
+    """An instance of the dataclass `cls` from Python values, checked as those of a file are.
+
+    A mapping stands for a dataclass, a list for a tuple, and a scalar for a short form. Raises
+    SpecError with all the problems.
+    """
+    log = Log()
+    instance = _read_fields(cls, PythonValue(given), (), log)
+    log.close()
+    return instance
+
+
+def read_fields(cls: type, node: MappingNode, path: Path, log: Log, **given: Any) -> Any:
     """An instance of the dataclass `cls` from a mapping, or INVALID.
 
     `given` are fields that do not come from the mapping's own keys.
     """
-    types = hints(cls)
-    fields = {field.name.rstrip("_"): field for field in dataclasses.fields(cls) if field.name not in given}
-    values = dict(given)
-    valid = True
-    for key, value in node.values.items():
-        if key not in fields:
-            log.add(node.keys[key].place, (*path, key), one_of(fields), f"`{key}`", nearest(key, fields))
-            valid = False
-            continue
-        name = fields[key].name
-        if _is_null(value) and type(None) not in choices(types[name]) and not required(fields[key]):
-            continue  # `read:` with nothing behind it
-        values[name] = read(value, types[name], (*path, key), log)
-    for key, field in fields.items():
-        if field.name not in values and required(field):
-            log.add(node.place, path, f"the key `{key}`", "none", _hint_of_required(node, key, fields))
-            valid = False
-    broken = [name for name, value in values.items() if value is INVALID]
-    if broken or not valid:
-        return _check_rest(cls, values, broken, node, path, log)
-    try:
-        return cls(**values)
-    except SpecError as error:
-        return log.relocate(error, node, path)
-
-
-def _check_rest(
-    cls: type, values: dict[str, Any], broken: list[str], node: Mapping, path: Path, log: Log
-) -> Any:
-    """INVALID; but what is wrong with the other fields is told as well."""
-    fields = {field.name: field for field in dataclasses.fields(cls)}
-    if any(required(field) and name not in values for name, field in fields.items()):
-        return INVALID
-    if any(required(fields[name]) for name in broken):
-        return INVALID
-    try:
-        cls(**{name: value for name, value in values.items() if name not in broken})
-    except SpecError as error:
-        # what is wrong with the whole, or with a field of the broken ones, may only follow from these
-        told = {name.rstrip("_") for name in broken}
-        rest = [one for one in error.problems if one.path and one.path[0] not in told]
-        log.relocate(SpecError(rest), node, path)
-    return INVALID
-
-
-def _is_null(node: Node) -> bool:
-    return isinstance(node, Scalar) and node.type == "null"
-
-
-def _hint_of_required(node: Mapping, key: str, fields: AnyMapping[str, Any]) -> str:
-    unknown = [name for name in node.values if name not in fields]
-    close = [name for name in unknown if nearest(name, [key])]
-    return f"is `{close[0]}` meant?" if close else ""
+    return _read_fields(cls, YamlValue(node), path, log, given)
 
 
 def read(node: Node, annotation: Any, path: Path, log: Log) -> Any:
     """The value of `node` by its annotation, or INVALID."""
-    if annotation is Any:
-        return _untyped(node, path, log)
-    fitting = [choice for choice in choices(annotation) if _fits(node, choice)]
-    if fitting:
-        keys = node.values if isinstance(node, Mapping) else None
-        value = _read_as(node, closest(fitting, keys), path, log)
-        wrong = wrong_path(value, annotation)
-        if wrong is not None:  # it is kept: without it, its owner would find other problems
-            log.add(node.place, path, wrong.expected, wrong.got, wrong.hint)
-        return value
-    names = [text for choice in choices(annotation) for text in literals(choice)]
-    hint = _quote_hint(node) if names or str in choices(annotation) else ""
-    if isinstance(node, Scalar) and names and not hint:
-        hint = nearest(node.text, map(str, names))
-    if isinstance(node, Scalar) and node.plain and {int, float} & set(choices(annotation)):
-        hint = number_hint(node.text) or hint
-    got = kind_of(node)
-    if names and isinstance(node, Scalar) and node.type == "str":
-        got = f"`{node.text}`"
-    return log.add(node.place, path, expected_of(annotation), got, hint)
+    return _read(YamlValue(node), annotation, path, log)
 
 
-def _fits(node: Node, choice: Any) -> bool:
-    """Whether a node has the form of a choice; what is inside is not looked at."""
-    if isinstance(node, Items):
-        return typing.get_origin(choice) is tuple
-    if isinstance(node, Mapping):
-        return typing.get_origin(choice) in MAPPINGS or dataclasses.is_dataclass(choice)
-    if literals(choice):
-        return node.text in literals(choice) and node.type != "null"
-    if dataclasses.is_dataclass(choice):
-        return short_form(choice) is not None and node.type != "null"
-    if choice is int:
-        return node.plain and INT.fullmatch(node.text) is not None
-    if choice is float:
-        finite = FLOAT.fullmatch(node.text) is not None and math.isfinite(as_float(node.text))
-        return node.plain and (finite or node.text.lower() in SPECIAL_FLOATS)
-    if choice is bool:
-        return node.type == "bool"
-    if choice is type(None):
-        return node.type == "null"
-    return choice is str and node.type == "str"
+def _read_fields(
+    cls: type, value: Value, path: Path, log: Log, given: Mapping[str, Any] = types.MappingProxyType({})
+) -> Any:
+    annotations = hints(cls)
+    fields = {field.name.rstrip("_"): field for field in dataclasses.fields(cls) if field.name not in given}
+    entries = value.entries or {}
+    values = dict(given)
+    valid = True
+    for key, entry in entries.items():
+        if key not in fields:
+            hint = nearest(key, fields)
+            log.add(value.position(key=key), (*path, key), one_of(fields), f"`{key}`", hint)
+            valid = False
+            continue
+        name = fields[key].name
+        if entry.is_null and type(None) not in choices(annotations[name]) and not required(fields[key]):
+            continue  # `read:` with nothing behind it
+        values[name] = _read(entry, annotations[name], (*path, key), log)
+    for key, field in fields.items():
+        if field.name not in values and required(field):
+            log.add(
+                value.position(), path, f"the key `{key}`", "none", _hint_of_required(key, entries, fields)
+            )
+            valid = False
+    invalid = [name for name, one in values.items() if one is INVALID]
+    if invalid or not valid:
+        return _check_rest(cls, values, invalid, value, path, log)
+    try:
+        return cls(**values)
+    except SpecError as error:
+        return log.adopt(error, value, path)
 
 
-def _read_as(node: Node, choice: Any, path: Path, log: Log) -> Any:
-    if isinstance(node, Items):
-        item = typing.get_args(choice)[0]
-        values = [read(value, item, (*path, index), log) for index, value in enumerate(node.values)]
-        return INVALID if any(value is INVALID for value in values) else tuple(values)
-    if isinstance(node, Mapping):
-        if dataclasses.is_dataclass(choice):
-            return read_fields(typing.cast(type, choice), node, path, log)
-        item = typing.get_args(choice)[1]
-        entries = {key: read(value, item, (*path, key), log) for key, value in node.values.items()}
-        return INVALID if any(value is INVALID for value in entries.values()) else entries
-    if dataclasses.is_dataclass(choice):
-        return _from_short_form(node, choice, path, log)
-    return _scalar(node, choice)
-
-
-def _untyped(node: Node, path: Path, log: Log) -> Any:
-    """A scalar or nested lists of them; what type it should have, its owner checks."""
-    if isinstance(node, Mapping):
-        return log.add(node.place, path, "a value or a list of values", "a mapping")
-    if isinstance(node, Items):
-        return _read_as(node, tuple[Any, ...], path, log)
-    form = next(
-        (form for form in (int, float, bool, type(None)) if _fits(node, form)),
-        str,
-    )
-    if form is str and node.plain and (node.type in ("int", "float") or number_hint(node.text)):
-        hint = number_hint(node.text) or _quote_hint(node)
-        return log.add(node.place, path, "a decimal number, or text in quotes", f"`{node.text}`", hint)
-    return _scalar(node, form)
-
-
-def _scalar(node: Scalar, choice: Any) -> Any:
-    if choice is int:
-        return int(node.text.replace("_", ""))
-    if choice is float:
-        special = SPECIAL_FLOATS.get(node.text.lower())
-        return settled(float(special) if special else as_float(node.text))
-    if choice is bool:
-        return node.text.lower() in ("true", "yes", "on")
-    return None if choice is type(None) else node.text
-
-
-def _from_short_form(node: Scalar, cls: Any, path: Path, log: Log) -> Any:
-    name = str(short_form(cls))
-    value = read(node, hints(cls)[name], path, log)
-    if value is INVALID:
+def _check_rest(
+    cls: type, values: dict[str, Any], invalid: list[str], value: Value, path: Path, log: Log
+) -> Any:
+    """INVALID; but problems of the other fields are reported as well."""
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    if any(required(field) and name not in values for name, field in fields.items()):
+        return INVALID
+    if any(required(fields[name]) for name in invalid):
         return INVALID
     try:
-        return cls(**{name: value})
+        cls(**{name: one for name, one in values.items() if name not in invalid})
     except SpecError as error:
-        return log.relocate(error, node, path)
+        # a problem of the whole, or of an invalid field, may only follow from these
+        reported = {name.rstrip("_") for name in invalid}
+        rest = [one for one in error.problems if one.path and one.path[0] not in reported]
+        log.adopt(SpecError(rest), value, path)
+    return INVALID
 
 
-def _quote_hint(node: Node) -> str:
-    if isinstance(node, Scalar) and node.type not in ("str", "null"):
-        return f'quote it: "{node.text}"'
-    return ""
+def _hint_of_required(key: str, entries: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
+    unknown = [name for name in entries if name not in fields]
+    close = [name for name in unknown if nearest(name, [key])]
+    return f"is `{close[0]}` meant?" if close else ""
+
+
+def _read(value: Value, annotation: Any, path: Path, log: Log) -> Any:
+    if annotation is Any:
+        return _read_untyped(value, path, log)
+    fitting = [choice for choice in choices(annotation) if _fits(value, choice)]
+    if not fitting:
+        got, hint = value.mismatch(annotation)
+        return log.add(value.position(), path, expected_of(annotation), got, hint)
+    found = _read_as(value, closest(fitting, value.entries), path, log)
+    wrong = wrong_path(found, annotation)
+    if wrong is not None:  # it is kept: without it, its owner would find other problems
+        log.add(value.position(), path, wrong.expected, wrong.got, wrong.hint)
+    return found
+
+
+def _fits(value: Value, choice: Any) -> bool:
+    """Whether a value has the form of a choice; what is inside is not looked at."""
+    if value.elements is not None:
+        return typing.get_origin(choice) is tuple
+    if value.entries is not None:
+        return typing.get_origin(choice) in MAPPINGS or dataclasses.is_dataclass(choice)
+    if value.as_type(choice) is not INVALID:
+        return True
+    return dataclasses.is_dataclass(choice) and short_form(choice) is not None and not value.is_null
+
+
+def _read_as(value: Value, choice: Any, path: Path, log: Log) -> Any:
+    elements, entries = value.elements, value.entries
+    if elements is not None:
+        item = typing.get_args(choice)[0]
+        read = [_read(one, item, (*path, index), log) for index, one in enumerate(elements)]
+        return INVALID if any(one is INVALID for one in read) else tuple(read)
+    if entries is None:
+        found = value.as_type(choice)
+        return found if found is not INVALID else _read_short_form(value, choice, path, log)
+    if dataclasses.is_dataclass(choice):
+        return _read_fields(typing.cast(type, choice), value, path, log)
+    item = typing.get_args(choice)[1]
+    by_key = {key: _read(one, item, (*path, key), log) for key, one in entries.items()}
+    return INVALID if any(one is INVALID for one in by_key.values()) else by_key
+
+
+def _read_short_form(value: Value, cls: Any, path: Path, log: Log) -> Any:
+    name = str(short_form(cls))
+    found = _read(value, hints(cls)[name], path, log)
+    if found is INVALID:
+        return INVALID
+    try:
+        return cls(**{name: found})
+    except SpecError as error:
+        return log.adopt(error, value, path)
+
+
+def _read_untyped(value: Value, path: Path, log: Log) -> Any:
+    """A scalar or nested lists of them; what type it should have, its owner checks."""
+    if value.entries is not None:
+        return log.add(value.position(), path, "a value or a list of values", value.mismatch(Any)[0])
+    if value.elements is not None:
+        return _read_as(value, tuple[Any, ...], path, log)
+    found = value.as_builtin()
+    if found is INVALID:
+        got, hint = value.mismatch(Any)
+        return log.add(value.position(), path, "a decimal number, or text in quotes", got, hint)
+    return found
+
+
+# What a field's annotation allows, and what messages call it.
+
+
+def closest(forms: list[Any], names: Iterable[str] | None) -> Any:
+    """Of several forms of a mapping the dataclass that has all its names, else the last; else the first."""
+    if names is None:
+        return forms[0]
+    for form in forms[:-1] if names else ():
+        if set(names) <= {field.name for field in dataclasses.fields(form)}:
+            return form
+    return forms[-1]
+
+
+def hints(cls: type) -> dict[str, Any]:
+    """The annotations of a dataclass's fields, with their marks."""
+    return typing.get_type_hints(cls, include_extras=True)
+
+
+def choices(annotation: Any) -> tuple[Any, ...]:
+    """The members of a union, without their marks."""
+    return tuple(map(_unmarked, _marked_choices(annotation)))
+
+
+def wrong_path(value: Any, annotation: Any) -> Problem | None:
+    """What is wrong with a value whose annotation says that it is a path: that it is a URL."""
+    is_path = any(LOCATION in getattr(one, "__metadata__", ()) for one in _marked_choices(annotation))
+    return url_problem(value) if is_path and isinstance(value, (str, os.PathLike)) else None
+
+
+def _marked_choices(annotation: Any) -> tuple[Any, ...]:
+    union = typing.get_origin(annotation) in (Union, types.UnionType)
+    return typing.get_args(annotation) if union else (annotation,)
+
+
+def _unmarked(choice: Any) -> Any:
+    return typing.get_args(choice)[0] if typing.get_origin(choice) is Annotated else choice
+
+
+def literals(choice: Any) -> tuple[Any, ...]:
+    return typing.get_args(choice) if typing.get_origin(choice) is Literal else ()
+
+
+def short_form(cls: Any) -> str | None:
+    """The field that a scalar stands for, where the class declares one (`SHORT_FORM`)."""
+    return getattr(cls, "SHORT_FORM", None)
+
+
+def expected_of(annotation: Any) -> str:
+    """An annotation in words."""
+    words = [word for choice in choices(annotation) for word in _words(choice)]
+    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
+
+
+def _words(choice: Any) -> list[str]:
+    if literals(choice):
+        return [one_of(map(str, literals(choice)))]
+    if typing.get_origin(choice) is tuple:
+        return ["a list"]
+    if typing.get_origin(choice) in MAPPINGS:
+        return ["a mapping"]
+    if dataclasses.is_dataclass(choice):
+        fields = ", ".join(field.name.rstrip("_") for field in dataclasses.fields(choice))
+        return [f"a mapping of {fields}"]
+    return [_TYPE_NAMES.get(choice, "a value")]
+
+
+# Instances of options as values.
+
+
+def required(field: dataclasses.Field[Any]) -> bool:
+    """Whether the option must be given."""
+    missing = dataclasses.MISSING
+    return field.default is missing and field.default_factory is missing
+
+
+def to_builtins(value: Any) -> Any:
+    """A dataclass as what YAML holds: the fields that differ from their defaults."""
+    if dataclasses.is_dataclass(value):
+        return {
+            field.name.rstrip("_"): to_builtins(getattr(value, field.name))
+            for field in dataclasses.fields(value)
+            if required(field) or getattr(value, field.name) != _default(field)
+        }
+    if isinstance(value, Mapping):
+        return {key: to_builtins(item) for key, item in value.items()}
+    return [to_builtins(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    factory = field.default_factory
+    return field.default if factory is dataclasses.MISSING else factory()
+
+
+def options_of(instance: Any) -> dict[str, Any]:
+    """The fields of a dataclass by their names in YAML; their values are not converted."""
+    return {field.name.rstrip("_"): getattr(instance, field.name) for field in dataclasses.fields(instance)}
+
+
+def freeze(instance: Any) -> None:
+    """Freezes the values of the fields of a frozen dataclass, from its `__post_init__`."""
+    for field in dataclasses.fields(instance):
+        value = getattr(instance, field.name)
+        object.__setattr__(instance, field.name, frozen_value(value))
+
+
+def frozen_value(value: Any) -> Any:
+    """A value that equals itself and cannot change: lists as tuples, and one NaN for all."""
+    if isinstance(value, (list, tuple)):
+        return tuple(frozen_value(item) for item in value)
+    return math.nan if isinstance(value, float) and value != value else value

@@ -18,10 +18,9 @@ from recordspec.errors import Problem, RecordError, SpecError, describe, nearest
 from recordspec.locations import local
 from recordspec.spec import blocks, decoder, encoder, rules, schema_yaml
 from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.located import LARGEST_FILE
-from recordspec.spec.options import document
-from recordspec.spec.plain import plain, settle
+from recordspec.spec.options import document, freeze, to_builtins
 from recordspec.spec.schema_yaml import Kinds, Setting
+from recordspec.spec.yaml_text import LARGEST_FILE
 from recordspec.wire.columns import Column, Section
 from recordspec.wire.strings import Strings
 
@@ -52,7 +51,7 @@ class Schema:
     sequence: tuple[Feature, ...] = ()
 
     def __post_init__(self) -> None:
-        settle(self)
+        freeze(self)
         problems = list(rules.check(self))
         if problems:
             raise SpecError(problems)
@@ -211,7 +210,7 @@ class Schema:
         stored = {
             section: sorted(
                 (
-                    plain(feature.stored_options() | ({"optional": True} if feature.optional else {}))
+                    to_builtins(feature.stored_options() | ({"optional": True} if feature.optional else {}))
                     for feature in getattr(self, section)
                 ),
                 key=str,
@@ -284,7 +283,11 @@ def _difference(path: Place, before: Any, after: Any) -> Problem:
 
 
 def _shown(option: Any) -> str:
-    return option if isinstance(option, str) else json.dumps(plain(option), ensure_ascii=False, default=str)
+    return (
+        option
+        if isinstance(option, str)
+        else json.dumps(to_builtins(option), ensure_ascii=False, default=str)
+    )
 
 
 def read_text(path: Path) -> str:

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from recordspec.errors import SpecError, nearest, one_of
 from recordspec.spec import rules
 from recordspec.spec.features import Feature
-from recordspec.spec.located import Mapping as MappingNode
-from recordspec.spec.located import Node, Scalar, kind_of
-from recordspec.spec.options import INVALID, Log, read, read_fields
-from recordspec.spec.plain import dump, plain
+from recordspec.spec.options import INVALID, Log, read, read_fields, to_builtins
 from recordspec.spec.values import DTYPES
+from recordspec.spec.yaml_text import MappingNode, Node, ScalarNode, dump, kind_of
 from recordspec.wire.columns import Section
 
 if TYPE_CHECKING:
@@ -44,7 +42,7 @@ def read_schema(make: Callable[..., Schema], node: MappingNode, log: Log, settin
     """What `make` makes of the fields in a file, or INVALID."""
     head = {key: _read_head(node, key, log) for key in _HEAD if key in node.values}
     if "schema" not in node.values:
-        log.add(node.place, (), "the key `schema`, a name", "none")
+        log.add(node.position, (), "the key `schema`, a name", "none")
     record = head.get("record", "sequence_example" if "sequence" in node.values else "example")
     sections = {
         key: _read_section(value, key, log, setting)
@@ -80,12 +78,12 @@ def _refuse_unknown(node: MappingNode, log: Log) -> None:
     known = [*_HEAD, *rules.ALL_SECTIONS]
     for key in node.values:
         if key not in known:
-            log.add(node.keys[key].place, (key,), one_of(known), f"`{key}`", nearest(key, known))
+            log.add(node.keys[key].position, (key,), one_of(known), f"`{key}`", nearest(key, known))
 
 
 def _read_section(node: Node, section: str, log: Log, setting: Setting) -> Any:
     if not isinstance(node, MappingNode):
-        return log.add(node.place, (section,), "a mapping of features", kind_of(node))
+        return log.add(node.position, (section,), "a mapping of features", kind_of(node))
     features = [
         _read_feature(name, value, (section, name), log, setting) for name, value in node.values.items()
     ]
@@ -93,19 +91,19 @@ def _read_section(node: Node, section: str, log: Log, setting: Setting) -> Any:
 
 
 def _read_feature(name: str, node: Node, path: tuple[str, str], log: Log, setting: Setting) -> Any:
-    if isinstance(node, Scalar):
+    if isinstance(node, ScalarNode):
         return _read_shorthand(name, node, path, log, setting)
     if not isinstance(node, MappingNode):
-        return log.add(node.place, path, "a dtype or a mapping of options", kind_of(node))
+        return log.add(node.position, path, "a dtype or a mapping of options", kind_of(node))
     kind_node = node.values.get("kind")
     kind = DEFAULT_KIND
     if kind_node is not None:
-        kind = kind_node.text if isinstance(kind_node, Scalar) else kind_of(kind_node)
+        kind = kind_node.text if isinstance(kind_node, ScalarNode) else kind_of(kind_node)
         if kind not in setting.kinds:
             hint = nearest(kind, setting.kinds)
-            return log.add(kind_node.place, (*path, "kind"), one_of(setting.kinds), f"`{kind}`", hint)
+            return log.add(kind_node.position, (*path, "kind"), one_of(setting.kinds), f"`{kind}`", hint)
     options = MappingNode(
-        place=node.place,
+        position=node.position,
         values={key: value for key, value in node.values.items() if key != "kind"},
         keys=node.keys,
     )
@@ -116,24 +114,24 @@ def _read_feature(name: str, node: Node, path: tuple[str, str], log: Log, settin
         return log.relocate(error, options, path)
 
 
-def _read_shorthand(name: str, node: Scalar, path: tuple[str, str], log: Log, setting: Setting) -> Any:
+def _read_shorthand(name: str, node: ScalarNode, path: tuple[str, str], log: Log, setting: Setting) -> Any:
     """`int64` stands for `{kind: fixed_len, dtype: int64}`, `text` for `{kind: text}`."""
     kinds = setting.kinds
     if node.type == "str" and node.text in kinds:
-        empty = MappingNode(place=node.place)
+        empty = MappingNode(position=node.position)
         return read_fields(kinds[node.text], empty, path, log, name=name)
     if node.type == "str" and node.text in (*DTYPES, "string"):
-        options = MappingNode(place=node.place, values={"dtype": node}, keys={"dtype": node})
+        options = MappingNode(position=node.position, values={"dtype": node}, keys={"dtype": node})
         return read_fields(kinds[DEFAULT_KIND], options, path, log, name=name)
     known = ("float32", "int64", "string", *kinds)
     got = f"`{node.text}`" if node.type == "str" else kind_of(node)
     hint = nearest(node.text, known)
-    return log.add(node.place, path, "a dtype, a kind, or a mapping of options", got, hint)
+    return log.add(node.position, path, "a dtype, a kind, or a mapping of options", got, hint)
 
 
 def text_of(schema: Schema) -> str:
     """Canonical YAML, which loads to an equal schema."""
-    head = plain(schema)
+    head = to_builtins(schema)
     known: dict[str, Any] = {"schema": head.pop("name")}
     known |= {key: value for key, value in head.items() if key not in ("record", *rules.ALL_SECTIONS)}
     known["record"] = schema.record
@@ -145,7 +143,7 @@ def _dump_section(schema: Schema, section: Section) -> dict[str, Any]:
 
 
 def _dump_feature(feature: Feature) -> Any:
-    options = plain(feature)
+    options = to_builtins(feature)
     del options["name"]
     if feature.kind == DEFAULT_KIND:
         return options["dtype"] if set(options) == {"dtype"} else options

@@ -17,7 +17,7 @@ from recordspec import __version__
 from recordspec.errors import Problem, RecordError, SpecError, describe
 from recordspec.executors import Executor, executor
 from recordspec.progress import Progress
-from recordspec.spec.plain import plain
+from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.journal import FILE as JOURNAL
@@ -296,7 +296,7 @@ class Build:
         plan = {
             "version": [__version__, base.PART_BYTES],
             "schema": None if self._plan.schema is None else self._plan.schema.dump(),
-            "options": plain(self._plan.options),
+            "options": to_builtins(self._plan.options),
             "source": self._identity,
             "append": None if self._plan.base is None else self._plan.base.manifest.dump(),
         }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from recordspec.errors import Problem, SpecError
-from recordspec.spec.plain import plain
+from recordspec.spec.options import to_builtins
 from recordspec.spec.sizes import bytes_of
 from recordspec.wire.tfrecord import Compression
 
@@ -184,7 +184,7 @@ class Write:
     def division(self) -> dict[str, Any]:
         """What the split of a row depends on, beside its key, as plain values."""
         group = {} if self.group_by is None else {"group_by": self.group_by}
-        return {"splits": plain(self.splits), **group}
+        return {"splits": to_builtins(self.splits), **group}
 
     @property
     def block(self) -> int | None:

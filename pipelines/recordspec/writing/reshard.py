@@ -13,7 +13,7 @@ import numpy as np
 
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import check_regular
-from recordspec.spec.from_python import from_python
+from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
 from recordspec.store.files import schema_beside
 from recordspec.store.manifest import FILE, REJECTS_FILE, LabelCounts, Manifest, find

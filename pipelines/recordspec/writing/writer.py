@@ -16,7 +16,7 @@ from recordspec.executors import SerialExecutor
 from recordspec.locations import local
 from recordspec.spec.features import Feature
 from recordspec.spec.features.text import Text
-from recordspec.spec.from_python import from_python
+from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import REJECTS_FILE, Manifest
 from recordspec.store.transaction import Transaction

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from recordspec.errors import Problem, SpecError
-from recordspec.spec.plain import settle
+from recordspec.spec.options import freeze
 from recordspec.spec.values import DTYPES
 from recordspec.wire.columns import Cells, Column
 
@@ -64,7 +64,7 @@ class Feature(abc.ABC):
     description: str = field(default="", metadata=READING)
 
     def __post_init__(self) -> None:
-        settle(self)
+        freeze(self)
         problems = list(self.check())
         if problems:
             raise SpecError(problems)

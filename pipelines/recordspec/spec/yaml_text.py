@@ -1,4 +1,4 @@
-"""YAML as nodes that know their line, read without executing or expanding anything.
+"""YAML text: read as nodes that know their line, without executing or expanding anything, and written.
 
 The parser's events are turned into nodes by hand, without recursion, so that a tag, an absurd nesting
 or an alias bomb is refused before it costs anything.
@@ -6,13 +6,15 @@ or an alias bomb is refused before it costs anything.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
-from recordspec.errors import Path, Problem, SpecError
+from recordspec.errors import Path, Problem, SpecError, escape_unseen
 
 # Limits far above any sensible spec (a vocabulary of 100,000 names belongs in a file of its own).
 LARGEST_FILE = 4 << 20
@@ -22,9 +24,40 @@ MOST_NODES = 200_000
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _RESOLVER: Any = yaml.resolver.Resolver()
 
+# Numbers are decimal, without leading zeros: YAML 1.1 reads 012 as 10, YAML 1.2 as 12. Underscores may stand
+# between digits. No number of a spec has more digits; Python refuses to convert thousands.
+_DIGITS = "(?:0|[1-9](?:_?[0-9]){0,99})"
+INT = re.compile(f"[-+]?{_DIGITS}")
+FLOAT = re.compile(rf"[-+]?({_DIGITS}(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
+# What one YAML reader takes for another number than the next, or for text: octal, hexadecimal, binary.
+_LEADING_ZERO = re.compile(r"([-+]?)0[0-9_]+((\.[0-9_]*)?([eE][-+]?[0-9]+)?)")
+_OTHER_BASE = re.compile(r"[-+]?(0o[0-7]{1,40}|0x[0-9a-fA-F]{1,40}|0b[01]{1,100})")
+SPECIAL_FLOATS = {".nan": "nan", ".inf": "inf", "+.inf": "inf", "-.inf": "-inf", "nan": "nan"}
+
+
+def number_hint(text: str) -> str:
+    """What to write in place of a number that is not read as one; nothing for what no YAML reader takes for a
+    number, and for what is read."""
+    if INT.fullmatch(text):
+        return ""
+    if FLOAT.fullmatch(text):
+        return "float64 does not hold it" if math.isinf(as_float(text)) else ""
+    if _LEADING_ZERO.fullmatch(text):
+        sign, digits = re.fullmatch("([-+]?)0[0_]*(.*)", text).groups()  # type: ignore[union-attr]
+        decimal = digits if digits[:1].isdigit() else f"0{digits}"
+        return f"a leading zero can mean octal: write {sign}{decimal}"
+    if _OTHER_BASE.fullmatch(text):
+        return f"numbers are decimal: write {int(text, 0)}"
+    return ""
+
+
+def as_float(text: str) -> float:
+    """The number of a text that `FLOAT` takes; infinite where float64 does not hold it."""
+    return float(text.replace("_", ""))
+
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class TextPosition:
     """A place in a file; line and column count from 1."""
 
     source: str
@@ -36,10 +69,10 @@ class Place:
 
 
 @dataclass(kw_only=True)
-class Scalar:
+class ScalarNode:
     """A scalar as it stands; `plain` means unquoted."""
 
-    place: Place
+    position: TextPosition
     text: str
     plain: bool
     weight: int = 1
@@ -54,26 +87,26 @@ class Scalar:
 
 
 @dataclass(kw_only=True)
-class Items:
+class SequenceNode:
     """A list."""
 
-    place: Place
+    position: TextPosition
     values: list[Node] = field(default_factory=list)
     weight: int = 1
 
 
 @dataclass(kw_only=True)
-class Mapping:
+class MappingNode:
     """A mapping, its keys in order; every key is text, whatever YAML would take it for."""
 
-    place: Place
+    position: TextPosition
     values: dict[str, Node] = field(default_factory=dict)
-    keys: dict[str, Scalar] = field(default_factory=dict)
-    pending: Scalar | None = None
+    keys: dict[str, ScalarNode] = field(default_factory=dict)
+    pending: ScalarNode | None = None
     weight: int = 1
 
 
-Node = Scalar | Items | Mapping
+Node = ScalarNode | SequenceNode | MappingNode
 
 
 def parse(text: str, source: str) -> tuple[Node, list[Problem]]:
@@ -112,7 +145,7 @@ class _Builder:
         self.source = source
         self.root: Node | None = None
         self.problems: list[Problem] = []
-        self._open: list[Items | Mapping] = []
+        self._open: list[SequenceNode | MappingNode] = []
         self._anchors: dict[str, Node] = {}
         self._names: list[str | None] = []
         self._nodes = 0
@@ -122,7 +155,7 @@ class _Builder:
             self._check_tag(event)
         if isinstance(event, yaml.ScalarEvent):
             plain = event.implicit[0]
-            self._add(Scalar(place=self._place(event), text=event.value, plain=plain), event.anchor)
+            self._add(ScalarNode(position=self._place(event), text=event.value, plain=plain), event.anchor)
         elif isinstance(event, yaml.AliasEvent):
             self._alias(event)
         elif isinstance(event, yaml.CollectionStartEvent):
@@ -138,11 +171,11 @@ class _Builder:
             raise _refused(self._place(event), "data without tags", f"the tag `{tag}`")
 
     def _start(self, event: Any) -> None:
-        place = self._place(event)
+        position = self._place(event)
         if len(self._open) >= DEEPEST_NESTING:
-            raise _refused(place, f"at most {DEEPEST_NESTING} levels of nesting", "more")
+            raise _refused(position, f"at most {DEEPEST_NESTING} levels of nesting", "more")
         mapping = isinstance(event, yaml.MappingStartEvent)
-        self._open.append(Mapping(place=place) if mapping else Items(place=place))
+        self._open.append(MappingNode(position=position) if mapping else SequenceNode(position=position))
         self._names.append(event.anchor)
 
     def _alias(self, event: Any) -> None:
@@ -150,10 +183,10 @@ class _Builder:
             raise _refused(self._place(event), "an anchor that stands before", f"`*{event.anchor}`")
         self._add(self._anchors[event.anchor], None, self._place(event))
 
-    def _add(self, node: Node, anchor: str | None, place: Place | None = None) -> None:
-        self._nodes += node.weight if place else 1
+    def _add(self, node: Node, anchor: str | None, position: TextPosition | None = None) -> None:
+        self._nodes += node.weight if position else 1
         if self._nodes > MOST_NODES:
-            raise _refused(place or node.place, f"at most {MOST_NODES:,} nodes", "more")
+            raise _refused(position or node.position, f"at most {MOST_NODES:,} nodes", "more")
         if anchor is not None:
             self._anchors[anchor] = node
         if not self._open:
@@ -161,23 +194,23 @@ class _Builder:
             return
         parent = self._open[-1]
         parent.weight += node.weight
-        if isinstance(parent, Items):
+        if isinstance(parent, SequenceNode):
             parent.values.append(node)
         else:
             self._add_to_mapping(parent, node)
 
-    def _add_to_mapping(self, mapping: Mapping, node: Node) -> None:
+    def _add_to_mapping(self, mapping: MappingNode, node: Node) -> None:
         if mapping.pending is None:
-            if not isinstance(node, Scalar):
-                raise _refused(node.place, "text as a key", kind_of(node))
+            if not isinstance(node, ScalarNode):
+                raise _refused(node.position, "text as a key", kind_of(node))
             mapping.pending = node
             return
         key, mapping.pending = mapping.pending, None
         if key.text in mapping.values:
-            first = mapping.keys[key.text].place
+            first = mapping.keys[key.text].position
             self.problems.append(
                 Problem(
-                    where=str(key.place),
+                    where=str(key.position),
                     expected="every key once",
                     got=f"`{key.text}` again",
                     hint=f"it stands at line {first.line} already",
@@ -186,39 +219,79 @@ class _Builder:
             return
         mapping.keys[key.text], mapping.values[key.text] = key, node
 
-    def _place(self, event: Any) -> Place:
+    def _place(self, event: Any) -> TextPosition:
         mark = event.start_mark
-        return Place(source=self.source, line=mark.line + 1, column=mark.column + 1)
+        return TextPosition(source=self.source, line=mark.line + 1, column=mark.column + 1)
 
 
-def _refused(where: Place | str, expected: str, got: str) -> SpecError:
+def _refused(where: TextPosition | str, expected: str, got: str) -> SpecError:
     return SpecError(Problem(where=str(where), expected=expected, got=got))
 
 
 def kind_of(node: Node) -> str:
     """A node in an error message."""
-    if isinstance(node, Items):
+    if isinstance(node, SequenceNode):
         return "a list"
-    if isinstance(node, Mapping):
+    if isinstance(node, MappingNode):
         return "a mapping"
     return "nothing" if node.type == "null" else f"{node.type} `{node.text}`"
 
 
-def locate(node: Node, path: Path) -> Place:
+def locate(node: Node, path: Path) -> TextPosition:
     """The place of `path` below `node`, or of the deepest part of it that is there."""
-    for place in _places(node, path):
-        deepest = place
+    for position in _positions(node, path):
+        deepest = position
     return deepest
 
 
-def _places(node: Node, path: Iterable[str | int]) -> Iterator[Place]:
-    yield node.place
+def _positions(node: Node, path: Iterable[str | int]) -> Iterator[TextPosition]:
+    yield node.position
     for part in path:
-        if isinstance(node, Mapping) and part in node.values:
-            yield node.keys[str(part)].place
+        if isinstance(node, MappingNode) and part in node.values:
+            yield node.keys[str(part)].position
             node = node.values[str(part)]
-        elif isinstance(node, Items) and isinstance(part, int) and part < len(node.values):
+        elif isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.values):
             node = node.values[part]
         else:
             return
-        yield node.place
+        yield node.position
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes every value out: an alias would only make the file harder to read."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    """Quoted where our reader would take the text for a number, which PyYAML's resolver need not; and where
+    `dump` has to escape a character, such as a break of lines that would read as a space."""
+    forms = (INT, FLOAT, _LEADING_ZERO, _OTHER_BASE)
+    number = any(form.fullmatch(text) for form in forms) or text.lower() in SPECIAL_FLOATS
+    quoted = number or not text.replace("\n", "").isprintable()
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if quoted else None)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def dump(value: Any) -> str:
+    """Canonical YAML of plain values: keys in their order, short collections on one line.
+
+    Characters that are not seen, such as U+202E, which turns the direction of writing, are escaped.
+    """
+    text = yaml.dump(
+        value,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=None,
+        width=100,
+    )
+    return escape_unseen(text, _escape)
+
+
+def _escape(char: str) -> str:
+    """An escape of YAML."""
+    return f"\\u{ord(char):04x}" if ord(char) < 1 << 16 else f"\\U{ord(char):08x}"
