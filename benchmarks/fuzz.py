@@ -5,7 +5,7 @@
 Each input is made from a sound one: bits flipped, bytes cut, lost, doubled or put in, numbers that lie
 written over it; or it is random. The targets:
 
-- framing: a file, plain or compressed, is read by `chunks` in small and in large pieces, and by `rescue`;
+- framing: a file, plain or compressed, is read by `salvage` in small and in large pieces, and by `rescue`;
   they must agree on what is whole.
 - records: Examples and SequenceExamples are decoded in columns; what is broken must be what protobuf refuses.
 - yaml: `Schema.loads` gives a schema or SpecError.
@@ -33,12 +33,12 @@ import numpy as np
 
 from recordspec import RecordError, Schema, SpecError
 from recordspec.wire import proto
-from recordspec.wire.compression import compressor
+from recordspec.wire.compression import CODECS
 from recordspec.wire.decoded import decode
-from recordspec.wire.frames import Chunk, chunks
-from recordspec.wire.framing import framed, heads
-from recordspec.wire.search import rescue
+from recordspec.wire.framing import framed, headers
+from recordspec.wire.recovery import rescue
 from recordspec.wire.strings import Strings
+from recordspec.wire.tfrecord import Chunk, salvage
 
 SECONDS, MEMORY = 10, 1 << 30
 # Records that are decoded together.
@@ -119,7 +119,7 @@ def framing(draw: random.Random, path: Path) -> Counter[str]:
     """A file."""
     records = [draw.randbytes(draw.choice([0, 1, 20, 20, 20, 300])) for _ in range(draw.randrange(20))]
     data = broken(draw, b"".join(framed(one) * draw.choice([1, 1, 30]) for one in records))
-    stream = compressor(draw.choice(["none", "none", "gzip", "zlib"]))
+    stream = CODECS[draw.choice(["none", "none", "gzip", "zlib"])].compressor()
     data = bytes(stream.compress(data)) + stream.flush()
     data = broken(draw, data) if draw.random() < 0.2 else data
     return judged_file(data, path, draw.choice([1, 30, 200, 1000]))
@@ -128,7 +128,7 @@ def framing(draw: random.Random, path: Path) -> Counter[str]:
 def judged_file(data: bytes, path: Path, size: int) -> Counter[str]:
     """What readers say of a file, who must agree."""
     path.write_bytes(data)
-    small, large = read(chunks(path, None, size)), read(chunks(path))
+    small, large = read(salvage(path, None, size)), read(salvage(path))
     with path.open("rb") as file:
         found = read(rescue(path, file))
     whole = [one for one in small if isinstance(one, bytes)]
@@ -261,7 +261,7 @@ def _double(draw: random.Random, data: bytearray, at: int) -> None:
 
 def _lie(draw: random.Random, data: bytearray, at: int) -> None:
     length = draw.choice([0, 1, len(data), 2**31 - 1, 2**31, 2**60, 2**63 - 1])
-    data[at : at + 12] = heads(np.array([length])).tobytes()
+    data[at : at + 12] = headers(np.array([length])).tobytes()
 
 
 def _number(draw: random.Random, data: bytearray, at: int) -> None:

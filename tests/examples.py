@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.wire import proto
-from recordspec.wire.tfrecord import framed
+from recordspec.wire.framing import framed
 
 _LISTS = {"bytes": "bytes_list", "float32": "float_list", "int64": "int64_list"}
 Value = tuple[str, list[Any]]

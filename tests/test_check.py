@@ -13,7 +13,8 @@ import click
 import pytest
 
 import recordspec as rs
-from recordspec.wire.tfrecord import framed, scan
+from recordspec.wire.framing import framed
+from recordspec.wire.tfrecord import scan
 from shell import run_here as run
 from test_cli import ENVIRONMENT
 

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import recordspec as rs
+from recordspec.wire.framing import framed
 from recordspec.wire.proto import _classes
-from recordspec.wire.tfrecord import framed
 
 pytestmark = pytest.mark.slow
 

@@ -389,7 +389,7 @@ def tree(folder: Path) -> Tree:
 
 # What may stand on stderr before the message.
 WARNINGS = re.compile(r".*: an unfinished build is discarded \(--resume would go on with it\)$")
-MESSAGE = re.compile(r"\S+: expected .+, got .+$")
+MESSAGE = re.compile(r"\S+: (expected .+, got .+|cannot .+: .+)$")
 OWNER, JOURNAL = "owner.json", ".data.partial/work/journal.jsonl"
 OF_PROCESS = re.compile(r"(?<=\.partial\.)\w+\.\d+(?=\.)")
 

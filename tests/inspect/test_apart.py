@@ -5,7 +5,7 @@ from __future__ import annotations
 import recordspec as rs
 from examples import example, file_of
 from recordspec.inspect.apart import taken_apart
-from recordspec.wire.tfrecord import whole
+from recordspec.wire.tfrecord import scan_chunks
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {a: int64, b: int64}")
 
@@ -22,7 +22,7 @@ def test_of_a_chunk_the_rows_and_the_blocks_without_any(tmp_path):
         block(rows=[1], a=[5], b=[6]),
     ]
     path = file_of(tmp_path / "f", blocks)
-    (chunk,) = whole(path)
+    (chunk,) = scan_chunks(path)
     found = taken_apart(SCHEMA, path, chunk)
     rows = [SCHEMA.decode(row) for row in found.rows]
     assert [(int(row["a"]), int(row["b"])) for row in rows] == [(1, 3), (2, 4), (5, 6)]
@@ -39,6 +39,6 @@ def test_of_a_chunk_the_rows_and_the_blocks_without_any(tmp_path):
 
 def test_of_a_chunk_without_rows(tmp_path):
     path = file_of(tmp_path / "f", [block(a=[1])])
-    (chunk,) = whole(path)
+    (chunk,) = scan_chunks(path)
     found = taken_apart(SCHEMA, path, chunk)
     assert (len(found.rows), len(found.records), len(found.broken)) == (0, 0, 1)

@@ -13,9 +13,9 @@ from recordspec.errors import RecordError
 from recordspec.inspect.info import info
 from recordspec.inspect.looking.choice import Choice
 from recordspec.inspect.looking.records import Look
-from recordspec.wire import frames
+from recordspec.wire import tfrecord
+from recordspec.wire.framing import framed
 from recordspec.wire.proto import _classes
-from recordspec.wire.tfrecord import framed
 
 
 def sequence_example(steps: dict, **context) -> bytes:
@@ -36,7 +36,7 @@ def found(path: Path, where: str, **how) -> list[int]:
 def chunks(request, monkeypatch) -> None:
     """All records at once, or a few: what is found is the same."""
     if request.param is not None:
-        monkeypatch.setattr(frames.chunks, "__defaults__", (None, request.param))
+        monkeypatch.setattr(tfrecord.salvage, "__defaults__", (None, request.param))
 
 
 def test_lists_of_several_kinds_under_one_key(tmp_path, chunks):

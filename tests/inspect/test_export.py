@@ -18,7 +18,7 @@ from recordspec.errors import RecordError, SpecError, StoreError
 from recordspec.inspect.exporting import export as module
 from recordspec.inspect.exporting.export import export
 from recordspec.inspect.looking.choice import Choice
-from recordspec.wire import frames
+from recordspec.wire import tfrecord
 from recordspec.wire.tfrecord import scan
 
 CELLS = rs.Schema.loads(
@@ -78,7 +78,7 @@ def build(home: Path, schema: rs.Schema, source: str) -> list[bytes]:
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Few records at once, so that forms change on the way."""
-    monkeypatch.setattr(frames.chunks, "__defaults__", (None, 200))
+    monkeypatch.setattr(tfrecord.salvage, "__defaults__", (None, 200))
 
 
 @pytest.mark.parametrize("chunks", ["small_chunks", None])

@@ -14,7 +14,7 @@ from recordspec.errors import RecordError, SpecError, StoreError
 from recordspec.inspect.exporting.export import export
 from recordspec.inspect.looking.choice import Choice
 from recordspec.progress import Progress
-from recordspec.wire.tfrecord import framed
+from recordspec.wire.framing import framed
 
 
 class Meanwhile(Progress):

@@ -26,7 +26,8 @@ from recordspec.spec.misfits import failures
 from recordspec.store.files import File, known
 from recordspec.store.shards import expand
 from recordspec.wire import proto
-from recordspec.wire.tfrecord import framed, scan, whole
+from recordspec.wire.framing import framed
+from recordspec.wire.tfrecord import scan, scan_chunks
 from third_party_data import DATA, needs_data
 
 # Of every kind one instance in every section, of the most keys.
@@ -85,7 +86,7 @@ def test_blocks_that_tensorflow_refuses_do_not_fit(case, tmp_path):
     path = stored(tmp_path / "x", blocks).path
     report = check([File(path=path, block=len(case.records))], schema, examples=1000)
     assert refused <= {fault.record for fault in report.faults}
-    broken = [error for chunk in whole(path) for error in taken_apart(schema, path, chunk).broken]
+    broken = [error for chunk in scan_chunks(path) for error in taken_apart(schema, path, chunk).broken]
     found = {str(problem) for error in broken for problem in error.problems}
     assert found <= {str(fault.problem) for fault in report.faults}  # check says what other commands say
 

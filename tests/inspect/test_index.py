@@ -16,8 +16,9 @@ from frames_by_hand import frame
 from recordspec import RecordError, SpecError, StoreError
 from recordspec.inspect import index as module
 from recordspec.inspect.index import index, record, records
-from recordspec.wire import heads
-from recordspec.wire.tfrecord import compressor, scan
+from recordspec.wire import tfrecord
+from recordspec.wire.compression import CODECS
+from recordspec.wire.tfrecord import scan
 from shell import run_here as run
 
 SIZES = [0, 5, 5, 5, 300, 7, 20_000, 1, 1, 1] * 30
@@ -57,7 +58,7 @@ def test_records_are_those_of_a_scan(tmp_path_factory, numbers, indexed, every):
     path.write_bytes(b"".join(map(frame, RECORDS)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_EVERY", every)
-        patch.setattr(heads, "_AT_ONCE", 1000)
+        patch.setattr(tfrecord, "_HEADERS_AT_ONCE", 1000)
         if indexed:
             index(path)
         found = list(records(path, numbers))
@@ -71,13 +72,13 @@ def test_an_index_is_used_as_long_as_the_file_stays_the_same(file, monkeypatch):
     held = json.loads(known.read_text())
     assert held["records"] == len(RECORDS)
     walked: list[int] = []
-    ends = heads.ends
+    ends = tfrecord.record_ends
 
     def counting(path, number=0, offset=0):
         walked.append(number)
         return ends(path, number, offset)
 
-    monkeypatch.setattr(module, "ends", counting)
+    monkeypatch.setattr(module, "record_ends", counting)
     assert record(file, 200).data == RECORDS[200]
     assert walked[-1] == 192
     os.utime(file, ns=(0, 0))
@@ -134,7 +135,7 @@ def test_an_index_of_many_records_stays_small(tmp_path, monkeypatch):
 
 def test_a_compressed_file_has_no_index_but_records(tmp_path):
     path = tmp_path / "x.gz"
-    stream = compressor("gzip")
+    stream = CODECS["gzip"].compressor()
     path.write_bytes(bytes(stream.compress(b"".join(map(frame, RECORDS)))) + stream.flush())
     with pytest.raises(RecordError) as caught:
         index(path)

@@ -15,7 +15,7 @@ from recordspec.inspect.infer import infer
 from recordspec.starting import inferred
 from recordspec.store.files import known
 from recordspec.store.shards import expand
-from recordspec.wire.tfrecord import framed
+from recordspec.wire.framing import framed
 from shell import run_here as run
 from third_party_data import DATA, needs_data
 

@@ -23,8 +23,8 @@ from recordspec.inspect.looking.choice import Choice
 from recordspec.inspect.looking.records import Look, _reservoir
 from recordspec.inspect.looking.values import shortest
 from recordspec.inspect.stats import stats
+from recordspec.wire.framing import framed
 from recordspec.wire.proto import _classes
-from recordspec.wire.tfrecord import framed
 from recordspec.writing.sources.tfrecord import TFRecords
 from third_party_data import DATA, needs_data
 

@@ -16,7 +16,8 @@ from recordspec.inspect.repair import Repaired, repair
 from recordspec.inspect.tally import Tally
 from recordspec.inspect.verify import verify
 from recordspec.store.sidecars import add_sidecars
-from recordspec.wire.tfrecord import compressor, scan
+from recordspec.wire.compression import CODECS
+from recordspec.wire.tfrecord import scan
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64, kind: {kind: label, names: [a, b]}}")
 SHARD = "train-00000-of-00002.tfrecord"
@@ -228,7 +229,7 @@ def test_a_manifest_that_says_another_compression_is_told(tmp_path):
 
 @pytest.mark.parametrize("name", ["x.tfrecord.gz", "x.tfrecord"])
 def test_a_bad_start_of_what_was_compressed_says_so(tmp_path, name):
-    stream = compressor("gzip")
+    stream = CODECS["gzip"].compressor()
     (tmp_path / name).write_bytes(bytes(stream.compress(frame(b"a") * 99)) + stream.flush())
     flip(tmp_path / name, 0)
     hint = "its name says gzip, its first bytes do not: perhaps they are damaged"

@@ -12,7 +12,7 @@ from recordspec.inspect import shares
 from recordspec.inspect.check import check
 from recordspec.store.files import File, known
 from recordspec.store.shards import expand
-from recordspec.wire.tfrecord import framed
+from recordspec.wire.framing import framed
 
 SCHEMA = rs.Schema.loads(
     "schema: few\nfeatures:\n  n: {dtype: int64}\n  words: {kind: var_len, dtype: string}\n"

@@ -15,7 +15,7 @@ from recordspec.errors import StoreError
 from recordspec.inspect.stats import stats, tally
 from recordspec.inspect.stats.page import page
 from recordspec.inspect.stats.wording import of_values, sparkline
-from recordspec.wire.tfrecord import framed
+from recordspec.wire.framing import framed
 from shell import run_here as run
 from third_party_data import DATA, needs_data
 

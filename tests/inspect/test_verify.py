@@ -17,7 +17,8 @@ from recordspec import Manifest, RecordError, SpecError, StoreError
 from recordspec.inspect import tally
 from recordspec.inspect.repair import repair
 from recordspec.inspect.verify import Verified, verify
-from recordspec.wire import frames, tfrecord
+from recordspec.wire import file_types, tfrecord
+from recordspec.wire.compression import CODECS
 from recordspec.wire.tfrecord import scan
 from shell import run_here as run
 
@@ -40,7 +41,7 @@ def test_a_flipped_byte_is_named_and_every_whole_record_saved(tmp_path, region, 
     path = tmp_path / "x.tfrecord"
     start, stop = number * STEP, (number + 1) * STEP
     data = flipped(b"".join(map(frame, RECORDS)), start + REGIONS[region])
-    stream = tfrecord.compressor(compression)
+    stream = CODECS[compression].compressor()
     path.write_bytes(bytes(stream.compress(data)) + stream.flush())
     (found,) = verify(path)
     (loss,) = found.tally.losses
@@ -58,7 +59,7 @@ def test_a_flipped_byte_is_named_and_every_whole_record_saved(tmp_path, region, 
     assert [one.data for one in scan(tmp_path / "saved/x.tfrecord")] == RECORDS[:number] + RECORDS[
         number + 1 :
     ]
-    assert tfrecord.compression_of(tmp_path / "saved/x.tfrecord") == compression
+    assert file_types.compression_of(tmp_path / "saved/x.tfrecord") == compression
     assert (done.files[0].shard.records, done.manifest) == (COUNT - 1, None)
 
 
@@ -264,7 +265,7 @@ def test_a_stream_is_repaired_as_far_as_it_inflates(tmp_path):
     path = tmp_path / "x.gz"
     noise = np.random.default_rng(0)
     records = [noise.bytes(100) for _ in range(1000)]
-    stream = tfrecord.compressor("gzip")
+    stream = CODECS["gzip"].compressor()
     data = bytes(stream.compress(b"".join(map(frame, records)))) + stream.flush()
     path.write_bytes(data[: len(data) // 2])
     saved = repair(path, tmp_path / "saved").files[0].tally.saved
@@ -344,7 +345,7 @@ def test_shards_that_names_announce_are_named_without_a_manifest(data):
 
 
 def test_a_record_that_tensorflow_cannot_read_is_bad(tmp_path, monkeypatch):
-    monkeypatch.setattr(frames, "LARGEST_RECORD", 5 << 20)
+    monkeypatch.setattr(tfrecord, "LARGEST_RECORD", 5 << 20)
     path = tmp_path / "x.tfrecord"
     path.write_bytes(frame(b"a") + frame(bytes(6 << 20)) + frame(b"b"))
     (found,) = verify(path)

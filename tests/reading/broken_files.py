@@ -11,7 +11,8 @@ from recordspec._tf import tf
 from recordspec.reading.faults import check
 from recordspec.store.files import known
 from recordspec.store.shards import expand
-from recordspec.wire import tfrecord
+from recordspec.wire import framing, tfrecord
+from recordspec.wire.compression import CODECS
 
 SCHEMA = rs.Schema.loads(
     """
@@ -68,8 +69,8 @@ def records(path) -> list[tfrecord.Record]:
 
 
 def store(path, data: list[bytes], compression="none") -> None:
-    stream = tfrecord.compressor(compression)
-    framed = b"".join(map(tfrecord.framed, data))
+    stream = CODECS[compression].compressor()
+    framed = b"".join(map(framing.framed, data))
     path.write_bytes(bytes(stream.compress(framed)) + stream.flush())
 
 

@@ -27,7 +27,7 @@ from recordspec.reading import faults
 from recordspec.reading.faults import check
 from recordspec.store.files import File, known
 from recordspec.store.shards import expand
-from recordspec.wire import tfrecord
+from recordspec.wire import framing
 
 
 def test_whole_files_have_no_faults(data):
@@ -87,7 +87,7 @@ def test_faults_of_many_records_are_told_in_order(data, monkeypatch):
     places = []
     for number in (0, 5, 6, 24):
         places.append(replace(path, number, changed(records(path)[number].data, n=[0.5])))
-    flip(path, records(path)[9].stop + tfrecord.HEAD)  # in the data of record 10
+    flip(path, records(path)[9].stop + framing.HEADER_BYTES)  # in the data of record 10
     where = f"{path}: record 10"
     assert [line.partition(" at byte")[0] for line in told(SCHEMA, data)] == [
         *(place.partition(" at byte")[0] for place in places[:3]),

@@ -193,7 +193,7 @@ def test_a_hostile_length_does_not_end_the_process(tmp_path):
     done = subprocess.run([sys.executable, "-c", HOSTILE], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "DataLossError\n")
     assert done.stderr.splitlines()[-1] == (
-        "recordspec.wire.heads.LengthError: lie: record 1 at byte 16: expected 1,152,921,504,606,846,976 bytes "
+        "recordspec.wire.framing.LengthError: lie: record 1 at byte 16: expected 1,152,921,504,606,846,976 bytes "
         "of data and its CRC, got the end of the file"
     )
 

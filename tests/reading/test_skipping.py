@@ -32,7 +32,7 @@ from recordspec.reading.options import Read
 from recordspec.reading.plan import Share, plan
 from recordspec.spec.options import from_python
 from recordspec.store.shards import expand
-from recordspec.wire import tfrecord
+from recordspec.wire import framing
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_a_block_that_is_passed_over_takes_its_rows_along(tmp_path, log):
     path = shard(tmp_path / "data", 0)
     everything = numbers(rs.read(SCHEMA, tmp_path / "data", batch=10))
     flip(path, records(path)[-1].offset + 40)
-    flip(path, tfrecord.HEAD + 40)
+    flip(path, framing.HEADER_BYTES + 40)
     dataset = rs.read(SCHEMA, tmp_path / "data", batch=10, corrupt="skip")
     assert numbers(dataset) == everything[10:90]
     assert log[0].getMessage().startswith(f"{path}: rows left out: 15, read: 80\n")

@@ -102,7 +102,7 @@ def numbers(message: Message) -> list:
 
 def readable(fields) -> bool:
     """Whether a message in it reads as text."""
-    from recordspec.wire.recognised import printable
+    from recordspec.wire.file_types import printable
 
     inner = [value for _, value in fields if not isinstance(value, int)]
     return any(printable(encoded(one)) is not None or readable(one) for one in inner)

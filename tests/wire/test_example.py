@@ -215,5 +215,5 @@ def test_long_strings_are_not_put_together_before_their_records():
     strings = Strings.of([bytes(1000), bytes(900)])
     column = Column(key="k", storage="bytes", layout=Fixed())
     records = encode([Entry(column=column, cells=Cells(flat=strings, lengths=1, rows=2))], None, 2)
-    assert strings.apart
+    assert strings.is_lazy
     assert parse_example(records[1], "") == {"k": [bytes(900)]}

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from frames_by_hand import frame, head, salvaged
 from recordspec import RecordError
 from recordspec._tf import tf
-from recordspec.wire import frames, framing, tfrecord
-from recordspec.wire.compression import TF_COMPRESSION, compressor, foreign
-from recordspec.wire.frames import Damage, chunks
+from recordspec.wire import framing, tfrecord
+from recordspec.wire.compression import CODECS
+from recordspec.wire.file_types import not_tfrecord
 from recordspec.wire.framing import frames_in
-from recordspec.wire.heads import Stretch, check_lengths, ends, stretches
+from recordspec.wire.tfrecord import Damage, RecordRange, check_lengths, record_ends, record_ranges, salvage
 
 WRITTEN = ["none", "gzip", "zlib"]
 
 
 def compressed(data: bytes, compression: str) -> bytes:
-    stream = compressor(compression)
+    stream = CODECS[compression].compressor()
     return bytes(stream.compress(data)) + stream.flush()
 
 
@@ -50,10 +50,10 @@ def damaged(draw, lies=(0, 1, 2**31, 2**60, 2**64 - 1)) -> bytes:
     return bytes(data)
 
 
-def found(path: Path, size: int, stretch: Stretch | None = None) -> list:
-    """What chunks hold, one by one."""
+def found(path: Path, size: int, stretch: RecordRange | None = None) -> list:
+    """What salvage hold, one by one."""
     each = []
-    for one in chunks(path, stretch, size):
+    for one in salvage(path, stretch, size):
         if isinstance(one, Damage):
             prefix = f"{path}: record {one.number} at byte {one.offset:,}"
             assert one.problem.where == prefix
@@ -72,7 +72,7 @@ def file(tmp_path_factory) -> Path:
 
 # Of compressed files, records of more bytes than are believed are read twice.
 @pytest.mark.slow
-@pytest.mark.parametrize("believed", [frames.BELIEVED, 10])
+@pytest.mark.parametrize("believed", [tfrecord.BELIEVED, 10])
 @given(damaged(), st.sampled_from(WRITTEN), st.sampled_from([1, 13, 100, 1 << 20]), st.integers(0, 3))
 @settings(max_examples=400)
 def test_chunks_hold_what_is_there_one_by_one(file, believed, data, compression, size, flips):
@@ -80,10 +80,10 @@ def test_chunks_hold_what_is_there_one_by_one(file, believed, data, compression,
     if compression != "none" and flips == 3:
         packed[len(packed) // 2] ^= 1
     file.write_bytes(packed)
-    if foreign(file) is None:
+    if not_tfrecord(file) is None:
         # in the test, not in a fixture of the module: that would outlast it, and hide a wrong BELIEVED
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(frames, "BELIEVED", believed)
+            patch.setattr(tfrecord, "BELIEVED", believed)
             assert found(file, size) == list(salvaged(file))
 
 
@@ -91,10 +91,10 @@ def test_chunks_hold_what_is_there_one_by_one(file, believed, data, compression,
 @settings(max_examples=300)
 def test_any_bytes_are_damage_or_records(file, data):
     file.write_bytes(data)
-    if foreign(file) is None:
+    if not_tfrecord(file) is None:
         assert found(file, 50) == list(salvaged(file))
     else:
-        assert list(chunks(file)) == [Damage(0, 0, foreign(file))]
+        assert list(salvage(file)) == [Damage(0, 0, not_tfrecord(file))]
 
 
 # TensorFlow allocates what a length says before it looks for so many bytes.
@@ -102,11 +102,11 @@ def test_any_bytes_are_damage_or_records(file, data):
 @settings(max_examples=150)
 def test_tensorflow_finds_the_same_records_whole_up_to_the_first_damage(file, data, compression):
     file.write_bytes(compressed(data, compression))
-    if foreign(file) is not None:
+    if not_tfrecord(file) is not None:
         return
     theirs, fault = [], False
     try:
-        for record in tf.data.TFRecordDataset(str(file), TF_COMPRESSION[compression]):
+        for record in tf.data.TFRecordDataset(str(file), CODECS[compression].tensorflow):
             theirs.append(record.numpy())
     except tf.errors.DataLossError:
         fault = True
@@ -125,9 +125,9 @@ def test_tensorflow_finds_the_same_records_whole_up_to_the_first_damage(file, da
 def test_stretches_hold_all_records_once(file, data, size):
     file.write_bytes(data)
     whole = list(salvaged(file))
-    if foreign(file) is not None or any(not isinstance(one[2], bytes) for one in whole):
+    if not_tfrecord(file) is not None or any(not isinstance(one[2], bytes) for one in whole):
         return
-    cut = list(stretches(file, size))
+    cut = list(record_ranges(file, size))
     assert all(stretch.stop - stretch.start >= size for stretch in cut[:-1])
     assert [one for stretch in cut for one in found(file, 30, stretch)] == whole
 
@@ -136,15 +136,15 @@ def test_stretches_hold_all_records_once(file, data, size):
 @settings(max_examples=200)
 def test_heads_alone_tell_how_many_records_there_are(file, data):
     file.write_bytes(data)
-    if foreign(file) is not None:
+    if not_tfrecord(file) is not None:
         return
     each = list(salvaged(file))
     lost = [one for one in each if not isinstance(one[2], bytes) and one[2][0] != "data that matches its CRC"]
     if not lost:
-        assert sum(len(places) for _, places in ends(file)) == len(each)
+        assert sum(len(places) for _, places in record_ends(file)) == len(each)
         return
     with pytest.raises(RecordError) as caught:
-        list(ends(file))
+        list(record_ends(file))
     number, offset, (expected, got) = lost[0]
     assert str(caught.value) == f"{file}: record {number} at byte {offset:,}: expected {expected}, got {got}"
 
@@ -153,7 +153,7 @@ def test_large_records_and_small_ones_are_counted(file):
     data = [bytes(size) for size in (3, 2_000_000, 5, 7, 100_000, 100_000, 20_000)] + [bytes(10)] * 200_000
     file.write_bytes(b"".join(map(frame, data)))
     assert tfrecord.count(file) == len(data)
-    assert sum(len(one) for one in chunks(file)) == len(data)
+    assert sum(len(one) for one in salvage(file)) == len(data)
 
 
 def peak(function) -> int:
@@ -180,7 +180,7 @@ def test_many_records_take_a_few_times_the_size_of_a_chunk(file):
     file.write_bytes(frame(bytes(784)) * 100_000)  # 80 MB
 
     def read() -> None:
-        assert sum(len(one) for one in chunks(file)) == 100_000
+        assert sum(len(one) for one in salvage(file)) == 100_000
 
     assert peak(read) < 16 << 20
 
@@ -196,7 +196,7 @@ def bomb(file: Path, data: bytes, times: int) -> None:
 def test_what_inflates_to_a_thousand_times_its_size_stays_small(file):
     bomb(file, frame(b"") * 65_536, 16)
     counted = []
-    assert peak(lambda: counted.extend(len(one) for one in chunks(file, size=1 << 20))) < 15 << 20
+    assert peak(lambda: counted.extend(len(one) for one in salvage(file, size=1 << 20))) < 15 << 20
     assert sum(counted) == 65_536 * 16
 
 
@@ -216,7 +216,7 @@ def test_a_record_that_inflates_to_anything_is_not_held_where_it_is_wrong(file, 
 def test_a_large_record_that_is_whole_is_held_once(file):
     file.write_bytes(compressed(frame(bytes(100 << 20)), "zlib"))
     counted: list = []
-    assert peak(lambda: counted.extend(len(one) for one in chunks(file))) < 110 << 20
+    assert peak(lambda: counted.extend(len(one) for one in salvage(file))) < 110 << 20
     assert counted == [1]
 
 
@@ -226,7 +226,7 @@ def test_of_streams_one_behind_another_those_are_read_that_tensorflow_reads(file
     file.write_bytes(compressed(frame(b"a") * 3, compression) + compressed(frame(b"b") * 4, behind))
     theirs = []
     with suppress(tf.errors.DataLossError):
-        for record in tf.data.TFRecordDataset(str(file), TF_COMPRESSION[compression]):
+        for record in tf.data.TFRecordDataset(str(file), CODECS[compression].tensorflow):
             theirs.append(record.numpy())
     ours = [one[2] for one in found(file, 100)]
     assert [one for one in ours if isinstance(one, bytes)] == theirs
@@ -280,14 +280,14 @@ def test_the_largest_record_is_what_protobuf_can_hold(tmp_path):
 def test_a_larger_record_is_damage_and_stepped_over_where_that_is_cheap(
     tmp_path, monkeypatch, compression, wrong
 ):
-    monkeypatch.setattr(frames, "LARGEST_RECORD", 5 << 20)
+    monkeypatch.setattr(tfrecord, "LARGEST_RECORD", 5 << 20)
     large = bytearray(frame(bytes(6 << 20)))
     large[-1] ^= wrong
     (tmp_path / "x").write_bytes(compressed(frame(b"a") + large + frame(b"b"), compression))
     what = (AT_MOST, "6,291,456 bytes")
     behind = [(2, 17 + len(large), b"b")] if compression == "none" else []
-    assert found(tmp_path / "x", frames.SIZE) == [(0, 0, b"a"), (1, 17, what), *behind]
-    stops = [one.stop for one in chunks(tmp_path / "x") if isinstance(one, Damage)]
+    assert found(tmp_path / "x", tfrecord.CHUNK_BYTES) == [(0, 0, b"a"), (1, 17, what), *behind]
+    stops = [one.stop for one in salvage(tmp_path / "x") if isinstance(one, Damage)]
     assert stops == [17 + len(large) if behind else None]
 
 

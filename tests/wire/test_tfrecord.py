@@ -11,26 +11,27 @@ from hypothesis import strategies as st
 
 from recordspec import Problem, RecordError, StoreError
 from recordspec._tf import tf
-from recordspec.wire import tfrecord
-from recordspec.wire.framing import heads
+from recordspec.wire import file_types, framing, tfrecord
+from recordspec.wire.compression import CODECS
+from recordspec.wire.framing import headers
 from recordspec.wire.strings import Strings
 
 DATA = [b"", b"a", b"bc" * 200, bytes(range(256)), b"\x00" * 70_000]
 
 
 def sealed(data: list[bytes]) -> bytes:
-    framed = Strings.of([bytes(tfrecord.HEAD) + one + bytes(tfrecord.TAIL) for one in data])
+    framed = Strings.of([bytes(framing.HEADER_BYTES) + one + bytes(framing.FOOTER_BYTES) for one in data])
     framed = Strings(framed.buffer.copy(), framed.offsets)
-    return bytes(tfrecord.seal(framed))
+    return bytes(framing.seal(framed))
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
 def test_we_read_what_tensorflow_writes(tmp_path, compression):
     path = tmp_path / "named.otherwise"
-    with tf.io.TFRecordWriter(str(path), tfrecord.TF_COMPRESSION[compression]) as writer:
+    with tf.io.TFRecordWriter(str(path), CODECS[compression].tensorflow) as writer:
         for one in DATA:
             writer.write(one)
-    assert tfrecord.compression_of(path) == compression
+    assert file_types.compression_of(path) == compression
     assert [record.data for record in tfrecord.scan(path)] == DATA
     assert tfrecord.count(path) == len(DATA)
     if compression == "none":
@@ -40,9 +41,9 @@ def test_we_read_what_tensorflow_writes(tmp_path, compression):
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
 def test_tensorflow_reads_what_we_write(tmp_path, compression):
     path = tmp_path / "x.tfrecord"
-    stream = tfrecord.compressor(compression)
+    stream = CODECS[compression].compressor()
     path.write_bytes(bytes(stream.compress(sealed(DATA))) + stream.flush())
-    dataset = tf.data.TFRecordDataset(str(path), tfrecord.TF_COMPRESSION[compression])
+    dataset = tf.data.TFRecordDataset(str(path), CODECS[compression].tensorflow)
     assert [record.numpy() for record in dataset] == DATA
 
 
@@ -50,7 +51,7 @@ def test_streams_that_follow_each_other_count_as_one(tmp_path):
     path = tmp_path / "x.gz"
     data = b""
     for part in (DATA[:2], DATA[2:]):
-        stream = tfrecord.compressor("gzip")
+        stream = CODECS["gzip"].compressor()
         data += bytes(stream.compress(sealed(part))) + stream.flush()
     path.write_bytes(data)
     assert [record.data for record in tfrecord.scan(path)] == DATA
@@ -99,7 +100,7 @@ def test_damage_is_named(tmp_path, data, expected):
 def test_a_length_past_the_end_allocates_nothing(tmp_path):
     path = tmp_path / "x"
     frame = bytearray(sealed([b"abc"]))
-    frame[:12] = heads(np.array([2**60])).tobytes()
+    frame[:12] = headers(np.array([2**60])).tobytes()
     path.write_bytes(frame)
     for read in (tfrecord.count, lambda path: list(tfrecord.scan(path))):
         with pytest.raises(RecordError, match="expected 1,152,921,504,606,846,976 bytes of data"):
@@ -123,7 +124,7 @@ def test_what_is_no_tfrecord_is_said_to_be_none(tmp_path, data, got):
 
 def test_a_stream_that_is_cut_is_named(tmp_path):
     path = tmp_path / "x.gz"
-    stream = tfrecord.compressor("gzip")
+    stream = CODECS["gzip"].compressor()
     data = bytes(stream.compress(sealed(DATA))) + stream.flush()
     path.write_bytes(data[:-9])
     with pytest.raises(RecordError, match="expected whole compressed data, got the end of the file"):
@@ -167,12 +168,13 @@ def test_what_is_left_of_a_damaged_file_is_salvaged(tmp_path, at, byte, found):
 def salvaged(path) -> list:
     """The numbers of the records, and the damage in words."""
     return [
-        str(one.problem) if isinstance(one, tfrecord.Damage) else one.number for one in tfrecord.salvage(path)
+        str(one.problem) if isinstance(one, tfrecord.Damage) else one.number
+        for one in tfrecord.one_by_one(tfrecord.salvage(path))
     ]
 
 
 def gzipped(data: bytes) -> bytes:
-    stream = tfrecord.compressor("gzip")
+    stream = CODECS["gzip"].compressor()
     return bytes(stream.compress(data)) + stream.flush()
 
 
@@ -215,7 +217,7 @@ def test_well_known_files_are_named(tmp_path, data, got):
     path = tmp_path / "x"
     path.write_bytes(data)
     with pytest.raises(RecordError) as caught:
-        tfrecord.compression_of(path)
+        file_types.compression_of(path)
     assert str(caught.value) == f"{path}: expected a TFRecord file, got {got}"
 
 
@@ -227,7 +229,7 @@ def test_well_known_files_are_named(tmp_path, data, got):
 def test_records_are_gathered_in_order_as_soon_as_they_are_enough(sizes, size, most):
     damage = tfrecord.Damage(0, 0, Problem(expected="x", got="y"))
     found = [damage if one is None else tfrecord.Record(0, 0, bytes(one)) for one in sizes]
-    lists = list(tfrecord.gathered(found, size, most))
+    lists = list(tfrecord.batched(found, size, most))
     assert [one for some in lists for one in some] == found
     held = [[len(one.data) if isinstance(one, tfrecord.Record) else 0 for one in some] for some in lists]
     assert all(len(some) == most or sum(some) >= size for some in held[:-1])
@@ -237,10 +239,10 @@ def test_records_are_gathered_in_order_as_soon_as_they_are_enough(sizes, size, m
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])
 def test_a_compressed_file_without_records_is_whole(tmp_path, compression):
     path = tmp_path / "x"
-    path.write_bytes(tfrecord.compressor(compression).flush())
-    assert tfrecord.compression_of(path) == compression
+    path.write_bytes(CODECS[compression].compressor().flush())
+    assert file_types.compression_of(path) == compression
     assert (tfrecord.count(path), list(tfrecord.scan(path))) == (0, [])
-    theirs = tf.data.TFRecordDataset(str(path), tfrecord.TF_COMPRESSION[compression])
+    theirs = tf.data.TFRecordDataset(str(path), CODECS[compression].tensorflow)
     assert list(theirs) == []
     path.write_bytes(path.read_bytes()[:-1])
     (damage,) = tfrecord.salvage(path)
@@ -249,7 +251,7 @@ def test_a_compressed_file_without_records_is_whole(tmp_path, compression):
 
 
 @pytest.mark.parametrize(
-    "read", [tfrecord.count, tfrecord.compression_of, lambda path: list(tfrecord.salvage(path))]
+    "read", [tfrecord.count, file_types.compression_of, lambda path: list(tfrecord.salvage(path))]
 )
 def test_a_pipe_is_not_waited_for(tmp_path, read):
     os.mkfifo(tmp_path / "x")

@@ -20,7 +20,7 @@ from recordspec._tf import tf
 from recordspec.spec import blocks
 from recordspec.spec.encoder import columns_of
 from recordspec.store import key_hashes
-from recordspec.wire import example, frames, tfrecord
+from recordspec.wire import example, framing, tfrecord
 from recordspec.wire.tfrecord import scan
 from recordspec.writing.estimate import estimate
 from recordspec.writing.sources import base
@@ -334,9 +334,9 @@ def test_a_block_that_is_too_large_is_refused_with_its_rows(tmp_path, monkeypatc
 
 
 def test_a_record_of_2_gib_is_not_taken_over(tmp_path, monkeypatch):
-    monkeypatch.setattr(frames, "LARGEST_RECORD", 5 << 20)
+    monkeypatch.setattr(tfrecord, "LARGEST_RECORD", 5 << 20)
     schema = rs.Schema.loads("schema: s\nfeatures: {x: string}")
-    whole = [tfrecord.framed(schema.encode({"x": "a" * size})) for size in (1, 6 << 20)]
+    whole = [framing.framed(schema.encode({"x": "a" * size})) for size in (1, 6 << 20)]
     path = tmp_path / "old.tfrecord"
     path.write_bytes(b"".join(whole))
     size = len(whole[1]) - 16
@@ -375,8 +375,8 @@ def test_a_record_that_contradicts_itself_is_refused_with_its_place(tmp_path, te
         wrong.features.feature[key].int64_list.value.extend(values)
     good = schema.encode({"x": ([1], [5]) if "sparse" in text else [[[1]]] if text == DEEP else [[1]]})
     path = tmp_path / "old.tfrecord"
-    path.write_bytes(b"".join(map(tfrecord.framed, [good, good, wrong.SerializeToString(), good])))
-    where = f"{path}: record 2 at byte {2 * len(tfrecord.framed(good))}"
+    path.write_bytes(b"".join(map(framing.framed, [good, good, wrong.SerializeToString(), good])))
+    where = f"{path}: record 2 at byte {2 * len(framing.framed(good))}"
     with pytest.raises(rs.RecordError) as caught:
         rs.reshard(path, tmp_path / "new", schema=schema, layout={"blocks": 4})
     assert str(caught.value) == f"{where}: {message}"

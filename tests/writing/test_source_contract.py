@@ -20,7 +20,7 @@ from pyarrow import parquet
 
 import recordspec as rs
 from media import image_bytes, sound_bytes
-from recordspec.wire.tfrecord import framed
+from recordspec.wire.framing import framed
 from recordspec.writing.sources import Part, Rows, Source, base, rows, source_of
 from recordspec.writing.sources.audio_folder import AudioFolder
 from recordspec.writing.sources.csv import Csv

@@ -10,6 +10,7 @@ import click
 from recordspec.cli.build import print_dataset
 from recordspec.cli.choosing import PATH, PATTERN
 from recordspec.cli.output import json_option
+from recordspec.wire.compression import CODECS
 
 
 @click.command(short_help="Put the records of TFRecord files into other shards.")
@@ -18,7 +19,7 @@ from recordspec.cli.output import json_option
 @click.option(
     "--shards", help="How many of each split: a number, a size such as 128MiB, or auto (the default)."
 )
-@click.option("--compression", type=click.Choice(["none", "gzip", "zlib"]), help="By default as it is.")
+@click.option("--compression", type=click.Choice(list(CODECS)), help="By default as it is.")
 @click.option("--shuffle", type=int, metavar="SEED", help="Put all rows in another order.")
 @click.option("--blocks", type=int, metavar="ROWS", help="So many rows a record; 0: one.")
 @click.option("--schema", type=PATH, help="What the records are; blocks need it.")

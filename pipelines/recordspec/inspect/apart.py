@@ -12,8 +12,8 @@ import numpy as np
 from recordspec.errors import RecordError
 from recordspec.store.manifest import Manifest
 from recordspec.wire import blocks, proto, tfrecord
-from recordspec.wire.frames import Chunk
 from recordspec.wire.strings import Ints, Strings, lengths_of
+from recordspec.wire.tfrecord import Chunk
 
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema

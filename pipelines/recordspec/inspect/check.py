@@ -19,12 +19,12 @@ from recordspec.spec.blocks import columns_in, rows_of_block
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
 from recordspec.store.files import File
-from recordspec.wire import frames
+from recordspec.wire import tfrecord
 from recordspec.wire.columns import Section
 from recordspec.wire.decoded import Decoded, decode
-from recordspec.wire.frames import Chunk
+from recordspec.wire.framing import FOOTER_BYTES, place
 from recordspec.wire.held import Held, Steps
-from recordspec.wire.tfrecord import TAIL, Damage, Stretch, place
+from recordspec.wire.tfrecord import Chunk, Damage, RecordRange
 
 
 def check(
@@ -112,7 +112,7 @@ class _Part:
     """
 
     file: File
-    stretch: Stretch | None
+    stretch: RecordRange | None
     last: bool
 
     @property
@@ -143,7 +143,7 @@ class _Checking:
 
     def check(self, part: _Part) -> None:
         number = offset = 0
-        for found in frames.chunks(self._file.path, part.stretch):
+        for found in tfrecord.salvage(self._file.path, part.stretch):
             if isinstance(found, Damage):
                 self._damaged(found)
                 if found.stop is None:
@@ -151,7 +151,7 @@ class _Checking:
                 number, offset = found.number + 1, found.stop
             else:
                 self._whole(found)
-                number, offset = found.number + len(found), found.offset + int(found.stops[-1]) + TAIL
+                number, offset = found.number + len(found), found.offset + int(found.stops[-1]) + FOOTER_BYTES
         if part.last:
             self._ended(number, offset)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from recordspec.progress import Progress
 from recordspec.store.shards import Files, expand
-from recordspec.wire import tfrecord
+from recordspec.wire import compression, file_types, tfrecord
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Counted:
     file: str
     records: int
     bytes: int
-    compression: tfrecord.Compression
+    compression: compression.Compression
 
 
 def count(files: Files, progress: Progress | None = None) -> list[Counted]:
@@ -31,7 +31,7 @@ def count(files: Files, progress: Progress | None = None) -> list[Counted]:
 
 
 def _count(path: Path, progress: Progress) -> Counted:
-    compression, records = tfrecord.compression_of(path), 0
+    compression, records = file_types.compression_of(path), 0
     for some in tfrecord.counts(path):
         records += some
         progress.advance(some)

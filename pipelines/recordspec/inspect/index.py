@@ -15,10 +15,9 @@ from recordspec.errors import Problem, RecordError, SpecError, StoreError, one_o
 from recordspec.locations import output_file, read_bytes
 from recordspec.store.manifest import INDEX_SUFFIXES
 from recordspec.store.shards import Files, expand
-from recordspec.wire.frames import Damage
-from recordspec.wire.heads import Stretch, ends
+from recordspec.wire.file_types import compression_of
 from recordspec.wire.strings import Ints
-from recordspec.wire.tfrecord import Record, compression_of, salvage, scan
+from recordspec.wire.tfrecord import Damage, Record, RecordRange, one_by_one, record_ends, salvage, scan
 
 Format = Literal["recordspec", "tfrecord", "dali"]
 
@@ -75,7 +74,7 @@ def _index(path: Path, form: Format) -> Written:
 def _lines(path: Path) -> Iterator[tuple[str, int]]:
     """The text of DALI's `tfrecord2idx` and the package's, some records at a time."""
     start = 0
-    for _, places in ends(path):
+    for _, places in record_ends(path):
         starts = np.concatenate([[start], places[:-1]])
         sizes = places - starts
         lines = zip(starts.tolist(), sizes.tolist(), strict=True)
@@ -130,7 +129,7 @@ def _ours(path: Path) -> Iterator[tuple[str, int]]:
     stat = path.stat()
     every, records, start = _EVERY, 0, 0
     kept = np.empty(0, np.int64)
-    for number, places in ends(path):
+    for number, places in record_ends(path):
         starts: Ints = np.concatenate([[start], places[:-1]])
         kept = np.concatenate([kept, starts[-number % every :: every]])
         while len(kept) > _MOST_OFFSETS:
@@ -182,11 +181,11 @@ def records(path: Path, numbers: Iterable[int]) -> Iterator[Record]:
         yield from _streamed(path, wanted)
 
 
-def _stretches(path: Path, wanted: list[int]) -> Iterator[Stretch]:
+def _stretches(path: Path, wanted: list[int]) -> Iterator[RecordRange]:
     """Where records stand, one by one."""
     known = _known(path)
     first, places = 0, np.zeros(1, np.int64)  # of record `first` on where each begins
-    walk = ends(path)
+    walk = record_ends(path)
     for number in wanted:
         if known is not None and known.before(number) * known.every >= first + len(places):
             found = _from(path, known, known.before(number))
@@ -202,7 +201,7 @@ def _stretches(path: Path, wanted: list[int]) -> Iterator[Stretch]:
                 raise _no_such(path, f"a record below {count:,}", number)
             first, places = begun, np.concatenate([[last], more])
         at = number - first
-        yield Stretch(number, int(places[at]), int(places[at + 1]))
+        yield RecordRange(number, int(places[at]), int(places[at + 1]))
 
 
 def _from(path: Path, known: _Index, at: int) -> tuple[int, Walk, Ints] | None:
@@ -210,7 +209,7 @@ def _from(path: Path, known: _Index, at: int) -> tuple[int, Walk, Ints] | None:
     many as there are to be do not lead to the next offset that is kept: then no offset is trusted.
     """
     first, (count, stop) = at * known.every, known.behind(at)
-    walk, places = ends(path, first, known.offsets[at]), np.array([known.offsets[at]])
+    walk, places = record_ends(path, first, known.offsets[at]), np.array([known.offsets[at]])
     try:
         while len(places) <= count:
             places = np.concatenate([places, next(walk)[1]])
@@ -222,7 +221,7 @@ def _from(path: Path, known: _Index, at: int) -> tuple[int, Walk, Ints] | None:
 def _streamed(path: Path, wanted: list[int]) -> Iterator[Record]:
     waiting = wanted[::-1]
     count = 0
-    for found in salvage(path):
+    for found in one_by_one(salvage(path)):
         if not waiting:
             return
         if isinstance(found, Damage) and (found.stop is None or found.number == waiting[-1]):

@@ -21,7 +21,7 @@ from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, REPORT_FILE, SCHE
 from recordspec.store.shard_file import ShardFile
 from recordspec.store.shards import Files, expand, parse_name
 from recordspec.store.transaction import Transaction
-from recordspec.wire.compression import likely_compression
+from recordspec.wire.file_types import likely_compression
 
 
 @dataclass(frozen=True, kw_only=True)

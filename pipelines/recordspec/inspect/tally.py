@@ -12,15 +12,16 @@ from recordspec.locations import open_file
 from recordspec.progress import Progress
 from recordspec.store.files import File
 from recordspec.store.manifest import Manifest, Shard
-from recordspec.wire.compression import Compression, likely_compression
-from recordspec.wire.frames import Chunk, Damage
+from recordspec.wire.compression import CODECS, Compression
+from recordspec.wire.file_types import likely_compression
 from recordspec.wire.hashes import HashedFile
-from recordspec.wire.inflated import Readable
-from recordspec.wire.search import rescue
+from recordspec.wire.recovery import rescue
+from recordspec.wire.streams import Readable
+from recordspec.wire.tfrecord import Chunk, Damage
 
 # Losses of a file that are named one by one; a file of nothing else has millions.
 MOST_NAMED = 10_000
-_BY_SUFFIX = {".gz": "gzip", ".zlib": "zlib"}
+_BY_SUFFIX = {codec.suffix: name for name, codec in CODECS.items() if codec.suffix}
 
 
 @dataclass(frozen=True, kw_only=True)

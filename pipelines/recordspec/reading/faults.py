@@ -12,7 +12,8 @@ from recordspec.spec.misfits import failures, misfits
 from recordspec.spec.schema import Schema
 from recordspec.store.files import File
 from recordspec.wire import tfrecord
-from recordspec.wire.tfrecord import Damage, Record, place
+from recordspec.wire.framing import place
+from recordspec.wire.tfrecord import Damage, Record
 
 # Problems by number of record.
 Misfits = Mapping[int, tuple[Problem, ...]]
@@ -76,7 +77,9 @@ def _examined(file: File, schema: Schema) -> Iterator[Record | Fault]:
     """The records of a file that can be read, and faults in the place of the others."""
     trial = Trial(schema, in_blocks=file.block is not None)
     number = stop = 0
-    for some in tfrecord.gathered(tfrecord.salvage(file.path), _BYTES_AT_ONCE, _RECORDS_AT_ONCE):
+    for some in tfrecord.batched(
+        tfrecord.one_by_one(tfrecord.salvage(file.path)), _BYTES_AT_ONCE, _RECORDS_AT_ONCE
+    ):
         misfits = trial.misfits([found for found in some if isinstance(found, Record)])
         for found in some:
             judged = _judged(file, found, misfits)

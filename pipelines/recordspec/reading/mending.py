@@ -14,8 +14,9 @@ from recordspec.errors import RecordError, show_text
 from recordspec.reading.faults import Checked, Fault, check
 from recordspec.spec.schema import Schema
 from recordspec.store.files import File
-from recordspec.wire import tfrecord
-from recordspec.wire.tfrecord import Record, framed
+from recordspec.wire import file_types, tfrecord
+from recordspec.wire.framing import framed
+from recordspec.wire.tfrecord import Record
 
 log = logging.getLogger("recordspec")
 
@@ -32,7 +33,7 @@ def mended(file: File, schema: Schema) -> tuple[Path, int]:
 
     Raises RecordError where it is no TFRecord file at all.
     """
-    problem = tfrecord.foreign(file.path)
+    problem = file_types.not_tfrecord(file.path)
     if problem is not None:
         raise RecordError(problem)
     return _mended(file, schema, _stamp(file.path))
@@ -73,7 +74,7 @@ def _report(file: File, checked: Checked) -> str:
 def _copy(path: Path, copy: Path, faults: list[Fault]) -> None:
     bad = {fault.record for fault in faults}
     with copy.open("xb") as file:
-        for found in tfrecord.salvage(path):
+        for found in tfrecord.one_by_one(tfrecord.salvage(path)):
             if isinstance(found, Record) and found.number not in bad:
                 file.write(framed(found.data))
             elif faults[-1].ends and found.number == faults[-1].record:

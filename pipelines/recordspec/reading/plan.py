@@ -18,8 +18,9 @@ from recordspec.store.files import File, check_size, described
 from recordspec.store.manifest import find
 from recordspec.wire import tfrecord
 from recordspec.wire.blocks import rows_in
+from recordspec.wire.compression import Compression
+from recordspec.wire.file_types import compression_of
 from recordspec.wire.proto import parse_example
-from recordspec.wire.tfrecord import Compression, compression_of
 
 # Records that tell how large a row is.
 _SAMPLED = 100

@@ -10,7 +10,7 @@ from recordspec._tf import tf
 from recordspec.reading.options import Interleave
 from recordspec.reading.order import Seeds, key_of, passes, permuted, plain
 from recordspec.reading.plan import Piece, Plan
-from recordspec.wire.tfrecord import TF_COMPRESSION
+from recordspec.wire.compression import CODECS
 
 Dataset = Any
 Tensor = Any
@@ -74,7 +74,7 @@ def _name(piece: Piece) -> str:
 def _in_turn(pieces: tuple[Piece, ...]) -> Dataset:
     """One dataset of all the files: a flat_map over them costs a fifth more a record."""
     names = [_name(piece) for piece in pieces]
-    found = tf.data.TFRecordDataset(names, TF_COMPRESSION[pieces[0].compression], _READ_BUFFER)
+    found = tf.data.TFRecordDataset(names, CODECS[pieces[0].compression].tensorflow, _READ_BUFFER)
     if all(piece.count is None for piece in pieces):
         return found
     return found.skip(pieces[0].first).take(sum(piece.count or 0 for piece in pieces))
@@ -84,7 +84,7 @@ def _named(pieces: tuple[Piece, ...], seeds: Seeds | None) -> Dataset:
     """The path of each piece, its compression, its first record, and how many it has (-1: all)."""
     columns = (
         tf.constant([_name(piece) for piece in pieces]),
-        tf.constant([TF_COMPRESSION[piece.compression] for piece in pieces]),
+        tf.constant([CODECS[piece.compression].tensorflow for piece in pieces]),
         tf.constant([piece.first for piece in pieces], tf.int64),
         tf.constant([-1 if piece.count is None else piece.count for piece in pieces], tf.int64),
     )

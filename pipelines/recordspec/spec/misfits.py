@@ -14,7 +14,7 @@ from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
 from recordspec.wire import blocks, proto
 from recordspec.wire.columns import Column, Fixed, Section, Sequence
-from recordspec.wire.recognised import what_is
+from recordspec.wire.file_types import describe_type
 
 # What is stored, by section and key.
 Stored = Mapping[Section, Mapping[str, Any]]
@@ -113,7 +113,9 @@ def _undecoded(
         expected, said = f"what {feature.kind} decodes", _said(error)
         values = [] if in_blocks else _stored(schema, record, in_blocks=False)[section].get(feature.stored)
         if values and len(values) == 1 and isinstance(values[0], bytes):
-            yield Problem(path=(section, feature.name), expected=expected, got=what_is(values[0]), hint=said)
+            yield Problem(
+                path=(section, feature.name), expected=expected, got=describe_type(values[0]), hint=said
+            )
         else:
             yield Problem(path=(section, feature.name), expected=expected, got=said)
 

@@ -28,7 +28,7 @@ from recordspec.spec.features.var_len import VariableLen
 from recordspec.spec.features.video import Video
 from recordspec.spec.values import BadValue, dtype_range, is_integer, numpy_dtype
 from recordspec.wire.columns import Cells
-from recordspec.wire.recognised import what_is
+from recordspec.wire.file_types import describe_type
 from recordspec.wire.strings import Ints, Strings, offsets
 
 # What a compressed tensor is inflated by, and no more kept of it.
@@ -164,7 +164,7 @@ def _check_media(feature: Image | Audio, data: bytes) -> None:
     """Raises BadValue for bytes that are not stored as they are."""
     (stored,) = feature.encode([data])
     if stored.flat[0] != data:
-        raise BadValue(0, f"{feature.encoding} data that TensorFlow decodes", what_is(data))
+        raise BadValue(0, f"{feature.encoding} data that TensorFlow decodes", describe_type(data))
 
 
 def _check_multiple(data: bytes, size: int) -> None:

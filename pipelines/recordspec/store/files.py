@@ -149,7 +149,9 @@ def block_in(paths: tuple[Path, ...]) -> int | None:
 
 def _first_block(path: Path) -> int | None:
     """Rows of the first whole record where that is a block; 0 where it is none, None without a record."""
-    record = next((found for found in tfrecord.salvage(path) if isinstance(found, Record)), None)
+    record = next(
+        (found for found in tfrecord.one_by_one(tfrecord.salvage(path)) if isinstance(found, Record)), None
+    )
     if record is None:
         return None
     try:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from recordspec.errors import Problem, StoreError, describe, nearest, one_of
 from recordspec.locations import local, read_bytes
-from recordspec.wire.tfrecord import Compression
+from recordspec.wire.compression import CODECS, Compression
 
 FILE = "manifest.json"
 SCHEMA_FILE = "schema.yaml"
@@ -96,7 +96,7 @@ _FITS: Mapping[str, Callable[[Any], bool]] = {
     "schema": _is_text,
     "fingerprint": lambda value: value is None or _is_hash(value),
     "record": lambda value: value in ("example", "sequence_example"),
-    "compression": lambda value: value in ("none", "gzip", "zlib"),
+    "compression": lambda value: value in list(CODECS),
     "key": _are_texts,
     "shuffle_seed": lambda value: value is None or type(value) is int,
     "labels": lambda value: all(map(_are_texts, value.values())),

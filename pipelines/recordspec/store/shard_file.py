@@ -11,8 +11,8 @@ from typing import Any
 from recordspec.errors import Problem, StoreError
 from recordspec.executors import Future, ThreadPool
 from recordspec.store.manifest import Shard
+from recordspec.wire.compression import CODECS, Compression
 from recordspec.wire.hashes import Sha256
-from recordspec.wire.tfrecord import Compression, compressor
 
 # Bytes that may wait for the thread that writes them: it comes by its turn late where NumPy is busy.
 _AHEAD = 16 << 20
@@ -32,7 +32,7 @@ class ShardFile:
     def __init__(self, path: Path, compression: Compression) -> None:
         self._path = path
         self._file = path.open("xb", buffering=0)
-        self._compressor = compressor(compression)
+        self._compressor = CODECS[compression].compressor()
         self._hash, self._sha256 = Sha256(), ""
         self._bytes = self._flushed = 0
         self._records = self._rows = 0

@@ -16,16 +16,15 @@ from pathlib import Path
 from recordspec.errors import IncompleteError, Problem, StoreError
 from recordspec.locations import check_regular, local
 from recordspec.store.manifest import FILE, INDEX_SUFFIXES, Manifest, unlike
-from recordspec.wire.compression import Compression
+from recordspec.wire.compression import CODECS, Compression
 
 Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
-_NAME = re.compile(r"(?P<split>.+)-(?P<index>\d{5,})-of-(?P<count>\d{5,})\.tfrecord(\.gz|\.zlib)?")
+_COMPRESSED = "|".join(re.escape(codec.suffix) for codec in CODECS.values())
+_NUMBERS = r"(?P<split>.+)-(?P<index>\d{5,})-of-(?P<count>\d{5,})"
+_NAME = re.compile(rf"{_NUMBERS}\.tfrecord({_COMPRESSED})")
 # Names of others, too: `train-00000-of-01024`, `mnist-train.tfrecord-00000-of-00001`.
-_NUMBERED = re.compile(
-    r"(?P<split>.+)-(?P<index>\d{5,})-of-(?P<count>\d{5,})(?P<suffix>(\.[a-z]+)?(\.gz|\.zlib)?)"
-)
-_SUFFIX = {"none": "", "gzip": ".gz", "zlib": ".zlib"}
+_NUMBERED = re.compile(rf"{_NUMBERS}(?P<suffix>(?P<type>(\.[a-z]+)??)({_COMPRESSED}))")
 # Missing shards that are looked for: a name may announce any number.
 _MOST_MISSING = 100_000
 # TensorFlow's guide to input performance asks for files of 100 MB and more; a power of two divides
@@ -44,7 +43,7 @@ class ShardName:
     def file(self, compression: Compression) -> str:
         """`train-00000-of-00008.tfrecord`, with `.gz` or `.zlib` where compressed."""
         stem = f"{self.split}-{self.index:05d}-of-{self.count:05d}"
-        return f"{stem}.tfrecord{_SUFFIX[compression]}"
+        return f"{stem}.tfrecord{CODECS[compression].suffix}"
 
 
 def parse_name(file: str) -> ShardName | None:
@@ -173,8 +172,7 @@ def _incomplete(shards: Iterable[tuple[Path, re.Match[str]]], pattern: str) -> I
         if index >= count:
             yield Problem(where=str(path), expected=f"a number below {count}", got=str(index))
             continue
-        suffix = name["suffix"].removesuffix(".gz").removesuffix(".zlib")
-        first = splits[path.parent, name["split"], suffix][count].setdefault(index, path)
+        first = splits[path.parent, name["split"], name["type"]][count].setdefault(index, path)
         if first != path:
             yield Problem(where=str(path), expected=f"one shard of this number, {first.name}", got="two")
     for (folder, split, _), counts in sorted(splits.items()):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recordspec.wire import proto
-from recordspec.wire.recognised import printable
+from recordspec.wire.file_types import printable
 from recordspec.wire.varints import read_varint
 
 FieldType = Literal["varint", "fixed64", "bytes", "text", "message", "group", "end of group", "fixed32"]

@@ -1,4 +1,4 @@
-"""A record's frame: its length and two CRCs around its data.
+"""A record's frame: its length and two CRCs around its data; and the problems of frames that are wrong.
 
 A record is `length (u64) | masked crc32c(length) | data | masked crc32c(data)`, little-endian
 (tensorflow/core/lib/io/record_writer.h). There is no header and no footer.
@@ -9,42 +9,45 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from pathlib import Path
 
 import crc32c
 import numpy as np
 import numpy.typing as npt
 
-from recordspec.wire.strings import Bytes, Ints, Strings, items, windows
+from recordspec.errors import Problem, RecordError
+from recordspec.wire.strings import Bytes, Ints, Strings, items, sliding_windows
 
 Crcs = npt.NDArray[np.uint32]
 
-HEAD, TAIL = 12, 4
+HEADER_BYTES, FOOTER_BYTES = 12, 4
+FRAME_BYTES = HEADER_BYTES + FOOTER_BYTES
 # protobuf holds the size of a message in an int32. TensorFlow (2.16 and 2.21) parses an Example of 2**31 - 1
 # bytes; of one byte more its parser takes the size for a negative one, and the process dies (SIGSEGV).
 LARGEST_RECORD = (1 << 31) - 1
 AT_MOST = f"a record of at most {LARGEST_RECORD:,} bytes, the most that TensorFlow reads"
 
 _MASK_DELTA = 0xA282EAD8  # tensorflow/core/lib/hash/crc32c.h
-# Heads that are remembered: records of one size, or of a few thousand sizes, have few.
+# Headers that are remembered: records of one size, or of a few thousand sizes, have few.
 _REMEMBERED = 1 << 13
 
 
 def seal(records: Strings) -> memoryview:
     """Frames encoded records in place, and returns the bytes of all of them.
 
-    Each record must have room for HEAD bytes before and TAIL bytes after its data.
+    Each record must have room for HEADER_BYTES before and FOOTER_BYTES after its data.
     """
-    starts, stops = records.offsets[:-1] + HEAD, records.offsets[1:] - TAIL
-    lengths = np.atleast_1d(np.asarray(records.each)) - HEAD - TAIL
-    windows(records.buffer, HEAD)[starts - HEAD] = heads(lengths)
+    starts, stops = records.offsets[:-1] + HEADER_BYTES, records.offsets[1:] - FOOTER_BYTES
+    lengths = np.atleast_1d(np.asarray(records.each)) - FRAME_BYTES
+    sliding_windows(records.buffer, HEADER_BYTES)[starts - HEADER_BYTES] = headers(lengths)
     checksums = masked_crcs(records.buffer, starts, stops)
-    windows(records.buffer, TAIL)[stops] = checksums.astype("<u4").view(f"V{TAIL}")
+    sliding_windows(records.buffer, FOOTER_BYTES)[stops] = checksums.astype("<u4").view(f"V{FOOTER_BYTES}")
     return records.buffer.data
 
 
 def frames(records: Sequence[bytes]) -> Strings:
     """Records as they stand in a file."""
-    held = Strings.of([b"".join([bytes(HEAD), record, bytes(TAIL)]) for record in records])
+    held = Strings.of([b"".join([bytes(HEADER_BYTES), record, bytes(FOOTER_BYTES)]) for record in records])
     framed = Strings(held.buffer.copy(), held.offsets)
     seal(framed)
     return framed
@@ -57,11 +60,11 @@ def framed(data: bytes) -> bytes:
     return b"".join([length, crcs[0], data, crcs[1]])
 
 
-def heads(lengths: Ints) -> npt.NDArray[np.void]:
-    """The first HEAD bytes of records of these lengths."""
+def headers(lengths: Ints) -> npt.NDArray[np.void]:
+    """The first HEADER_BYTES of records of these lengths."""
     distinct, index = np.unique(lengths, return_inverse=True)
     crcs = [crc32c.crc32c(struct.pack("<Q", length)) for length in distinct.tolist()]
-    made = np.empty((len(distinct), HEAD), np.uint8)
+    made = np.empty((len(distinct), HEADER_BYTES), np.uint8)
     made[:, :8] = distinct.astype("<u8").view(np.uint8).reshape(-1, 8)
     made[:, 8:] = mask(np.array(crcs, np.uint32)).astype("<u4").view(np.uint8).reshape(-1, 4)
     return items(made)[index]
@@ -74,9 +77,9 @@ def masked_crcs(buffer: Bytes, starts: Ints, stops: Ints) -> Crcs:
     return mask(np.array([crc32c.crc32c(view[start:stop]) for start, stop in bounds], np.uint32))
 
 
-def tails(buffer: Bytes, stops: Ints) -> Crcs:
+def footers(buffer: Bytes, stops: Ints) -> Crcs:
     """The CRCs that records carry behind their data."""
-    carried: Crcs = windows(buffer, TAIL)[stops].view("<u4")
+    carried: Crcs = sliding_windows(buffer, FOOTER_BYTES)[stops].view("<u4")
     return carried
 
 
@@ -96,37 +99,37 @@ def masked_crc(parts: Iterable[bytes | memoryview]) -> int:
 
 
 def is_whole(frame: memoryview) -> bool:
-    """Whether the data of a frame, whose head is right, match their CRC."""
-    return masked_crc([frame[HEAD:-TAIL]]) == int.from_bytes(frame[-TAIL:], "little")
+    """Whether the data of a frame, whose header is right, match their CRC."""
+    return masked_crc([frame[HEADER_BYTES:-FOOTER_BYTES]]) == int.from_bytes(frame[-FOOTER_BYTES:], "little")
 
 
 @lru_cache(_REMEMBERED)
-def length_in(head: bytes) -> int | None:
-    """The length that a record's first HEAD bytes say, if their CRC is right."""
-    if len(head) < HEAD:
+def length_in(header: bytes) -> int | None:
+    """The length that a record's first HEADER_BYTES say, if their CRC is right."""
+    if len(header) < HEADER_BYTES:
         return None
-    length, crc = struct.unpack("<QI", head)
-    return int(length) if crc == masked_crc([head[:8]]) else None
+    length, crc = struct.unpack("<QI", header)
+    return int(length) if crc == masked_crc([header[:8]]) else None
 
 
 def frames_in(buffer: Bytes, at: int = 0) -> Ints:
     """Where frames begin that follow each other from byte `at` on and stand whole in a buffer, and where
     the last one ends, int64 `[n + 1]`. Their data are not looked at.
 
-    The head of each tells where the next one is; while all are the same, many are looked at together.
+    The header of each tells where the next one is; while all are the same, many are looked at together.
     """
     view, found = buffer.data, [np.array([at])]
     places: list[int] = []
     length, same = -1, 0
-    while (next_length := length_in(bytes(view[at : at + HEAD]))) is not None:
-        stop = at + HEAD + next_length + TAIL
+    while (next_length := length_in(bytes(view[at : at + HEADER_BYTES]))) is not None:
+        stop = at + FRAME_BYTES + next_length
         if stop > len(buffer):
             break
         same = same + 1 if next_length == length else 0
         length, at = next_length, stop
         places.append(at)
         if same >= _ALIKE:
-            run = _run(buffer, at, length, 8 * same)
+            run = _equal_run(buffer, at, length, 8 * same)
             found += [np.array(places), run]
             same, places = same + len(run), []
             at = int(run[-1]) if len(run) else at
@@ -138,12 +141,60 @@ def frames_in(buffer: Bytes, at: int = 0) -> Ints:
 _ALIKE = 16
 
 
-def _run(buffer: Bytes, at: int, length: int, most: int) -> Ints:
+def _equal_run(buffer: Bytes, at: int, length: int, most: int) -> Ints:
     """The ends of the next frames, up to `most`, as long as they are of this length."""
-    step = HEAD + length + TAIL
+    step = FRAME_BYTES + length
     count = 1 + min(most, (len(buffer) - at) // step)  # with the one before them
     lengths = np.ndarray((count,), "<u8", buffer, at - step, (step,))
     crcs = np.ndarray((count,), "<u4", buffer, at - step + 8, (step,))
     alike = (lengths == lengths[0]) & (crcs == crcs[0])
     count = (count if alike.all() else int(alike.argmin())) - 1
     return at + step * np.arange(1, count + 1)
+
+
+class LengthError(RecordError):
+    """A length with a right CRC that must not be believed: the file has fewer bytes, or TensorFlow reads no
+    record of that size. TensorFlow allocates what it says, or its parser takes it for a negative number: the
+    process dies.
+    """
+
+
+def checked_length(path: Path, number: int, offset: int, header: bytes, size: int | None) -> int:
+    """The length in a record's header. It is not trusted before its CRC, nor past the file's end.
+
+    Raises RecordError.
+    """
+    if len(header) < HEADER_BYTES:
+        raise truncated(path, number, offset, f"{HEADER_BYTES} bytes of length and CRC")
+    length = length_in(header)
+    if length is None:
+        expected = "a length that matches its CRC"
+        raise RecordError(problem_at(path, number, offset, expected, "other bytes"), number)
+    if size is not None and offset + FRAME_BYTES + length > size:
+        raise LengthError(truncated(path, number, offset, data_of(length)).problems, number)
+    return length
+
+
+def too_large(path: Path, number: int, offset: int, length: int) -> Problem:
+    """The problem of a record that TensorFlow cannot read."""
+    return problem_at(path, number, offset, AT_MOST, f"{length:,} bytes")
+
+
+def data_of(length: int) -> str:
+    """What is expected behind a header."""
+    return f"{length:,} bytes of data and its CRC"
+
+
+def truncated(path: Path, number: int, offset: int, expected: str) -> RecordError:
+    """The error of a record that is not all there."""
+    return RecordError(problem_at(path, number, offset, expected, "the end of the file"), number)
+
+
+def problem_at(path: Path, number: int, offset: int, expected: str, got: str) -> Problem:
+    """A problem of a record."""
+    return Problem(where=f"{path}: {place(number, offset)}", expected=expected, got=got)
+
+
+def place(number: int, offset: int) -> str:
+    """How messages name a record."""
+    return f"record {number} at byte {offset:,}"

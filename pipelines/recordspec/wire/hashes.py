@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from recordspec.executors import Future, ThreadPool
 from recordspec.locations import open_file
-from recordspec.wire.inflated import Readable
-from recordspec.wire.strings import Bytes, Ints, Strings, windows
+from recordspec.wire.streams import Readable
+from recordspec.wire.strings import Bytes, Ints, Strings, sliding_windows
 
 _CHUNK = 1 << 20
 # Chunks that may wait to be hashed: each is in memory until then.
@@ -64,7 +64,7 @@ def of_records(buffer: Bytes, starts: Ints, stops: Ints) -> Words:
 
 def _words(buffer: Bytes, places: Ints, sizes: Ints) -> Words:
     """The next bytes of strings, at most 8, as numbers."""
-    words: Words = windows(buffer, _WORD)[places].view("<u8").astype(np.uint64, copy=False)
+    words: Words = sliding_windows(buffer, _WORD)[places].view("<u8").astype(np.uint64, copy=False)
     return words if (sizes >= _WORD).all() else words & _MASKS[np.minimum(sizes, _WORD)]
 
 

@@ -17,7 +17,7 @@ from recordspec.wire.columns import Cells
 from recordspec.wire.held import LISTS, Held, Steps, empty
 from recordspec.wire.pieces import Mask
 from recordspec.wire.proto import Kind
-from recordspec.wire.strings import Bytes, Ints, Strings, offsets, one_size, windows
+from recordspec.wire.strings import Bytes, Ints, Strings, offsets, one_size, sliding_windows
 
 _KEY = _PACKED = _FIRST = 0x0A  # field 1, of a length that follows
 _VALUE = _SECOND = 0x12  # field 2
@@ -173,7 +173,7 @@ class Reader:
         """The bytes of spans, one after the other."""
         sizes = one_size(spans.sizes)
         if isinstance(sizes, int) and sizes:
-            taken = windows(self._data, sizes)[spans.starts]
+            taken = sliding_windows(self._data, sizes)[spans.starts]
             return Strings.rows(taken.view(np.uint8).reshape(-1, sizes))
         view = self._data.data
         parts = [
@@ -239,7 +239,7 @@ class Reader:
         same: Mask = keys.sizes[places] == len(name)
         if name:
             at = np.flatnonzero(same)
-            found = windows(self._data, len(name))[keys.starts[places[at]]]
+            found = sliding_windows(self._data, len(name))[keys.starts[places[at]]]
             wanted = np.frombuffer(name, np.uint8)
             same[at] = (found.view(np.uint8).reshape(-1, len(name)) == wanted).all(axis=1)
         return same

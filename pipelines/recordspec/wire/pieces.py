@@ -14,7 +14,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from recordspec.wire.strings import Bytes, Ints, Sizes, Strings, items, offsets, squeeze, windows
+from recordspec.wire.strings import Bytes, Ints, Sizes, Strings, items, offsets, sliding_windows, squeeze
 from recordspec.wire.varints import varint_bytes, varints
 
 Mask = npt.NDArray[np.bool_]
@@ -52,7 +52,7 @@ def payload(strings: Strings) -> Part:
     width = sizes if isinstance(sizes, int) else int(sizes.max(initial=0))
     if not width:
         return b""
-    if isinstance(sizes, int) and not (strings.apart and width > WIDEST_PADDED):
+    if isinstance(sizes, int) and not (strings.is_lazy and width > WIDEST_PADDED):
         return Piece(data=strings.buffer.reshape(-1, width), sizes=width, width=width)
     return Piece(data=strings, sizes=sizes, width=width)
 
@@ -160,7 +160,7 @@ def _close_up(matrix: Bytes, parts: list[Part]) -> Ints:
     ends = begins.copy()
     for run, sizes in _runs(parts):
         if run.start:
-            windows(matrix.reshape(-1), run.stop - run.start)[ends] = items(matrix[:, run]).copy()
+            sliding_windows(matrix.reshape(-1), run.stop - run.start)[ends] = items(matrix[:, run]).copy()
         ends += sizes
     sizes_of_rows: Ints = ends - begins
     return sizes_of_rows

@@ -64,8 +64,8 @@ class Strings:
         return self._buffer
 
     @property
-    def apart(self) -> bool:
-        """Whether they have not been put together yet."""
+    def is_lazy(self) -> bool:
+        """Whether their buffer is not put together yet."""
         return self._buffer is None
 
     def __len__(self) -> int:
@@ -115,7 +115,7 @@ class Strings:
         starts, stops = self.offsets[indices], self.offsets[indices + 1]
         sizes = one_size(stops - starts)
         if isinstance(sizes, int) and sizes:
-            taken = windows(self.buffer, sizes)[starts]
+            taken = sliding_windows(self.buffer, sizes)[starts]
             return Strings.rows(taken.view(np.uint8).reshape(-1, sizes))
         view = self.buffer.data
         parts = [view[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
@@ -125,7 +125,7 @@ class Strings:
         """The strings as uint8 `[n, width]`, none longer than that; what is behind a string is anything."""
         # `width` bytes from where each begins, so that the last ones need more behind them
         buffer = np.concatenate([self.buffer, np.zeros(width, np.uint8)])
-        return windows(buffer, width)[self.offsets[:-1]].view(np.uint8).reshape(-1, width)
+        return sliding_windows(buffer, width)[self.offsets[:-1]].view(np.uint8).reshape(-1, width)
 
 
 def squeeze(matrix: Bytes, sizes: npt.NDArray[np.integer[Any]]) -> Strings:
@@ -137,11 +137,11 @@ def squeeze(matrix: Bytes, sizes: npt.NDArray[np.integer[Any]]) -> Strings:
     width = matrix.shape[1]
     places = offsets(sizes)
     buffer = np.empty(int(places[-1]) + width, np.uint8)
-    windows(buffer, width)[places[:-1]] = items(matrix)
+    sliding_windows(buffer, width)[places[:-1]] = items(matrix)
     return Strings(buffer[: places[-1]], places)
 
 
-def heads(strings: Strings, size: int) -> Strings:
+def prefixes(strings: Strings, size: int) -> Strings:
     """The first `size` bytes of each, or all that it has."""
     sizes = strings.sizes
     if int(sizes.max(initial=0)) <= size:
@@ -173,7 +173,7 @@ def items(matrix: Bytes) -> npt.NDArray[np.void]:
     return rows
 
 
-def windows(buffer: Bytes, width: int) -> npt.NDArray[np.void]:
+def sliding_windows(buffer: Bytes, width: int) -> npt.NDArray[np.void]:
     """Item `i` is the `width` bytes from byte `i` on.
 
     To index it with many places reads or writes 4 ns an item, of up to 32 bytes; a slice of its own is

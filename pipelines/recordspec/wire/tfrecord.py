@@ -1,43 +1,59 @@
-"""The TFRecord file format: records in frames, in a file that may be compressed as a whole."""
+"""The records of TFRecord files, which may be compressed as a whole. There are three ways to walk a file:
+
+- `scan_chunks`, and `scan` record by record, for a file that is to be whole: they raise RecordError at the
+  first record that cannot be read;
+- `salvage`, for a file that may be corrupt: it yields Damage for a record that cannot be read, and
+  ends where TensorFlow's reader does, at a length that is wrong; `recovery.rescue` goes on behind that;
+- `record_ends`, for the places of the records of an uncompressed file: it reads the lengths alone.
+
+The first two check every CRC, and read many records at a time, without a copy of each.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from recordspec.errors import RecordError
-from recordspec.wire import heads
-from recordspec.wire.compression import TF_COMPRESSION, Compression, compression_of, compressor, foreign
-from recordspec.wire.frames import Chunk, Damage, chunks
-from recordspec.wire.framing import HEAD, TAIL, framed, frames, seal
-from recordspec.wire.heads import Stretch, check_lengths, place, stretches
+import numpy as np
 
-__all__ = [
-    "HEAD",
-    "TAIL",
-    "TF_COMPRESSION",
-    "Compression",
-    "Damage",
-    "Record",
-    "Stretch",
-    "check_lengths",
-    "compression_of",
-    "compressor",
-    "count",
-    "counts",
-    "foreign",
-    "framed",
-    "frames",
-    "gathered",
-    "place",
-    "salvage",
-    "scan",
-    "seal",
-    "stretches",
-    "whole",
-]
+from recordspec.errors import Problem, RecordError
+from recordspec.locations import open_file
+from recordspec.wire.compression import Compression
+from recordspec.wire.file_types import compression_of, likely_compression, not_tfrecord
+from recordspec.wire.framing import (
+    FOOTER_BYTES,
+    FRAME_BYTES,
+    HEADER_BYTES,
+    LARGEST_RECORD,
+    LengthError,
+    checked_length,
+    data_of,
+    footers,
+    frames_in,
+    length_in,
+    masked_crc,
+    masked_crcs,
+    place,
+    problem_at,
+    too_large,
+    truncated,
+)
+from recordspec.wire.streams import BufferPosition, Readable, ReadBuffer, open_stream
+from recordspec.wire.strings import Bytes, Ints
+
+CHUNK_BYTES = 4 << 20
+# A larger record is held only when its CRC is known to be right, for which it is read twice: what a few
+# megabytes inflate to may be gigabytes.
+BELIEVED = 64 << 20
+# Read first: some want a few records only.
+_FIRST = 64 << 10
+# Read at once where only lengths are wanted: what fits into a processor's cache is copied there fastest.
+_HEADERS_AT_ONCE = 1 << 20
+# Records of more bytes than this are stepped over one by one.
+_LARGE = 16 << 10
 
 
 @dataclass(frozen=True)
@@ -54,43 +70,141 @@ class Record:
     @property
     def stop(self) -> int:
         """The byte behind it."""
-        return self.offset + HEAD + len(self.data) + TAIL
+        return self.offset + FRAME_BYTES + len(self.data)
 
 
-Found = TypeVar("Found", bound=Record | Damage)
+@dataclass(frozen=True)
+class Damage:
+    """What stands in the place of a record that cannot be read.
 
-
-def scan(path: Path, stretch: Stretch | None = None) -> Iterator[Record]:
-    """The records of a file, or of a stretch of it, each with its CRCs checked.
-
-    Raises RecordError at the first bad one.
+    Attributes:
+        number, offset: of the record.
+        problem: what is wrong.
+        stop: the byte behind it; None where no record behind it can be found.
     """
-    for chunk in whole(path, stretch):
-        yield from _records(chunk)
+
+    number: int
+    offset: int
+    problem: Problem
+    stop: int | None = None
 
 
-def whole(path: Path, stretch: Stretch | None = None) -> Iterator[Chunk]:
+@dataclass(frozen=True, kw_only=True)
+class Chunk:
+    """Records that follow each other in a file, and are whole; at least one.
+
+    Attributes:
+        buffer: uint8 `[bytes]`; it does not change.
+        starts, stops: where the data of each stand in it, int64 `[n]`.
+        number: of the first.
+        offset: the byte of the file where the buffer begins; in a compressed file, of uncompressed bytes.
+    """
+
+    buffer: Bytes
+    starts: Ints
+    stops: Ints
+    number: int
+    offset: int
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __iter__(self) -> Iterator[Record]:
+        view = self.buffer.data
+        bounds = zip(self.starts.tolist(), self.stops.tolist(), strict=True)
+        for number, (start, stop) in enumerate(bounds, self.number):
+            yield Record(number, self.offset + start - HEADER_BYTES, bytes(view[start:stop]))
+
+    @property
+    def offsets(self) -> Ints:
+        """The byte of the file where each begins, int64 `[n]`."""
+        return self.starts - HEADER_BYTES + self.offset
+
+    def place(self, index: int) -> str:
+        """How messages name one of them in its file."""
+        return place(self.number + index, self.offset_of(index))
+
+    def offset_of(self, index: int) -> int:
+        """The byte of the file where one of them begins."""
+        return int(self.starts[index]) - HEADER_BYTES + self.offset
+
+    def data(self, index: int) -> bytes:
+        """What one of them holds."""
+        return self.buffer[self.starts[index] : self.stops[index]].tobytes()
+
+    @property
+    def frames(self) -> memoryview:
+        """The records as they stand in the file."""
+        return self.buffer.data[int(self.starts[0]) - HEADER_BYTES : int(self.stops[-1]) + FOOTER_BYTES]
+
+
+@dataclass(frozen=True)
+class RecordRange:
+    """Records of an uncompressed file that follow each other.
+
+    Attributes:
+        number: of the first.
+        start: the byte where it begins.
+        stop: the byte behind the last.
+    """
+
+    number: int
+    start: int
+    stop: int
+
+
+def scan(path: Path, within: RecordRange | None = None) -> Iterator[Record]:
+    """The records of a file, or of a range of it. Raises RecordError at the first that cannot be read."""
+    return chain.from_iterable(scan_chunks(path, within))
+
+
+def scan_chunks(path: Path, within: RecordRange | None = None) -> Iterator[Chunk]:
     """The same, many records at a time."""
-    if stretch is None:
+    if within is None:
         compression_of(path)  # raises where it is no TFRecord file
-    for found in chunks(path, stretch):
+    for found in salvage(path, within):
         if isinstance(found, Damage):
             raise RecordError(found.problem, found.number)
         yield found
 
 
-def salvage(path: Path) -> Iterator[Record | Damage]:
-    """The records of a file as far as they can be read, and damage in the place of those that cannot."""
-    for found in chunks(path):
-        if isinstance(found, Damage):
-            yield found
+def salvage(
+    path: Path, within: RecordRange | None = None, size: int = CHUNK_BYTES
+) -> Iterator[Chunk | Damage]:
+    """The records of a file, or of a range of it, as far as they can be read, and damage in the place of
+    those that cannot.
+
+    Takes a few times as much memory as `size`, or as the largest record. That is as large as its length says
+    only where the CRC of the length is right, and the file has so many bytes; it is not larger than
+    LARGEST_RECORD, and in a compressed file of more than BELIEVED only where the CRC of its data is right.
+    A larger record is damage that is stepped over; in a compressed file nothing is found behind it.
+    """
+    problem = not_tfrecord(path) if within is None else None
+    if problem is not None:
+        yield Damage(0, 0, problem)
+        return
+    compression = likely_compression(path) if within is None else "none"
+    with open_file(path) as file:
+        if within is not None:
+            file.seek(within.start)
+        yield from FrameReader(path, file, compression, within, size)
+
+
+def one_by_one(found: Iterable[Chunk | Damage]) -> Iterator[Record | Damage]:
+    """What `salvage` yields, each record for itself."""
+    for one in found:
+        if isinstance(one, Damage):
+            yield one
         else:
-            yield from _records(found)
+            yield from one
 
 
-def gathered(found: Iterable[Found], size: int, most: int | None = None) -> Iterator[list[Found]]:
+_Found = TypeVar("_Found", bound=Record | Damage)
+
+
+def batched(found: Iterable[_Found], size: int, most: int | None = None) -> Iterator[list[_Found]]:
     """Records, and damage, in lists of at most `most`; of large records fewer, of about `size` bytes."""
-    some: list[Found] = []
+    some: list[_Found] = []
     held = 0
     for one in found:
         some.append(one)
@@ -100,13 +214,6 @@ def gathered(found: Iterable[Found], size: int, most: int | None = None) -> Iter
             some, held = [], 0
     if some:
         yield some
-
-
-def _records(chunk: Chunk) -> Iterator[Record]:
-    view = chunk.buffer.data
-    bounds = zip(chunk.starts.tolist(), chunk.stops.tolist(), strict=True)
-    for number, (start, stop) in enumerate(bounds, chunk.number):
-        yield Record(number, chunk.offset + start - HEAD, bytes(view[start:stop]))
 
 
 def count(path: Path) -> int:
@@ -120,5 +227,208 @@ def count(path: Path) -> int:
 def counts(path: Path) -> Iterator[int]:
     """The same, some records at a time."""
     if compression_of(path) == "none":
-        return (len(places) for _, places in heads.ends(path))
-    return map(len, whole(path))
+        return (len(places) for _, places in record_ends(path))
+    return map(len, scan_chunks(path))
+
+
+def record_ends(path: Path, number: int = 0, offset: int = 0) -> Iterator[tuple[int, Ints]]:
+    """Records of an uncompressed file, from the one that begins at a byte on, many at a time: the number of
+    the first, and the byte behind each, int64 `[n]`.
+
+    Raises RecordError at the first length that is wrong.
+    """
+    size = path.stat().st_size
+    buffer = np.empty(_HEADERS_AT_ONCE, np.uint8)
+    ahead = _HEADERS_AT_ONCE
+    with open_file(path) as file:
+        while offset < size:
+            file.seek(offset)
+            held = buffer[: file.readinto(buffer[:ahead].data)]
+            places = frames_in(held)[1:] + offset
+            if not len(places):
+                length = checked_length(path, number, offset, held[:HEADER_BYTES].tobytes(), size)
+                if length > LARGEST_RECORD:
+                    raise LengthError(too_large(path, number, offset, length), number)
+                places = np.array([offset + FRAME_BYTES + length])
+            yield number, places
+            ahead = _HEADERS_AT_ONCE if (int(places[-1]) - offset) // len(places) < _LARGE else HEADER_BYTES
+            number, offset = number + len(places), int(places[-1])
+
+
+def record_ranges(path: Path, size: int) -> Iterator[RecordRange]:
+    """An uncompressed file in ranges of at least `size` bytes each, but for the last.
+
+    Reads the lengths only. Raises RecordError at the first bad length.
+    """
+    first, start, stop = 0, 0, 0
+    for number, places in record_ends(path):
+        while (at := int(np.searchsorted(places, start + size))) < len(places):
+            stop = int(places[at])
+            yield RecordRange(first, start, stop)
+            first, start = number + at + 1, stop
+        stop = int(places[-1])
+    if start < stop:
+        yield RecordRange(first, start, stop)
+
+
+def check_lengths(path: Path) -> None:
+    """Compares each length of an uncompressed file with the file's size, up to the first header that is
+    wrong in another way: there TensorFlow raises an error.
+
+    Raises LengthError.
+    """
+    try:
+        for _ in record_ends(path):
+            pass
+    except LengthError:
+        raise
+    except RecordError:
+        return
+
+
+class FrameReader:
+    """Reads the frames of an open file, many at a time, and checks each.
+
+    Attributes:
+        buffer: what is held of the file.
+        limit: the bytes of the file; None where it is compressed.
+        number, offset: of the record that is next.
+        doubt: the position of the buffer where it held the last record, whose data are wrong or missing; None
+            where the last one is whole.
+    """
+
+    def __init__(
+        self, path: Path, file: Readable, compression: Compression, within: RecordRange | None, size: int
+    ) -> None:
+        self._path, self._size = path, size
+        self.limit = path.stat().st_size if compression == "none" else None
+        self._end = self.limit if within is None else within.stop
+        self.number, self.offset = (0, 0) if within is None else (within.number, within.start)
+        self._ahead = min(size, _FIRST)
+        # a file that has the bytes is believed; only a sparse one may have any number of them
+        self._believed = LARGEST_RECORD if compression == "none" else BELIEVED
+        self.buffer = ReadBuffer(open_stream(file, compression), self.offset)
+        self.doubt: BufferPosition | None = None
+
+    def __iter__(self) -> Iterator[Chunk | Damage]:
+        """From the next record on. Damage without a stop is the last."""
+        try:
+            while stop := self._stop():
+                if stop - self.offset > FRAME_BYTES + LARGEST_RECORD:
+                    yield self._too_large(stop)
+                elif stop <= self.buffer.stop or stop - self.offset <= self._believed or self._is_right(stop):
+                    self._load(stop)
+                    yield from self._checked()
+                else:
+                    yield self._wrong(stop)
+        except RecordError as error:
+            yield Damage(self.number, self.offset, error.problems[0])
+
+    def _stop(self) -> int:
+        """The byte behind the next record, as its header says; 0 at the end. Raises RecordError where there
+        is something else."""
+        if self._end is not None and self.offset >= self._end:
+            return 0
+        if not self._at_hand():
+            self._read_on()
+        header = self._header()
+        if not header and self._end is None and not self.buffer.fault:
+            return 0
+        return self.offset + FRAME_BYTES + self._length(header)
+
+    def _is_right(self, stop: int) -> bool:
+        """Whether the data of the next record match their CRC; if not, the buffer is behind it."""
+        position = self.buffer.position()
+        if matches_crc(self.buffer, self.offset, stop):
+            self.buffer.rewind(position)
+            return True
+        if self.buffer.stop < stop:
+            self.doubt = self.doubt or position
+            raise self._missing(stop)
+        self.doubt = position
+        return False
+
+    def _load(self, stop: int) -> None:
+        """Has the buffer hold the next record."""
+        self.buffer.load(self.offset, stop)
+        if self.buffer.stop < stop:
+            raise self._missing(stop)
+
+    def _missing(self, stop: int) -> RecordError:
+        return self._truncated(data_of(stop - FRAME_BYTES - self.offset))
+
+    def _header(self) -> bytes:
+        return bytes(self.buffer.view(self.offset, self.offset + HEADER_BYTES))
+
+    def _at_hand(self) -> bool:
+        """Whether the buffer holds the next frame, or a header that is wrong."""
+        header = self._header()
+        length = length_in(header)
+        return len(header) == HEADER_BYTES and (
+            length is None or self.offset + FRAME_BYTES + length <= self.buffer.stop
+        )
+
+    def _read_on(self) -> None:
+        stop = self.offset + max(HEADER_BYTES, self._ahead)
+        self.buffer.load(self.offset, stop if self._end is None else min(stop, self._end))
+        self._ahead = min(self._size, 4 * self._ahead)
+
+    def _length(self, header: bytes) -> int:
+        if len(header) < HEADER_BYTES and self.buffer.fault:
+            raise self._truncated("")
+        length = checked_length(self._path, self.number, self.offset, header, self.limit)
+        if self.limit is None and length > LARGEST_RECORD:
+            raise RecordError(too_large(self._path, self.number, self.offset, length), self.number)
+        return length
+
+    def _checked(self) -> Iterator[Chunk | Damage]:
+        """The whole frames that the buffer holds: chunks of those whose data are right, and damage."""
+        buffer, origin = self.buffer.buffer, self.buffer.offset
+        places = frames_in(buffer, self.offset - origin)
+        starts, stops = places[:-1] + HEADER_BYTES, places[1:] - FOOTER_BYTES
+        wrong = np.flatnonzero(masked_crcs(buffer, starts, stops) != footers(buffer, stops)).tolist()
+        first = 0
+        for bad in [*wrong, len(starts)]:
+            number = self.number
+            self.number, self.offset = number + bad - first, origin + int(places[bad])
+            if first < bad:
+                some, self.doubt = slice(first, bad), None
+                yield Chunk(
+                    buffer=buffer, starts=starts[some], stops=stops[some], number=number, offset=origin
+                )
+            if bad < len(starts):
+                self.doubt = self.buffer.position()
+                yield self._wrong(origin + int(places[bad + 1]))
+            first = bad + 1
+
+    def _too_large(self, stop: int) -> Damage:
+        """Steps over the next record, which TensorFlow cannot read. The buffer does not hold it."""
+        problem = too_large(self._path, self.number, self.offset, stop - self.offset - FRAME_BYTES)
+        position = self.buffer.position()
+        self.doubt = None if matches_crc(self.buffer, self.offset, stop) else position
+        return self._passed(problem, stop)
+
+    def _wrong(self, stop: int) -> Damage:
+        """Steps over the next record, whose data are wrong."""
+        return self._passed(self._problem("data that matches its CRC", "other bytes"), stop)
+
+    def _passed(self, problem: Problem, stop: int) -> Damage:
+        damage = Damage(self.number, self.offset, problem, stop)
+        self.number, self.offset = self.number + 1, stop
+        return damage
+
+    def _truncated(self, expected: str) -> RecordError:
+        if self.buffer.fault:
+            return RecordError(self._problem("whole compressed data", self.buffer.fault), self.number)
+        return truncated(self._path, self.number, self.offset, expected)
+
+    def _problem(self, expected: str, got: str) -> Problem:
+        return problem_at(self._path, self.number, self.offset, expected, got)
+
+
+def matches_crc(buffer: ReadBuffer, offset: int, stop: int) -> bool:
+    """Whether a record is there, of which the buffer holds the header, and its data match their CRC. They
+    are not held: then the buffer is behind them, or at the end of the file."""
+    crc = masked_crc(buffer.pass_over(offset + HEADER_BYTES, stop - FOOTER_BYTES))
+    buffer.load(stop - FOOTER_BYTES, stop)
+    return buffer.stop >= stop and crc == int.from_bytes(buffer.view(stop - FOOTER_BYTES, stop), "little")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordspec.wire.strings import Bytes, Ints, Sizes, offsets, one_size, squeeze, windows
+from recordspec.wire.strings import Bytes, Ints, Sizes, offsets, one_size, sliding_windows, squeeze
 
 Words = npt.NDArray[Any]  # uint32 or uint64
 
@@ -94,7 +94,7 @@ def _by_table(values: npt.NDArray[np.uint64], width: int, bounds: Ints) -> tuple
         np.cumsum(sizes, out=places[1:])
         places[1:] += places[0]
         # each covers what is too much of the one before
-        windows(data, 16)[places[:-1]] = quads
+        sliding_windows(data, 16)[places[:-1]] = quads
     places = _starts_of(values, starts, bounds)
     return data[: places[-1]], places
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from recordspec.errors import Problem, RecordError, SpecError, describe, nearest
 from recordspec.spec.encoder import records_of, sections_of
 from recordspec.spec.schema import Schema
-from recordspec.wire import tfrecord
+from recordspec.wire import framing
 from recordspec.wire.strings import Ints, Strings
 from recordspec.writing import shuffle
 from recordspec.writing.ending import on_disk
@@ -152,10 +152,12 @@ class Encoder:
         self.check_columns(columns)
         features = {name: values for name, values in columns.items() if name in self.schema.names}
         sections = sections_of(self.schema, features, rows)
-        records = records_of(self.schema, sections, rows, head=tfrecord.HEAD, tail=tfrecord.TAIL)
+        records = records_of(
+            self.schema, sections, rows, head=framing.HEADER_BYTES, tail=framing.FOOTER_BYTES
+        )
         hashed = self._hashes(columns, records)
         splits = self._splits(columns, hashed, rows)
-        tfrecord.seal(records)
+        framing.seal(records)
         first = (self._part << PART_BITS) + self._here
         with on_disk(self._name):
             self._sink.add(records, np.arange(first, first + rows, dtype=np.uint64), hashed, splits)
@@ -171,7 +173,7 @@ class Encoder:
             return shuffle.hashes(key_bytes(columns, self.options.keys))
         by_content = self.options.group_by is None and len(self.splits) > 1
         if self.options.shuffle or (by_content and self.options.weights):
-            return shuffle.hashes(records.inner(tfrecord.HEAD, tfrecord.TAIL))
+            return shuffle.hashes(records.inner(framing.HEADER_BYTES, framing.FOOTER_BYTES))
         return None
 
     def _splits(self, columns: Mapping[str, Any], hashed: shuffle.Hashes | None, rows: int) -> Ints | None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 from recordspec.errors import Problem, SpecError
 from recordspec.spec.options import to_builtins
 from recordspec.spec.sizes import bytes_of
-from recordspec.wire.tfrecord import Compression
+from recordspec.wire.compression import Compression
 
 # No hidden files, and room for the rest of a shard's name.
 _SPLIT_NAME = re.compile(r"[\w+]([\w.+-]{0,98}[\w.+])?")

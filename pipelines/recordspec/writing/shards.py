@@ -12,7 +12,7 @@ from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Shard
 from recordspec.store.shard_file import ShardFile
 from recordspec.store.shards import ShardName, auto_count
-from recordspec.wire import tfrecord
+from recordspec.wire import framing
 from recordspec.wire.strings import Ints, Strings
 from recordspec.writing import shuffle
 from recordspec.writing.encoding import Words
@@ -86,12 +86,12 @@ class ShardWriter:
             rows = records.part(start, min(start + (self._block or 1), len(records)))
             assert self._schema is not None  # blocks cannot be made without
             try:
-                block = self._schema.block_of(rows.inner(tfrecord.HEAD, tfrecord.TAIL))
+                block = self._schema.block_of(rows.inner(framing.HEADER_BYTES, framing.FOOTER_BYTES))
             except RecordError as error:
                 last = self._written + len(rows) - 1
                 placed = error.at(f"{self._name}: rows {self._written} to {last}")
                 raise RecordError(placed.problems) from None  # its row is none of the source
-            self._file.write(tfrecord.framed(block), 1, len(rows))
+            self._file.write(framing.framed(block), 1, len(rows))
             self._written += len(rows)
 
 

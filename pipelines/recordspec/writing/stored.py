@@ -14,9 +14,10 @@ from recordspec.store import key_hashes
 from recordspec.store.files import block_in
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
 from recordspec.store.shards import parse_name
-from recordspec.wire import tfrecord
+from recordspec.wire import file_types, framing, tfrecord
+from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.strings import Strings
-from recordspec.wire.tfrecord import HEAD, TAIL, Record, Stretch
+from recordspec.wire.tfrecord import Record, RecordRange
 from recordspec.writing import shuffle
 from recordspec.writing.sources import base
 
@@ -58,7 +59,7 @@ class Stored:
     @property
     def compression(self) -> str:
         """That of the first file."""
-        return tfrecord.compression_of(self.paths[0])
+        return file_types.compression_of(self.paths[0])
 
     @cached_property
     def block(self) -> int | None:
@@ -86,8 +87,8 @@ class Stored:
         """Stretches of the files, in order. With a schema, each record must fit as a row of a block."""
         starts = {} if self.manifest is None else self.manifest.starts()
         for path, split in zip(self.paths, self._splits, strict=True):
-            whole = self.in_blocks or tfrecord.compression_of(path) != "none"
-            stretches = [None] if whole else tfrecord.stretches(path, base.PART_BYTES)
+            whole = self.in_blocks or file_types.compression_of(path) != "none"
+            stretches = [None] if whole else tfrecord.record_ranges(path, base.PART_BYTES)
             for stretch in stretches:
                 first = starts.get(path.name, 0)
                 yield StoredPart(path, stretch, split, self.keys, first, self.in_blocks, check)
@@ -136,7 +137,7 @@ class StoredPart:
     """
 
     path: Path
-    stretch: Stretch | None
+    stretch: RecordRange | None
     split: str
     keys: Path | None
     first: int
@@ -147,17 +148,17 @@ class StoredPart:
         """Framed records of one row each, some at a time. Raises RecordError."""
         records = tfrecord.scan(self.path, self.stretch)
         if not self.in_blocks:
-            for some in tfrecord.gathered(records, _BYTES_AT_ONCE):
+            for some in tfrecord.batched(records, _BYTES_AT_ONCE):
                 self._check(some)
                 yield _framed(some)
             return
         assert schema is not None
         for record in records:
             try:
-                rows = records_of_block(schema, record.data, head=HEAD, tail=TAIL, whole=True)
+                rows = records_of_block(schema, record.data, head=HEADER_BYTES, tail=FOOTER_BYTES, whole=True)
             except RecordError as error:
                 raise RecordError(error.at(self._where(record)).problems) from None
-            tfrecord.seal(rows)
+            framing.seal(rows)
             yield rows
 
     def _check(self, records: list[Record]) -> None:
@@ -171,12 +172,12 @@ class StoredPart:
             raise RecordError(error.at(self._where(records[error.row or 0])).problems) from None
 
     def _where(self, record: Record) -> str:
-        return f"{self.path}: {tfrecord.place(record.number, record.offset)}"
+        return f"{self.path}: {framing.place(record.number, record.offset)}"
 
     def hashes(self, records: Strings, row: int) -> shuffle.Hashes:
         """Of the keys of records, of which the first is row `row` of the part."""
         if self.keys is None:
-            return shuffle.hashes(records.inner(HEAD, TAIL))
+            return shuffle.hashes(records.inner(HEADER_BYTES, FOOTER_BYTES))
         before = 0 if self.stretch is None else self.stretch.number
         return key_hashes.read(self.keys, self.first + before + row, len(records))
 
@@ -186,4 +187,4 @@ class StoredPart:
 
 
 def _framed(records: list[Record]) -> Strings:
-    return tfrecord.frames([record.data for record in records])
+    return framing.frames([record.data for record in records])

@@ -6,7 +6,7 @@ import io
 import struct
 import wave
 
-from recordspec.wire.recognised import form_of
+from recordspec.wire.file_types import type_name
 
 
 def described(data: bytes) -> str:
@@ -14,7 +14,7 @@ def described(data: bytes) -> str:
 
     Without Pillow and soundfile, only PNG images and WAV files tell their sizes.
     """
-    form = form_of(data)
+    form = type_name(data)
     size = f"{len(data):,} byte{'s' * (len(data) != 1)}"
     if form is None:
         return size

@@ -17,11 +17,10 @@ from recordspec.inspect.index import records
 from recordspec.store.files import schema_beside
 from recordspec.store.manifest import Manifest, find
 from recordspec.store.shards import Files, expand
-from recordspec.wire import proto, tfrecord
+from recordspec.wire import file_types, framing, proto, tfrecord
 from recordspec.wire.decoded import Decoded, decode
-from recordspec.wire.frames import Chunk
 from recordspec.wire.strings import Bytes, Ints, Strings
-from recordspec.wire.tfrecord import Record
+from recordspec.wire.tfrecord import Chunk, Record
 
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
@@ -71,7 +70,7 @@ class Part:
         number = int(self.numbers[index])
         if self.offsets is None:
             return f"{self.path}: row {number}"
-        return f"{self.path}: {tfrecord.place(number, int(self.offsets[index]))}"
+        return f"{self.path}: {framing.place(number, int(self.offsets[index]))}"
 
     def error_of_list(self, decoded: Decoded) -> RecordError | None:
         """The error of the first ExampleListWithContext, whose features are no columns."""
@@ -164,7 +163,7 @@ class Source:
 
     def _picked(self, path: Path, numbers: list[int]) -> Iterator[Part]:
         """Those of one file, as far as it has them."""
-        if self.schema_of(path) is None and tfrecord.compression_of(path) == "none":
+        if self.schema_of(path) is None and file_types.compression_of(path) == "none":
             with suppress(SpecError):  # the others are in the files behind
                 yield from (_part_of_record(path, record) for record in records(path, numbers))
             return
@@ -181,7 +180,7 @@ class Source:
         """Those of one file."""
         schema = self.schema_of(path)
         number = 0
-        for chunk in tfrecord.whole(path):
+        for chunk in tfrecord.scan_chunks(path):
             if schema is None:
                 part = _part(path, chunk)
             else:

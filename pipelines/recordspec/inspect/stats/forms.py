@@ -8,10 +8,10 @@ from collections import Counter
 import numpy as np
 
 from recordspec.inspect.stats.media import Media
+from recordspec.wire.file_types import first_bytes, identify
 from recordspec.wire.hashes import Words
 from recordspec.wire.pieces import Mask
-from recordspec.wire.recognised import first_bytes, recognised
-from recordspec.wire.strings import Ints, Strings, are_text, heads, windows
+from recordspec.wire.strings import Ints, Strings, are_text, prefixes, sliding_windows
 
 TEXT, EMPTY, ZEROS, OTHER = "text", "empty", "zero bytes", "other bytes"
 
@@ -39,7 +39,7 @@ class Forms:
 
     def add(self, strings: Strings, places: Words) -> None:
         """Strings, and the hashes of where they stand."""
-        first = heads(strings, _HEAD)
+        first = prefixes(strings, _HEAD)
         some = first.sizes > 0
         text = _are_text(first, strings.sizes) & some
         text[_with_other_bytes(strings, np.flatnonzero(text & (strings.sizes > _HEAD)))] = False
@@ -88,18 +88,18 @@ def _decodes(data: bytes, *, whole: bool) -> bool:
 
 
 def _may_be_known(first: Strings, which: Ints) -> Mask:
-    """Which of some may be recognised."""
+    """Which of some may be identify."""
     may = first.sizes[which] >= 2
-    begin = windows(first.buffer, 2)[first.offsets[:-1][which[may]]].view(">u2")
+    begin = sliding_windows(first.buffer, 2)[first.offsets[:-1][which[may]]].view(">u2")
     may[may] = np.isin(begin, _FIRST_BYTES)
     return may
 
 
 def _form(head: bytes) -> str:
-    """What is recognised, without an article."""
+    """What is identify, without an article."""
     if not head.strip(b"\0"):
         return ZEROS
-    name = recognised(head)
+    name = identify(head)
     if name is None or name.startswith("text"):
         return OTHER
     return name.removeprefix("a ").removeprefix("an ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recordspec.wire.hashes import Words
-from recordspec.wire.strings import Strings, heads
+from recordspec.wire.strings import Strings, prefixes
 
 # So many first bytes are kept, and one more that tells whether there are others.
 SHOWN = 64
@@ -21,7 +21,7 @@ class Names:
 
     def add(self, codes: Words, strings: Strings) -> None:
         """Strings, and what tells them apart."""
-        self._parts.append((codes, heads(strings, SHOWN + 1)))
+        self._parts.append((codes, prefixes(strings, SHOWN + 1)))
 
     def merge(self, other: Names) -> None:
         self._parts += other._parts

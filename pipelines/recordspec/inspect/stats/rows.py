@@ -12,10 +12,9 @@ import numpy as np
 
 from recordspec.errors import Problem
 from recordspec.inspect.apart import taken_apart
-from recordspec.wire.frames import Chunk, chunks
 from recordspec.wire.hashes import Words, of_records, scattered
 from recordspec.wire.strings import Bytes, Ints
-from recordspec.wire.tfrecord import Damage, Stretch
+from recordspec.wire.tfrecord import Chunk, Damage, RecordRange, salvage
 
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
@@ -36,7 +35,7 @@ class Part:
     path: Path
     file: int
     split: str
-    stretch: Stretch | None
+    stretch: RecordRange | None
     blocks: Schema | None
 
 
@@ -90,7 +89,7 @@ def read(part: Part) -> Iterator[Rows | Problem]:
 
     Raises StoreError where the file cannot be opened.
     """
-    for found in chunks(part.path, part.stretch):
+    for found in salvage(part.path, part.stretch):
         if isinstance(found, Damage):
             yield found.problem
         elif part.blocks is not None:

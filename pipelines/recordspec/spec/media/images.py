@@ -17,7 +17,7 @@ from recordspec.errors import describe, missing_package, show_shape
 from recordspec.spec.media.bytes import path_of, read_file
 from recordspec.spec.media.endings import check_gif, check_png
 from recordspec.spec.values import Array, BadValue
-from recordspec.wire.recognised import what_is
+from recordspec.wire.file_types import describe_type
 
 Encoding = Literal["png", "jpeg", "webp", "bmp", "gif", "raw"]
 
@@ -96,7 +96,7 @@ def _from_file(form: Form, row: int, path: Path) -> bytes:
     said, found = _SUFFIXES.get(path.suffix.lower()), _encoding(image)
     if said is not None and said != found:
         hint = f"it is named {path.suffix}"
-        raise BadValue(row, f"{said} data", f"{name}{what_is(data)}", hint)
+        raise BadValue(row, f"{said} data", f"{name}{describe_type(data)}", hint)
     return _stored(form, row, data, image, name)
 
 
@@ -165,7 +165,7 @@ def _opened(row: int, data: bytes, name: str) -> Any:
         if image.format == "GIF":
             check_gif(data, image)
     except Exception as error:  # Pillow's decoders raise many types for bad data
-        found = what_is(data)
+        found = describe_type(data)
         if not found.endswith(" image"):
             raise BadValue(row, "an image", f"{name}{found}") from None
         reason = "Pillow cannot open it" if isinstance(error, library.UnidentifiedImageError) else error
@@ -173,7 +173,7 @@ def _opened(row: int, data: bytes, name: str) -> Any:
     frames = getattr(image, "n_frames", 1)
     if frames > 1 and image.format != "MPO":
         hint = "`kind: video` stores frames"
-        raise BadValue(row, "a single image", f"{name}{what_is(data)} of {frames} frames", hint)
+        raise BadValue(row, "a single image", f"{name}{describe_type(data)} of {frames} frames", hint)
     return image
 
 

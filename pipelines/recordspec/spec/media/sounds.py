@@ -15,7 +15,7 @@ import numpy as np
 from recordspec.errors import describe, missing_package, show_shape
 from recordspec.spec.media.bytes import path_of, read_file
 from recordspec.spec.values import Array, BadValue
-from recordspec.wire.recognised import what_is
+from recordspec.wire.file_types import describe_type
 
 Encoding = Literal["wav", "flac", "mp3", "ogg", "raw"]
 
@@ -79,7 +79,7 @@ def _from_file(form: Form, row: int, path: Path) -> bytes:
     sound = _opened(row, data, name)
     said, found = _SUFFIXES.get(path.suffix.lower()), _ALIKE.get(sound.format, sound.format)
     if said is not None and said != found:
-        raise BadValue(row, f"{said} data", f"{name}{what_is(data)}", f"it is named {path.suffix}")
+        raise BadValue(row, f"{said} data", f"{name}{describe_type(data)}", f"it is named {path.suffix}")
     return _stored(form, row, data, sound, name)
 
 
@@ -98,7 +98,7 @@ def _opened(row: int, data: bytes, name: str) -> Any:
     try:
         return library.SoundFile(io.BytesIO(data))
     except library.LibsndfileError:
-        raise BadValue(row, "a sound", f"{name}{what_is(data)}") from None
+        raise BadValue(row, "a sound", f"{name}{describe_type(data)}") from None
 
 
 def _stored(form: Form, row: int, data: bytes, sound: Any, name: str) -> bytes:
@@ -111,7 +111,7 @@ def _stored(form: Form, row: int, data: bytes, sound: Any, name: str) -> bytes:
     _check_whole(row, data, sound, name)
     samples = _samples(form, row, sound, name)
     if len(samples) != sound.frames:
-        got = f"{name}{what_is(data)} with {len(samples):,}"
+        got = f"{name}{describe_type(data)} with {len(samples):,}"
         raise BadValue(row, f"{sound.frames:,} samples", got, "it is cut or damaged")
     _check_length(form, row, len(samples), name)
     same = (sound.format, (sound.subtype,)) == _FORMATS.get(form.encoding)
@@ -145,14 +145,16 @@ def _check_whole(row: int, data: bytes, sound: Any, name: str) -> None:
         raise BadValue(row, f"one of {', '.join(_CHECKABLE)}", f"{name}{sound.format_info}", hint)
     if sound.frames > _MOST_SAMPLES:
         hint = "it was streamed: write it anew"
-        raise BadValue(row, "a file that says how long it is", f"{name}{what_is(data)} that does not", hint)
+        raise BadValue(
+            row, "a file that says how long it is", f"{name}{describe_type(data)} that does not", hint
+        )
     order = {b"RIFF": "little", b"RIFX": "big", b"FORM": "big"}.get(data[:4])
     place = 12 if order else len(data)
     while place + 8 <= len(data):
         size = int.from_bytes(data[place + 4 : place + 8], order)  # type: ignore[arg-type]
         missing = place + 8 + size - len(data)
         if missing > 0:
-            got = f"{name}{what_is(data)} that lacks {missing:,} bytes"
+            got = f"{name}{describe_type(data)} that lacks {missing:,} bytes"
             raise BadValue(row, "all of its samples", got)
         place += 8 + size + size % 2
 

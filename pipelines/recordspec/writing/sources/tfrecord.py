@@ -33,7 +33,9 @@ from recordspec.store.shards import expand
 from recordspec.wire import proto
 from recordspec.wire.blocks import contradictions
 from recordspec.wire.columns import Ragged, Sparse
-from recordspec.wire.tfrecord import Record, Stretch, compression_of, gathered, place, scan, stretches
+from recordspec.wire.file_types import compression_of
+from recordspec.wire.framing import place
+from recordspec.wire.tfrecord import Record, RecordRange, batched, record_ranges, scan
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import Batch, identity_of
 from recordspec.writing.sources.places import InOrder
@@ -101,12 +103,12 @@ class TFRecordRows:
         return stored
 
 
-def _stretches(path: Path) -> Iterator[Stretch | None]:
+def _stretches(path: Path) -> Iterator[RecordRange | None]:
     """A large file in pieces; one that is small, or compressed, as a whole."""
     if compression_of(path) != "none" or path.stat().st_size <= base.PART_BYTES:
         yield None
     else:
-        yield from stretches(path, base.PART_BYTES)
+        yield from record_ranges(path, base.PART_BYTES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,12 +123,12 @@ class TFRecordPart:
 
     path: Path
     stored: Schema
-    stretch: Stretch | None
+    stretch: RecordRange | None
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Batch]:
         names = [name for name in (*schema.names, *extra) if name in self.stored.names]
         features = [self.stored.names[name] for name in names]
-        for some in gathered(self._records(), _BYTES_AT_ONCE, _ROWS_AT_ONCE):
+        for some in batched(self._records(), _BYTES_AT_ONCE, _ROWS_AT_ONCE):
             yield Batch(len(some), partial(_columns, features, some))
 
     def place(self, row: int) -> str:

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from test_frames import compressed, damaged, peak
 
 from frames_by_hand import frame, head
-from recordspec.wire import frames, search
-from recordspec.wire.frames import Chunk, Damage, chunks
+from recordspec.wire import framing, recovery, tfrecord
 from recordspec.wire.framing import length_in
-from recordspec.wire.search import LONGEST, heads_in, rescue
-from recordspec.wire.window import Window
+from recordspec.wire.recovery import LONGEST, headers_in, rescue
+from recordspec.wire.streams import ReadBuffer
+from recordspec.wire.tfrecord import Chunk, Damage, salvage
 
 
 @pytest.fixture(scope="module")
@@ -27,12 +27,12 @@ def file(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("search") / "x"
 
 
-@pytest.fixture(params=[frames.BELIEVED, 10], scope="module", autouse=True)
+@pytest.fixture(params=[tfrecord.BELIEVED, 10], scope="module", autouse=True)
 def believed(request) -> Iterator[None]:
     """Has larger records be read twice: where the file is compressed, and where they are looked for."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frames, "BELIEVED", request.param)
-        patch.setattr(search, "BELIEVED", request.param)
+        patch.setattr(tfrecord, "BELIEVED", request.param)
+        patch.setattr(recovery, "BELIEVED", request.param)
         yield
 
 
@@ -68,12 +68,12 @@ def test_heads_are_found_wherever_they_stand(data, lengths):
         if (length := length_in(data[at : at + 12])) is not None and length <= LONGEST
     ]
     if len(data) >= 12:
-        assert heads_in(np.frombuffer(data, np.uint8)).tolist() == places
+        assert headers_in(np.frombuffer(data, np.uint8)).tolist() == places
 
 
 @pytest.mark.parametrize("zeros", [1, 500, (1 << 18) - 12, (1 << 18) - 5, 1 << 18, (1 << 18) + 3, 1 << 20])
 def test_a_record_behind_zeros_is_found(tmp_path, zeros):
-    assert heads_in(np.zeros(zeros + 12, np.uint8)).tolist() == []
+    assert headers_in(np.zeros(zeros + 12, np.uint8)).tolist() == []
     before, after = b"before", bytes(20) + b"after"
     (tmp_path / "x").write_bytes(frame(before) + bytes(zeros) + frame(after))
     assert data_of(rescued(tmp_path / "x", 1 << 16)) == [before, after]
@@ -84,7 +84,7 @@ def test_a_record_behind_zeros_is_found(tmp_path, zeros):
 @settings(max_examples=300)
 def test_before_a_bad_length_it_is_what_chunks_gives(file, data, compression, size):
     file.write_bytes(compressed(data, compression))
-    plain, found = list(chunks(file, None, size)), rescued(file, size)
+    plain, found = list(salvage(file, None, size)), rescued(file, size)
     ends = next(
         (at for at, one in enumerate(found) if isinstance(one, Damage) and one.stop is None), len(found)
     )
@@ -134,12 +134,12 @@ def test_one_damage_anywhere_loses_the_records_that_it_touches(
 
 @pytest.fixture
 def counted(monkeypatch) -> dict[str, int]:
-    """Bytes that are looked at for heads, of data whose CRC is computed, and that windows are filled with."""
-    seen = {"heads": 0, "data": 0, "moved": 0}
-    find, whole = search.heads_in, search.is_whole
+    """Bytes that are looked at for headers, of data whose CRC is computed, and that buffers are filled with."""
+    seen = {"headers": 0, "data": 0, "moved": 0}
+    find, whole = recovery.headers_in, framing.is_whole
 
-    def heads(piece):
-        seen["heads"] += len(piece)
+    def headers(piece):
+        seen["headers"] += len(piece)
         return find(piece)
 
     def data(frame):
@@ -151,11 +151,11 @@ def counted(monkeypatch) -> dict[str, int]:
         load(window, start, stop)
         seen["moved"] += 0 if window.buffer is before else len(window.buffer)
 
-    load = Window.load
-    monkeypatch.setattr(Window, "load", moved)
-    monkeypatch.setattr(search, "heads_in", heads)
-    monkeypatch.setattr(search, "is_whole", data)
-    monkeypatch.setattr(search, "_IN_VAIN_AT_LEAST", 0)
+    load = ReadBuffer.load
+    monkeypatch.setattr(ReadBuffer, "load", moved)
+    monkeypatch.setattr(recovery, "headers_in", headers)
+    monkeypatch.setattr(recovery, "is_whole", data)
+    monkeypatch.setattr(recovery, "_IN_VAIN_AT_LEAST", 0)
     return seen
 
 
@@ -167,7 +167,7 @@ def test_heads_that_lie_do_not_make_the_search_quadratic(file, counted, compress
     data = b"x" + lies + bytes(2016) + frame(b"whole")
     file.write_bytes(compressed(data, compression))
     assert data_of(rescued(file)) == [b"whole"]
-    assert counted["heads"] < 1.1 * len(data)
+    assert counted["headers"] < 1.1 * len(data)
     assert counted["data"] < 5 * len(data)
 
 
@@ -176,7 +176,7 @@ def test_many_losses_do_not_make_the_search_quadratic(file, counted):
     data = (frame(b"a" * 200) + b"x") * 5_000
     file.write_bytes(data)
     assert data_of(rescued(file)) == [b"a" * 200] * 5_000
-    assert counted["heads"] < 1.1 * len(data)
+    assert counted["headers"] < 1.1 * len(data)
     assert counted["data"] < len(data)
     assert counted["moved"] < 3 * len(data)
 
@@ -186,9 +186,9 @@ def test_of_data_that_are_wrong_64_mib_are_looked_at_in_vain_and_no_more(file):
     length = 10 << 20
     file.write_bytes(b"x" + head(length) * 40 + bytes(length + 4))
     with file.open("rb", buffering=0) as opened:
-        of_file = frames.Frames(file, opened, "none", None, 1 << 20)
-        one = search.Search(of_file.window, of_file.limit)
-        of_file.window.load(0, 1)
+        of_file = tfrecord.FrameReader(file, opened, "none", None, 1 << 20)
+        one = recovery.RecordSearch(of_file.buffer, of_file.limit)
+        of_file.buffer.load(0, 1)
         assert one.after(1) is None
     assert one._in_vain == 6 * length
 
@@ -213,7 +213,7 @@ def test_a_file_that_begins_with_zeros_has_records_behind(file):
 
 
 def test_records_that_are_too_large_are_not_looked_for(file, monkeypatch):
-    monkeypatch.setattr(search, "LONGEST", (1 << 24) - 1)
+    monkeypatch.setattr(recovery, "LONGEST", (1 << 24) - 1)
     file.write_bytes(b"bad length.." + frame(bytes(1 << 24)) + frame(b"a"))
     assert data_of(rescued(file)) == [b"a"]
 

@@ -1,4 +1,4 @@
-"""Records behind a length that is wrong: the next byte where a whole one begins is looked for."""
+"""Records behind a wrong length: searches for the next byte where a whole record begins."""
 
 from __future__ import annotations
 
@@ -12,34 +12,33 @@ import crc32c
 import numpy as np
 import numpy.typing as npt
 
-from recordspec.wire.compression import foreign, likely_compression
-from recordspec.wire.frames import BELIEVED, SIZE, Chunk, Damage, Frames, is_right
-from recordspec.wire.framing import HEAD, TAIL, Crcs, is_whole, length_in, mask
-from recordspec.wire.inflated import Readable
+from recordspec.wire.file_types import likely_compression, not_tfrecord
+from recordspec.wire.framing import FRAME_BYTES, HEADER_BYTES, Crcs, is_whole, length_in, mask
+from recordspec.wire.streams import Readable, ReadBuffer
 from recordspec.wire.strings import Bytes, Ints
-from recordspec.wire.window import Window
+from recordspec.wire.tfrecord import BELIEVED, CHUNK_BYTES, Chunk, Damage, FrameReader, matches_crc
 
 # Larger records are not looked for.
 LONGEST = (1 << 28) - 1
 # Bytes of data whose CRC is computed in vain: so many for each byte of the file up to there, and at least so
-# many. Without a bound, heads that lie would make the search quadratic; damaged records need one for each.
+# many. Without a bound, headers that lie would make the search quadratic; damaged records need one for each.
 _IN_VAIN, _IN_VAIN_AT_LEAST = 4, 64 << 20
 # Bytes that are looked at together: what fits into a processor's cache.
 _PIECE = 1 << 18
 
 
-def rescue(path: Path, file: Readable, size: int = SIZE) -> Iterator[Chunk | Damage]:
-    """The records of a file that is open, as `chunks` gives them, and behind damage that ends these, the
-    records from the next whole one on that has at most LONGEST bytes.
+def rescue(path: Path, file: Readable, size: int = CHUNK_BYTES) -> Iterator[Chunk | Damage]:
+    """The records of a file that is open, as `tfrecord.salvage` yields them, and behind damage that
+    ends these, the records from the next whole one on that has at most LONGEST bytes.
 
     Those are numbered as if one were lost before them: nobody knows how many are.
     """
-    frames = Frames(path, file, likely_compression(path), None, size)
-    search = Search(frames.window, frames.limit)
-    problem = foreign(path)
+    frames = FrameReader(path, file, likely_compression(path), None, size)
+    search = RecordSearch(frames.buffer, frames.limit)
+    problem = not_tfrecord(path)
     while last := (yield from _until_lost(frames)):
         if frames.doubt is not None:
-            frames.window.back(frames.doubt)
+            frames.buffer.rewind(frames.doubt)
             frames.doubt = None
         found = search.after(last[0].offset + 1)
         if problem is not None and last[0].offset == 0:
@@ -52,7 +51,7 @@ def rescue(path: Path, file: Readable, size: int = SIZE) -> Iterator[Chunk | Dam
         frames.number, frames.offset = last[-1].number + 1, found
 
 
-def _until_lost(frames: Frames) -> Generator[Chunk | Damage, None, list[Damage]]:
+def _until_lost(frames: FrameReader) -> Generator[Chunk | Damage, None, list[Damage]]:
     """What comes before damage that nothing follows. Gives that, and the record with wrong data before it,
     if any, whose length may be wrong too; nothing at the end of the file."""
     doubtful: list[Damage] = []
@@ -67,64 +66,64 @@ def _until_lost(frames: Frames) -> Generator[Chunk | Damage, None, list[Damage]]
     return []
 
 
-class Search:
-    """Looks for whole records in the bytes of a window, and of what comes behind it."""
+class RecordSearch:
+    """Looks for whole records in the bytes of a buffer, and of what comes behind it."""
 
-    def __init__(self, window: Window, limit: int | None) -> None:
+    def __init__(self, buffer: ReadBuffer, limit: int | None) -> None:
         """`limit`: the bytes of the file, where they are known."""
-        self._window, self._limit = window, limit
-        # Heads in what was looked at: no byte is looked at twice, however often the search begins anew.
-        self._heads: deque[int] = deque()
+        self._buffer, self._limit = buffer, limit
+        # Headers in what was looked at: no byte is looked at twice, however often the search begins anew.
+        self._headers: deque[int] = deque()
         self._looked = 0
         self._in_vain = 0
 
     def after(self, start: int) -> int | None:
         """The first byte from `start` on where a whole record begins. `start` does not go back."""
         while True:
-            while not self._heads:
+            while not self._headers:
                 if not self._look(max(start, self._looked)):
                     return None
-            offset = self._heads.popleft()
+            offset = self._headers.popleft()
             if offset >= start and self._is_whole(offset):
                 return offset
 
     def _look(self, start: int) -> bool:
-        """Looks for heads in the next bytes; False where there are none."""
-        self._window.load(start, start + _PIECE)
-        at = start - self._window.offset
-        piece = self._window.buffer[at : at + _PIECE]
-        if len(piece) < HEAD:
+        """Looks for headers in the next bytes; False where there are none."""
+        self._buffer.load(start, start + _PIECE)
+        at = start - self._buffer.offset
+        piece = self._buffer.buffer[at : at + _PIECE]
+        if len(piece) < HEADER_BYTES:
             return False
-        self._heads.extend((heads_in(piece) + start).tolist())
-        self._looked = start + len(piece) - HEAD + 1
+        self._headers.extend((headers_in(piece) + start).tolist())
+        self._looked = start + len(piece) - HEADER_BYTES + 1
         return True
 
     def _is_whole(self, offset: int) -> bool:
-        """Whether the record of a head is there, and its data are right."""
-        length = length_in(bytes(self._window.view(offset, offset + HEAD))) or 0
-        stop = offset + HEAD + length + TAIL
+        """Whether the record of a header is there, and its data are right."""
+        length = length_in(bytes(self._buffer.view(offset, offset + HEADER_BYTES))) or 0
+        stop = offset + FRAME_BYTES + length
         in_time = self._in_vain + length <= max(_IN_VAIN * stop, _IN_VAIN_AT_LEAST)
         if not in_time or (self._limit is not None and stop > self._limit):
             return False
         if length <= BELIEVED:
-            self._window.load(offset, stop)
-            if self._window.stop < stop:
+            self._buffer.load(offset, stop)
+            if self._buffer.stop < stop:
                 return False
-            whole = is_whole(self._window.view(offset, stop))
+            whole = is_whole(self._buffer.view(offset, stop))
         else:
-            mark = self._window.mark()
-            whole = is_right(self._window, offset, stop)
-            self._window.back(mark)
+            position = self._buffer.position()
+            whole = matches_crc(self._buffer, offset, stop)
+            self._buffer.rewind(position)
         self._in_vain += 0 if whole else length
         return whole
 
 
-def heads_in(piece: Bytes) -> Ints:
+def headers_in(piece: Bytes) -> Ints:
     """Where bytes stand that are a length of at most LONGEST and its CRC, int64 `[n]`.
 
     By chance, one of 2**68 places is one.
     """
-    count = len(piece) - HEAD + 1
+    count = len(piece) - HEADER_BYTES + 1
     zero = piece == 0
     if zero.all():  # what a crash or a bomb leaves, gigabytes perhaps: zeros are no CRC of a length of 0
         return np.zeros(0, np.int64)
@@ -145,9 +144,9 @@ def heads_in(piece: Bytes) -> Ints:
 
 
 def _zeros(zero: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.bool_]:
-    """Where HEAD zeros stand, of places where bytes 4 to 7 are."""
+    """Where HEADER_BYTES zeros stand, of places where bytes 4 to 7 are."""
     zeros: npt.NDArray[np.bool_] = zero[:count].copy()
-    for byte in (1, 2, 3, *range(8, HEAD)):
+    for byte in (1, 2, 3, *range(8, HEADER_BYTES)):
         zeros &= zero[byte : byte + count]
     return zeros
 

@@ -1,0 +1,177 @@
+"""What a file is, by its first bytes: a TFRecord file, compressed or not, or something else.
+
+`identify` and `describe_type` know some thirty types of files, for messages.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import Path
+
+from recordspec.errors import Problem, RecordError
+from recordspec.locations import open_file
+from recordspec.wire.compression import CODECS, Compression
+from recordspec.wire.framing import HEADER_BYTES, length_in
+from recordspec.wire.streams import inflate_start, may_inflate
+
+_START = 512  # bytes that tell what a file is
+_EXPECTED = "a TFRecord file"
+
+_STARTS = {
+    b"\x89PNG\r\n\x1a\n": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"GIF8": "a GIF image",
+    b"BM": "a BMP image",
+    b"II*\0": "a TIFF image",
+    b"MM\0*": "a TIFF image",
+    b"fLaC": "a FLAC file",
+    b"OggS": "an Ogg file",
+    b"ID3": "an MP3 file",
+    b"%PDF": "a PDF document",
+    b"PK\x03\x04": "a ZIP archive",
+    b"\x1f\x8b": "gzip data",
+    b"BZh": "bzip2 data",
+    b"\xfd7zXZ\0": "xz data",
+    b"\x28\xb5\x2f\xfd": "Zstandard data",
+    b"\xff\x06\0\0sNaPpY": "Snappy data",
+    b"PAR1": "a Parquet file",
+    b"ARROW1": "an Arrow file",
+    b"Obj\x01": "an Avro file",
+    b"\x89HDF": "an HDF5 file",
+    b"\x93NUMPY": "a NumPy file",
+    b"SQLite format 3": "an SQLite database",
+    b"version https://git-lfs": "a Git LFS pointer (run git lfs pull)",
+}
+# The four bytes after the size, of a RIFF file or of an ISO base media file.
+_RIFFS = {b"WEBP": "a WebP image", b"WAVE": "a WAV file", b"AVI ": "an AVI video"}
+_BRANDS = {b"heic": "a HEIC image", b"mif1": "a HEIF image", b"avif": "an AVIF image"}
+_MARKUP = {b"<!doctype html": "an HTML page", b"<html": "an HTML page"} | {
+    b"<svg": "an SVG drawing",
+    b"<?xml": "an XML document",
+}
+_SHOWN = 24
+
+
+def compression_of(path: Path) -> Compression:
+    """How a TFRecord file is compressed, by its first bytes (names lie). An empty file is not.
+
+    Raises RecordError where they are not those of a TFRecord file.
+    """
+    start = _start(path)
+    compression = _compression(start)
+    if compression is None or (start and not_tfrecord(path) is not None):
+        raise RecordError(Problem(where=str(path), expected=_EXPECTED, got=_got(start)))
+    return compression
+
+
+def likely_compression(path: Path) -> Compression:
+    """The same, for a file that may be corrupt: what is not known to be compressed is not."""
+    start = _start(path)
+    compression = _compression(start) or "none"
+    # The two bytes that tell may be those of a length.
+    return compression if compression == "none" or may_inflate(start) else "none"
+
+
+def not_tfrecord(path: Path) -> Problem | None:
+    """What a file is that is no TFRecord file, not even a corrupt one, as far as that can be told."""
+    start = _start(path)
+    first = _uncompressed(start)  # of a compressed file without records there are none
+    if not first or _begins_with_record(first) or identify(first) is None:
+        return None
+    return Problem(where=str(path), expected=_EXPECTED, got=_got(start))
+
+
+def _start(path: Path) -> bytes:
+    with open_file(path) as file:
+        return file.read(_START)
+
+
+def _compression(start: bytes) -> Compression | None:
+    if _begins_with_record(start):
+        return "none"
+    return next((name for name, codec in CODECS.items() if codec.begins(start)), None)
+
+
+def _begins_with_record(start: bytes) -> bool:
+    return length_in(start[:HEADER_BYTES]) is not None
+
+
+def _uncompressed(start: bytes) -> bytes:
+    return start if _compression(start) in (None, "none") else inflate_start(start)
+
+
+def _got(start: bytes) -> str:
+    compression, first = _compression(start), _uncompressed(start)
+    zeros = first and not first.strip(b"\0")  # nobody looked at how many
+    found = "bytes that begin with zeros" if zeros else describe_type(first)
+    return found if compression is None else f"{compression} data of {found}"
+
+
+def describe_type(data: bytes) -> str:
+    """What bytes are that should have been something else: `an HTML page`, `bytes that begin ...`."""
+    return identify(data) or f"bytes that begin {data[:8]!r}"
+
+
+def identify(data: bytes) -> str | None:
+    """The same, or None for bytes of an unknown type."""
+    if not data:
+        return "no bytes at all"
+    if not data.strip(b"\0"):
+        return f"{len(data):,} zero bytes"
+    if (found := _by_start(data)) is not None:
+        return found
+    head = data[:512].lstrip().lower()
+    for start, name in _MARKUP.items():
+        if head.startswith(start):
+            return name
+    return _text(data)
+
+
+def type_name(data: bytes) -> str | None:
+    """The type without an article: `PNG image`, `WAV file`, `gzip data`; None for text, zeros, and an unknown
+    type.
+    """
+    found = _by_start(data)
+    return None if found is None else found.removeprefix("a ").removeprefix("an ")
+
+
+def printable(data: bytes) -> str | None:
+    """UTF-8 that a person can read, as text; None of other bytes."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if all(map(_is_readable, set(text))) else None
+
+
+def _is_readable(letter: str) -> bool:
+    """Whether it stands in texts: as a letter, or as a space, a line break or a joiner that is not seen."""
+    return letter in "\n\r\t" or letter.isprintable() or unicodedata.category(letter) in _UNSEEN
+
+
+_UNSEEN = ("Zs", "Zl", "Zp", "Cf")
+
+
+def _by_start(data: bytes) -> str | None:
+    for start, name in _STARTS.items():
+        if data.startswith(start):
+            return name
+    if data.startswith(b"RIFF"):
+        return _RIFFS.get(data[8:12], "a RIFF file")
+    if data[4:8] == b"ftyp":
+        return _BRANDS.get(data[8:12], "a video, or another ISO media file")
+    return None
+
+
+def _text(data: bytes) -> str | None:
+    try:
+        text = data[:_SHOWN].decode("ascii")
+    except UnicodeDecodeError:
+        return None
+    plain = all(letter.isprintable() or letter.isspace() for letter in text)
+    return f"text that begins {text!r}" if plain else None
+
+
+def first_bytes() -> frozenset[bytes]:
+    """The first two bytes of all known types but text: to pass over other bytes quickly."""
+    return frozenset(start[:2] for start in (*_STARTS, b"RIFF", b"\0\0"))

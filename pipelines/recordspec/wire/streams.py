@@ -1,0 +1,246 @@
+"""Byte streams of files, plain or compressed, and the buffer that holds a part of one in memory."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from recordspec.wire.compression import CODECS, EITHER_WBITS, Compression
+from recordspec.wire.strings import Bytes
+
+# Bytes that zlib is given, and that it gives, at once. What it leaves of the first it copies each time: of a
+# file of empty streams, or of one that inflates to a thousand times its size, that is most of the work.
+_GIVEN, _TAKEN = 64 << 10, 1 << 20
+# Bytes that are passed over at once: what fits into a processor's cache.
+_PIECE = 1 << 20
+
+
+class Readable(Protocol):
+    """An open file."""
+
+    def read(self, size: int, /) -> bytes: ...
+    def readinto(self, view: memoryview, /) -> int: ...
+    def seek(self, place: int, /) -> int: ...
+    def tell(self) -> int: ...
+
+
+class ByteStream(Protocol):
+    """Bytes in their order.
+
+    Attributes:
+        fault: why there are no more, where that is not the end; else empty.
+    """
+
+    fault: str
+
+    def fill(self, view: memoryview, /) -> int:
+        """Reads as many bytes as there is room for; less only where there are no more."""
+
+    def position(self) -> Any:
+        """A place to rewind to."""
+
+    def rewind(self, position: Any, /) -> None:
+        """Reads on from a position."""
+
+
+def open_stream(file: Readable, compression: Compression) -> ByteStream:
+    """The uncompressed bytes of an open file."""
+    return PlainStream(file) if compression == "none" else InflatedStream(file, compression)
+
+
+class PlainStream:
+    """The bytes of a file as they are."""
+
+    fault = ""
+
+    def __init__(self, file: Readable) -> None:
+        self._file = file
+
+    def fill(self, view: memoryview) -> int:
+        filled = 0
+        while filled < len(view) and (read := self._file.readinto(view[filled:])):
+            filled += read
+        return filled
+
+    def position(self) -> int:
+        return self._file.tell()
+
+    def rewind(self, position: int) -> None:
+        self._file.seek(position)
+
+
+@dataclass(frozen=True)
+class InflatedPosition:
+    """A place in an inflated stream."""
+
+    decompressor: zlib._Decompress
+    ready: memoryview
+    fault: str
+    place: int
+
+
+class InflatedStream:
+    """A gzip or zlib stream, inflated as far as it is whole.
+
+    Streams of gzip that follow each other count as one; of zlib, TensorFlow reads the first only.
+    """
+
+    def __init__(self, file: Readable, compression: Compression) -> None:
+        self._file, self._compression = file, compression
+        self._decompressor = self._fresh()
+        self._ready = memoryview(b"")  # inflated, and not yet read
+        self.fault = ""
+
+    def fill(self, view: memoryview) -> int:
+        filled = 0
+        while filled < len(view) and (self._ready or self._inflate()):
+            part = self._ready[: len(view) - filled]
+            view[filled : filled + len(part)] = part
+            self._ready = self._ready[len(part) :]
+            filled += len(part)
+        return filled
+
+    def position(self) -> InflatedPosition:
+        return InflatedPosition(self._decompressor.copy(), self._ready, self.fault, self._file.tell())
+
+    def rewind(self, position: InflatedPosition) -> None:
+        self._decompressor = position.decompressor.copy()
+        self._ready, self.fault = position.ready, position.fault
+        self._file.seek(position.place)
+
+    def _inflate(self) -> bool:
+        while not self._ready and not self.fault and (data := self._next_input()) is not None:
+            self._ready = memoryview(self._decompress(data))
+        return len(self._ready) > 0
+
+    def _next_input(self) -> bytes | None:
+        """What zlib is given next; None at the end."""
+        if not self._decompressor.eof:
+            return self._decompressor.unconsumed_tail or self._file.read(_GIVEN)
+        data = self._decompressor.unused_data or self._file.read(_GIVEN)
+        if data and self._compression == "zlib":
+            self.fault = "bytes behind the end of the stream"
+        if not data or self.fault:
+            return None
+        self._decompressor = self._fresh()
+        return data
+
+    def _decompress(self, data: bytes) -> bytes:
+        before = self._decompressor.copy()
+        try:
+            part = self._decompressor.decompress(data, _TAKEN)
+        except zlib.error as error:
+            self.fault = str(error)
+            return b"".join(_bytewise(before, data))
+        if not (part or data or self._decompressor.eof):
+            self.fault = "the end of the file"
+        return part
+
+    def _fresh(self) -> zlib._Decompress:
+        return zlib.decompressobj(CODECS[self._compression].wbits)
+
+
+def _bytewise(decompressor: zlib._Decompress, data: bytes) -> Iterator[bytes]:
+    """What can be inflated before a fault: of many bytes at once zlib then gives nothing."""
+    with suppress(zlib.error):
+        for place in range(len(data)):
+            if part := decompressor.decompress(data[place : place + 1]):
+                yield part
+
+
+def inflate_start(start: bytes) -> bytes:
+    """What the beginning of a gzip or zlib stream inflates to, as far as it is whole."""
+    return b"".join(_bytewise(zlib.decompressobj(EITHER_WBITS), start))
+
+
+def may_inflate(start: bytes) -> bool:
+    """Whether a stream may begin so: something of it inflates, or nothing is wrong with it so far."""
+    try:
+        zlib.decompressobj(EITHER_WBITS).decompress(start)
+    except zlib.error:
+        return len(inflate_start(start)) > 0
+    return True
+
+
+@dataclass(frozen=True)
+class BufferPosition:
+    """What a read buffer held once, and the position of its stream."""
+
+    offset: int
+    buffer: Bytes
+    ended: bool
+    stream: Any
+
+
+class ReadBuffer:
+    """Some bytes of a stream, which move forward. What was handed out stays as it is: they move by a copy.
+
+    Attributes:
+        offset: the byte of the stream where it begins.
+        buffer: uint8 `[bytes]`.
+        ended: whether nothing comes behind it.
+    """
+
+    def __init__(self, stream: ByteStream, offset: int) -> None:
+        self._stream = stream
+        self.offset = offset
+        self.buffer: Bytes = np.empty(0, np.uint8)
+        self.ended = False
+        self._position: BufferPosition | None = None  # of what it holds now
+
+    @property
+    def stop(self) -> int:
+        """The byte behind it."""
+        return self.offset + len(self.buffer)
+
+    @property
+    def fault(self) -> str:
+        """Why nothing comes behind it, where that is not the end."""
+        return self._stream.fault
+
+    def load(self, start: int, stop: int) -> None:
+        """Holds the bytes from `start`, which is in it, to `stop`, as far as there are so many."""
+        if self.stop >= stop or self.ended:
+            return
+        kept = self.buffer[start - self.offset :]
+        fresh = np.empty(stop - start, np.uint8)
+        fresh[: len(kept)] = kept
+        filled = len(kept) + self._stream.fill(fresh[len(kept) :].data)
+        self._hold(start, fresh[:filled], ended=filled < len(fresh))
+
+    def pass_over(self, start: int, stop: int) -> Iterator[memoryview]:
+        """Yields the bytes from `start`, which is in it, to `stop`, as far as there are so many, in pieces of
+        which none is kept; then it begins behind them."""
+        yield self.view(start, stop)
+        while self.stop < stop and not self.ended:
+            piece = np.empty(min(_PIECE, stop - self.stop), np.uint8)
+            filled = self._stream.fill(piece.data)
+            self._hold(self.stop, piece[:filled], ended=filled < len(piece))
+            yield self.buffer.data
+        behind = min(stop, self.stop)
+        self._hold(behind, self.buffer[behind - self.offset :], ended=self.ended)
+
+    def view(self, start: int, stop: int) -> memoryview:
+        """Bytes of the stream, those of them that it holds."""
+        return self.buffer.data[start - self.offset : stop - self.offset]
+
+    def position(self) -> BufferPosition:
+        """A place to rewind to, at no cost if it did not move since the last."""
+        if self._position is None:
+            self._position = BufferPosition(self.offset, self.buffer, self.ended, self._stream.position())
+        return self._position
+
+    def rewind(self, position: BufferPosition) -> None:
+        """Holds what it held at a position, and reads on from there."""
+        if position is not self._position:
+            self._stream.rewind(position.stream)
+            self._hold(position.offset, position.buffer, ended=position.ended)
+            self._position = position
+
+    def _hold(self, offset: int, buffer: Bytes, *, ended: bool) -> None:
+        self.offset, self.buffer, self.ended, self._position = offset, buffer, ended, None
