@@ -11,8 +11,9 @@ from pathlib import Path
 import yaml
 
 from recordspec.errors import Problem, SpecError
-from recordspec.inspect.infer import Inferred, infer
+from recordspec.inspect.infer import infer
 from recordspec.progress import Progress
+from recordspec.spec.infer import Inferred
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
 
@@ -43,11 +44,9 @@ def inferred(
     if len(paths) > 1:
         raise SpecError(Problem(where=str(paths[1]), expected=f"one {suffix} file", got="several"))
     if suffix in _TABLES:
-        from recordspec.writing.sources import inferring
+        from recordspec.writing.sources.infer_table import infer_table
 
-        found, notes, rows = inferring.features(paths[0], sample)
-        schema = Schema(name=name or stem(paths[0]), features=tuple(found))
-        return Inferred(schema=schema, notes=tuple(notes), rows=rows)
+        return infer_table(paths[0], name or stem(paths[0]), sample)
     language = importlib.import_module(f"recordspec.interop.{_LANGUAGES[suffix]}")
     schema, translated = language.load(paths[0])
     schema = schema if name is None else replace(schema, name=name)

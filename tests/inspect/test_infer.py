@@ -69,8 +69,8 @@ def test_what_stands_in_records_is_recognised(tmp_path):
     guessed = YAML.replace("[a, b, c]", '["0", "1", "2"]').replace("{kind: var_len, dtype: string}", told)
     assert found.schema == rs.Schema.loads(guessed)
     assert found.notes == (
-        "image/class: classes 0 to 2: put their names in the place of these numbers",
-        "words: missing in 34 of 100",
+        "image/class: classes 0 to 2: replace these numbers with the names of the classes",
+        "words: missing in 34 of 100 rows",
     )
     assert found.rows == fits(data, found.schema) == 100
 
@@ -146,7 +146,7 @@ def test_the_empty_key_is_left_out(tmp_path):
     found = infer(file_of(tmp_path / "x", [example({"": ("int64", [1]), "n": ("int64", [1])})]), "s")
     assert list(found.schema.names) == ["n"]
     assert found.notes == (
-        '"": the empty key, which no feature reads, so it is left out',
+        '"": the empty key, which no feature holds, so it is left out',
         "TensorFlow refuses 1 of 1 rows, or reads other values: `check` tells which",
     )
 
@@ -169,7 +169,7 @@ def test_several_kinds_under_a_key_are_left_out(tmp_path):
     found = infer(path, "s")
     assert list(found.schema.names) == ["m"]
     assert found.notes[-1] == (
-        "n: lists of several kinds (1 of float32 and 1 of int64), which no feature reads, so it is left out"
+        "n: lists of several kinds (1 of float32 and 1 of int64), which no feature holds, so it is left out"
     )
 
 
@@ -177,6 +177,16 @@ def test_classes_that_do_not_begin_at_0_are_numbers(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {label: int64}")
     data = written(tmp_path, schema, [{"label": 1 + number % 3} for number in range(60)])
     assert infer(str(data), "s").schema == schema
+
+
+@pytest.mark.parametrize("rows", [29, 30])
+def test_integers_may_be_classes_if_each_is_frequent(tmp_path, rows):
+    schema = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
+    data = written(tmp_path, schema, [{"n": number % 3} for number in range(rows)])
+    found = infer(str(data), "s")
+    assert found.schema == schema
+    note = "n: integers from 0 to 2: if they are classes, `kind: label` takes their names"
+    assert found.notes == ((note,) if rows == 30 else ())
 
 
 def test_a_sample_looks_at_the_first_records(tmp_path):
@@ -255,9 +265,9 @@ def test_a_schema_and_a_config_that_build(tmp_path):
 def test_real_trips_fit_their_schema_and_are_read():
     files = str(DATA / "taxi/trips-*.gz")
     found = infer(files, "trips")
-    assert "company: missing in 5,140 of 15,000" in found.notes
+    assert "company: missing in 5,140 of 15,000 rows" in found.notes
     assert (
-        "pickup_census_tract: always empty, in 15,000 of 15,000: its type is unknown, so it is left out"
+        "pickup_census_tract: always empty, in 15,000 rows: its type is unknown, so it is left out"
         in found.notes
     )
     assert fits(files, found.schema) == 15_000

@@ -173,6 +173,44 @@ def test_a_table_without_a_schema_is_said_in_a_line(tmp_path, text, status, said
     assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (status, "", said)
 
 
+DIGITS = [str(number % 3) for number in range(30)]
+NAMES = [f"name {number % 25:02}" for number in range(500)]
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "feature", "notes"),
+    [
+        ("label", DIGITS, {"kind": "label", "names": ["0", "1", "2"]}, ("label: classes 0 to 2: replace these numbers with the names of the classes",)),
+        ("count", DIGITS, {"dtype": "int64"}, ("count: integers from 0 to 2: if they are classes, `kind: label` takes their names",)),
+        ("count", DIGITS[:29], {"dtype": "int64"}, ()),
+        ("label", ["00", "01"] * 20, {"dtype": "int64"}, ()),
+        ("label", [str(number + 1) for number in range(20)], {"dtype": "int64"}, ()),
+        ("category", NAMES, {"kind": "label", "names": NAMES[:25]}, ()),
+        ("street", NAMES, {"kind": "text"}, ()),
+        ("category", NAMES[:240], {"kind": "text"}, ()),
+    ],
+)  # fmt: skip
+def test_classes_of_a_table_are_found_as_those_of_records_are(tmp_path, column, cells, feature, notes):
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join([f"{column},n", *(f"{cell},-1" for cell in cells)]) + "\n")
+    found = inferred([str(path)], None)
+    expected = {"schema": "rows", "features": {column: feature, "n": "int64"}}
+    assert found.schema == rs.Schema.loads(yaml.safe_dump(expected, sort_keys=False))
+    assert found.notes == notes
+    report = rs.write(found.schema, Csv(path="rows.csv").open(tmp_path), tmp_path / "data", progress=False)
+    assert report.rows("train") == len(cells)
+
+
+def test_numbers_of_parquet_are_classes_by_their_name(tmp_path):
+    path = parquet(tmp_path / "rows.parquet", label=[0, 1] * 10, y=[0, 1, 2, 2000] * 5)
+    names = inferred([str(path)], None).schema.names
+    assert (names["label"].kind, names["label"].class_names, names["y"].kind) == (
+        "label",
+        ("0", "1"),
+        "fixed_len",
+    )
+
+
 def test_a_sample_of_a_table_is_its_first_rows(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("n\n" + "1\n" * 40 + '""\n' * 10)

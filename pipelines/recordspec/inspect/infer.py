@@ -1,0 +1,190 @@
+"""A schema for TFRecords, inferred from their records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from typing import Any
+
+from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.inspect.stats.forms import EMPTY, TEXT
+from recordspec.inspect.stats.media import Medium
+from recordspec.inspect.stats.parts import Source, count
+from recordspec.inspect.stats.rows import read
+from recordspec.inspect.stats.tally import FeatureTally, Tally
+from recordspec.inspect.stats.values import ByteStrings, Numbers
+from recordspec.progress import Progress
+from recordspec.spec.features import Feature
+from recordspec.spec.infer import Evidence, Inferred, infer_feature
+from recordspec.spec.schema import Schema
+from recordspec.store.shards import Files
+from recordspec.wire.columns import TF_DTYPES
+
+_IMAGES = {f"{name} image": name.lower() for name in ("PNG", "JPEG", "WebP", "BMP", "GIF")}
+_SOUNDS = {"WAV file": "wav", "FLAC file": "flac", "Ogg file": "ogg", "MP3 file": "mp3"}
+
+
+def infer(
+    files: Files,
+    name: str,
+    *,
+    sample: int | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Inferred:
+    """A schema that reads these TFRecords.
+
+    Args:
+        name: the name of the schema.
+        sample: how many records of each file to read, from its start; None for all. Features that only other
+            records have are then missing from the schema.
+        jobs: how many processes share the work; None for one a processor if there is much to read.
+
+    Raises:
+        StoreError: there are no such files.
+        RecordError: a record is damaged, or none has any features.
+    """
+    source = Source.of(files, None)
+    tally = _count_first(source, sample) if sample is not None else _count_all(source, jobs, progress)
+    if tally.problems:
+        raise RecordError(tally.problems)
+    features: dict[bool, list[Feature]] = {False: [], True: []}
+    notes: list[str] = []
+    for evidence in _evidence(tally):
+        feature, more = infer_feature(evidence)
+        notes += more
+        if feature is not None:
+            features[evidence.sequence].append(feature)
+    if tally.conflicts:
+        rows = f"{tally.conflicts:,} of {tally.rows:,} rows"
+        notes.append(f"TensorFlow refuses {rows}, or reads other values: `check` tells which")
+    if not any(features.values()):
+        expected, where = "records with features", str(source.paths[0])
+        got = "other messages, which `head` shows" if tally.foreign == tally.rows > 0 else "none"
+        raise RecordError(Problem(where=where, expected=expected, got=got, hint="; ".join(notes[:3])))
+    notes += [
+        f"{key}: twice in {many:,} records, of which the last counts" for key, many in tally.repeated.items()
+    ]
+    schema = _schema(name, tuple(features[False]), tuple(features[True]))
+    return Inferred(schema=schema, notes=tuple(notes), rows=tally.rows)
+
+
+def _schema(name: str, features: tuple[Feature, ...], steps: tuple[Feature, ...]) -> Schema:
+    try:
+        if not steps:
+            return Schema(name=name, features=features)
+        return Schema(name=name, record="sequence_example", context=features, sequence=steps)
+    except SpecError as error:
+        raise RecordError(error.problems) from error
+
+
+def _count_all(source: Source, jobs: int | None, progress: Progress | None) -> Tally:
+    """Counts the records of all splits together."""
+    return reduce(_merged, count(source, jobs, progress).values())
+
+
+def _merged(one: Tally, other: Tally) -> Tally:
+    one.merge(other)
+    return one
+
+
+def _count_first(source: Source, rows: int) -> Tally:
+    """Counts the first records of each file."""
+    tally, left = Tally(), dict.fromkeys(source.paths, rows)
+    for part in source.parts:
+        for found in read(part) if left[part.path] > 0 else ():
+            if isinstance(found, Problem):
+                tally.add_broken(found)
+                break
+            some = found.first(left[part.path])
+            tally.add(some)
+            left[part.path] -= len(some.starts)
+            if left[part.path] <= 0:
+                break
+    return tally
+
+
+def _evidence(tally: Tally) -> Iterator[Evidence]:
+    """The evidence of each key. A feature list whose key is taken gets another name."""
+    names = {key for sequence, key in tally.features if not sequence}
+    for (sequence, key), counted in sorted(tally.features.items()):
+        name = key
+        while sequence and name in names:
+            name += "_steps"
+        names.add(name)
+        lists = sum(counted.kinds.values())
+        rows = lists if sequence else tally.rows
+        missing = rows - (lists - counted.kinds["none"] - counted.empty)
+        absent = tally.rows - counted.present if sequence else 0
+        found = _values(counted, missing)
+        if absent:
+            lacking = f"no list of steps in {absent:,} of {tally.rows:,} records"
+            found["notes"] = (lacking, *found.get("notes", ()))
+        if not key:
+            found = {"type_name": "the empty key"}
+        where: dict[str, Any] = {"name": name, "key": key, "sequence": sequence, "absent": absent}
+        yield Evidence(rows=rows, missing=missing, stored=True, **where, **found)
+
+
+def _values(counted: FeatureTally, missing: int) -> dict[str, Any]:
+    """What the evidence says of dtype, shape and values."""
+    kinds = [kind for kind, lists in sorted(counted.kinds.items()) if lists and kind != "none"]
+    if len(kinds) != 1:
+        lists = " and ".join(f"{counted.kinds[kind]:,} of {kind}" for kind in kinds)
+        return {"type_name": f"lists of several kinds ({lists})"}
+    (kind,) = kinds
+    shape: tuple[int | None, ...] = (counted.lengths.high,)
+    if missing or counted.lengths.low != counted.lengths.high:
+        shape = (None,)
+    found: dict[str, Any] = {"dtype": TF_DTYPES[kind], "shape": shape}
+    if shape != (1,):
+        return found
+    values = counted.of[kind]
+    more = _numbers(values) if isinstance(values, Numbers) else _strings(values)
+    return found | {"shape": (), **more}
+
+
+def _numbers(values: Numbers) -> dict[str, Any]:
+    if values.frequent is None or not values.frequent.exact:
+        return {}
+    return {"values": frozenset(number for number, _ in values.top)}
+
+
+def _strings(values: ByteStrings) -> dict[str, Any]:
+    forms = values.forms.counts.keys()
+    if forms <= {TEXT, EMPTY}:
+        return {"is_text": True}
+    if len(forms) != 1:
+        return {}
+    (form,) = forms
+    if form in _IMAGES or form in _SOUNDS:
+        media = [medium for medium in values.forms.media.looked_at if medium is not None]
+        notes: tuple[str, ...] = ()
+        if 0 < len(media) < values.count:
+            notes = (f"{form}s, judged by the headers of {len(media):,} of {values.count:,}",)
+        return {"media": form, "media_options": _media_options(form, media), "notes": notes}
+    if (size := values.sizes.low) == values.sizes.high:
+        return {"notes": (f"{size:,} bytes each: `kind: tensor` with `encoding: raw`, if these are numbers",)}
+    return {}
+
+
+def _media_options(form: str, media: list[Medium]) -> dict[str, Any] | None:
+    """The kind and the options that decode all media that are not damaged; None if there are none."""
+    takers = [medium.takers for medium in media if medium.takers is not None]
+    common = frozenset.intersection(*takers) if takers else frozenset()
+    if not common:
+        return None
+    channels, dtype = min(common)
+    if form in _IMAGES:
+        sizes = [_common(medium.measures[side] for medium in media) for side in ("height", "width")]
+        return {"kind": "image", "shape": (*sizes, channels), "encoding": _IMAGES[form], "dtype": dtype}
+    rates = {medium.rate for medium in media}
+    if len(rates) > 1:
+        return None
+    return {"kind": "audio", "sample_rate": min(rates), "channels": channels, "encoding": _SOUNDS[form]}
+
+
+def _common(measures: Iterable[float]) -> int | None:
+    """The measure that all media have; None if they differ."""
+    different = set(measures)
+    return int(different.pop()) if len(different) == 1 else None
