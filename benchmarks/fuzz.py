@@ -34,8 +34,8 @@ import numpy as np
 from recordspec import RecordError, Schema, SpecError
 from recordspec.wire import proto
 from recordspec.wire.compression import CODECS
-from recordspec.wire.decoded import decode
 from recordspec.wire.framing import framed, headers
+from recordspec.wire.record_batch import decode
 from recordspec.wire.recovery import rescue
 from recordspec.wire.strings import Strings
 from recordspec.wire.tfrecord import Chunk, salvage

@@ -24,7 +24,7 @@ from recordspec.inspect.stats.sizes import Sizes
 from recordspec.inspect.stats.smallest import Smallest
 from recordspec.inspect.stats.values import Numbers
 from recordspec.wire import hashes
-from recordspec.wire.hashes import scattered
+from recordspec.wire.hashes import splitmix64
 from recordspec.wire.strings import Strings
 
 FLOATS = st.lists(st.floats(width=32), max_size=40)
@@ -33,7 +33,7 @@ CUT = st.integers(0, 40)
 
 
 def places(count: int, start: int = 0) -> np.ndarray:
-    return scattered(np.arange(start, start + count, dtype=np.uint64))
+    return splitmix64(np.arange(start, start + count, dtype=np.uint64))
 
 
 @given(st.lists(st.binary(max_size=80), max_size=20), st.binary(max_size=80))
@@ -125,7 +125,7 @@ def test_one_size_of_all_is_the_size_of_each():
 
 @given(st.lists(st.integers(0, 60), max_size=80), CUT, st.integers(1, 70))
 def test_the_smallest_hashes_are_the_same_in_parts(values, cut, size):
-    held = scattered(np.array(values, np.uint64))
+    held = splitmix64(np.array(values, np.uint64))
     whole = Smallest(size)
     whole.add(held)
     merged = Smallest(size)
@@ -147,7 +147,7 @@ def test_what_two_have_in_common(one, other, size):
     held = []
     for values in (one, other):
         held.append(Smallest(size))
-        held[-1].add(scattered(np.array(values, np.uint64)))
+        held[-1].add(splitmix64(np.array(values, np.uint64)))
     shared = held[0].shared(held[1])
     assert shared == held[1].shared(held[0])
     if max(len(set(one)), len(set(other))) <= size:
@@ -159,8 +159,8 @@ def test_estimates_are_near():
     numbers = np.arange(200_000, dtype=np.uint64)
     smallest = Smallest(1 << 12)
     for start in range(0, len(numbers), 999):
-        smallest.add(scattered(numbers[start : start + 999]))
-    smallest.add(scattered(numbers[:50_000]))
+        smallest.add(splitmix64(numbers[start : start + 999]))
+    smallest.add(splitmix64(numbers[:50_000]))
     assert smallest.distinct.value == pytest.approx(200_000, rel=4 * smallest.distinct.error)
     assert smallest.distinct.error == pytest.approx(0.0156, abs=0.0001)
     assert smallest.repeated.value == pytest.approx(50_000, rel=0.2)

@@ -20,10 +20,9 @@ from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
 from recordspec.store.files import File
 from recordspec.wire import tfrecord
-from recordspec.wire.columns import Section
-from recordspec.wire.decoded import Decoded, decode
+from recordspec.wire.columns import KeySteps, KeyValues, Section
 from recordspec.wire.framing import FOOTER_BYTES, place
-from recordspec.wire.held import Held, Steps
+from recordspec.wire.record_batch import RecordBatch, decode
 from recordspec.wire.tfrecord import Chunk, Damage, RecordRange
 
 
@@ -207,7 +206,7 @@ class _Checking:
                 continue
             self._judge(found, lambda row, at=(number, offset): (*at, f", row {row}"))  # type: ignore[misc]
 
-    def _judge(self, records: Decoded, at: Callable[[int], tuple[int, int, str]]) -> None:
+    def _judge(self, records: RecordBatch, at: Callable[[int], tuple[int, int, str]]) -> None:
         """Rows; `at` tells of each its record, where that begins, and what its place has more."""
         unfit = np.zeros(records.rows, bool)
         for misfit in (
@@ -239,7 +238,7 @@ class _Checking:
         self._report.add(code, (), rows, [fault][: self._report.room(code, (), self._examples)])
 
     def _keys(
-        self, section: Section, found: dict[str, tuple[Held, ...]] | dict[str, tuple[Steps, ...]]
+        self, section: Section, found: dict[str, tuple[KeyValues, ...]] | dict[str, tuple[KeySteps, ...]]
     ) -> None:
         """Keys that the schema does not have, and those without values."""
         known = {column.key for column in self._schema.columns(section)} if found else set()
@@ -256,24 +255,24 @@ class _Checking:
                 self._report.add_empty((section, key), empty)
 
 
-def _kinds(held: Held | Steps) -> Iterator[str]:
-    for one in held.held if isinstance(held, Steps) else (held,):
+def _kinds(held: KeyValues | KeySteps) -> Iterator[str]:
+    for one in held.values if isinstance(held, KeySteps) else (held,):
         yield one.kind
 
 
-def _empty(held: Held | Steps) -> int:
+def _empty(held: KeyValues | KeySteps) -> int:
     """How many rows have a key and no values."""
-    counts = held.counts if isinstance(held, Steps) else np.asarray(held.cells.lengths)
+    counts = held.counts if isinstance(held, KeySteps) else np.asarray(held.cells.lengths)
     return int((np.broadcast_to(counts, len(held.rows)) == 0).sum())
 
 
-def _broken(records: Decoded) -> Iterator[Misfit]:
+def _broken(records: RecordBatch) -> Iterator[Misfit]:
     rows = sorted(records.broken)
     if rows:
         yield Misfit("record", (), np.array(rows), lambda place: records.broken[rows[place]])
 
 
-def _conflicts(schema: Schema, records: Decoded) -> Iterator[Misfit]:
+def _conflicts(schema: Schema, records: RecordBatch) -> Iterator[Misfit]:
     """Rows that TensorFlow refuses, or reads otherwise. It ignores what stands under other keys."""
     if not records.conflicts:
         return
@@ -294,7 +293,7 @@ def _conflicts(schema: Schema, records: Decoded) -> Iterator[Misfit]:
             yield Misfit(code, path, np.array([row]), lambda place, one=problem: one)  # type: ignore[misc]
 
 
-def _repeated(records: Decoded) -> Iterator[Misfit]:
+def _repeated(records: RecordBatch) -> Iterator[Misfit]:
     by_key: dict[str, list[int]] = {}
     for row, key in records.repeated:
         by_key.setdefault(key, []).append(row)

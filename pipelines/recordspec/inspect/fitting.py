@@ -15,11 +15,20 @@ from recordspec.spec.blocks import columns_in
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
 from recordspec.spec.stored import unfit
-from recordspec.wire.columns import TF_DTYPES, Cells, Column, Fixed, Section, Sequence
-from recordspec.wire.decoded import Decoded
-from recordspec.wire.held import Held, Steps, of_kind, only_steps
-from recordspec.wire.pieces import Mask
-from recordspec.wire.strings import Ints, offsets
+from recordspec.wire.columns import (
+    TF_DTYPES,
+    Cells,
+    Column,
+    Fixed,
+    KeySteps,
+    KeyValues,
+    Section,
+    Sequence,
+    of_kind,
+    only_steps,
+)
+from recordspec.wire.record_batch import RecordBatch
+from recordspec.wire.strings import Ints, Mask, offsets
 
 # What is wrong, for who counts.
 Code = Literal["record", "refused", "misread", "missing", "kind", "count", "value", "repeated"]
@@ -62,7 +71,7 @@ class Misfit:
         return replace(self, rows=self.rows[places], problem=lambda place: self.problem(int(places[place])))
 
 
-def misfits(schema: Schema, records: Decoded) -> Iterator[Misfit]:
+def misfits(schema: Schema, records: RecordBatch) -> Iterator[Misfit]:
     """What of these records does not fit the schema, without those that are no records at all."""
     whole = np.ones(records.rows, bool)
     whole[list(records.broken)] = False
@@ -76,7 +85,7 @@ def misfits(schema: Schema, records: Decoded) -> Iterator[Misfit]:
 
 
 def _in_rows(
-    section: Section, feature: Feature, columns: tuple[Column, ...], records: Decoded
+    section: Section, feature: Feature, columns: tuple[Column, ...], records: RecordBatch
 ) -> Iterator[Misfit]:
     """Of a feature of an Example, or of a SequenceExample's context."""
     fits, path = np.ones(records.rows, bool), (section, feature.name)
@@ -94,7 +103,7 @@ def _in_rows(
 
 
 def _in_steps(
-    section: Section, feature: Feature, columns: tuple[Column, ...], records: Decoded
+    section: Section, feature: Feature, columns: tuple[Column, ...], records: RecordBatch
 ) -> Iterator[Misfit]:
     """Of a feature of a SequenceExample's feature lists."""
     path, fits = (section, feature.name), np.ones(records.rows, bool)
@@ -109,7 +118,7 @@ def _in_steps(
         yield from _steps_apart(columns, records, fits, path)
 
 
-def _without(column: Column, found: tuple[Steps, ...], rows: int, path: Path) -> Iterator[Misfit]:
+def _without(column: Column, found: tuple[KeySteps, ...], rows: int, path: Path) -> Iterator[Misfit]:
     """Rows without a list of steps, where tf.io wants one: to what has a pad of its own, it gives none."""
     if isinstance(column.layout, Sequence) and column.layout.pad is None:
         missing = np.ones(rows, bool)
@@ -119,26 +128,28 @@ def _without(column: Column, found: tuple[Steps, ...], rows: int, path: Path) ->
 
 
 def _of_steps(
-    section: Section, feature: Feature, column: Column, steps: Steps, path: Path
+    section: Section, feature: Feature, column: Column, steps: KeySteps, path: Path
 ) -> Iterator[Misfit]:
     owners, within = _steps_of(steps.rows, steps.counts)
     fits = np.ones(len(owners), bool)
-    given = _Given(column, section, len(owners), steps.held)
+    given = _Given(column, section, len(owners), steps.values)
     for misfit in given.misfits():
         fits[misfit.rows] = False
         yield _at_steps(_of_feature(misfit, feature, path), owners, within)
     if isinstance(column.layout, Sequence) and fits.all():
         size = max(1, math.prod(column.layout.shape))
-        for held in of_kind(steps.held, column.storage, fits):
+        for held in of_kind(steps.values, column.storage, fits):
             cells = replace(held.cells, lengths=steps.counts * size, rows=len(steps.rows))
             yield from _values(feature, cells, steps.rows, path)
     elif not isinstance(column.layout, Sequence):
-        for held in of_kind(steps.held, column.storage, fits):
+        for held in of_kind(steps.values, column.storage, fits):
             for misfit in _values(feature, held.cells, held.rows, path):
                 yield _at_steps(misfit, owners, within)
 
 
-def _steps_apart(columns: tuple[Column, ...], records: Decoded, fits: Mask, path: Path) -> Iterator[Misfit]:
+def _steps_apart(
+    columns: tuple[Column, ...], records: RecordBatch, fits: Mask, path: Path
+) -> Iterator[Misfit]:
     """Steps whose values under several keys do not go together, of rows that fit so far."""
     found = {column.key: records.sequence.get(column.key, ()) for column in columns}
     (key, counts), *others = ((key, _step_counts(steps, records.rows)) for key, steps in found.items())
@@ -154,20 +165,20 @@ def _steps_apart(columns: tuple[Column, ...], records: Decoded, fits: Mask, path
         yield _at_steps(Misfit("count", path, places, _said(path, wanted, got)), owners, within)
 
 
-def _step_counts(found: tuple[Steps, ...], rows: int) -> Ints:
+def _step_counts(found: tuple[KeySteps, ...], rows: int) -> Ints:
     counts = np.zeros(rows, np.int64)
     for steps in found:
         counts[steps.rows] = steps.counts
     return counts
 
 
-def _aligned(found: tuple[Steps, ...], counts: Ints, rows: Mask) -> tuple[Held, ...]:
+def _aligned(found: tuple[KeySteps, ...], counts: Ints, rows: Mask) -> tuple[KeyValues, ...]:
     """What the steps of these rows have, the steps counted over all rows, of which each has `counts`."""
     firsts, held = offsets(counts)[:-1], []
     for steps in (only_steps(one, rows) for one in found):
         _, within = _steps_of(steps.rows, steps.counts)
         places = np.repeat(firsts[steps.rows], steps.counts) + within
-        held += [replace(one, rows=places[one.rows]) for one in steps.held]
+        held += [replace(one, rows=places[one.rows]) for one in steps.values]
     return tuple(held)
 
 
@@ -194,7 +205,7 @@ class _Given:
     column: Column
     section: Section
     rows: int
-    held: tuple[Held, ...]
+    held: tuple[KeyValues, ...]
 
     def misfits(self) -> Iterator[Misfit]:
         """Rows whose list is of another kind, or of another number of values; no row twice."""

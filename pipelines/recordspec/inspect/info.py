@@ -15,9 +15,9 @@ from recordspec.inspect.looking.naming import Key
 from recordspec.inspect.looking.source import FIRST, Part, Source
 from recordspec.store.manifest import Manifest
 from recordspec.store.shards import Files
-from recordspec.wire.decoded import Decoded, decode, of_rows
-from recordspec.wire.held import Held
-from recordspec.wire.proto import Kind, ListWithContext, list_with_context
+from recordspec.wire.columns import KeyValues, Kind
+from recordspec.wire.proto import ListWithContext, list_with_context
+from recordspec.wire.record_batch import RecordBatch, decode, only_rows
 from recordspec.wire.strings import Ints, Strings
 
 RecordKind = Literal["Example", "SequenceExample", "ExampleListWithContext", "neither"]
@@ -145,11 +145,11 @@ class _Found:
         if lists:
             self._add_lists(lists)
         self.conflicts += len(decoded.conflicts)
-        neither = {*decoded.broken, *decoded.foreign}
-        if decoded.foreign:
+        neither = {*decoded.broken, *decoded.unknown_fields}
+        if decoded.unknown_fields:
             known = np.ones(decoded.rows, bool)
-            known[decoded.foreign] = False
-            decoded = of_rows(decoded, known)
+            known[decoded.unknown_fields] = False
+            decoded = only_rows(decoded, known)
         in_lists = np.zeros(decoded.rows, bool)
         for many in decoded.sequence.values():
             for steps in many:
@@ -167,11 +167,11 @@ class _Found:
         self._add_features(_decoded(one.context for one in lists if one.context is not None), "context")
         self._add_features(_decoded(example for one in lists for example in one.examples), "examples")
 
-    def _add_features(self, decoded: Decoded, within: Within = "") -> None:
+    def _add_features(self, decoded: RecordBatch, within: Within = "") -> None:
         for key in keys_of(decoded):
             self._add(key, decoded, within)
 
-    def _add(self, key: Key, decoded: Decoded, within: Within) -> None:
+    def _add(self, key: Key, decoded: RecordBatch, within: Within) -> None:
         if (within, key) not in self.features and len(self.features) == _MOST_KEYS:
             self.more_keys = True
             return
@@ -182,15 +182,15 @@ class _Found:
         for steps in decoded.sequence[feature.key]:
             feature.records += len(steps.rows)
             feature.steps.add(steps.counts, len(steps.rows))
-            _add(feature, steps.held)
+            _add(feature, steps.values)
 
 
-def _decoded(examples: Iterable[bytes]) -> Decoded:
+def _decoded(examples: Iterable[bytes]) -> RecordBatch:
     held = Strings.of(list(examples))
     return decode(held.buffer, held.offsets[:-1], held.offsets[1:])
 
 
-def _add(feature: FeatureInfo, many: tuple[Held, ...]) -> int:
+def _add(feature: FeatureInfo, many: tuple[KeyValues, ...]) -> int:
     """Counts lists. Gives how many there are."""
     for held in many:
         feature.kinds.setdefault(held.kind, Lengths()).add(held.cells.lengths, len(held.rows))

@@ -9,17 +9,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from recordspec.wire.columns import Column, Ragged, Sparse
-from recordspec.wire.held import Held, of_kind
-from recordspec.wire.pieces import Mask
-from recordspec.wire.strings import Ints, offsets
+from recordspec.wire.columns import Column, KeyValues, Ragged, Sparse, of_kind
+from recordspec.wire.strings import Ints, Mask, offsets
 
 # Rows that do not go together, and of the row at a place what was expected and what is there.
 Unmatched = tuple[Ints, Callable[[int], str], Callable[[int], str]]
 
 
 def unmatched(
-    columns: tuple[Column, ...], held: Mapping[str, tuple[Held, ...]], fits: Mask
+    columns: tuple[Column, ...], held: Mapping[str, tuple[KeyValues, ...]], fits: Mask
 ) -> Iterator[Unmatched]:
     """Rows, or steps, whose values under several keys do not go together, of those that fit so far."""
     layout, key = columns[0].layout, columns[0].key
@@ -67,7 +65,7 @@ def _indices(key: str, layout: Sparse, numbers: Mapping[str, _Numbers], fits: Ma
         yield bad, lambda place, one=within: one, numbered(outside)  # type: ignore[misc]
 
 
-def _numbers(found: tuple[Held, ...], column: Column, fits: Mask) -> _Numbers:
+def _numbers(found: tuple[KeyValues, ...], column: Column, fits: Mask) -> _Numbers:
     numbers = _Numbers(*(np.zeros(len(fits), np.int64) for _ in range(4)))
     for held in of_kind(found, column.storage, fits):
         lengths = np.broadcast_to(np.asarray(held.cells.lengths, np.int64), (len(held.rows),))

@@ -17,17 +17,19 @@ from recordspec.wire.columns import (
     Cells,
     Column,
     Fixed,
+    KeySteps,
+    KeyValues,
     Part,
     Ragged,
     Section,
     Sequence,
     Sparse,
     VarLen,
+    only,
 )
-from recordspec.wire.decoded import Decoded, decode
 from recordspec.wire.example import Entry, encode, oversized
 from recordspec.wire.framing import AT_MOST, LARGEST_RECORD
-from recordspec.wire.held import Held, Steps, only
+from recordspec.wire.record_batch import RecordBatch, decode
 from recordspec.wire.strings import Bytes, Ints, Strings, lengths_of
 
 if TYPE_CHECKING:
@@ -116,7 +118,7 @@ def sections_of_records(schema: Schema, buffer: Bytes, starts: Ints, stops: Ints
 def _decoded_sections(schema: Schema, buffer: Bytes, starts: Ints, stops: Ints) -> Sections | None:
     """The entries of the records that stand in a buffer; None where one may not be what the schema says."""
     decoded = decode(buffer, starts, stops, sequence=schema.record == "sequence_example")
-    if decoded.broken or decoded.foreign or decoded.conflicts or decoded.repeated:
+    if decoded.broken or decoded.unknown_fields or decoded.conflicts or decoded.repeated:
         return None
     sections: Sections = {}
     for section in schema.sections:
@@ -139,7 +141,7 @@ def _decoded_sections(schema: Schema, buffer: Bytes, starts: Ints, stops: Ints) 
     return sections
 
 
-def _row_entry(column: Column, found: tuple[Held, ...], rows: int) -> Entry | None:
+def _row_entry(column: Column, found: tuple[KeyValues, ...], rows: int) -> Entry | None:
     """What all rows have under a key; None where it is not in lists of the column's type."""
     lists = [held for held in found if held.kind != "none"]
     if len(lists) > 1 or (lists and lists[0].kind != column.storage):
@@ -155,14 +157,14 @@ def _row_entry(column: Column, found: tuple[Held, ...], rows: int) -> Entry | No
     return Entry(column=column, cells=cells)
 
 
-def _step_entry(column: Column, found: tuple[Steps, ...], rows: int) -> Entry | None:
+def _step_entry(column: Column, found: tuple[KeySteps, ...], rows: int) -> Entry | None:
     """What all steps of all rows have under a key."""
     if len(found) > 1:
         return None
     counts = np.zeros(rows, np.int64)
     if found:
         counts[found[0].rows] = found[0].counts
-    entry = _row_entry(column, found[0].held if found else (), int(counts.sum()))
+    entry = _row_entry(column, found[0].values if found else (), int(counts.sum()))
     return None if entry is None else replace(entry, steps=counts)
 
 
@@ -257,13 +259,13 @@ def _rows_in(parsed: Mapping[str, Any], block: Any) -> int:
     return rows
 
 
-def rows_of_block(schema: Schema, block: Any) -> Decoded:
+def rows_of_block(schema: Schema, block: Any) -> RecordBatch:
     """The rows of a block as if each were a record of its own.
 
     Raises RecordError for a block whose columns do not have as many values as its rows.
     """
     parsed = proto.parse_example(block, "")
-    found = Decoded(rows=_rows_in(parsed, block))
+    found = RecordBatch(rows=_rows_in(parsed, block))
     problems: list[Problem] = []
     for section in schema.sections:
         columns = placed_columns(schema, section)
@@ -277,15 +279,15 @@ def rows_of_block(schema: Schema, block: Any) -> Decoded:
     return found
 
 
-def _add(found: Decoded, entry: Entry) -> None:
+def _add(found: RecordBatch, entry: Entry) -> None:
     """Puts an entry of rows among them."""
     column, cells = entry.column, entry.cells
-    held = Held(column.storage, np.arange(cells.rows), cells)
+    held = KeyValues(column.storage, np.arange(cells.rows), cells)
     if entry.steps is None:
         whole = np.ones(cells.rows, bool) if entry.present is None else entry.present
         found.features[column.key] = (only(held, whole),)
     else:
-        found.sequence[column.key] = (Steps(np.arange(found.rows), entry.steps, (held,)),)
+        found.sequence[column.key] = (KeySteps(np.arange(found.rows), entry.steps, (held,)),)
 
 
 def _stored(column: Column, section: Section, rows: list[Mapping[str, Any]]) -> Entry:

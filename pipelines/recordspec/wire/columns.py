@@ -1,5 +1,7 @@
 """A column: what one key of an Example holds. From columns come the parse dictionary and the bytes.
 
+`Cells` are the values of a column for a batch of rows, and `KeyValues` what some records have under a key.
+
 The layouts are tf.io's own. `parse_call` turns a column into the tf.io call that parses it, as a value
 that can be made (with TensorFlow) or printed (without).
 """
@@ -14,9 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from recordspec._tf import tf
-from recordspec.wire.strings import Ints, Strings
+from recordspec.wire.strings import Ints, Mask, Strings
 
 Storage = Literal["int64", "float32", "bytes"]
+# Which list a Feature has, if any.
+Kind = Literal["none", "bytes", "float32", "int64"]
+# In the order of their fields in a Feature.
+LIST_KINDS: tuple[Kind, ...] = ("bytes", "float32", "int64")
 Section = Literal["features", "context", "sequence"]
 
 TF_DTYPES: dict[str, str] = {"int64": "int64", "float32": "float32", "bytes": "string"}
@@ -100,6 +106,69 @@ class Cells:
         lengths = np.zeros(len(present), np.int64)
         lengths[present] = self.lengths
         return Cells(flat=self.flat, lengths=lengths, rows=len(present))
+
+
+@dataclass(frozen=True)
+class KeyValues:
+    """The values that some rows have under a key, all in lists of the same kind.
+
+    Attributes:
+        rows: their numbers, rising, int64 `[m]`.
+        cells: the values of these rows; of the kind `none` there are none.
+    """
+
+    kind: Kind
+    rows: Ints
+    cells: Cells
+
+
+@dataclass(frozen=True)
+class KeySteps:
+    """The steps that some rows have in the feature list of a key.
+
+    Attributes:
+        rows: their numbers, rising, int64 `[m]`.
+        counts: the steps of each, int64 `[m]`.
+        values: of the steps; their `rows` are steps, counted over all of these rows.
+    """
+
+    rows: Ints
+    counts: Ints
+    values: tuple[KeyValues, ...]
+
+
+def without_values(kind: Kind, rows: Ints) -> KeyValues:
+    """Lists without a value."""
+    return KeyValues(kind, rows, Cells(flat=Strings.of([]), lengths=0, rows=len(rows)))
+
+
+def only(values: KeyValues, rows: Mask) -> KeyValues:
+    """The values of some of the rows."""
+    kept = rows[values.rows]
+    if kept.all():
+        return values
+    lengths = np.broadcast_to(np.asarray(values.cells.lengths), (len(values.rows),))
+    if isinstance(values.cells.flat, Strings):
+        flat: Any = values.cells.flat.take(np.flatnonzero(np.repeat(kept, lengths)))
+    else:
+        flat = values.cells.flat[np.repeat(kept, lengths)]
+    cells = Cells(flat=flat, lengths=lengths[kept], rows=int(kept.sum()))
+    return KeyValues(values.kind, values.rows[kept], cells)
+
+
+def of_kind(found: tuple[KeyValues, ...], kind: Kind, rows: Mask) -> tuple[KeyValues, ...]:
+    """The values of some of the rows, of one kind."""
+    return tuple(only(values, rows) for values in found if values.kind == kind)
+
+
+def only_steps(steps: KeySteps, rows: Mask) -> KeySteps:
+    """The steps of some of the rows."""
+    kept = rows[steps.rows]
+    of_kept = np.repeat(kept, steps.counts)
+    number = np.cumsum(of_kept) - 1
+    values = [only(one, of_kept) for one in steps.values]
+    renumbered = tuple(replace(one, rows=number[one.rows]) for one in values if len(one.rows))
+    return KeySteps(steps.rows[kept], steps.counts[kept], renumbered)
 
 
 @dataclass(frozen=True)

@@ -45,10 +45,10 @@ class Message:
 
 def dump(data: bytes, most: int = MOST_FIELDS) -> Message | None:
     """The first `most` fields of a message, with those of the messages in it; None where it is none."""
-    return _Walk(most).message(data, _DEEPEST) if data and proto.parses(data) else None
+    return _Dumper(most).message(data, _DEEPEST) if data and proto.parses(data) else None
 
 
-class _Walk:
+class _Dumper:
     def __init__(self, most: int) -> None:
         self._left = most
 

@@ -27,9 +27,8 @@ from recordspec.wire.columns import Cells, Column, Storage
 from recordspec.wire.framing import AT_MOST, LARGEST_RECORD
 from recordspec.wire.pieces import (
     WIDEST_PADDED,
-    Mask,
-    Part,
-    Piece,
+    MessagePart,
+    VaryingPart,
     after,
     field,
     header,
@@ -39,7 +38,7 @@ from recordspec.wire.pieces import (
     total,
     where,
 )
-from recordspec.wire.strings import Bytes, Ints, Sizes, Strings, items, offsets, one_size
+from recordspec.wire.strings import Bytes, Ints, Mask, Sizes, Strings, items, offsets, one_size
 from recordspec.wire.varints import packed, varint_bytes, varints
 
 _LIST_FIELD = {"bytes": 1, "float32": 2, "int64": 3}
@@ -140,12 +139,12 @@ def _least_sizes(entry: Entry, rows: int) -> Ints:
     return np.broadcast_to(np.asarray(sizes, np.int64), (rows,))
 
 
-def _entries(entries: Iterable[Entry]) -> list[Part]:
+def _entries(entries: Iterable[Entry]) -> list[MessagePart]:
     ordered = sorted(entries, key=lambda entry: entry.column.key.encode())
     return [part for entry in ordered for part in _entry(entry)]
 
 
-def _entry(entry: Entry) -> list[Part]:
+def _entry(entry: Entry) -> list[MessagePart]:
     if entry.present is not None:
         return [where(entry.present, _entry(_without_gaps(entry, entry.present)))]
     if entry.steps is not None:
@@ -154,12 +153,12 @@ def _entry(entry: Entry) -> list[Part]:
     return [*_start(entry.column, total(values)), *values]
 
 
-def _map_entry(key: str, value: list[Part]) -> list[Part]:
+def _map_entry(key: str, value: list[MessagePart]) -> list[MessagePart]:
     name = key.encode()
     return field(1, after(b"\x0a" + varint_bytes(len(name)) + name, field(2, value)))
 
 
-def _start(column: Column, sizes: Sizes) -> list[Part]:
+def _start(column: Column, sizes: Sizes) -> list[MessagePart]:
     """What stands before lists of these sizes in their entry of the map."""
     if isinstance(sizes, int):
         return [_start_of_size(column.key, column.storage, sizes)]
@@ -169,7 +168,7 @@ def _start(column: Column, sizes: Sizes) -> list[Part]:
     # of short lists each size comes often: to look it up is half the cost of its four lengths
     starts, widths = _starts(column.key, column.storage, most)
     data = items(starts)[sizes].view(np.uint8).reshape(len(sizes), -1)
-    return [Piece(data=data, sizes=one_size(widths[sizes]), width=starts.shape[1])]
+    return [VaryingPart(data=data, sizes=one_size(widths[sizes]), width=starts.shape[1])]
 
 
 @lru_cache(maxsize=512)
@@ -186,8 +185,8 @@ def _start_of_size(key: str, storage: Storage, size: int) -> bytes:
     return start
 
 
-def _start_of_sizes(key: str, storage: Storage, sizes: Sizes) -> list[Part]:
-    values = Piece(data=np.empty(0, np.uint8), sizes=sizes, width=0)
+def _start_of_sizes(key: str, storage: Storage, sizes: Sizes) -> list[MessagePart]:
+    values = VaryingPart(data=np.empty(0, np.uint8), sizes=sizes, width=0)
     return _map_entry(key, field(_LIST_FIELD[storage], [values]))[:-1]
 
 
@@ -199,39 +198,39 @@ def _without_gaps(entry: Entry, present: Mask) -> Entry:
     return Entry(column=entry.column, cells=cells)
 
 
-def _feature_list(entry: Entry, steps: Ints) -> list[Part]:
+def _feature_list(entry: Entry, steps: Ints) -> list[MessagePart]:
     """The Features of all the steps, then as many of them as each record has."""
     feature = field(_LIST_FIELD[entry.column.storage], _list(entry.cells))
     features = join(field(1, feature), entry.cells.rows)
     return [numbers(features.buffer, sizes_of_groups(features.each, steps))]
 
 
-def _list(cells: Cells) -> list[Part]:
+def _list(cells: Cells) -> list[MessagePart]:
     lengths = cells.lengths if isinstance(cells.lengths, int) else one_size(cells.lengths)
     if isinstance(cells.flat, Strings):
         return _bytes_list(cells.flat, lengths)
     if isinstance(lengths, int):
         return field(1, [_packed(cells.flat, lengths)]) if lengths else []
     values, some = _packed(cells.flat, lengths), lengths > 0
-    if bool(some.all()) or not isinstance(values, Piece):
+    if bool(some.all()) or not isinstance(values, VaryingPart):
         return field(1, [values])
     # protobuf writes no packed field for an empty list
     sizes = values.sizes if isinstance(values.sizes, int) else values.sizes[some]
     return [where(some, header(1, sizes)), values]
 
 
-def _packed(flat: np.ndarray, lengths: Sizes) -> Part:
+def _packed(flat: np.ndarray, lengths: Sizes) -> MessagePart:
     """The numbers of each record end to end."""
     if flat.dtype == np.float32:
         return numbers(np.ascontiguousarray(flat, "<f4").view(np.uint8), lengths * 4)
     values = flat.view(np.uint64)
     if isinstance(lengths, int) and lengths == 1:
         matrix, sizes = varints(values)
-        return Piece(data=matrix, sizes=sizes, width=matrix.shape[1])
+        return VaryingPart(data=matrix, sizes=sizes, width=matrix.shape[1])
     return numbers(*packed(values, lengths))
 
 
-def _bytes_list(strings: Strings, lengths: Sizes) -> list[Part]:
+def _bytes_list(strings: Strings, lengths: Sizes) -> list[MessagePart]:
     values = field(1, [payload(strings)])
     if isinstance(lengths, int) and lengths == 1:
         return values

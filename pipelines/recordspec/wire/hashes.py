@@ -31,7 +31,7 @@ _LONGEST = 64
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(_WORD + 1)], np.uint64)
 
 
-def scattered(words: Words) -> Words:
+def splitmix64(words: Words) -> Words:
     """A bijection in which every bit depends on all (the finalizer of SplitMix64, Steele et al. 2014)."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -42,13 +42,13 @@ def scattered(words: Words) -> Words:
 def of_strings(strings: Strings) -> Words:
     """The hash of each string, uint64 `[n]`."""
     sizes = strings.sizes
-    hashed = scattered(sizes.view(np.uint64) + np.uint64(1))
+    hashed = splitmix64(sizes.view(np.uint64) + np.uint64(1))
     short = sizes <= _LONGEST
     buffer = np.concatenate([strings.buffer, np.zeros(_WORD, np.uint8)])
     starts = strings.offsets[:-1]
     for start in range(0, min(int(sizes.max(initial=0)), _LONGEST), _WORD):
         at = np.flatnonzero(short & (sizes > start))
-        hashed[at] = scattered(hashed[at] ^ _words(buffer, starts[at] + start, sizes[at] - start))
+        hashed[at] = splitmix64(hashed[at] ^ _words(buffer, starts[at] + start, sizes[at] - start))
     long = np.flatnonzero(~short)
     hashed[long] = of_records(buffer, starts[long], strings.offsets[1:][long])
     return hashed

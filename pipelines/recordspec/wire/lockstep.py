@@ -13,11 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from recordspec.wire.columns import Cells
-from recordspec.wire.held import LISTS, Held, Steps, empty
-from recordspec.wire.pieces import Mask
-from recordspec.wire.proto import Kind
-from recordspec.wire.strings import Bytes, Ints, Strings, offsets, one_size, sliding_windows
+from recordspec.wire.columns import LIST_KINDS, Cells, KeySteps, KeyValues, Kind, without_values
+from recordspec.wire.strings import Bytes, Ints, Mask, Strings, offsets, one_size, sliding_windows
 
 _KEY = _PACKED = _FIRST = 0x0A  # field 1, of a length that follows
 _VALUE = _SECOND = 0x12  # field 2
@@ -73,7 +70,7 @@ class Spans:
 _NONE = Spans(*[np.zeros(0, np.int64)] * 4)
 
 
-class Reader:
+class LockstepReader:
     """Reads all records of a batch at once.
 
     `odd` marks those that it cannot read. Wherever one is marked, what is left of it is nothing, so that
@@ -108,16 +105,16 @@ class Reader:
                 found.setdefault(name, []).append(spans)
         return {key.decode(): self._once(Spans.joined(many)) for key, many in found.items()}
 
-    def held(self, features: Spans) -> tuple[Held, ...]:
+    def held(self, features: Spans) -> tuple[KeyValues, ...]:
         """What Features have, by kind."""
         some = features.left
-        found = [] if some.all() else [empty("none", features.items[~some])]
+        found = [] if some.all() else [without_values("none", features.items[~some])]
         lists = features.where(some)
         tags = self._data[lists.starts]
         values, rest = self._field(lists)
         self._mark(rest, rest.left)
         known = np.zeros(len(lists), bool)
-        for number, kind in enumerate(LISTS, 1):
+        for number, kind in enumerate(LIST_KINDS, 1):
             chosen = tags == number << 3 | 2
             known |= chosen
             if chosen.any():
@@ -125,14 +122,14 @@ class Reader:
         self._mark(lists, ~known)
         return tuple(found)
 
-    def steps(self, lists: Spans) -> Steps:
+    def steps(self, lists: Spans) -> KeySteps:
         """The Features of feature lists."""
         features = Spans.joined([_NONE, *self._repeated(lists)])
         counts = np.bincount(features.items, minlength=len(self.odd))[lists.items]
         steps = replace(features, items=np.arange(len(features)))
-        return Steps(rows=lists.items, counts=counts, held=self.held(steps))
+        return KeySteps(rows=lists.items, counts=counts, values=self.held(steps))
 
-    def _cells(self, kind: Kind, lists: Spans) -> Held:
+    def _cells(self, kind: Kind, lists: Spans) -> KeyValues:
         """The values of lists."""
         if kind == "bytes":
             values = Spans.joined([_NONE, *self._repeated(lists)])
@@ -146,7 +143,7 @@ class Reader:
             flat, some = (self._floats if kind == "float32" else self._ints)(numbers)
             lengths = np.zeros(len(lists), np.int64)
             lengths[lists.left] = some
-        return Held(kind, lists.items, Cells(flat=flat, lengths=lengths, rows=len(lists)))
+        return KeyValues(kind, lists.items, Cells(flat=flat, lengths=lengths, rows=len(lists)))
 
     def _floats(self, packed: Spans) -> tuple[Any, Ints]:
         """The numbers, and how many are in each."""

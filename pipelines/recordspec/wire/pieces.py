@@ -12,12 +12,19 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
-from recordspec.wire.strings import Bytes, Ints, Sizes, Strings, items, offsets, sliding_windows, squeeze
+from recordspec.wire.strings import (
+    Bytes,
+    Ints,
+    Mask,
+    Sizes,
+    Strings,
+    items,
+    offsets,
+    sliding_windows,
+    squeeze,
+)
 from recordspec.wire.varints import varint_bytes, varints
-
-Mask = npt.NDArray[np.bool_]
 
 # A piece that varies is padded only up to this width. A slice of its own costs 200 ns a row, a padded
 # byte about 0.1 ns in each of four copies (measured on one 2.1 GHz core), and all of them must stay in
@@ -26,7 +33,7 @@ WIDEST_PADDED = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class Piece:
+class VaryingPart:
     """Bytes that vary, at one place in many records.
 
     `data` is uint8 `[rows, width]`, padded at the right, or Strings, none longer than `width`. `sizes`
@@ -43,50 +50,50 @@ class Piece:
         items(block)[:] = items(data)
 
 
-Part = bytes | Piece
+MessagePart = bytes | VaryingPart
 
 
-def payload(strings: Strings) -> Part:
+def payload(strings: Strings) -> MessagePart:
     """A string a record."""
     sizes = strings.each
     width = sizes if isinstance(sizes, int) else int(sizes.max(initial=0))
     if not width:
         return b""
     if isinstance(sizes, int) and not (strings.is_lazy and width > WIDEST_PADDED):
-        return Piece(data=strings.buffer.reshape(-1, width), sizes=width, width=width)
-    return Piece(data=strings, sizes=sizes, width=width)
+        return VaryingPart(data=strings.buffer.reshape(-1, width), sizes=width, width=width)
+    return VaryingPart(data=strings, sizes=sizes, width=width)
 
 
-def numbers(data: Bytes, sizes: Sizes) -> Part:
+def numbers(data: Bytes, sizes: Sizes) -> MessagePart:
     """Bytes given end to end, of which each record has `sizes`."""
     if not isinstance(sizes, int):
         return payload(Strings(data, offsets(sizes)))
-    return Piece(data=data.reshape(-1, sizes), sizes=sizes, width=sizes) if sizes else b""
+    return VaryingPart(data=data.reshape(-1, sizes), sizes=sizes, width=sizes) if sizes else b""
 
 
-def field(tag: int, parts: list[Part]) -> list[Part]:
+def field(tag: int, parts: list[MessagePart]) -> list[MessagePart]:
     """The parts as one length-delimited field (its tag below 16)."""
     *first, last = header(tag, total(parts))
     return [*first, *after(last, parts)]
 
 
-def header(tag: int, sizes: Sizes) -> list[Part]:
+def header(tag: int, sizes: Sizes) -> list[MessagePart]:
     """What stands before a length-delimited field of these sizes."""
     key = bytes([tag << 3 | 2])
     if isinstance(sizes, int):
         return [key + varint_bytes(sizes)]
     matrix, widths = varints(sizes.view(np.uint64))
-    return [key, Piece(data=matrix, sizes=widths, width=matrix.shape[1])]
+    return [key, VaryingPart(data=matrix, sizes=widths, width=matrix.shape[1])]
 
 
-def after(first: Part, parts: list[Part]) -> list[Part]:
+def after(first: MessagePart, parts: list[MessagePart]) -> list[MessagePart]:
     """The parts behind another one. Bytes next to bytes become one part: each costs a little."""
     if parts and isinstance(first, bytes) and isinstance(parts[0], bytes):
         return [first + parts[0], *parts[1:]]
     return [first, *parts]
 
 
-def where(present: Mask, parts: list[Part]) -> Part:
+def where(present: Mask, parts: list[MessagePart]) -> MessagePart:
     """The messages of the rows that are `present`, as a part of all rows: absent from the others."""
     messages = join(parts, int(np.count_nonzero(present)))
     sizes = np.zeros(len(present), np.int64)
@@ -94,7 +101,7 @@ def where(present: Mask, parts: list[Part]) -> Part:
     return payload(Strings(messages.buffer, offsets(sizes)))
 
 
-def total(parts: Iterable[Part]) -> Sizes:
+def total(parts: Iterable[MessagePart]) -> Sizes:
     """Bytes of all the parts in each record."""
     constant, varying = 0, None
     for part in parts:
@@ -106,13 +113,13 @@ def total(parts: Iterable[Part]) -> Sizes:
     return constant if varying is None else varying + constant
 
 
-def join(parts: list[Part], rows: int) -> Strings:
+def join(parts: list[MessagePart], rows: int) -> Strings:
     """The records, in a buffer that may be written to."""
     if all(isinstance(part, bytes) or _fills_its_place(part) for part in parts):
         return Strings.rows(_side_by_side(parts, rows))
-    runs: list[list[Part]] = [[]]
+    runs: list[list[MessagePart]] = [[]]
     for part in parts:
-        if isinstance(part, Piece) and _long(part):
+        if isinstance(part, VaryingPart) and _long(part):
             runs += [[part], []]
         else:
             runs[-1].append(part)
@@ -120,19 +127,19 @@ def join(parts: list[Part], rows: int) -> Strings:
     return segments[0] if len(segments) == 1 else _interleave(segments)
 
 
-def _fills_its_place(piece: Piece) -> bool:
+def _fills_its_place(piece: VaryingPart) -> bool:
     return isinstance(piece.sizes, int) and not isinstance(piece.data, Strings)
 
 
-def _long(piece: Piece) -> bool:
+def _long(piece: VaryingPart) -> bool:
     """Whether it is better not padded, nor moved."""
     return piece.width > WIDEST_PADDED and (isinstance(piece.data, Strings) or _fills_its_place(piece))
 
 
-def _segment(parts: list[Part], rows: int) -> Strings:
+def _segment(parts: list[MessagePart], rows: int) -> Strings:
     """One long piece, or parts that are not, as a string for each record."""
     first = parts[0]
-    if isinstance(first, Piece) and _long(first):
+    if isinstance(first, VaryingPart) and _long(first):
         return first.data if isinstance(first.data, Strings) else Strings.rows(first.data)
     matrix = _side_by_side(parts, rows)
     if all(isinstance(_size(part), int) for part in parts):
@@ -140,7 +147,7 @@ def _segment(parts: list[Part], rows: int) -> Strings:
     return squeeze(matrix, _close_up(matrix, parts))
 
 
-def _side_by_side(parts: list[Part], rows: int) -> Bytes:
+def _side_by_side(parts: list[MessagePart], rows: int) -> Bytes:
     """All parts, each as wide as its widest, uint8 `[rows, width]`."""
     template = b"".join(part if isinstance(part, bytes) else bytes(part.width) for part in parts)
     matrix = np.empty((rows, len(template)), np.uint8)
@@ -148,12 +155,12 @@ def _side_by_side(parts: list[Part], rows: int) -> Bytes:
     stop = 0
     for part in parts:
         start, stop = stop, stop + _width(part)
-        if isinstance(part, Piece):
+        if isinstance(part, VaryingPart):
             part.lay(matrix[:, start:stop])
     return matrix
 
 
-def _close_up(matrix: Bytes, parts: list[Part]) -> Ints:
+def _close_up(matrix: Bytes, parts: list[MessagePart]) -> Ints:
     """Moves what follows padding up against it, in every row; the sizes of the rows then."""
     rows, width = matrix.shape
     begins = np.arange(rows, dtype=np.int64) * width
@@ -166,7 +173,7 @@ def _close_up(matrix: Bytes, parts: list[Part]) -> Ints:
     return sizes_of_rows
 
 
-def _runs(parts: list[Part]) -> Iterator[tuple[slice, Sizes]]:
+def _runs(parts: list[MessagePart]) -> Iterator[tuple[slice, Sizes]]:
     """The columns of parts that have padding at their end only, and the bytes of each row that is none."""
     start = stop = 0
     for part in parts:
@@ -179,11 +186,11 @@ def _runs(parts: list[Part]) -> Iterator[tuple[slice, Sizes]]:
         yield slice(start, stop), stop - start
 
 
-def _size(part: Part) -> Sizes:
+def _size(part: MessagePart) -> Sizes:
     return len(part) if isinstance(part, bytes) else part.sizes
 
 
-def _width(part: Part) -> int:
+def _width(part: MessagePart) -> int:
     return len(part) if isinstance(part, bytes) else part.width
 
 

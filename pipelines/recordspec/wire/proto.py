@@ -1,6 +1,6 @@
 """Reading Example bytes outside a graph, with protobuf's own parser and without TensorFlow.
 
-The messages are declared here: TensorFlow, which registers the same names, need not be there.
+The messages are declared here, with `declare`: TensorFlow, which registers the same names, need not be there.
 """
 
 from __future__ import annotations
@@ -14,12 +14,9 @@ from google.protobuf import message
 
 from recordspec.errors import Problem, RecordError
 from recordspec.wire import fast_parser
-from recordspec.wire.columns import TF_DTYPES, Section
+from recordspec.wire.columns import TF_DTYPES, Kind, Section
 
 Value = list[int] | list[float] | list[bytes] | None
-Steps = list[Value]
-# Which list a Feature has, if any.
-Kind = Literal["none", "bytes", "float32", "int64"]
 
 _KINDS: dict[str, Kind] = {"bytes_list": "bytes", "float_list": "float32", "int64_list": "int64"}
 
@@ -57,7 +54,7 @@ def parse_example(data: bytes, where: str) -> dict[str, Value]:
     return values
 
 
-def parse_sequence_example(data: bytes, where: str) -> tuple[dict[str, Value], dict[str, Steps]]:
+def parse_sequence_example(data: bytes, where: str) -> tuple[dict[str, Value], dict[str, list[Value]]]:
     """The context of a SequenceExample, and its feature lists. Raises RecordError as `parse_example` does."""
     parsed = _parse("SequenceExample", data, where)
     features, lists = _maps(parsed)
@@ -103,13 +100,13 @@ class Entries:
     Attributes:
         features: of an Example, or the context.
         lists: the feature lists.
-        foreign: whether it has fields that neither message has, which are left out.
+        unknown_fields: whether it has fields that neither message has, which are left out.
         conflicts: with what TensorFlow reads.
     """
 
     features: list[tuple[str, Listed]]
     lists: list[tuple[str, list[Listed]]]
-    foreign: bool = False
+    unknown_fields: bool = False
     conflicts: tuple[Conflict, ...] = ()
 
 
@@ -129,7 +126,7 @@ def entries(data: bytes, where: str, *, sequence: bool | None) -> Entries:
     return Entries(
         features=[(entry.key, _listed(entry.value)) for entry in features],
         lists=[(entry.key, [_listed(step) for step in entry.value.feature]) for entry in lists],
-        foreign=parsed.ByteSize() != size,
+        unknown_fields=parsed.ByteSize() != size,
         conflicts=conflicts,
     )
 
@@ -301,6 +298,64 @@ def _parse(name: str, data: bytes, where: str) -> Any:
 
 @cache
 def _classes() -> Mapping[str, Any]:
-    from recordspec.wire.declared import declare  # most records are taken apart without it
-
     return declare("recordspec.wire", _MESSAGES, oneofs={"Feature": "kind"})
+
+
+def declare(
+    package: str,
+    messages: Mapping[str, str],
+    *,
+    syntax: Literal["proto2", "proto3"] = "proto3",
+    enums: Mapping[str, str] | None = None,
+    oneofs: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The classes of protobuf messages that are declared here, by name.
+
+    Each package has a descriptor pool of its own, so that TensorFlow and others may register the same names
+    in the default pool.
+
+    Args:
+        package: what they belong to.
+        messages: of each the fields, as `name=number:type name=number:type`. A type with a star behind it
+            is repeated; one that is neither a message nor an enum is protobuf's own, such as `int64`.
+        syntax: in proto2, a number that is not given can be told from 0.
+        enums: of each the values, as `name=number name=number`.
+        oneofs: the messages whose fields exclude each other, and what that is called.
+    """
+    # 20 ms, and most records are read without it
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax=syntax)
+    enums, oneofs = enums or {}, oneofs or {}
+    for name, values in enums.items():
+        declared = file.enum_type.add(name=name)
+        for value in values.split():
+            label, _, number = value.partition("=")
+            declared.value.add(name=label, number=int(number))
+    for name, fields in messages.items():
+        one = file.message_type.add(name=name)
+        if name in oneofs:
+            one.oneof_decl.add(name=oneofs[name])
+        for field in fields.split():
+            _declare(one, field, package, (messages, enums))
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    found = {name: pool.FindMessageTypeByName(f"{package}.{name}") for name in messages}
+    return {name: message_factory.GetMessageClass(descriptor) for name, descriptor in found.items()}
+
+
+def _declare(one: Any, text: str, package: str, known: tuple[Mapping[str, str], Mapping[str, str]]) -> None:
+    """Adds a field, `name=number:type`, to a message; `known` are the messages and the enums."""
+    name, _, rest = text.partition("=")
+    number, _, kind = rest.partition(":")
+    field = one.field.add(name=name, number=int(number))
+    field.label = field.LABEL_REPEATED if kind.endswith("*") else field.LABEL_OPTIONAL
+    kind = kind.removesuffix("*")
+    messages, enums = known
+    if kind in messages or kind in enums:
+        field.type = field.TYPE_MESSAGE if kind in messages else field.TYPE_ENUM
+        field.type_name = f".{package}.{kind}"
+    else:
+        field.type = getattr(field, f"TYPE_{kind.upper()}")
+    if one.oneof_decl:
+        field.oneof_index = 0

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 Sizes = int | Ints  # of many things: one number where all have it
 
 # As text, a byte takes up to 4.

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from recordspec.wire.strings import Bytes, Ints, Sizes, offsets, one_size, sliding_windows, squeeze
 
-Words = npt.NDArray[Any]  # uint32 or uint64
+VarintWords = npt.NDArray[Any]  # uint32 or uint64
 
 # So many words, and what comes of them, stay in the cache: 3 times as fast as 250k at once.
 _AT_ONCE = 1 << 14
@@ -171,7 +171,7 @@ def _matrix(values: npt.NDArray[np.uint64], width: int) -> tuple[Bytes, Bytes]:
     return matrix, np.where(more, 8 + rest_sizes, sizes)
 
 
-def _words(values: Words, width: int) -> tuple[Words, Bytes]:
+def _words(values: VarintWords, width: int) -> tuple[VarintWords, Bytes]:
     """The varints of numbers of at most `width` groups, each in one word, and their sizes."""
     words = values.copy()
     sizes = np.ones(len(values), np.uint8)
@@ -184,7 +184,7 @@ def _words(values: Words, width: int) -> tuple[Words, Bytes]:
     return words, sizes
 
 
-def _pairs(words: Words, sizes: Bytes) -> tuple[Words, Bytes]:
+def _pairs(words: VarintWords, sizes: Bytes) -> tuple[VarintWords, Bytes]:
     """Every two varints of up to 4 bytes in one word of 8: half as many to lay down."""
     if len(words) % 2:
         words, sizes = np.append(words, words[:1]), np.append(sizes, np.uint8(0))
@@ -193,7 +193,7 @@ def _pairs(words: Words, sizes: Bytes) -> tuple[Words, Bytes]:
     return pairs, sizes[::2] + sizes[1::2]
 
 
-def _bytes(words: Words) -> Bytes:
-    """Words as uint8 `[n, bytes of a word]`."""
+def _bytes(words: VarintWords) -> Bytes:
+    """VarintWords as uint8 `[n, bytes of a word]`."""
     little = words.astype(words.dtype.newbyteorder("<"), copy=False)
     return little.view(np.uint8).reshape(-1, words.itemsize)

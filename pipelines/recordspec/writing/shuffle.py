@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordspec.wire.hashes import scattered
+from recordspec.wire.hashes import splitmix64
 from recordspec.wire.strings import Ints
 
 Hashes = npt.NDArray[np.uint64]
@@ -38,4 +38,4 @@ def split_of(hashed: Hashes, splits: Mapping[str, float]) -> Ints:
 def places(hashed: Hashes, seed: int) -> npt.NDArray[np.uint64]:
     """Where the seed puts the rows of these hashes in the order, uint64 `[n]`; equal hashes are together."""
     digest = hashlib.blake2b(str(seed).encode(), digest_size=8).digest()
-    return scattered(hashed[:, 1] ^ np.uint64(int.from_bytes(digest, "big")))
+    return splitmix64(hashed[:, 1] ^ np.uint64(int.from_bytes(digest, "big")))

@@ -13,8 +13,7 @@ from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.inspect.exporting.forms import Columns, Form, Forms
 from recordspec.inspect.looking.values import StepValues, Values
-from recordspec.wire.pieces import Mask
-from recordspec.wire.strings import Ints, Strings, offsets
+from recordspec.wire.strings import Ints, Mask, Strings, offsets
 
 # A row group of Parquet is read at once, and so many bytes of it are held before they are written.
 _GROUP_BYTES = 64 << 20

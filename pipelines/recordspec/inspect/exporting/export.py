@@ -29,7 +29,7 @@ from recordspec.inspect.looking.values import StepValues, check_sound
 from recordspec.locations import output_file
 from recordspec.progress import Progress
 from recordspec.store.shards import Files
-from recordspec.wire.decoded import Decoded
+from recordspec.wire.record_batch import RecordBatch
 
 
 class Writer(Protocol):
@@ -130,7 +130,7 @@ class _Records:
         self.rows = 0
         self.columns = 0
 
-    def parts(self, progress: Progress) -> Iterator[tuple[Part, Decoded]]:
+    def parts(self, progress: Progress) -> Iterator[tuple[Part, RecordBatch]]:
         self.rows = 0
         for part in self.choice.parts(self._source):
             if not len(part):
@@ -145,7 +145,7 @@ class _Records:
             if self.rows == self._limit:
                 return
 
-    def _pieces(self, part: Part) -> Iterator[tuple[Part, Decoded]]:
+    def _pieces(self, part: Part) -> Iterator[tuple[Part, RecordBatch]]:
         """A part, or pieces of it that have not too many cells: all columns have all rows."""
         decoded = part.decode()
         columns = max(self.columns, len(decoded.features) + len(decoded.sequence))

@@ -12,8 +12,8 @@ from recordspec.inspect.looking.choice import Choice, keys_of
 from recordspec.inspect.looking.naming import SEQUENCE, Key, texts
 from recordspec.inspect.looking.source import Part
 from recordspec.inspect.looking.values import MixedKindsError, StepValues, Values, steps_of, values_of
-from recordspec.wire.decoded import Decoded
-from recordspec.wire.proto import Kind
+from recordspec.wire.columns import Kind
+from recordspec.wire.record_batch import RecordBatch
 from recordspec.wire.strings import Strings, are_text
 
 # Records may each have a key of their own.
@@ -97,7 +97,7 @@ def form_of(held: Values | StepValues) -> Form:
     )
 
 
-def columns_of(part: Part, decoded: Decoded, names: Names, known: Forms) -> Columns:
+def columns_of(part: Part, decoded: RecordBatch, names: Names, known: Forms) -> Columns:
     """The values of a part by column. Raises RecordError where a list is of another kind than before it."""
     found: Columns = {}
     for key in keys_of(decoded):
@@ -119,7 +119,7 @@ def _first(held: Values | StepValues) -> int:
     return int(np.argmax(held.present))
 
 
-def _typed_values(decoded: Decoded, key: Key, part: Part) -> Values | StepValues:
+def _typed_values(decoded: RecordBatch, key: Key, part: Part) -> Values | StepValues:
     """What the records of a part have under a key. Raises RecordError for lists of several kinds."""
     in_sequence, name = key
     try:

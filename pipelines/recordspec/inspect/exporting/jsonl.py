@@ -11,8 +11,7 @@ from typing import Any
 
 from recordspec.inspect.exporting.forms import Columns, Form, Forms
 from recordspec.inspect.looking.values import StepValues, Values, plain
-from recordspec.wire.pieces import Mask
-from recordspec.wire.strings import Ints
+from recordspec.wire.strings import Ints, Mask
 
 
 class JsonLines:

@@ -14,9 +14,8 @@ from recordspec.inspect.looking import conditions
 from recordspec.inspect.looking.naming import Key, Naming, check_known, named
 from recordspec.inspect.looking.source import Part, Source
 from recordspec.inspect.looking.values import StepValues, Values, values_by_kind
-from recordspec.wire.decoded import Decoded
-from recordspec.wire.pieces import Mask
-from recordspec.wire.strings import Strings, offsets
+from recordspec.wire.record_batch import RecordBatch
+from recordspec.wire.strings import Mask, Strings, offsets
 
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
@@ -99,7 +98,7 @@ class Choice:
                 return held, RecordError(error.problem.at(part.place(row)), row)
         return held, None
 
-    def _columns(self, decoded: Decoded, name: str) -> list[list[_Column]]:
+    def _columns(self, decoded: RecordBatch, name: str) -> list[list[_Column]]:
         """What the records have under each key that a name may mean, by kind."""
         return [
             [_Column(held, self.naming.classes.get(key)) for held in values_by_kind(decoded, key)]
@@ -160,7 +159,7 @@ class _Column:
         return [str(one).encode() for one in named(values, self._classes)]
 
 
-def keys_of(decoded: Decoded) -> list[Key]:
+def keys_of(decoded: RecordBatch) -> list[Key]:
     """The keys of records, in order: those of features (or the context), then those of feature lists."""
     return [(False, key) for key in sorted(decoded.features)] + [
         (True, key) for key in sorted(decoded.sequence)

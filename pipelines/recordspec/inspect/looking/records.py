@@ -99,7 +99,7 @@ class Look:
         except RecordError:
             both = proto.list_with_context(data)
             return self._foreign(data) if both is None else self._list_with_context(both)
-        found = self._foreign(data) if entries.foreign else self._example(entries)
+        found = self._foreign(data) if entries.unknown_fields else self._example(entries)
         if entries.conflicts:
             found["tensorflow"] = [str(conflict.problem) for conflict in entries.conflicts]
         return found

@@ -18,7 +18,7 @@ from recordspec.store.files import schema_beside
 from recordspec.store.manifest import Manifest, find
 from recordspec.store.shards import Files, expand
 from recordspec.wire import file_types, framing, proto, tfrecord
-from recordspec.wire.decoded import Decoded, decode
+from recordspec.wire.record_batch import RecordBatch, decode
 from recordspec.wire.strings import Bytes, Ints, Strings
 from recordspec.wire.tfrecord import Chunk, Record
 
@@ -72,7 +72,7 @@ class Part:
             return f"{self.path}: row {number}"
         return f"{self.path}: {framing.place(number, int(self.offsets[index]))}"
 
-    def error_of_list(self, decoded: Decoded) -> RecordError | None:
+    def error_of_list(self, decoded: RecordBatch) -> RecordError | None:
         """The error of the first ExampleListWithContext, whose features are no columns."""
         for row in sorted(decoded.broken):
             found = proto.list_with_context(self.data(row))
@@ -80,7 +80,7 @@ class Part:
                 return RecordError(found.problem.at(self.place(row)), row)
         return None
 
-    def decode(self) -> Decoded:
+    def decode(self) -> RecordBatch:
         return decode(self.buffer, self.starts, self.stops, sequence=None)
 
 

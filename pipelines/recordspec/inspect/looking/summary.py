@@ -8,8 +8,9 @@ import numpy as np
 
 from recordspec.inspect.looking.media import described
 from recordspec.inspect.looking.values import shortest
+from recordspec.wire.columns import Kind
 from recordspec.wire.file_types import printable
-from recordspec.wire.proto import Kind, Listed
+from recordspec.wire.proto import Listed
 
 # `short` cuts what is long. `full` does not. `raw` leaves bytes what they are, too.
 Style = Literal["short", "full", "raw"]

@@ -12,11 +12,9 @@ import numpy.typing as npt
 
 from recordspec.errors import Problem, RecordError
 from recordspec.inspect.looking.naming import Key
-from recordspec.wire.decoded import Decoded
-from recordspec.wire.held import Held, Steps
-from recordspec.wire.pieces import Mask
-from recordspec.wire.proto import Kind
-from recordspec.wire.strings import Ints, Strings, offsets
+from recordspec.wire.columns import KeySteps, KeyValues, Kind
+from recordspec.wire.record_batch import RecordBatch
+from recordspec.wire.strings import Ints, Mask, Strings, offsets
 
 # As text, a float takes 128 bytes.
 _AT_ONCE = 1 << 16
@@ -62,7 +60,7 @@ class StepValues:
     values: Values
 
 
-def values_of(held: tuple[Held, ...], rows: int) -> Values:
+def values_of(held: tuple[KeyValues, ...], rows: int) -> Values:
     """What `rows` rows have. Raises MixedKindsError."""
     some = [one for one in held if one.kind != "none" and len(one.rows)]
     _check_kinds(some)
@@ -75,7 +73,7 @@ def values_of(held: tuple[Held, ...], rows: int) -> Values:
     return Values(kind=some[0].kind, present=present, lengths=lengths, flat=_joined(some))
 
 
-def steps_of(many: tuple[Steps, ...], rows: int) -> StepValues:
+def steps_of(many: tuple[KeySteps, ...], rows: int) -> StepValues:
     """What `rows` rows have in a feature list. Raises MixedKindsError."""
     present, counts = np.zeros(rows, bool), np.zeros(rows, np.int64)
     for steps in many:
@@ -83,9 +81,9 @@ def steps_of(many: tuple[Steps, ...], rows: int) -> StepValues:
         counts[steps.rows] = steps.counts
     starts = offsets(counts)
     held = tuple(
-        Held(one.kind, _step_numbers(steps, starts)[one.rows], one.cells)
+        KeyValues(one.kind, _step_numbers(steps, starts)[one.rows], one.cells)
         for steps in many
-        for one in steps.held
+        for one in steps.values
     )
     try:
         values = values_of(held, int(starts[-1]))
@@ -95,7 +93,7 @@ def steps_of(many: tuple[Steps, ...], rows: int) -> StepValues:
     return StepValues(present=present, counts=counts, values=values)
 
 
-def values_by_kind(decoded: Decoded, key: Key) -> list[Values | StepValues]:
+def values_by_kind(decoded: RecordBatch, key: Key) -> list[Values | StepValues]:
     """What the records have under a key, apart for each kind of lists. Of a feature list all have all steps,
     of which those of other kinds are empty.
     """
@@ -108,25 +106,27 @@ def values_by_kind(decoded: Decoded, key: Key) -> list[Values | StepValues]:
     steps = decoded.sequence.get(name, ())
     return [
         steps_of(
-            tuple(replace(one, held=tuple(step for step in one.held if step.kind == kind)) for one in steps),
+            tuple(
+                replace(one, values=tuple(step for step in one.values if step.kind == kind)) for one in steps
+            ),
             decoded.rows,
         )
-        for kind in _kinds(chain.from_iterable(one.held for one in steps)) or ["none"]
+        for kind in _kinds(chain.from_iterable(one.values for one in steps)) or ["none"]
     ]
 
 
-def _kinds(held: Iterable[Held]) -> list[Kind]:
+def _kinds(held: Iterable[KeyValues]) -> list[Kind]:
     return sorted({one.kind for one in held} - {"none"})
 
 
-def _step_numbers(steps: Steps, starts: Ints) -> Ints:
+def _step_numbers(steps: KeySteps, starts: Ints) -> Ints:
     """The numbers, among those of all rows, of the steps of some."""
     before = offsets(steps.counts)
     first = np.repeat(starts[steps.rows] - before[:-1], steps.counts)
     return first + np.arange(before[-1])
 
 
-def _check_kinds(held: list[Held]) -> None:
+def _check_kinds(held: list[KeyValues]) -> None:
     kinds = {one.kind for one in held}
     if len(kinds) > 1:
         first = min(held, key=lambda one: int(one.rows[0]))
@@ -134,7 +134,7 @@ def _check_kinds(held: list[Held]) -> None:
         raise MixedKindsError(int(other.rows[0]), other.kind, first.kind)
 
 
-def _joined(held: list[Held]) -> npt.NDArray[Any] | Strings:
+def _joined(held: list[KeyValues]) -> npt.NDArray[Any] | Strings:
     """The values of several, of one kind, in the order of their rows."""
     if len(held) == 1:
         return held[0].cells.flat
@@ -180,13 +180,13 @@ def _shortest(numbers: npt.NDArray[Any]) -> list[float]:
     return list(np.where(same, short, numbers.astype(np.float64)).tolist())
 
 
-def check_sound(decoded: Decoded, place: Callable[[int], str]) -> None:
+def check_sound(decoded: RecordBatch, place: Callable[[int], str]) -> None:
     """Raises RecordError for the first row that is no Example, nor a SequenceExample, and for one that
     TensorFlow refuses or reads otherwise.
     """
     expected = "an Example or a SequenceExample"
     foreign = Problem(expected=expected, got="another message")
-    bad = dict.fromkeys(decoded.foreign, (foreign,)) | dict(decoded.problems)
+    bad = dict.fromkeys(decoded.unknown_fields, (foreign,)) | dict(decoded.problems)
     for row in sorted(bad)[:1]:
         broken = row in decoded.broken
         problems = [replace(problem, expected=expected) if broken else problem for problem in bad[row]]

@@ -10,8 +10,7 @@ import numpy as np
 from recordspec.inspect.stats.media import Media
 from recordspec.wire.file_types import first_bytes, identify
 from recordspec.wire.hashes import Words
-from recordspec.wire.pieces import Mask
-from recordspec.wire.strings import Ints, Strings, are_text, prefixes, sliding_windows
+from recordspec.wire.strings import Ints, Mask, Strings, are_text, prefixes, sliding_windows
 
 TEXT, EMPTY, ZEROS, OTHER = "text", "empty", "zero bytes", "other bytes"
 

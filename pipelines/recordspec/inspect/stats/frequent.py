@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recordspec.inspect.stats.smallest import Estimate, Smallest
-from recordspec.wire.hashes import Words, scattered
+from recordspec.wire.hashes import Words, splitmix64
 from recordspec.wire.strings import Ints
 
 # Up to so many different values, each is counted. Of more, how many there are is an estimate with a standard
@@ -60,7 +60,7 @@ class Frequent:
 
     def _take(self, found: Words, counts: Ints, counted: bool = False) -> Words:
         if self._others is not None and not counted:
-            self._others.add(scattered(found))
+            self._others.add(splitmix64(found))
         places = np.searchsorted(self.codes, found)
         known = (
             self.codes[np.minimum(places, max(len(self.codes) - 1, 0))] == found if len(self.codes) else False
@@ -89,5 +89,5 @@ class Frequent:
 
     def _hashed(self) -> Smallest:
         hashed = Smallest(self._size)
-        hashed.add(scattered(self.codes))
+        hashed.add(splitmix64(self.codes))
         return hashed

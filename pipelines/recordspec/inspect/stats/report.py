@@ -10,7 +10,7 @@ from typing import Any
 from recordspec.errors import Problem
 from recordspec.inspect.stats.figures import Classes, Common, Numbers, Order, Spread, Strings
 from recordspec.inspect.stats.smallest import Estimate
-from recordspec.wire.proto import Kind
+from recordspec.wire.columns import Kind
 
 
 @dataclass(frozen=True, kw_only=True)

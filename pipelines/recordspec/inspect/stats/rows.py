@@ -12,7 +12,7 @@ import numpy as np
 
 from recordspec.errors import Problem
 from recordspec.inspect.apart import taken_apart
-from recordspec.wire.hashes import Words, of_records, scattered
+from recordspec.wire.hashes import Words, of_records, splitmix64
 from recordspec.wire.strings import Bytes, Ints
 from recordspec.wire.tfrecord import Chunk, Damage, RecordRange, salvage
 
@@ -62,11 +62,11 @@ class Rows:
     def places(self) -> Words:
         """A hash of where each stands among all rows of all files: the same in any parts."""
         numbers = (self.records + self.chunk.number).astype(np.uint64)
-        of_records = scattered(numbers + scattered(np.array([self.part.file], np.uint64)))
+        of_records = splitmix64(numbers + splitmix64(np.array([self.part.file], np.uint64)))
         if self.part.blocks is None:
             return of_records
         firsts = np.searchsorted(self.records, self.records)
-        return scattered(of_records + (np.arange(len(self.records)) - firsts).astype(np.uint64))
+        return splitmix64(of_records + (np.arange(len(self.records)) - firsts).astype(np.uint64))
 
     @property
     def hashes(self) -> Words:

@@ -15,10 +15,9 @@ from recordspec.inspect.stats.rows import Part, Rows, read
 from recordspec.inspect.stats.sizes import Sizes
 from recordspec.inspect.stats.smallest import Smallest
 from recordspec.inspect.stats.values import Values, of_kind
-from recordspec.wire.decoded import Decoded, decode
-from recordspec.wire.hashes import Words, scattered
-from recordspec.wire.held import Held, Steps
-from recordspec.wire.proto import Kind
+from recordspec.wire.columns import KeySteps, KeyValues, Kind
+from recordspec.wire.hashes import Words, splitmix64
+from recordspec.wire.record_batch import RecordBatch, decode
 from recordspec.wire.strings import Ints, offsets
 
 # Of so many features at most, values are counted: each may take 0.6 MB.
@@ -54,7 +53,7 @@ class FeatureTally:
         self.of: dict[Kind, Values] = {}
         self.neighbours = Neighbours()
 
-    def add(self, many: Iterable[Held], places: Words) -> None:
+    def add(self, many: Iterable[KeyValues], places: Words) -> None:
         """What records have under the key, and the hashes of where these stand."""
         codes: list[tuple[Ints, Words]] = []
         for held in many:
@@ -67,13 +66,13 @@ class FeatureTally:
         if codes and self.neighbours.single:
             self.neighbours.add(_in_order(codes))
 
-    def add_steps(self, steps: Steps, places: Words) -> None:
+    def add_steps(self, steps: KeySteps, places: Words) -> None:
         """What records have in the feature list."""
         self.present += len(steps.rows)
         self.steps.add(steps.counts, len(steps.rows))
         self.neighbours.single = False
-        of_steps = scattered(_spread(places[steps.rows], steps.counts))
-        for held in steps.held:
+        of_steps = splitmix64(_spread(places[steps.rows], steps.counts))
+        for held in steps.values:
             self._count(held, of_steps[held.rows])
 
     def merge(self, other: FeatureTally) -> None:
@@ -88,7 +87,7 @@ class FeatureTally:
             mine: Any = self.of.setdefault(kind, of_kind(kind))
             mine.merge(values)
 
-    def _count(self, held: Held, places: Words) -> Words | None:
+    def _count(self, held: KeyValues, places: Words) -> Words | None:
         """Counts lists of a kind. Gives what tells their values apart, where they are told apart."""
         count, lengths = len(held.rows), held.cells.lengths
         self.kinds[held.kind] += count
@@ -165,11 +164,11 @@ class Tally:
             self.add_broken(known.at(rows.place(row)))
         self.hashes.add(rows.hashes[whole])
         self.rows += int(whole.sum())
-        self.foreign += len(decoded.foreign)
+        self.foreign += len(decoded.unknown_fields)
         self.conflicts += len(decoded.conflicts)
         self._add_features(decoded, rows.places)
 
-    def _add_features(self, decoded: Decoded, places: Words) -> None:
+    def _add_features(self, decoded: RecordBatch, places: Words) -> None:
         for _, key in decoded.repeated:
             self._count_repeated(key, 1)
         self._make_room(_firsts(decoded))
@@ -218,7 +217,7 @@ class Tally:
             self.repeated[key] += count
 
 
-def _firsts(decoded: Decoded) -> list[Key]:
+def _firsts(decoded: RecordBatch) -> list[Key]:
     """The keys of records in the order in which they appear; those of one record by name."""
     firsts: dict[Key, int] = {}
     for sequence, by_key in ((False, decoded.features), (True, decoded.sequence)):

@@ -14,8 +14,8 @@ from recordspec.inspect.stats.names import Names
 from recordspec.inspect.stats.sample import Sample
 from recordspec.inspect.stats.sizes import Sizes
 from recordspec.wire import hashes
+from recordspec.wire.columns import Kind
 from recordspec.wire.hashes import Words
-from recordspec.wire.proto import Kind
 from recordspec.wire.strings import Ints, Strings
 
 # Indices of classes from here on are not counted one by one.

@@ -12,7 +12,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from recordspec.errors import Path, Problem, SpecError, escape_unseen
 from recordspec.interop.notes import Note
-from recordspec.wire.declared import declare
+from recordspec.wire.proto import declare
 
 _PACKAGE = "recordspec.interop.tfmd"
 _MESSAGES = {

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordspec as rs
-from recordspec.inspect.hashed import Hashed
 from recordspec.inspect.verify import verify
 from recordspec.store.manifest import KEYS_FILE
+from recordspec.wire.hashes import HashedFile
 
 
 @given(st.binary(max_size=200), st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=10))
 def test_what_is_read_once_more_is_not_hashed_again(data, steps):
-    with Hashed(io.BytesIO(data)) as file:
+    with HashedFile(io.BytesIO(data)) as file:
         for size, back in steps:
             place = file.tell()
             into = memoryview(bytearray(size))

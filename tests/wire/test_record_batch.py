@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from recordspec.errors import RecordError
 from recordspec.wire import proto
-from recordspec.wire.decoded import Decoded, Held, decode
+from recordspec.wire.columns import KeyValues
 from recordspec.wire.proto import Listed
+from recordspec.wire.record_batch import RecordBatch, decode
 from recordspec.wire.strings import Strings
 
 INTS = st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(0, 300)
@@ -47,12 +48,12 @@ def fill(feature, value) -> None:
         getattr(feature, name).value.extend(values)
 
 
-def decoded(records: list[bytes], *, sequence: bool = True) -> Decoded:
+def decoded(records: list[bytes], *, sequence: bool = True) -> RecordBatch:
     whole = Strings.of(records)
     return decode(whole.buffer, whole.offsets[:-1], whole.offsets[1:], sequence=sequence)
 
 
-def listed(held: tuple[Held, ...]) -> dict[int, Listed]:
+def listed(held: tuple[KeyValues, ...]) -> dict[int, Listed]:
     """The values by row, as protobuf gives them."""
     found = {}
     for one in held:
@@ -67,14 +68,14 @@ def listed(held: tuple[Held, ...]) -> dict[int, Listed]:
     return found
 
 
-def rows_of(found: Decoded) -> list[tuple[dict, dict]]:
+def rows_of(found: RecordBatch) -> list[tuple[dict, dict]]:
     rows = [({}, {}) for _ in range(found.rows)]
     for key, held in found.features.items():
         for row, value in listed(held).items():
             rows[row][0][key] = value
     for key, many in found.sequence.items():
         for steps in many:
-            values, place = listed(steps.held), 0
+            values, place = listed(steps.values), 0
             assert sorted(values) == list(range(int(steps.counts.sum())))
             for row, count in zip(steps.rows.tolist(), steps.counts.tolist(), strict=True):
                 assert key not in rows[row][1]
@@ -83,7 +84,7 @@ def rows_of(found: Decoded) -> list[tuple[dict, dict]]:
     return rows
 
 
-def check(records: list[bytes], *, sequence: bool = True) -> Decoded:
+def check(records: list[bytes], *, sequence: bool = True) -> RecordBatch:
     """What is found is what protobuf finds, record by record."""
     found = decoded(records, sequence=sequence)
     repeated = []

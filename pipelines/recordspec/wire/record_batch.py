@@ -1,7 +1,7 @@
 """The bytes of many Examples to columns, the way back of `example.encode`, without TensorFlow.
 
 Records that are not what every writer makes are given to protobuf. Where TensorFlow does not read them as
-protobuf does, `Decoded.conflicts` says so.
+protobuf does, `RecordBatch.conflicts` says so.
 """
 
 from __future__ import annotations
@@ -9,41 +9,40 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from recordspec.errors import Problem, RecordError
 from recordspec.wire import proto
-from recordspec.wire.held import Held, Steps, as_held, only, only_steps
-from recordspec.wire.lockstep import MARGIN, Reader, Spans
-from recordspec.wire.pieces import Mask
+from recordspec.wire.columns import LIST_KINDS, Cells, KeySteps, KeyValues, only, only_steps, without_values
+from recordspec.wire.lockstep import MARGIN, LockstepReader, Spans
 from recordspec.wire.proto import Conflict
-from recordspec.wire.strings import Bytes, Ints, lengths_of
+from recordspec.wire.strings import Bytes, Ints, Mask, Strings, lengths_of
 
 T = TypeVar("T")
 
 
 @dataclass(kw_only=True)
-class Decoded:
+class RecordBatch:
     """Records as columns.
 
     Attributes:
         rows: how many records there are.
-        features: by key; of a SequenceExample, the context. A row is in one `Held` of a key at most.
+        features: by key; of a SequenceExample, the context. A row is in one `KeyValues` of a key at most.
         sequence: by key, likewise.
         repeated: keys that a row has twice, the last of which counts: pairs of row and key.
         broken: the problems of rows that are none of these messages, and have no values.
-        foreign: rows with fields that none of these messages has, which are left out.
+        unknown_fields: rows with fields that none of these messages has, which are left out.
         conflicts: of rows that TensorFlow refuses, or reads otherwise.
     """
 
     rows: int
-    features: dict[str, tuple[Held, ...]] = field(default_factory=dict)
-    sequence: dict[str, tuple[Steps, ...]] = field(default_factory=dict)
+    features: dict[str, tuple[KeyValues, ...]] = field(default_factory=dict)
+    sequence: dict[str, tuple[KeySteps, ...]] = field(default_factory=dict)
     repeated: list[tuple[int, str]] = field(default_factory=list)
     broken: dict[int, Problem] = field(default_factory=dict)
-    foreign: list[int] = field(default_factory=list)
+    unknown_fields: list[int] = field(default_factory=list)
     conflicts: dict[int, tuple[Conflict, ...]] = field(default_factory=dict)
 
     @property
@@ -54,7 +53,7 @@ class Decoded:
             yield row, conflicts or (self.broken[row],)
 
 
-def decode(buffer: Bytes, starts: Ints, stops: Ints, *, sequence: bool | None = False) -> Decoded:
+def decode(buffer: Bytes, starts: Ints, stops: Ints, *, sequence: bool | None = False) -> RecordBatch:
     """Records that stand in a buffer, as columns.
 
     Args:
@@ -63,39 +62,39 @@ def decode(buffer: Bytes, starts: Ints, stops: Ints, *, sequence: bool | None = 
         sequence: whether they are SequenceExamples; None where that is unknown: those with feature lists are.
     """
     rows = np.arange(len(starts))
-    reader = Reader(np.concatenate([buffer, np.zeros(MARGIN, np.uint8)]), len(starts))
+    reader = LockstepReader(np.concatenate([buffer, np.zeros(MARGIN, np.uint8)]), len(starts))
     most = 1 if sequence is False else 2
     context, lists = reader.sections(Spans(rows, rows, starts, stops), most)
     features = {key: reader.held(spans) for key, spans in reader.by_key(context).items()}
-    steps: dict[str, tuple[Steps, ...]] = {
+    steps: dict[str, tuple[KeySteps, ...]] = {
         key: (reader.steps(spans),) for key, spans in reader.by_key(lists).items()
     }
     if not reader.odd.any():
-        return Decoded(rows=len(starts), features=features, sequence=steps)
-    found = of_rows(Decoded(rows=len(starts), features=features, sequence=steps), ~reader.odd)
+        return RecordBatch(rows=len(starts), features=features, sequence=steps)
+    found = only_rows(RecordBatch(rows=len(starts), features=features, sequence=steps), ~reader.odd)
     odd = np.flatnonzero(reader.odd).tolist()
     _parse(found, {row: buffer[starts[row] : stops[row]].tobytes() for row in odd}, sequence=sequence)
     return found
 
 
-def of_rows(decoded: Decoded, rows: Mask) -> Decoded:
-    """The same, as if only these rows had anything; keys that none of them has are not there."""
+def only_rows(batch: RecordBatch, rows: Mask) -> RecordBatch:
+    """The same batch, as if only these rows had anything; keys that none of them has are not there."""
     features = {
-        key: tuple(one for held in many if len((one := only(held, rows)).rows))
-        for key, many in decoded.features.items()
+        key: tuple(one for values in many if len((one := only(values, rows)).rows))
+        for key, many in batch.features.items()
     }
     sequence = {
         key: tuple(kept for steps in many if len((kept := only_steps(steps, rows)).rows))
-        for key, many in decoded.sequence.items()
+        for key, many in batch.sequence.items()
     }
     return replace(
-        decoded,
+        batch,
         features={key: many for key, many in features.items() if many},
         sequence={key: many for key, many in sequence.items() if many},
     )
 
 
-def _parse(found: Decoded, records: Mapping[int, bytes], *, sequence: bool | None) -> None:
+def _parse(found: RecordBatch, records: Mapping[int, bytes], *, sequence: bool | None) -> None:
     """Adds records that protobuf parses."""
     features: dict[str, dict[int, proto.Listed]] = {}
     lists: dict[str, dict[int, list[proto.Listed]]] = {}
@@ -105,19 +104,19 @@ def _parse(found: Decoded, records: Mapping[int, bytes], *, sequence: bool | Non
         except RecordError as error:
             found.broken[row] = error.problems[0]
             continue
-        if entries.foreign:
-            found.foreign.append(row)
+        if entries.unknown_fields:
+            found.unknown_fields.append(row)
         if entries.conflicts:
             found.conflicts[row] = entries.conflicts
         twice = (*_sort(entries.features, row, features), *_sort(entries.lists, row, lists))
         found.repeated += [(row, key) for key in twice]
     for key, values in features.items():
         rows = np.fromiter(values, np.int64, len(values))
-        found.features[key] = found.features.get(key, ()) + as_held(rows, list(values.values()))
+        found.features[key] = found.features.get(key, ()) + _key_values(rows, list(values.values()))
     for key, many in lists.items():
         rows = np.fromiter(many, np.int64, len(many))
         every = list(chain.from_iterable(many.values()))
-        made = Steps(rows, lengths_of(list(many.values())), as_held(np.arange(len(every)), every))
+        made = KeySteps(rows, lengths_of(list(many.values())), _key_values(np.arange(len(every)), every))
         found.sequence[key] = (*found.sequence.get(key, ()), made)
 
 
@@ -130,3 +129,21 @@ def _sort(entries: list[tuple[str, T]], row: int, by_key: dict[str, dict[int, T]
             twice.append(key)
         rows[row] = value
     return twice
+
+
+def _key_values(rows: Ints, features: list[proto.Listed]) -> tuple[KeyValues, ...]:
+    """The values of features that protobuf parsed, by kind."""
+    kinds = np.array([feature.kind for feature in features])
+    found = []
+    for kind in ("none", *LIST_KINDS):
+        places = np.flatnonzero(kinds == kind)
+        if len(places) and kind == "none":
+            found.append(without_values(kind, rows[places]))
+        elif len(places):
+            lists = [features[place].values for place in places.tolist()]
+            values = list(chain.from_iterable(lists))
+            flat: Any = Strings.of(values) if kind == "bytes" else np.array(values, kind)
+            found.append(
+                KeyValues(kind, rows[places], Cells(flat=flat, lengths=lengths_of(lists), rows=len(places)))
+            )
+    return tuple(found)
