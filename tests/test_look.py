@@ -251,7 +251,7 @@ def test_blocks_that_cannot_be_taken_apart_are_said_to_be(home, tmp_path):
     }
     (tmp_path / "b/schema.yaml").unlink()
     done = run(tmp_path, "head", "b")
-    note = "each record is a block of rows; a schema beside the shards, or --spec, takes them apart\n"
+    note = "each record is a block of rows; a schema beside the shards, or --spec, unpacks them\n"
     assert (done.returncode, done.stderr) == (0, note)
     assert json.loads(done.stdout.splitlines()[0])["features"] == {"/rows": 2, "time": [0, 1]}
 

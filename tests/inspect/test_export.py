@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pyarrow import parquet
-from test_looking import BLOCKED, DATA, example, needs_data, write
+from test_show import BLOCKED, DATA, example, needs_data, write
 
 import recordspec as rs
 from recordspec.errors import RecordError, SpecError, StoreError
-from recordspec.inspect.exporting import export as module
-from recordspec.inspect.exporting.export import export
-from recordspec.inspect.looking.choice import Choice
+from recordspec.inspect import export as module
+from recordspec.inspect.export import export
+from recordspec.inspect.query import Query
 from recordspec.wire import tfrecord
 from recordspec.wire.tfrecord import scan
 
@@ -134,9 +134,12 @@ def test_blocks_are_exported_as_rows(tmp_path):
     assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "r.jsonl").read_bytes()
     (file,) = (tmp_path / "b").glob("*.tfrecord")
     file.rename(tmp_path / "alone")
-    with pytest.raises(SpecError) as error:
+    with pytest.raises(StoreError) as error:
         export(tmp_path / "alone", tmp_path / "no.jsonl")
-    assert str(error.value) == "spec: expected a schema to take blocks apart with, got none"
+    assert str(error.value) == (
+        f"{tmp_path}/schema.yaml: expected the schema, got no such file "
+        "(blocks are unpacked by their schema: give it with --spec)"
+    )
 
 
 def test_types_follow_from_all_records(tmp_path, small_chunks):
@@ -169,7 +172,7 @@ def test_csv_refuses_lists_by_name(tmp_path):
         for name in ("many", "pair", "words")
     ]
     assert os.listdir(tmp_path) == ["data"]
-    export(data, tmp_path / "out.csv", Choice(columns=("text", "n")), limit=3)
+    export(data, tmp_path / "out.csv", Query(columns=("text", "n")), limit=3)
     assert (tmp_path / "out.csv").read_text() == '"text","n"\n,-7\n"ä, b",-6\n"say ""so""",-5\n'
 
 
@@ -283,7 +286,7 @@ def test_labels_and_conditions(tmp_path):
         "schema: s\nfeatures: {side: {kind: label, names: [left, right], key: s}, n: int64}"
     )
     rs.write(schema, [{"side": n % 2, "n": n} for n in range(9)], tmp_path / "data")
-    choice = Choice(columns=("n", "side"), where="side == 'right' and n > 2", spec=schema)
+    choice = Query(columns=("n", "side"), where="side == 'right' and n > 2", spec=schema)
     export(tmp_path / "data", tmp_path / "out.csv", choice)
     assert (tmp_path / "out.csv").read_text() == '"n","side"\n3,"right"\n5,"right"\n7,"right"\n'
 

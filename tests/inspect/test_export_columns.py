@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable
 
 import pytest
-from test_choice import sequence_example
 from test_export import read_rows, small_chunks  # noqa: F401
-from test_looking import example, write
+from test_query import sequence_example
+from test_show import example, write
 
 from recordspec.errors import RecordError, SpecError, StoreError
-from recordspec.inspect.exporting.export import export
-from recordspec.inspect.looking.choice import Choice
+from recordspec.inspect.export import export
+from recordspec.inspect.query import Query
 from recordspec.progress import Progress
 from recordspec.wire.framing import framed
 
@@ -70,12 +70,12 @@ def test_records_without_features_are_rows_of_nothing(tmp_path, suffix):
 def test_a_feature_and_a_feature_list_of_one_name(tmp_path, padding):
     both = sequence_example({"a": [[n] for n in range(3)]}, a=[7], p=[b"x" * padding])
     path = write(tmp_path / "f", *[both] * 9, example(a=[8], p=[b""]))
-    done = export(path, tmp_path / "out.jsonl", Choice(columns=("a", "sequence/a")))
+    done = export(path, tmp_path / "out.jsonl", Query(columns=("a", "sequence/a")))
     assert done.columns == ("a", "sequence/a")
     rows = read_rows(tmp_path / "out.jsonl")
     assert rows == [{"a": 7, "sequence/a": [0, 1, 2]}] * 9 + [{"a": 8, "sequence/a": None}]
     assert export(path, tmp_path / "all.jsonl").columns == ("a", "p", "sequence/a")
-    assert export(path, tmp_path / "a.csv", Choice(columns=("a",))).columns == ("a",)
+    assert export(path, tmp_path / "a.csv", Query(columns=("a",))).columns == ("a",)
 
 
 @pytest.mark.parametrize("chunks", ["small_chunks", None])
@@ -94,7 +94,7 @@ def test_two_keys_are_never_one_column(tmp_path, request, chunks):
         )
     else:
         assert export(path, tmp_path / "out.jsonl").columns == ("a", "sequence/a")
-    export(path, tmp_path / "out.jsonl", Choice(columns=("a", "sequence/a")), force=True)
+    export(path, tmp_path / "out.jsonl", Query(columns=("a", "sequence/a")), force=True)
     assert read_rows(tmp_path / "out.jsonl")[-1] == {"a": 7, "sequence/a": [3]}
     three = write(tmp_path / "g", sequence_example({"a": [[3]]}, **{"a": [1], "sequence/a": [2]}))
     with pytest.raises(RecordError) as error:
@@ -108,7 +108,7 @@ def test_two_keys_are_never_one_column(tmp_path, request, chunks):
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
 def test_the_columns_of_no_rows_are_those_of_the_records_that_were_looked_at(tmp_path, suffix):
     path = write(tmp_path / "f", example(b=[1], a=[b"x"]))
-    done = export(path, tmp_path / f"out.{suffix}", Choice(where="b == 2"))
+    done = export(path, tmp_path / f"out.{suffix}", Query(where="b == 2"))
     assert (done.rows, done.columns) == (0, ("a", "b"))
     if suffix == "csv":
         assert (tmp_path / "out.csv").read_text() == '"a","b"\n'

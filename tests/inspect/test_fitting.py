@@ -19,15 +19,16 @@ from fields_by_hand import example as of_entries
 from instances import CASES
 from recordspec._tf import tf
 from recordspec.errors import show_path
-from recordspec.inspect.apart import taken_apart
 from recordspec.inspect.check import check
 from recordspec.inspect.proposals import proposals
+from recordspec.inspect.scan import FileRange, UnreadableRecord
+from recordspec.inspect.scan import scan as scan_rows
 from recordspec.spec.misfits import failures
 from recordspec.store.files import File, known
 from recordspec.store.shards import expand
 from recordspec.wire import proto
 from recordspec.wire.framing import framed
-from recordspec.wire.tfrecord import scan, scan_chunks
+from recordspec.wire.tfrecord import scan
 from third_party_data import DATA, needs_data
 
 # Of every kind one instance in every section, of the most keys.
@@ -41,7 +42,7 @@ KINDS = {"bytes_list": [b"", b"x", b"yy"], "float_list": [0.5, -1.0], "int64_lis
 
 
 def told(report) -> list[str]:
-    return [str(fault.problem).partition(": ")[2] for fault in report.faults]
+    return [str(fault.problem).partition(": ")[2] for fault in report.examples]
 
 
 def stored(path: Path, records: list[bytes]) -> File:
@@ -73,8 +74,8 @@ def test_what_tensorflow_refuses_does_not_fit(case, tmp_path):
     ]
     refused = refused_by(schema.decode, records)
     report = check([stored(tmp_path / "x", records)], schema, examples=1000)
-    assert refused <= {fault.record for fault in report.faults}
-    assert report.unfit == len({fault.record for fault in report.faults})
+    assert refused <= {fault.record for fault in report.examples}
+    assert report.unfit == len({fault.record for fault in report.examples})
 
 
 @pytest.mark.tensorflow
@@ -85,10 +86,14 @@ def test_blocks_that_tensorflow_refuses_do_not_fit(case, tmp_path):
     refused = refused_by(schema.decode_block, blocks)
     path = stored(tmp_path / "x", blocks).path
     report = check([File(path=path, block=len(case.records))], schema, examples=1000)
-    assert refused <= {fault.record for fault in report.faults}
-    broken = [error for chunk in scan_chunks(path) for error in taken_apart(schema, path, chunk).broken]
-    found = {str(problem) for error in broken for problem in error.problems}
-    assert found <= {str(fault.problem) for fault in report.faults}  # check says what other commands say
+    assert refused <= {fault.record for fault in report.examples}
+    unreadable = [
+        found
+        for found in scan_rows(FileRange(path=path, blocks=schema))
+        if isinstance(found, UnreadableRecord)
+    ]
+    found = {str(problem) for one in unreadable for problem in one.problems}
+    assert found <= {str(fault.problem) for fault in report.examples}  # check says what other commands say
 
 
 def refused_by(decode, records: list[bytes]) -> set[int]:

@@ -58,7 +58,7 @@ def written(folder, schema, rows) -> Path:
 def fits(files, schema) -> int:
     """How many rows there are, all of which fit."""
     report = check(known(expand(files), schema), schema)
-    assert [str(fault.problem) for fault in report.faults] == []
+    assert [str(fault.problem) for fault in report.examples] == []
     return report.rows
 
 

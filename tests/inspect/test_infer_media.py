@@ -76,7 +76,7 @@ def test_what_is_inferred_of_media_fits_and_is_read(tmp_path, sort):
     x = schema.names["x"]
     channels = {"image": lambda: f"{x.shape[2]} ", "audio": lambda: f"{x.channels} "}.get(x.kind, str)()
     assert f"{x.kind} {channels}{x.dtype}".replace("fixed_len ", "") == what
-    assert list(check([File(path=path)], schema).faults) == []
+    assert list(check([File(path=path)], schema).examples) == []
     assert sum(1 for _ in rs.read(schema, path)) == len(records)
 
 

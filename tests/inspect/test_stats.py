@@ -13,8 +13,8 @@ import recordspec as rs
 from examples import example, file_of
 from recordspec.errors import StoreError
 from recordspec.inspect.stats import stats, tally
+from recordspec.inspect.stats.formatting import of_values, sparkline
 from recordspec.inspect.stats.page import page
-from recordspec.inspect.stats.wording import of_values, sparkline
 from recordspec.wire.framing import framed
 from shell import run_here as run
 from third_party_data import DATA, needs_data
@@ -69,7 +69,7 @@ def test_the_figures_of_mnist_and_of_sequences():
     assert (pixels.numbers.min, pixels.numbers.max, pixels.numbers.count) == (-0.5, 0.5, 784_000)
     assert 0 < pixels.numbers.rank_error < 0.013
     assert len(features["image_class"].classes.counts) == 10
-    assert not features["image_class"].order.clumped
+    assert not features["image_class"].order.unshuffled
     split, features = only(stats(DATA / "sequence/data-00000-of-00001.tfrecord.gz"))
     assert [(one.section, one.feature, one.records, one.no_kind) for one in split.features] == [
         ("context", "f", 13_500, 1500),
@@ -138,7 +138,7 @@ def test_blocks_need_their_schema(tmp_path):
         stats(tmp_path / "data")
     assert str(error.value) == (
         f"{tmp_path}/data/schema.yaml: expected the schema, got no such file "
-        "(blocks are taken apart by their schema: give it with --spec)"
+        "(blocks are unpacked by their schema: give it with --spec)"
     )
     assert stats(tmp_path / "data", rs.Schema.loads(LABELLED)).splits[0].rows == 60
     (tmp_path / "data/manifest.json").unlink()

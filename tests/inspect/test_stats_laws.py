@@ -13,16 +13,19 @@ from hypothesis import strategies as st
 
 import recordspec as rs
 from examples import example, file_of
-from recordspec.inspect import shares
-from recordspec.inspect.stats import figuring, stats
-from recordspec.inspect.stats.figures import SHARES
-from recordspec.inspect.stats.frequent import Frequent
-from recordspec.inspect.stats.moments import Moments
-from recordspec.inspect.stats.neighbours import Neighbours
-from recordspec.inspect.stats.sample import Sample, rank_error
-from recordspec.inspect.stats.sizes import Sizes
-from recordspec.inspect.stats.smallest import Smallest
-from recordspec.inspect.stats.values import Numbers
+from recordspec.inspect import scan
+from recordspec.inspect.stats import stats, summarize
+from recordspec.inspect.stats.sketches import (
+    AdjacentValues,
+    BottomKSample,
+    FrequentValues,
+    KMinimumValues,
+    Moments,
+    SizeCounts,
+    rank_error,
+)
+from recordspec.inspect.stats.summary import SHARES
+from recordspec.inspect.stats.tally import NumberTally
 from recordspec.wire import hashes
 from recordspec.wire.hashes import splitmix64
 from recordspec.wire.strings import Strings
@@ -70,11 +73,11 @@ def test_moments_are_those_of_numpy_in_parts_too(values, cut):
 @given(INTS, CUT, st.integers(1, 50))
 def test_a_sample_is_the_same_in_parts_and_all_there_is_of_few(values, cut, size):
     held, where = np.array(values, np.int64), places(len(values))
-    whole = Sample(np.int64, size)
+    whole = BottomKSample(np.int64, size)
     whole.add(held, where)
-    merged = Sample(np.int64, size)
+    merged = BottomKSample(np.int64, size)
     for some in (slice(cut, None), slice(0, cut)):
-        part = Sample(np.int64, size)
+        part = BottomKSample(np.int64, size)
         part.add(held[some], where[some])
         merged.merge(part)
     assert merged.values.tolist() == whole.values.tolist()
@@ -86,7 +89,7 @@ def test_a_sample_is_the_same_in_parts_and_all_there_is_of_few(values, cut, size
 
 def test_the_ranks_of_a_sample_are_off_by_less_than_is_said():
     values = np.arange(300_000)
-    sample = Sample(np.int64)
+    sample = BottomKSample(np.int64)
     for start in range(0, len(values), 7777):
         some = values[start : start + 7777]
         sample.add(some, places(len(some), start))
@@ -99,9 +102,9 @@ def test_the_ranks_of_a_sample_are_off_by_less_than_is_said():
 @given(st.lists(st.integers(0, 1 << 40) | st.integers(0, 5000), max_size=40), CUT)
 def test_sizes_are_those_of_numpy_within_a_thousandth(values, cut):
     held = np.array(values, np.int64)
-    merged = Sizes()
+    merged = SizeCounts()
     for some in (held[:cut], held[cut:]):
-        part = Sizes()
+        part = SizeCounts()
         part.add(some, len(some))
         merged.merge(part)
     assert merged.count == len(values)
@@ -117,7 +120,7 @@ def test_sizes_are_those_of_numpy_within_a_thousandth(values, cut):
 
 
 def test_one_size_of_all_is_the_size_of_each():
-    one, each = Sizes(), Sizes()
+    one, each = SizeCounts(), SizeCounts()
     one.add(784, 5)
     each.add(np.full(5, 784), 5)
     assert vars(one) == vars(each)
@@ -126,11 +129,11 @@ def test_one_size_of_all_is_the_size_of_each():
 @given(st.lists(st.integers(0, 60), max_size=80), CUT, st.integers(1, 70))
 def test_the_smallest_hashes_are_the_same_in_parts(values, cut, size):
     held = splitmix64(np.array(values, np.uint64))
-    whole = Smallest(size)
+    whole = KMinimumValues(size)
     whole.add(held)
-    merged = Smallest(size)
+    merged = KMinimumValues(size)
     for some in (held[cut:], held[:cut]):
-        part = Smallest(size)
+        part = KMinimumValues(size)
         part.add(some)
         merged.merge(part)
     assert merged.distinct == whole.distinct
@@ -146,7 +149,7 @@ def test_the_smallest_hashes_are_the_same_in_parts(values, cut, size):
 def test_what_two_have_in_common(one, other, size):
     held = []
     for values in (one, other):
-        held.append(Smallest(size))
+        held.append(KMinimumValues(size))
         held[-1].add(splitmix64(np.array(values, np.uint64)))
     shared = held[0].shared(held[1])
     assert shared == held[1].shared(held[0])
@@ -157,7 +160,7 @@ def test_what_two_have_in_common(one, other, size):
 
 def test_estimates_are_near():
     numbers = np.arange(200_000, dtype=np.uint64)
-    smallest = Smallest(1 << 12)
+    smallest = KMinimumValues(1 << 12)
     for start in range(0, len(numbers), 999):
         smallest.add(splitmix64(numbers[start : start + 999]))
     smallest.add(splitmix64(numbers[:50_000]))
@@ -169,9 +172,9 @@ def test_estimates_are_near():
 @given(st.lists(st.integers(0, 30), max_size=80), CUT, st.integers(1, 40))
 def test_frequent_values_are_counted_short_by_no_more_than_is_said(values, cut, size):
     held = np.array(values, np.uint64)
-    merged = Frequent(size)
+    merged = FrequentValues(size)
     for some in (held[:cut], held[cut:]):
-        part = Frequent(size)
+        part = FrequentValues(size)
         part.add(some)
         merged.merge(part)
     counts = {value: values.count(value) for value in values}
@@ -189,9 +192,9 @@ def test_frequent_values_are_counted_short_by_no_more_than_is_said(values, cut, 
 @given(st.lists(st.integers(0, 2), max_size=30), CUT)
 def test_neighbours_are_the_same_in_parts(values, cut):
     held = np.array(values, np.uint64)
-    merged = Neighbours()
+    merged = AdjacentValues()
     for some in (held[:cut], held[cut:]):
-        part = Neighbours()
+        part = AdjacentValues()
         part.add(some)
         merged.merge(part)
     pairs = list(pairwise(values))
@@ -217,7 +220,7 @@ def test_files_in_parts_of_any_size_give_the_same_report(tmp_path_factory, rows,
     path = file_of(tmp_path_factory.mktemp("rows") / "records", [example(*row) for row in rows])
     whole = stats(path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shares, "_STRETCH", size)
+        patch.setattr(scan, "_RANGE", size)
         assert without_rounding(stats(path)) == without_rounding(whole)
 
 
@@ -243,7 +246,7 @@ def test_quantiles_and_histograms_are_those_of_numpy(tmp_path_factory, values):
     assert list(found.quantiles.values()) == np.quantile(held, SHARES).tolist()
     assert sum(found.histogram.counts) == len(values)
     if found.min < found.max:
-        counts, edges = np.histogram(held, figuring._BINS)
+        counts, edges = np.histogram(held, summarize._BINS)
         assert found.histogram.counts == tuple(counts.tolist())
         assert found.histogram.edges == tuple(edges.tolist())
 
@@ -280,9 +283,9 @@ LARGE = [2**62 + 2, 2**62 + 3, 2**62 + 7, 2**63 - 1, -(2**63), 2**53 + 1, -(2**5
 @settings(max_examples=100)
 def test_numbers_that_no_float_tells_are_told(numbers, near):
     values = np.array([LARGE[near] + one % 5 for one in range(len(numbers))] if near < 3 else numbers)
-    counted = Numbers("int64")
+    counted = NumberTally("int64")
     counted.add(values, places(len(values)))
-    found = figuring.numbers(counted)
+    found = summarize.number_summary(counted)
     assert all(found.min <= one <= found.max for one in found.quantiles.values())
     if len(set(values.tolist())) == 1:
         assert set(found.quantiles.values()) == {found.min}

@@ -14,8 +14,8 @@ from recordspec.cli.output import counted, echo, json_option, print_json, wants_
 from recordspec.errors import RecordError, show_path
 
 if TYPE_CHECKING:
+    from recordspec.inspect.check import CheckReport
     from recordspec.inspect.proposals import Proposal
-    from recordspec.inspect.report import Report
     from recordspec.spec.schema import Schema
     from recordspec.store.shards import Files
 
@@ -101,20 +101,20 @@ def _given(spec: Path, files: tuple[str, ...]) -> tuple[Schema, Files]:
     return schema, files or Path(os.path.normpath(spec.parent / config.data))
 
 
-def _say_fine(found: Report, as_json: bool) -> None:
+def _say_fine(found: CheckReport, as_json: bool) -> None:
     if wants_json(as_json):
         print_json({"files": found.files, "rows": found.rows, "unfit": 0, "lost": 0})
     else:
         echo(f"{counted(found.rows, 'row')} of {counted(found.files, 'file')} fit")
 
 
-def _print_faults(found: Report, as_json: bool) -> None:
+def _print_faults(found: CheckReport, as_json: bool) -> None:
     """For a program, the examples; for people, below what is wrong and how often."""
-    from recordspec.inspect.report import dump_problem
+    from recordspec.inspect.check import dump_problem
 
     if wants_json(as_json):
-        for fault in found.faults:
-            print_json(fault.dump())
+        for example in found.examples:
+            print_json(example.dump())
         for problem in found.absent:
             print_json({"file": None, "record": None, "byte": None} | dump_problem(problem))
         return
@@ -130,7 +130,7 @@ def _print_faults(found: Report, as_json: bool) -> None:
         echo(problem)
 
 
-def _rest(found: Report) -> str:
+def _rest(found: CheckReport) -> str:
     """What is wrong beside rows that do not fit."""
     lost = f", and {found.lost:,} are lost" if found.lost else ""
     if not found.absent:
@@ -139,7 +139,7 @@ def _rest(found: Report) -> str:
     return f"{lost}, and {counted(len(found.absent), 'feature')} {are} in no record"
 
 
-def _notes(found: Report, edits: list[Proposal]) -> list[str]:
+def _notes(found: CheckReport, edits: list[Proposal]) -> list[str]:
     """What is no fault, and what to do about those that are."""
     told = sum(len(group.examples) for group in found.groups.values())
     total = sum(group.count for group in found.groups.values())

@@ -12,7 +12,7 @@ import click
 from recordspec.locations import local
 
 if TYPE_CHECKING:
-    from recordspec.inspect.looking.choice import Choice
+    from recordspec.inspect.query import Query
     from recordspec.spec.schema import Schema
 
 Function = Callable[..., Any]
@@ -52,18 +52,18 @@ where_option = click.option(
 
 
 def columns_options(function: Function) -> Function:
-    """`--columns` and `--spec`, which `choice` takes."""
+    """`--columns` and `--spec`, which `query` takes."""
     told = 'Only these features, in this order; "A, B" in double quotes is one.'
     wanted = click.option("--columns", metavar="A,B", help=told)
     said = "A schema or config: what features and labels are called."
     return wanted(click.option("--spec", type=PATH, help=said)(function))
 
 
-def choice(columns: str | None, spec: Path | None, where: str | None = None) -> Choice:
+def query(columns: str | None, spec: Path | None, where: str | None = None) -> Query:
     """What these options choose. Raises SpecError."""
-    from recordspec.inspect.looking.choice import Choice
+    from recordspec.inspect.query import Query
 
-    return Choice(columns=_names(columns or ""), where=where, spec=None if spec is None else _schema(spec))
+    return Query(columns=_names(columns or ""), where=where, spec=None if spec is None else _schema(spec))
 
 
 def _names(columns: str) -> tuple[str, ...]:

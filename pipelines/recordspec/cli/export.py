@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from recordspec.cli.choosing import PATH, choice, columns_options, files_argument, where_option
+from recordspec.cli.choosing import PATH, columns_options, files_argument, query, where_option
 from recordspec.cli.output import counted, echo, json_option, print_json, size, wants_json
 
 
@@ -30,10 +30,10 @@ def export(
 
     A column holds single values where every record has one, else lists; what is missing is null.
     """
-    from recordspec.inspect.exporting.export import export as export_records
+    from recordspec.inspect.export import export as export_records
     from recordspec.progress import Progress
 
-    done = export_records(files, out, choice(**chosen), limit=limit, force=force, progress=Progress())
+    done = export_records(files, out, query(**chosen), limit=limit, force=force, progress=Progress())
     if wants_json(as_json):
         print_json(vars(done))
     else:

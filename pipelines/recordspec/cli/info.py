@@ -33,7 +33,7 @@ def info(files: tuple[str, ...], most: int | None, every: bool, as_json: bool) -
     the kinds, presence and lengths of their features.
     """
     from recordspec.inspect.info import info as info_of
-    from recordspec.inspect.looking.source import FIRST
+    from recordspec.inspect.scan import FIRST
 
     found = info_of(files, None if every else most or FIRST)
     if wants_json(as_json):

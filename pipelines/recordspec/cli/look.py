@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.choosing import Function, choice, columns_options, files_argument, where_option
+from recordspec.cli.choosing import Function, columns_options, files_argument, query, where_option
 from recordspec.cli.output import counted, echo, json_option, print_json, print_rows, shown, size, wants_json
 
 if TYPE_CHECKING:
-    from recordspec.inspect.looking.records import Look, Shown
+    from recordspec.inspect.show import RecordViewer, Shown
 
 number_option = click.option(
     "-n", "number", type=click.IntRange(1, 1 << 31), default=5, show_default=True, help="How many."
@@ -75,7 +75,7 @@ def show(files: tuple[str, ...], number: int, as_json: bool, **how: Any) -> None
       recordspec show data/digits --record 0
       recordspec show "data/digits/train-*" --record 7 --full
 
-    Of block shards that are taken apart, rows are counted.
+    In shards of blocks that are unpacked, rows are counted.
     """
     look = _look(files, **how)
     _print(look, [look.show(number)], as_json)
@@ -98,13 +98,13 @@ def sample(files: tuple[str, ...], number: int, seed: int, as_json: bool, **how:
     _print(look, look.sample(number, seed), as_json)
 
 
-def _look(files: tuple[str, ...], full: bool, raw: bool, **chosen: Any) -> Look:
-    from recordspec.inspect.looking.records import Look
+def _look(files: tuple[str, ...], full: bool, raw: bool, **chosen: Any) -> RecordViewer:
+    from recordspec.inspect.show import RecordViewer
 
-    return Look(files, choice(**chosen), "raw" if raw else "full" if full else "short")
+    return RecordViewer(files, query(**chosen), "raw" if raw else "full" if full else "short")
 
 
-def _print(look: Look, records: Iterable[Shown], as_json: bool) -> None:
+def _print(look: RecordViewer, records: Iterable[Shown], as_json: bool) -> None:
     for note in look.notes:
         echo(note, err=True)
     for record in records:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from recordspec.errors import StoreError, missing_package, show_text, system_problem
 
 if TYPE_CHECKING:
-    from recordspec.inspect.stats.figures import Histogram
-    from recordspec.inspect.stats.report import Feature, Report
+    from recordspec.inspect.stats.summary import FeatureSummary, Histogram, StatsReport
     from recordspec.reading.bench import Bench
 
 _COLOUR, _LIMIT = "#8c98a8", "#d9622b"
@@ -43,7 +42,7 @@ def plot(measured: Bench, path: Path, title: str) -> None:
     _save(figure, path)
 
 
-def plot_report(report: Report, path: Path) -> None:
+def plot_report(report: StatsReport, path: Path) -> None:
     """The distributions of numbers, a row of panels a feature and one a split, as PNG.
 
     The panels of a row have one scale, so that splits can be compared. Raises StoreError.
@@ -73,7 +72,7 @@ def plot_report(report: Report, path: Path) -> None:
     _save(figure, path)
 
 
-def _bars(feature: Feature) -> Histogram | None:
+def _bars(feature: FeatureSummary) -> Histogram | None:
     return None if feature.numbers is None else feature.numbers.histogram
 
 

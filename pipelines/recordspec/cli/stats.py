@@ -13,7 +13,7 @@ from recordspec.cli.output import echo, json_option, print_json, print_rows, wan
 from recordspec.errors import Problem, RecordError, StoreError
 
 if TYPE_CHECKING:
-    from recordspec.inspect.stats.report import Feature, Report, Split
+    from recordspec.inspect.stats.summary import FeatureSummary, SplitSummary, StatsReport
     from recordspec.spec.schema import Schema
 
 spec_option = click.option("--spec", type=PATH, help="A schema or a config, which gives names to values.")
@@ -95,7 +95,7 @@ def is_yaml(path: str) -> bool:
     return path.endswith((".yaml", ".yml")) and not os.path.isdir(path)
 
 
-def _print(report: Report, as_json: bool) -> None:
+def _print(report: StatsReport, as_json: bool) -> None:
     if wants_json(as_json):
         for line in report.lines():
             print_json(line)
@@ -108,8 +108,8 @@ def _print(report: Report, as_json: bool) -> None:
         echo(f"! {warning}")
 
 
-def _title(split: Split) -> str:
-    from recordspec.inspect.stats.wording import of_spread
+def _title(split: SplitSummary) -> str:
+    from recordspec.inspect.stats.formatting import of_spread
 
     sizes = "" if split.sizes is None else f", {of_spread(split.sizes)} bytes each"
     rows = "" if split.rows + split.broken == split.records else f" with {split.rows:,} rows"
@@ -117,16 +117,16 @@ def _title(split: Split) -> str:
     return f"{split.split}: {split.records:,} records{rows} in {files}{sizes}"
 
 
-def _row(feature: Feature) -> dict[str, Any]:
-    from recordspec.inspect.stats import wording
+def _row(feature: FeatureSummary) -> dict[str, Any]:
+    from recordspec.inspect.stats import formatting
 
     numbers = feature.numbers
     lengths = feature.steps or feature.lengths
     return {
         "feature": feature.feature,
         "kind": feature.kind,
-        "no value": wording.of_presence(feature),
-        "length": "" if lengths is None else wording.of_spread(lengths),
-        "values": wording.of_values(feature),
-        "plot": wording.sparkline(numbers.histogram) if numbers is not None and numbers.histogram else "",
+        "no value": formatting.of_presence(feature),
+        "length": "" if lengths is None else formatting.of_spread(lengths),
+        "values": formatting.of_values(feature),
+        "plot": formatting.sparkline(numbers.histogram) if numbers is not None and numbers.histogram else "",
     }

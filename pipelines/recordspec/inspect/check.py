@@ -1,29 +1,203 @@
-"""Every record of files against a schema, without TensorFlow: what does not fit, how often, and where."""
+"""Checks every record of files against a schema, without TensorFlow: counts the violations, with examples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from recordspec.errors import Path as Place
-from recordspec.errors import Problem, RecordError, nearest
-from recordspec.executors import executor
+from recordspec.errors import Problem, nearest, show_path
+from recordspec.inspect.feature_names import check_known
 from recordspec.inspect.fitting import Code, Misfit, misfits
-from recordspec.inspect.looking.naming import check_known
-from recordspec.inspect.report import Fault, Report
-from recordspec.inspect.shares import jobs_for, stretches
+from recordspec.inspect.scan import FileRange, RowBatch, UnreadableRecord, file_ranges, run, scan
 from recordspec.progress import Progress
-from recordspec.spec.blocks import columns_in, rows_of_block
+from recordspec.spec.blocks import columns_in
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
 from recordspec.store.files import File
-from recordspec.wire import tfrecord
 from recordspec.wire.columns import KeySteps, KeyValues, Section
-from recordspec.wire.framing import FOOTER_BYTES, place
-from recordspec.wire.record_batch import RecordBatch, decode
-from recordspec.wire.tfrecord import Chunk, Damage, RecordRange
+from recordspec.wire.framing import place
+from recordspec.wire.record_batch import RecordBatch
+
+# Keys that no schema has are kept up to so many: data may have a new one in every record.
+MOST_UNKNOWN = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class InvalidRecord:
+    """A record that does not fit, or that cannot be read.
+
+    Attributes:
+        path: of the file.
+        record: its number.
+        offset: the byte where it begins; in a compressed file, of the uncompressed ones.
+        problem: placed at file and record.
+    """
+
+    path: Path
+    record: int
+    offset: int
+    problem: Problem
+
+    def dump(self) -> dict[str, Any]:
+        """For JSON, and for a table."""
+        place = {"file": str(self.path), "record": self.record, "byte": self.offset}
+        return place | dump_problem(self.problem)
+
+
+def dump_problem(problem: Problem) -> dict[str, str]:
+    """For JSON."""
+    texts = {"expected": problem.expected, "got": problem.got, "hint": problem.hint}
+    return {"feature": show_path(problem.path), **texts}
+
+
+@dataclass(kw_only=True)
+class ViolationGroup:
+    """Faults of one feature and one sort.
+
+    Attributes:
+        count: how many rows have any.
+        found: what they have instead, a few of all: a kind of list, or numbers of values.
+        examples: the first of them.
+    """
+
+    code: Code
+    path: Place
+    count: int = 0
+    found: set[str | int] = field(default_factory=set)
+    examples: list[InvalidRecord] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class UnknownKey:
+    """What stands under a key.
+
+    Attributes:
+        rows: how many have it.
+        kinds: of its lists.
+    """
+
+    rows: int = 0
+    kinds: set[str] = field(default_factory=set)
+
+
+@dataclass(kw_only=True)
+class CheckReport:
+    """What was found in files.
+
+    Attributes:
+        files: how many they are.
+        rows: all that were found, whole or not. What is lost behind a broken length is not among them.
+        unfit: the rows that do not fit the schema, or cannot be read.
+        lost: rows that should be there, as a manifest says, and are not.
+        whole: the rows that can be read at all.
+        groups: the faults, by feature and sort.
+        empty: features that rows have without any values, and in how many rows.
+        unknown: keys that the schema does not have. Reading passes them over.
+        more: whether there are more of them than are kept.
+        present: keys of the schema that rows have.
+        absent: features of the schema with a key that no row has.
+    """
+
+    files: int = 0
+    rows: int = 0
+    unfit: int = 0
+    lost: int = 0
+    whole: int = 0
+    groups: dict[tuple[Place, Code], ViolationGroup] = field(default_factory=dict)
+    empty: dict[Place, int] = field(default_factory=dict)
+    unknown: dict[Place, UnknownKey] = field(default_factory=dict)
+    more: bool = False
+    present: set[Place] = field(default_factory=set)
+    absent: tuple[Problem, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        """Whether all rows can be read, and some have each feature."""
+        return not self.groups and not self.absent
+
+    @property
+    def examples(self) -> Iterator[InvalidRecord]:
+        """The first of each sort."""
+        return (example for group in self.groups.values() for example in group.examples)
+
+    def add(
+        self,
+        code: Code,
+        path: Place,
+        count: int,
+        examples: list[InvalidRecord],
+        found: Iterable[str | int] = (),
+    ) -> None:
+        """Counts violations of a feature and keeps these examples."""
+        group = self.groups.setdefault((path, code), ViolationGroup(code=code, path=path))
+        group.count += count
+        group.examples += examples
+        group.found |= set(found)
+
+    def merge(self, other: CheckReport, most: int) -> None:
+        """Adds what was found behind it, of the examples of each sort up to so many."""
+        self.files += other.files
+        self.rows += other.rows
+        self.unfit += other.unfit
+        self.lost += other.lost
+        self.whole += other.whole
+        self.present |= other.present
+        for group in other.groups.values():
+            room = self.room(group.code, group.path, most)
+            self.add(group.code, group.path, group.count, group.examples[:room], group.found)
+        for path, rows in other.empty.items():
+            self.add_empty(path, rows)
+        for path, key in other.unknown.items():
+            self.add_unknown(path, key.rows, key.kinds)
+        self.more |= other.more
+
+    def add_empty(self, path: Place, rows: int) -> None:
+        """Counts rows that have a feature without any values."""
+        self.empty[path] = self.empty.get(path, 0) + rows
+
+    def add_unknown(self, path: Place, rows: int, kinds: set[str]) -> None:
+        """Counts rows that have a key which the schema does not have."""
+        if path not in self.unknown and len(self.unknown) >= MOST_UNKNOWN:
+            self.more = True
+            return
+        key = self.unknown.setdefault(path, UnknownKey())
+        key.rows += rows
+        key.kinds |= kinds
+
+    def room(self, code: Code, path: Place, most: int) -> int:
+        """How many examples may still be kept, of so many."""
+        group = self.groups.get((path, code))
+        return most if group is None else most - len(group.examples)
+
+    def dump(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "files": self.files,
+            "rows": self.rows,
+            "unfit": self.unfit,
+            "lost": self.lost,
+            "faults": [
+                {
+                    "feature": show_path(group.path),
+                    "fault": group.code,
+                    "rows": group.count,
+                    "examples": [example.dump() for example in group.examples],
+                }
+                for group in self.groups.values()
+            ],
+            "absent": [dump_problem(problem) for problem in self.absent],
+            "empty": {show_path(path): rows for path, rows in self.empty.items()},
+            "unknown": {
+                show_path(path): {"rows": key.rows, "kinds": sorted(key.kinds)}
+                for path, key in self.unknown.items()
+            },
+            "more unknown": self.more,
+        }
 
 
 def check(
@@ -34,7 +208,7 @@ def check(
     allow_absent: Collection[str] = (),
     jobs: int | None = None,
     progress: Progress | None = None,
-) -> Report:
+) -> CheckReport:
     """Compares every record of files with a schema.
 
     A feature with a key that no record of any file has is a finding, too, unless there are no records.
@@ -53,19 +227,21 @@ def check(
     rows = [None if file.shard is None else file.shard.rows for file in files]
     progress = Progress(show=False) if progress is None else progress
     progress.begin("checking", None if None in rows else sum(count or 0 for count in rows))
-    report = Report(files=len(files))
-    parts = [part for file in files for part in _parts(file)]
-    jobs = jobs_for((file.path for file in files), jobs)
-    with executor(max(1, min(jobs, len(parts))), "checking") as pool:
-        tasks = ((part, schema, examples) for part in parts)
-        for part, found in zip(parts, pool.map(_check, tasks), strict=True):
-            report.merge(found, examples)
-            progress.advance(found.rows, part.bytes)
+    report = CheckReport(files=len(files))
+    tasks = [
+        (part, file, schema, examples)
+        for file in files
+        for part in file_ranges(FileRange(path=file.path, blocks=None if file.block is None else schema))
+    ]
+    results = run(_check_range, tasks, [file.path for file in files], jobs, "checking")
+    for (part, *_), found in zip(tasks, results, strict=True):
+        report.merge(found, examples)
+        progress.advance(found.rows, part.bytes)
     report.absent = tuple(_absent(schema, report, allow_absent))
     return report
 
 
-def _absent(schema: Schema, report: Report, allowed: Collection[str]) -> Iterator[Problem]:
+def _absent(schema: Schema, report: CheckReport, allowed: Collection[str]) -> Iterator[Problem]:
     """Features of which no row has a key that they need."""
     for section, feature in schema.placed if report.whole else ():
         keys = [
@@ -84,14 +260,14 @@ def _absent(schema: Schema, report: Report, allowed: Collection[str]) -> Iterato
         )
 
 
-def _remedy(section: Section, feature: Feature, report: Report) -> str:
+def _remedy(section: Section, feature: Feature, report: CheckReport) -> str:
     """What makes a feature fit that no record has."""
     if ((section, feature.name), "missing") not in report.groups:
         return f"--allow-absent {feature.name}"
     return "give it a default" if hasattr(feature, "default") else "leave it out"
 
 
-def _elsewhere(section: Section, keys: list[str], report: Report) -> str:
+def _elsewhere(section: Section, keys: list[str], report: CheckReport) -> str:
     """Where keys stand that no row has in this section, or what is called much like them."""
     for other, found in report.unknown:
         if found in keys and other != section:
@@ -101,77 +277,44 @@ def _elsewhere(section: Section, keys: list[str], report: Report) -> str:
     return f"{near} otherwise" if near else "if that is intended"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Part:
-    """Records that are checked together.
-
-    Attributes:
-        stretch: of the file; None for all of it.
-        last: whether the file ends there.
-    """
-
-    file: File
-    stretch: RecordRange | None
-    last: bool
-
-    @property
-    def bytes(self) -> int:
-        if self.stretch is None:
-            return self.file.path.stat().st_size
-        return self.stretch.stop - self.stretch.start
-
-
-def _parts(file: File) -> Iterator[_Part]:
-    found = list(stretches(file.path))
-    for index, stretch in enumerate(found, 1):
-        yield _Part(file=file, stretch=stretch, last=index == len(found))
-
-
-def _check(part: _Part, schema: Schema, examples: int, attempt: str) -> Report:
-    """What is found in a part, by whichever process."""
-    report = Report(files=0)
-    _Checking(part.file, schema, report, examples).check(part)
+def _check_range(part: FileRange, file: File, schema: Schema, examples: int, _attempt: str) -> CheckReport:
+    report = CheckReport(files=0)
+    _RangeCheck(file, schema, report, examples).check(part)
     return report
 
 
-class _Checking:
-    """A file, what its records should be, and the report of what is found."""
+class _RangeCheck:
+    """Checks rows of a file, and counts their violations in a report."""
 
-    def __init__(self, file: File, schema: Schema, report: Report, examples: int) -> None:
+    def __init__(self, file: File, schema: Schema, report: CheckReport, examples: int) -> None:
         self._file, self._schema, self._report, self._examples = file, schema, report, examples
 
-    def check(self, part: _Part) -> None:
+    def check(self, part: FileRange) -> None:
         number = offset = 0
-        for found in tfrecord.salvage(self._file.path, part.stretch):
-            if isinstance(found, Damage):
-                self._damaged(found)
-                if found.stop is None:
-                    return
-                number, offset = found.number + 1, found.stop
+        for found in scan(part):
+            if isinstance(found, UnreadableRecord):
+                self._add_unreadable(found)
             else:
-                self._whole(found)
-                number, offset = found.number + len(found), found.offset + int(found.stops[-1]) + FOOTER_BYTES
+                self._add_rows(found)
+            if found.end is None:
+                return
+            number, offset = found.end
         if part.last:
-            self._ended(number, offset)
+            self._check_end(number, offset)
 
-    def _whole(self, chunk: Chunk) -> None:
-        if self._file.block is None:
-            self._records(chunk)
-        else:
-            self._blocks(chunk)
+    def _add_unreadable(self, found: UnreadableRecord) -> None:
+        """Counts a record that cannot be read, or all from there on."""
+        rows = self._file.rows_of(found.number)
+        self._report.rows += rows
+        self._report.unfit += rows
+        for problem in found.problems:
+            self._add("record", rows, found.number, found.offset, problem)
+        left = self._file.rows_from(found.number)
+        if found.end is None and left is not None:
+            self._report.lost += left - rows
 
-    def _damaged(self, damage: Damage) -> None:
-        """A record that cannot be read, or all from there on."""
-        report, rows = self._report, self._file.rows_of(damage.number)
-        report.rows += rows
-        report.unfit += rows
-        self._add("record", rows, damage.number, damage.offset, damage.problem)
-        left = self._file.rows_from(damage.number)
-        if damage.stop is None and left is not None:
-            report.lost += left - rows
-
-    def _ended(self, number: int, offset: int) -> None:
-        """At the end of the file, where its manifest says more, or less."""
+    def _check_end(self, number: int, offset: int) -> None:
+        """Compares the number of records in the file with that in its manifest."""
         shard = self._file.shard
         if shard is not None and number != shard.records:
             problem = Problem(
@@ -183,59 +326,44 @@ class _Checking:
             self._report.lost += lost
             self._add("record", max(1, lost), number, offset, problem)
 
-    def _records(self, chunk: Chunk) -> None:
-        """A record a row."""
-        records = decode(
-            chunk.buffer, chunk.starts, chunk.stops, sequence=self._schema.record == "sequence_example"
-        )
-        self._judge(records, lambda row: (chunk.number + row, chunk.offset_of(row), ""))
-
-    def _blocks(self, chunk: Chunk) -> None:
-        """Many rows a record."""
-        for index in range(len(chunk.starts)):
-            number, offset = chunk.number + index, chunk.offset_of(index)
-            try:
-                found = rows_of_block(self._schema, chunk.data(index))
-            except RecordError as error:
-                lost = self._file.rows_of(number)
-                self._report.rows += lost
-                self._report.unfit += lost
-                for problem in error.problems:
-                    where = f"{self._file.path}: {place(number, offset)}"
-                    self._add("record", lost, number, offset, problem.at(where))
-                continue
-            self._judge(found, lambda row, at=(number, offset): (*at, f", row {row}"))  # type: ignore[misc]
-
-    def _judge(self, records: RecordBatch, at: Callable[[int], tuple[int, int, str]]) -> None:
-        """Rows; `at` tells of each its record, where that begins, and what its place has more."""
-        unfit = np.zeros(records.rows, bool)
+    def _add_rows(self, rows: RowBatch) -> None:
+        records = rows.decode(sequence=self._schema.record == "sequence_example")
+        invalid = np.zeros(records.rows, bool)
         for misfit in (
             *_broken(records),
             *_conflicts(self._schema, records),
             *_repeated(records),
             *misfits(self._schema, records),
         ):
-            unfit[misfit.rows] = True
-            self._count(misfit, at)
+            invalid[misfit.rows] = True
+            self._count(misfit, rows)
         self._report.rows += records.rows
         self._report.whole += records.rows - len(records.broken)
-        self._report.unfit += int(unfit.sum())
+        self._report.unfit += int(invalid.sum())
         self._keys(self._schema.sections[0], records.features)
         self._keys("sequence", records.sequence)
+        if rows.block_rows is not None:  # a block that can be unpacked has all features of the schema
+            for section in self._schema.sections:
+                keys = (column.key for column in self._schema.columns(section))
+                self._report.present.update((section, key) for key in keys)
 
-    def _count(self, misfit: Misfit, at: Callable[[int], tuple[int, int, str]]) -> None:
+    def _count(self, misfit: Misfit, batch: RowBatch) -> None:
         rows, firsts = np.unique(misfit.rows, return_index=True)
         room = self._report.room(misfit.code, misfit.path, self._examples)
-        faults = []
-        for row, first in zip(rows[:room].tolist(), firsts[:room].tolist(), strict=True):
-            number, offset, more = at(row)
-            problem = misfit.problem(first).at(f"{self._file.path}: {place(number, offset)}{more}")
-            faults.append(Fault(path=self._file.path, record=number, offset=offset, problem=problem))
-        self._report.add(misfit.code, misfit.path, len(rows), faults, misfit.found)
+        examples = [
+            InvalidRecord(
+                path=self._file.path,
+                record=int(batch.records[row]),
+                offset=int(batch.offsets[row]),
+                problem=misfit.problem(first).at(batch.place(row)),
+            )
+            for row, first in zip(rows[:room].tolist(), firsts[:room].tolist(), strict=True)
+        ]
+        self._report.add(misfit.code, misfit.path, len(rows), examples, misfit.found)
 
     def _add(self, code: Code, rows: int, number: int, offset: int, problem: Problem) -> None:
-        fault = Fault(path=self._file.path, record=number, offset=offset, problem=problem)
-        self._report.add(code, (), rows, [fault][: self._report.room(code, (), self._examples)])
+        example = InvalidRecord(path=self._file.path, record=number, offset=offset, problem=problem)
+        self._report.add(code, (), rows, [example][: self._report.room(code, (), self._examples)])
 
     def _keys(
         self, section: Section, found: dict[str, tuple[KeyValues, ...]] | dict[str, tuple[KeySteps, ...]]

@@ -11,7 +11,7 @@ from recordspec.wire import compression, file_types, tfrecord
 
 
 @dataclass(frozen=True)
-class Counted:
+class FileCount:
     """A file, its records, its bytes, and how it is compressed."""
 
     file: str
@@ -20,7 +20,7 @@ class Counted:
     compression: compression.Compression
 
 
-def count(files: Files, progress: Progress | None = None) -> list[Counted]:
+def count(files: Files, progress: Progress | None = None) -> list[FileCount]:
     """The records of each file. Of an uncompressed one only the lengths are read.
 
     Raises RecordError where a file is not whole, StoreError where there is none.
@@ -30,9 +30,9 @@ def count(files: Files, progress: Progress | None = None) -> list[Counted]:
     return [_count(path, progress) for path in expand(files)]
 
 
-def _count(path: Path, progress: Progress) -> Counted:
+def _count(path: Path, progress: Progress) -> FileCount:
     compression, records = file_types.compression_of(path), 0
     for some in tfrecord.counts(path):
         records += some
         progress.advance(some)
-    return Counted(str(path), records, path.stat().st_size, compression)
+    return FileCount(str(path), records, path.stat().st_size, compression)

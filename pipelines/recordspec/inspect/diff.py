@@ -10,13 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError
+from recordspec.errors import Problem, RecordError, StoreError
 from recordspec.inspect.beside import other_keys
 from recordspec.inspect.diff_distributions import Measure, compare, lacking
+from recordspec.inspect.scan import ALL, FileRange, Scanner, UnreadableRecord, scan
 from recordspec.inspect.schema_changes import Change, changes
-from recordspec.inspect.stats.parts import ALL, Source, count
-from recordspec.inspect.stats.rows import Part, read
-from recordspec.inspect.stats.tally import Tally
+from recordspec.inspect.stats.tally import SplitTally, count
 from recordspec.progress import Progress
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
@@ -32,6 +31,7 @@ THRESHOLD = 0.05
 # Rows of each dataset that are compared at once, on average: 40 bytes each.
 _AT_ONCE = 1 << 21
 _ALL = 1 << 64
+_NO_KEYS = "datasets that were built with unique keys have it; give the whole folder"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,14 +69,13 @@ class Keyed:
     def contents(self) -> Iterator[Words]:
         """The hashes of all rows' bytes, in the order of the keys. Raises RecordError at a broken one, and
         where a file has not as many as the manifest says: those behind would be taken for others."""
-        for file, shard in enumerate(self.manifest.all_shards):
+        for shard in self.manifest.all_shards:
             path = self.folder / shard.file
-            part = Part(path=path, file=file, split="", stretch=None, blocks=self.blocks)
             count = 0
-            for rows in read(part):
-                if isinstance(rows, Problem):
-                    raise RecordError(rows)
-                count += len(rows.starts)
+            for rows in scan(FileRange(path=path, blocks=self.blocks)):
+                if isinstance(rows, UnreadableRecord):
+                    raise rows.error
+                count += len(rows)
                 yield rows.hashes
             if count != shard.rows:
                 expected = f"{shard.rows:,} rows, as the manifest says"
@@ -153,33 +152,35 @@ def diff(
         StoreError: without files, or without keys where they are wanted.
         RecordError: where records cannot be read.
     """
-    sources = Source.of(old, schema), Source.of(new, schema)
-    known = [source.schema for source in sources]
+    scanners = Scanner.of_rows(old, schema), Scanner.of_rows(new, schema)
+    known = [scanner.schema for scanner in scanners]
     changed = changes(known[0], known[1]) if known[0] is not None and known[1] is not None else ()
-    keyed = [_keyed(source) for source in sources]
+    keyed = [_keyed(scanner) for scanner in scanners]
     if keys is not False and keyed[0] is not None and keyed[1] is not None:
         return Difference(schema=changed, keys=by_key(keyed[0], keyed[1]))
     if keys:
-        for source, one in zip(sources, keyed, strict=True):
+        for scanner, one in zip(scanners, keyed, strict=True):
             if one is None:
-                raise source.without_keys()
-    counted = [_whole(count(source, jobs, progress)) for source in sources]
+                where = str(scanner.paths[0].parent)
+                expected, hint = f"`{KEYS_FILE}` with the keys of all rows", _NO_KEYS
+                raise StoreError(Problem(where=where, expected=expected, got="none", hint=hint))
+    counted = [_whole(count(scanner, jobs, progress)) for scanner in scanners]
     return Difference(schema=changed, measures=tuple(_measures(counted[0], counted[1], threshold)))
 
 
-def _keyed(source: Source) -> Keyed | None:
+def _keyed(scanner: Scanner) -> Keyed | None:
     """The dataset, if these are all of its files, and its rows have keys."""
-    manifest = source.manifest
+    manifest = scanner.manifest
     if manifest is None:
         return None
-    if manifest.files != {path.name for path in source.paths}:
+    if manifest.files != {path.name for path in scanner.paths}:
         return None
-    blocks = None if manifest.block is None else source.schema
-    keyed = Keyed(folder=source.paths[0].parent, manifest=manifest, blocks=blocks)
+    blocks = None if manifest.block is None else scanner.schema
+    keyed = Keyed(folder=scanner.paths[0].parent, manifest=manifest, blocks=blocks)
     return keyed if keyed.whole else None
 
 
-def _whole(counted: dict[str, Tally]) -> dict[str, Tally]:
+def _whole(counted: dict[str, SplitTally]) -> dict[str, SplitTally]:
     """Raises RecordError where a record could not be read: what it held is not known."""
     problems = [problem for tally in counted.values() for problem in tally.problems]
     if problems:
@@ -187,7 +188,9 @@ def _whole(counted: dict[str, Tally]) -> dict[str, Tally]:
     return counted
 
 
-def _measures(old: Mapping[str, Tally], new: Mapping[str, Tally], threshold: float) -> Iterator[Measure]:
+def _measures(
+    old: Mapping[str, SplitTally], new: Mapping[str, SplitTally], threshold: float
+) -> Iterator[Measure]:
     """Split by split; if they have none in common, all together."""
     if old.keys().isdisjoint(new):
         yield from compare(ALL, _together(old), _together(new), threshold)
@@ -199,8 +202,8 @@ def _measures(old: Mapping[str, Tally], new: Mapping[str, Tally], threshold: flo
             yield lacking(split, f"no such split in the {'new' if split in old else 'old'} one")
 
 
-def _together(counted: Mapping[str, Tally]) -> Tally:
-    together = Tally()
+def _together(counted: Mapping[str, SplitTally]) -> SplitTally:
+    together = SplitTally()
     for tally in counted.values():
         together.merge(tally)
     return together

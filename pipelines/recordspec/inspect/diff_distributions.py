@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordspec.inspect.stats import wording
-from recordspec.inspect.stats.figuring import shown
-from recordspec.inspect.stats.moments import Moments
-from recordspec.inspect.stats.sizes import Sizes
-from recordspec.inspect.stats.tally import FeatureTally, Key, Tally
-from recordspec.inspect.stats.values import ByteStrings, Numbers
+from recordspec.inspect.feature_names import FeatureKey
+from recordspec.inspect.stats import formatting
+from recordspec.inspect.stats.sketches import Moments, SizeCounts
+from recordspec.inspect.stats.summarize import shown
+from recordspec.inspect.stats.tally import BytesTally, FeatureTally, NumberTally, SplitTally
 
 # What has no more different values is compared value by value, as classes are; more numbers by their order.
 _MOST_CLASSES = 100
@@ -53,7 +52,7 @@ class Distance:
     at: Any
 
 
-def compare(split: str, one: Tally, other: Tally, threshold: float) -> Iterator[Measure]:
+def compare(split: str, one: SplitTally, other: SplitTally, threshold: float) -> Iterator[Measure]:
     """Compares every feature of two splits; where one has no rows, only that."""
     if bool(one.rows) != bool(other.rows):
         yield lacking(split, f"no rows in the {'new' if one.rows else 'old'} one")
@@ -124,7 +123,7 @@ def _below(held: npt.NDArray[Any], weights: Any, points: npt.NDArray[Any]) -> np
     return of_weights
 
 
-def _name(key: Key) -> str:
+def _name(key: FeatureKey) -> str:
     sequence, stored = key
     return f"{stored}[]" if sequence else stored
 
@@ -134,7 +133,7 @@ def _text(at: Any) -> str:
         return ""
     if isinstance(at, tuple):
         return str(shown(at[0]))
-    return wording.figure(at) if isinstance(at, float) else str(at)
+    return formatting.figure(at) if isinstance(at, float) else str(at)
 
 
 def _compared(
@@ -162,7 +161,7 @@ def _presence(tally: FeatureTally, rows: int) -> dict[str, int]:
     return {"present": rows - sum(without.values()), **without}
 
 
-def _of_sizes(name: str, sizes: tuple[Sizes, Sizes]) -> Iterator[tuple[str, Distance]]:
+def _of_sizes(name: str, sizes: tuple[SizeCounts, SizeCounts]) -> Iterator[tuple[str, Distance]]:
     if all(one.count for one in sizes):
         points = [np.array(sorted(one.times), np.int64) for one in sizes]
         weights = [
@@ -174,7 +173,7 @@ def _of_sizes(name: str, sizes: tuple[Sizes, Sizes]) -> Iterator[tuple[str, Dist
 
 def _of_kind(one: Any, other: Any) -> Iterator[tuple[str, Distance]]:
     """Values of one kind."""
-    if isinstance(one, ByteStrings):
+    if isinstance(one, BytesTally):
         yield from _of_sizes("sizes", (one.sizes, other.sizes))
         counts = (one.sizes.count, other.sizes.count)
         if all(counts):
@@ -201,7 +200,7 @@ def _special(moments: Moments) -> dict[str, int]:
     }
 
 
-def _are_classes(numbers: Numbers) -> bool:
+def _are_classes(numbers: NumberTally) -> bool:
     frequent = numbers.frequent
     return frequent is not None and frequent.exact and frequent.distinct.value <= _MOST_CLASSES
 
@@ -214,6 +213,6 @@ def _of_values(one: Any, other: Any, counts: tuple[int, int]) -> Distance:
 
 def _by_value(counted: Any) -> dict[Any, int]:
     """How often each is there. Of a long string only the beginning is known, and what tells it apart."""
-    if isinstance(counted, ByteStrings):
+    if isinstance(counted, BytesTally):
         return {(name, code): count for name, code, count in counted.named}
     return dict(counted.top)

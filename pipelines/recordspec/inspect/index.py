@@ -175,14 +175,17 @@ def records(path: Path, numbers: Iterable[int]) -> Iterator[Record]:
     if wanted and wanted[0] < 0:
         raise _no_such(path, "a record from 0 on", wanted[0])
     if compression_of(path) == "none":
-        for stretch in _stretches(path, wanted):
-            yield from scan(path, stretch)
+        for found in find_records(path, wanted):
+            yield from scan(path, found)
     else:
         yield from _streamed(path, wanted)
 
 
-def _stretches(path: Path, wanted: list[int]) -> Iterator[RecordRange]:
-    """Where records stand, one by one."""
+def find_records(path: Path, wanted: Iterable[int]) -> Iterator[RecordRange]:
+    """Where records of an uncompressed file stand, one by one; their numbers rise.
+
+    Raises RecordError where one cannot be reached, and SpecError for a number that no record has.
+    """
     known = _known(path)
     first, places = 0, np.zeros(1, np.int64)  # of record `first` on where each begins
     walk = record_ends(path)

@@ -7,12 +7,17 @@ from functools import reduce
 from typing import Any
 
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.inspect.stats.forms import EMPTY, TEXT
-from recordspec.inspect.stats.media import Medium
-from recordspec.inspect.stats.parts import Source, count
-from recordspec.inspect.stats.rows import read
-from recordspec.inspect.stats.tally import FeatureTally, Tally
-from recordspec.inspect.stats.values import ByteStrings, Numbers
+from recordspec.inspect.media import MediaInfo
+from recordspec.inspect.scan import Scanner, UnreadableRecord, scan
+from recordspec.inspect.stats.tally import (
+    EMPTY,
+    TEXT,
+    BytesTally,
+    FeatureTally,
+    NumberTally,
+    SplitTally,
+    count,
+)
 from recordspec.progress import Progress
 from recordspec.spec.features import Feature
 from recordspec.spec.infer import Evidence, Inferred, infer_feature
@@ -44,8 +49,8 @@ def infer(
         StoreError: there are no such files.
         RecordError: a record is damaged, or none has any features.
     """
-    source = Source.of(files, None)
-    tally = _count_first(source, sample) if sample is not None else _count_all(source, jobs, progress)
+    scanner = Scanner.of_rows(files)
+    tally = _count_first(scanner, sample) if sample is not None else _count_all(scanner, jobs, progress)
     if tally.problems:
         raise RecordError(tally.problems)
     features: dict[bool, list[Feature]] = {False: [], True: []}
@@ -59,8 +64,8 @@ def infer(
         rows = f"{tally.conflicts:,} of {tally.rows:,} rows"
         notes.append(f"TensorFlow refuses {rows}, or reads other values: `check` tells which")
     if not any(features.values()):
-        expected, where = "records with features", str(source.paths[0])
-        got = "other messages, which `head` shows" if tally.foreign == tally.rows > 0 else "none"
+        expected, where = "records with features", str(scanner.paths[0])
+        got = "other messages, which `head` shows" if tally.unknown_fields == tally.rows > 0 else "none"
         raise RecordError(Problem(where=where, expected=expected, got=got, hint="; ".join(notes[:3])))
     notes += [
         f"{key}: twice in {many:,} records, of which the last counts" for key, many in tally.repeated.items()
@@ -78,33 +83,33 @@ def _schema(name: str, features: tuple[Feature, ...], steps: tuple[Feature, ...]
         raise RecordError(error.problems) from error
 
 
-def _count_all(source: Source, jobs: int | None, progress: Progress | None) -> Tally:
+def _count_all(scanner: Scanner, jobs: int | None, progress: Progress | None) -> SplitTally:
     """Counts the records of all splits together."""
-    return reduce(_merged, count(source, jobs, progress).values())
+    return reduce(_merged, count(scanner, jobs, progress).values())
 
 
-def _merged(one: Tally, other: Tally) -> Tally:
+def _merged(one: SplitTally, other: SplitTally) -> SplitTally:
     one.merge(other)
     return one
 
 
-def _count_first(source: Source, rows: int) -> Tally:
+def _count_first(scanner: Scanner, rows: int) -> SplitTally:
     """Counts the first records of each file."""
-    tally, left = Tally(), dict.fromkeys(source.paths, rows)
-    for part in source.parts:
-        for found in read(part) if left[part.path] > 0 else ():
-            if isinstance(found, Problem):
-                tally.add_broken(found)
+    tally = SplitTally()
+    for file in scanner.files:
+        left = rows
+        for found in scan(file):
+            if isinstance(found, UnreadableRecord):
+                tally.add_unreadable(found)
                 break
-            some = found.first(left[part.path])
-            tally.add(some)
-            left[part.path] -= len(some.starts)
-            if left[part.path] <= 0:
+            tally.add(found.first(left))
+            left -= len(found)
+            if left <= 0:
                 break
     return tally
 
 
-def _evidence(tally: Tally) -> Iterator[Evidence]:
+def _evidence(tally: SplitTally) -> Iterator[Evidence]:
     """The evidence of each key. A feature list whose key is taken gets another name."""
     names = {key for sequence, key in tally.features if not sequence}
     for (sequence, key), counted in sorted(tally.features.items()):
@@ -140,17 +145,17 @@ def _values(counted: FeatureTally, missing: int) -> dict[str, Any]:
     if shape != (1,):
         return found
     values = counted.of[kind]
-    more = _numbers(values) if isinstance(values, Numbers) else _strings(values)
+    more = _numbers(values) if isinstance(values, NumberTally) else _strings(values)
     return found | {"shape": (), **more}
 
 
-def _numbers(values: Numbers) -> dict[str, Any]:
+def _numbers(values: NumberTally) -> dict[str, Any]:
     if values.frequent is None or not values.frequent.exact:
         return {}
     return {"values": frozenset(number for number, _ in values.top)}
 
 
-def _strings(values: ByteStrings) -> dict[str, Any]:
+def _strings(values: BytesTally) -> dict[str, Any]:
     forms = values.forms.counts.keys()
     if forms <= {TEXT, EMPTY}:
         return {"is_text": True}
@@ -168,7 +173,7 @@ def _strings(values: ByteStrings) -> dict[str, Any]:
     return {}
 
 
-def _media_options(form: str, media: list[Medium]) -> dict[str, Any] | None:
+def _media_options(form: str, media: list[MediaInfo]) -> dict[str, Any] | None:
     """The kind and the options that decode all media that are not damaged; None if there are none."""
     takers = [medium.takers for medium in media if medium.takers is not None]
     common = frozenset.intersection(*takers) if takers else frozenset()

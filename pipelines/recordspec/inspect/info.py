@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 
-from recordspec.inspect.count import Counted
+from recordspec.inspect.count import FileCount
 from recordspec.inspect.count import count as count_records
-from recordspec.inspect.looking.choice import keys_of
-from recordspec.inspect.looking.naming import Key
-from recordspec.inspect.looking.source import FIRST, Part, Source
+from recordspec.inspect.feature_names import FeatureKey
+from recordspec.inspect.query import keys_of
+from recordspec.inspect.scan import FIRST, RowBatch, Scanner
 from recordspec.store.manifest import Manifest
 from recordspec.store.shards import Files
 from recordspec.wire.columns import KeyValues, Kind
@@ -93,7 +93,7 @@ class Info:
         manifest: what lies beside the files, if anything does.
     """
 
-    files: tuple[Counted, ...]
+    files: tuple[FileCount, ...]
     looked_at: int
     kinds: dict[RecordKind, int]
     examples: Lengths
@@ -113,35 +113,35 @@ def info(files: Files, most: int | None = FIRST) -> Info:
 
     Raises RecordError where a file is not whole, StoreError where there is none.
     """
-    source = Source(files, taken_apart=False)
-    found = _Found()
-    for part in source.starts(most):
-        found.add(part)
+    scanner = Scanner(files, unpack=False)
+    found = _Counts()
+    for batch in scanner.first(most):
+        found.add(batch)
     return Info(
-        files=tuple(count_records(source.paths)),
+        files=tuple(count_records(scanner.paths)),
         looked_at=found.records,
         kinds=found.kinds,
         examples=found.examples,
         conflicts=found.conflicts,
-        blocks=any(map(source.are_blocks, source.paths)),
+        blocks=any(map(scanner.has_blocks, scanner.paths)),
         features=tuple(found.features[key] for key in sorted(found.features)),
         more_keys=found.more_keys,
-        manifest=source.manifest,
+        manifest=scanner.manifest,
     )
 
 
-class _Found:
+class _Counts:
     def __init__(self) -> None:
         self.records = 0
         self.kinds: dict[RecordKind, int] = {"Example": 0, "SequenceExample": 0, "neither": 0}
         self.examples = Lengths()
         self.conflicts = 0
-        self.features: dict[tuple[Within, Key], FeatureInfo] = {}
+        self.features: dict[tuple[Within, FeatureKey], FeatureInfo] = {}
         self.more_keys = False
 
-    def add(self, part: Part) -> None:
-        decoded = part.decode()
-        lists = [one for row in decoded.broken if (one := list_with_context(part.data(row))) is not None]
+    def add(self, batch: RowBatch) -> None:
+        decoded = batch.decode()
+        lists = [one for row in decoded.broken if (one := list_with_context(batch.data(row))) is not None]
         if lists:
             self._add_lists(lists)
         self.conflicts += len(decoded.conflicts)
@@ -171,7 +171,7 @@ class _Found:
         for key in keys_of(decoded):
             self._add(key, decoded, within)
 
-    def _add(self, key: Key, decoded: RecordBatch, within: Within) -> None:
+    def _add(self, key: FeatureKey, decoded: RecordBatch, within: Within) -> None:
         if (within, key) not in self.features and len(self.features) == _MOST_KEYS:
             self.more_keys = True
             return

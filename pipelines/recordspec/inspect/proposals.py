@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from recordspec.errors import Path, SpecError, show_path
+from recordspec.inspect.check import CheckReport, UnknownKey, ViolationGroup
 from recordspec.inspect.fitting import SORTS, Code
-from recordspec.inspect.report import Group, Key, Report
 from recordspec.spec.features import Feature
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.label import Label
@@ -18,7 +18,7 @@ from recordspec.spec.schema import Schema
 from recordspec.wire.columns import TF_DTYPES
 
 # The faults of one feature.
-Groups = dict[Code, Group]
+Groups = dict[Code, ViolationGroup]
 
 _ZEROS = {"int64": 0, "float32": 0.0, "string": ""}
 
@@ -41,7 +41,7 @@ class Proposal:
         return f"{show_path(self.path)}: {self.edit} ({self.why})"
 
 
-def proposals(schema: Schema, report: Report) -> Iterator[Proposal]:
+def proposals(schema: Schema, report: CheckReport) -> Iterator[Proposal]:
     """Edits that would make what was found fit, where the schema and not the data may be wrong.
 
     Where a feature lacks more than one, the next is told when what fits the first is checked.
@@ -67,7 +67,7 @@ def proposals(schema: Schema, report: Report) -> Iterator[Proposal]:
 
 
 def _edited(
-    schema: Schema, report: Report, faults: Mapping[Path, tuple[Feature, Groups]]
+    schema: Schema, report: CheckReport, faults: Mapping[Path, tuple[Feature, Groups]]
 ) -> dict[Path, Feature]:
     """Features as their records have them, by path: those with which there is a schema."""
     edited: dict[Path, Feature] = {}
@@ -140,7 +140,7 @@ def _advice(feature: Feature, groups: Groups) -> str | None:
     return None
 
 
-def _added(key: Key) -> str | None:
+def _added(key: UnknownKey) -> str | None:
     """The feature that would read an unknown key."""
     kinds = key.kinds - {"none"}
     if len(kinds) != 1:

@@ -1,4 +1,4 @@
-"""A report as one page of HTML, which needs nothing else, and runs no script.
+"""A summary as one page of HTML, with charts as SVG: no script, and nothing from outside.
 
 All that comes from records is escaped: somebody may have put markup into them.
 """
@@ -11,17 +11,16 @@ from importlib.resources import files
 from typing import Any
 
 from recordspec.errors import show_text
-from recordspec.inspect.stats import drawing, wording
-from recordspec.inspect.stats.figures import Histogram
-from recordspec.inspect.stats.report import Feature, Report, Split
+from recordspec.inspect.stats import formatting
+from recordspec.inspect.stats.summary import FeatureSummary, Histogram, SplitSummary, StatsReport
 
 # By section and key: the feature in each split, by its name.
-Features = dict[tuple[str, str], dict[str, Feature]]
+Features = dict[tuple[str, str], dict[str, FeatureSummary]]
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def page(report: Report, title: str) -> str:
+def page(report: StatsReport, title: str) -> str:
     """The page, as text."""
     style = files("recordspec.inspect.stats").joinpath("page.css").read_text(encoding="utf-8")
     return "\n".join(
@@ -39,7 +38,7 @@ def page(report: Report, title: str) -> str:
     )
 
 
-def _body(report: Report) -> Iterator[str]:
+def _body(report: StatsReport) -> Iterator[str]:
     yield _table(
         "Splits", ("split", "files", "records", "rows", "bytes a record", "copies"), map(_row, report.splits)
     )
@@ -55,13 +54,13 @@ def _body(report: Report) -> Iterator[str]:
     yield "</section>"
 
 
-def _row(split: Split) -> tuple[Any, ...]:
-    sizes = "none" if split.sizes is None else wording.of_spread(split.sizes)
-    copies = wording.estimate(split.copies)
+def _row(split: SplitSummary) -> tuple[Any, ...]:
+    sizes = "none" if split.sizes is None else formatting.of_spread(split.sizes)
+    copies = formatting.estimate(split.copies)
     return split.split, split.files, split.records, split.rows, sizes, copies
 
 
-def _by_key(report: Report) -> Features:
+def _by_key(report: StatsReport) -> Features:
     found: Features = {}
     for split in report.splits:
         for feature in split.features:
@@ -69,7 +68,9 @@ def _by_key(report: Report) -> Features:
     return found
 
 
-def _card(number: int, section: str, by_split: dict[str, Feature], splits: list[Split]) -> Iterator[str]:
+def _card(
+    number: int, section: str, by_split: dict[str, FeatureSummary], splits: list[SplitSummary]
+) -> Iterator[str]:
     first = next(iter(by_split.values()))
     stored = "" if first.key == first.feature else f", stored as {first.key}"
     yield f'<article aria-labelledby="f{number}"><h3 id="f{number}">{_text(first.feature)}'
@@ -81,10 +82,10 @@ def _card(number: int, section: str, by_split: dict[str, Feature], splits: list[
     yield "</div></article>"
 
 
-def _of_split(feature: Feature, split: Split) -> Iterator[str]:
+def _of_split(feature: FeatureSummary, split: SplitSummary) -> Iterator[str]:
     name = f"{feature.feature} in {split.split}"
     for what, histogram in _histograms(feature):
-        yield f"<figure>{drawing.histogram(histogram, show_text(f'{what} of {name}'))}"
+        yield f"<figure>{_histogram_chart(histogram, show_text(f'{what} of {name}'))}"
         drawn = "" if histogram.exact else ", from a sample"
         yield f"<figcaption>{what}{drawn}</figcaption></figure>"
     facts = "".join(f"<dt>{what}</dt><dd>{_text(fact)}</dd>" for what, fact in _facts(feature, split))
@@ -96,7 +97,7 @@ def _of_split(feature: Feature, split: Split) -> Iterator[str]:
         yield f'<ul class="warnings">{"".join(f"<li>{_text(one)}</li>" for one in feature.warnings)}</ul>'
 
 
-def _histograms(feature: Feature) -> Iterator[tuple[str, Histogram]]:
+def _histograms(feature: FeatureSummary) -> Iterator[tuple[str, Histogram]]:
     if feature.numbers is not None and feature.numbers.histogram is not None:
         yield "values", feature.numbers.histogram
     sizes = feature.strings.sizes if feature.strings is not None else None
@@ -105,32 +106,32 @@ def _histograms(feature: Feature) -> Iterator[tuple[str, Histogram]]:
             yield what, spread.histogram
 
 
-def _facts(feature: Feature, split: Split) -> Iterator[tuple[str, str]]:
-    yield "records", f"{feature.records:,} ({wording.share(feature.records / max(split.rows, 1))})"
-    if why := wording.of_presence(feature):
+def _facts(feature: FeatureSummary, split: SplitSummary) -> Iterator[tuple[str, str]]:
+    yield "records", f"{feature.records:,} ({formatting.share(feature.records / max(split.rows, 1))})"
+    if why := formatting.of_presence(feature):
         yield "no value", why
     for what, spread in (("steps", feature.steps), ("lengths", feature.lengths)):
         if spread is not None:
-            yield what, wording.of_spread(spread)
+            yield what, formatting.of_spread(spread)
     if feature.numbers is not None:
-        yield "values", wording.of_numbers(feature.numbers)
+        yield "values", formatting.of_numbers(feature.numbers)
         shares = (
-            f"{share:.0%}: {wording.figure(value)}" for share, value in feature.numbers.quantiles.items()
+            f"{share:.0%}: {formatting.figure(value)}" for share, value in feature.numbers.quantiles.items()
         )
         yield "quantiles", ", ".join(shares)
     if feature.strings is not None:
-        yield "values", wording.of_strings(feature.strings)
+        yield "values", formatting.of_strings(feature.strings)
     if feature.common is not None:
-        yield "different", wording.estimate(feature.common.distinct)
+        yield "different", formatting.estimate(feature.common.distinct)
     if feature.order is not None:
-        same, chance = wording.share(feature.order.same), wording.share(feature.order.by_chance)
+        same, chance = formatting.share(feature.order.same), formatting.share(feature.order.by_chance)
         yield "neighbours", f"{same} have the same value (shuffled: {chance})"
 
 
-def _counts(counts: Iterable[tuple[Any, int]], count: int, feature: Feature) -> str:
+def _counts(counts: Iterable[tuple[Any, int]], count: int, feature: FeatureSummary) -> str:
     rows = "".join(
         f'<tr><th scope="row">{_text(str(value))}</th><td>{times:,}</td>'
-        f"<td>{wording.share(times / count)}</td><td>{drawing.share(times / count)}</td></tr>"
+        f"<td>{formatting.share(times / count)}</td><td>{_share_bar(times / count)}</td></tr>"
         for value, times in counts
     )
     caption = "classes" if feature.classes else "most frequent values"
@@ -154,3 +155,46 @@ def _table(title: str, names: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) 
 def _text(value: Any) -> str:
     """Anything as text of a page, its control characters made visible."""
     return escape(show_text(f"{value:,}" if type(value) is int else str(value)))
+
+
+_WIDTH, _HEIGHT, _BASE = 300, 80, 18
+_GAP = 1
+
+
+def _histogram_chart(found: Histogram, title: str) -> str:
+    """Bars, with the first and the last edge below, and all counts for those who do not see them."""
+    most = max(max(found.counts), 1)
+    width = _WIDTH / len(found.counts)
+    bars = "".join(
+        _bar(place * width, width, count / most * _HEIGHT)
+        for place, count in enumerate(found.counts)
+        if count
+    )
+    low, high = formatting.figure(found.edges[0]), formatting.figure(found.edges[-1])
+    told = "; ".join(
+        f"{formatting.figure(low)} to {formatting.figure(high)}: {count:,}"
+        for low, high, count in zip(found.edges, found.edges[1:], found.counts, strict=False)
+    )
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + _BASE}" role="img" class="histogram">'
+        f"<title>{escape(title)}</title><desc>{escape(told)}</desc>"
+        f'{bars}<line x1="0" x2="{_WIDTH}" y1="{_HEIGHT}" y2="{_HEIGHT}" class="axis"/>'
+        f'<text x="0" y="{_HEIGHT + _BASE - 4}">{escape(low)}</text>'
+        f'<text x="{_WIDTH}" y="{_HEIGHT + _BASE - 4}" text-anchor="end">{escape(high)}</text></svg>'
+    )
+
+
+def _bar(x: float, width: float, height: float) -> str:
+    height = max(height, 0.7)  # one that is there is seen
+    shown = max(width - _GAP, 0.5)
+    return (
+        f'<rect x="{x + _GAP / 2:.2f}" y="{_HEIGHT - height:.2f}" width="{shown:.2f}" height="{height:.2f}"/>'
+    )
+
+
+def _share_bar(part: float) -> str:
+    """A bar as long as a share, from 0 to 1, is large; beside a number that says the same."""
+    return (
+        '<svg viewBox="0 0 100 8" class="share" aria-hidden="true" preserveAspectRatio="none">'
+        f'<rect x="0" y="0" width="{100 * min(max(part, 0.0), 1.0):.2f}" height="8"/></svg>'
+    )

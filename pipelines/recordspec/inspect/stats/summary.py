@@ -1,125 +1,279 @@
-"""What was counted of files, as a report."""
+"""The summary of files, as values: what `stats` returns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from itertools import combinations
-from typing import TYPE_CHECKING
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
-from recordspec.inspect.looking.naming import Naming
-from recordspec.inspect.stats import figuring, remarks
-from recordspec.inspect.stats.figures import Common
-from recordspec.inspect.stats.forms import EMPTY, TEXT
-from recordspec.inspect.stats.parts import Source
-from recordspec.inspect.stats.report import Feature, Report, Shared, Split
-from recordspec.inspect.stats.tally import FeatureTally, Key, Tally
-from recordspec.inspect.stats.values import MOST_INDICES, ByteStrings, Values
+from recordspec.errors import Problem
+from recordspec.inspect.stats.sketches import EstimatedCount
+from recordspec.wire.columns import Kind
 
-if TYPE_CHECKING:
-    from recordspec.spec.schema import Schema
+# The shares whose quantiles are told.
+SHARES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
-# What has no more different values, each ten times on average, is taken for a label.
-_MOST_CLASSES = 100
-_ROWS_OF_A_CLASS = 10
+Scalar = int | float | str
 
 
-def report(source: Source, counted: Mapping[str, Tally]) -> Report:
-    """A report of what was counted of each split."""
-    files = list(source.splits.values())
-    splits = tuple(_split(name, files.count(name), tally, source.schema) for name, tally in counted.items())
-    return Report(splits=splits, shared=tuple(_shared(counted)))
+@dataclass(frozen=True, kw_only=True)
+class Histogram:
+    """How many values are between one edge and the next; of the last two, the upper belongs to it.
+
+    Attributes:
+        edges: one more than there are counts.
+        counts: of values, scaled where they were drawn.
+        exact: whether all values were counted.
+    """
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    exact: bool
 
 
-def _shared(counted: Mapping[str, Tally]) -> Iterator[Shared]:
-    for (one, tally), (other, others) in combinations(counted.items(), 2):
-        rows = tally.hashes.shared(others.hashes)
-        if rows.value:
-            yield Shared(splits=(one, other), rows=rows)
+@dataclass(frozen=True, kw_only=True)
+class SizeSummary:
+    """Sizes: of lists in values, of strings in bytes. The median may be off by 0.1 % of itself."""
+
+    count: int
+    min: int
+    median: int
+    mean: float
+    max: int
+    histogram: Histogram | None
 
 
-def _split(name: str, files: int, tally: Tally, schema: Schema | None) -> Split:
-    known = _known(schema)
-    keys = [*tally.features, *(key for key in known if key not in tally.features)]
-    features = tuple(_feature(key, tally, known) for key in sorted(keys))
+@dataclass(frozen=True, kw_only=True)
+class NumberSummary:
+    """Int64 or float32 values.
 
-    return Split(
-        split=name,
-        files=files,
-        rows=tally.rows,
-        records=tally.sizes.count,
-        sizes=figuring.spread(tally.sizes),
-        broken=tally.broken,
-        problems=tuple(tally.problems),
-        copies=tally.hashes.repeated,
-        features=features,
-        warnings=tuple(remarks.of_split(tally)),
-    )
+    Attributes:
+        min, max, mean, deviation, quantiles: of the finite ones; quantiles by share.
+        rank_error: how far the rank of any quantile is off at most, with a certainty of 99 %; 0 where all
+            values were looked at.
+    """
 
-
-Known = Mapping[Key, tuple[str, tuple[str, ...]]]
-
-
-def _known(schema: Schema | None) -> Known:
-    """By key, the names of the features of a schema, and of their classes."""
-    if schema is None:
-        return {}
-    naming = Naming.of(schema)
-    keys = (
-        (section == "sequence", column.key)
-        for section, feature in schema.placed
-        for column in feature.columns()
-    )
-    return {key: (naming.name(key), naming.classes.get(key, ())) for key in keys}
+    count: int
+    nans: int
+    infinite: int
+    zeros: int
+    min: float | None
+    max: float | None
+    mean: float | None
+    deviation: float | None
+    quantiles: dict[float, float]
+    rank_error: float
+    histogram: Histogram | None
 
 
-def _feature(key: Key, tally: Tally, known: Known) -> Feature:
-    counted = tally.features.get(key) or FeatureTally()
-    sequence, stored = key
-    name, names = known.get(key, (stored, ()))
-    in_sections = any(of_sequence for of_sequence, _ in (*tally.features, *known))
-    without = 0 if sequence else counted.kinds["none"] + counted.empty
-    feature = Feature(
-        section="sequence" if sequence else "context" if in_sections else "features",
-        feature=name,
-        key=stored,
-        records=counted.present - without,
-        missing=tally.rows - counted.present,
-        no_kind=counted.kinds["none"],
-        empty=counted.empty,
-        kinds={kind: count for kind, count in sorted(counted.kinds.items()) if kind != "none"},
-        lengths=figuring.spread(counted.lengths),
-        steps=figuring.spread(counted.steps),
-    )
-    feature = _with_values(feature, counted, names)
-    return replace(feature, warnings=tuple(remarks.of_feature(feature, in_spec=not known or key in known)))
+@dataclass(frozen=True, kw_only=True)
+class BytesSummary:
+    """Bytes values.
+
+    Attributes:
+        sizes: in bytes.
+        forms: what they are, by their first bytes, with counts.
+        looked_at: images and sounds whose headers were read.
+        modes: of these, with counts.
+        measures: the smallest, median and largest `width`, `height` or `seconds` of these.
+    """
+
+    sizes: SizeSummary
+    forms: dict[str, int]
+    looked_at: int
+    modes: dict[str, int]
+    measures: dict[str, tuple[float, float, float]]
 
 
-def _with_values(feature: Feature, counted: FeatureTally, names: tuple[str, ...]) -> Feature:
-    """With the figures of its values, of the kind that most of its lists have."""
-    values = None if feature.kind == "none" else counted.of.get(feature.kind)
-    if values is None or not values.count:
-        return feature
-    if isinstance(values, ByteStrings):
-        feature = replace(feature, strings=figuring.strings(values))
-    else:
-        feature = replace(feature, numbers=figuring.numbers(values))
-    common = figuring.common(values)
-    if values.frequent is None or common is None:
-        return replace(feature, common=common)
-    has_classes = 0 < len(names) <= MOST_INDICES or (counted.neighbours.single and _is_label(values, common))
-    return replace(
-        feature,
-        common=common,
-        classes=figuring.classes(values, names) if has_classes else None,
-        order=figuring.order(counted.neighbours, values.frequent) if has_classes else None,
-    )
+@dataclass(frozen=True, kw_only=True)
+class TopValues:
+    """Frequent values of a feature.
+
+    Attributes:
+        distinct: how many different ones there are.
+        top: the most frequent, with counts; none of bytes that are no text.
+        short: how much may be missing from each count.
+        others: how many values have none of these.
+    """
+
+    distinct: EstimatedCount
+    top: tuple[tuple[Scalar, int], ...]
+    short: int
+    others: int
 
 
-def _is_label(values: Values, common: Common) -> bool:
-    """Whether values are so few that they look like classes."""
-    if values.frequent is None or not values.frequent.exact:
-        return False
-    distinct, count = common.distinct.value, int(values.frequent.counts.sum())
-    text = not isinstance(values, ByteStrings) or set(values.forms.counts) <= {TEXT, EMPTY}
-    return text and 2 <= distinct <= _MOST_CLASSES and count >= _ROWS_OF_A_CLASS * distinct
+@dataclass(frozen=True, kw_only=True)
+class ClassCounts:
+    """A feature that gives a record one of a few values.
+
+    Attributes:
+        counts: of each, by name where a spec has names, and then of all names.
+        named: whether a spec says that these are classes; otherwise they look so, as they are few.
+        unnamed: records whose value has no name.
+        imbalance: how many times as frequent the most frequent is as the rarest; None if that never occurs.
+    """
+
+    counts: tuple[tuple[Scalar, int], ...]
+    named: bool
+    unnamed: int
+    imbalance: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassOrder:
+    """Records that follow each other, by their class.
+
+    Attributes:
+        pairs: how many were looked at.
+        same: the share of those of one class.
+        by_chance: the share that a shuffle gives.
+    """
+
+    pairs: int
+    same: float
+    by_chance: float
+
+    @property
+    def unshuffled(self) -> bool:
+        """Whether there are more than a tenth of what there can be, and more than chance explains."""
+        more = self.same - self.by_chance
+        deviation = (self.by_chance * (1 - self.by_chance) / max(self.pairs, 1)) ** 0.5
+        return self.pairs >= 20 and more > 0.1 * (1 - self.by_chance) and more > 5 * deviation
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureSummary:
+    """A feature of the records of a split.
+
+    Attributes:
+        section: `features`, or of SequenceExamples `context` or `sequence`.
+        feature: its name in the spec, or else its key.
+        key: that it stands under.
+        records: that have a value; of a feature list, that have the list.
+        missing: records without the key.
+        no_kind: records, or steps, that have the key and no list.
+        empty: that have a list without a value.
+        kinds: of lists, with counts.
+        lengths: of lists, in values; None where there is no list.
+        steps: of feature lists; None of others.
+        numbers, strings: what is told of values of the most frequent kind of list.
+        common: the frequent values; None of floats.
+        classes, order: of what looks like a label, or is one by the spec.
+        warnings: what is odd about it, in words.
+    """
+
+    section: str
+    feature: str
+    key: str
+    records: int
+    missing: int
+    no_kind: int
+    empty: int
+    kinds: dict[Kind, int]
+    lengths: SizeSummary | None = None
+    steps: SizeSummary | None = None
+    numbers: NumberSummary | None = None
+    strings: BytesSummary | None = None
+    common: TopValues | None = None
+    classes: ClassCounts | None = None
+    order: ClassOrder | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        """The most frequent kind of its lists."""
+        return max(self.kinds, key=lambda kind: self.kinds[kind], default="none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitSummary:
+    """The records of a split.
+
+    Attributes:
+        records: in the files.
+        rows: that were counted: one a record, or many of a block.
+        sizes: of records, in bytes; None without any.
+        broken: records that are damaged, or none of TensorFlow's messages.
+        problems: the first of these.
+        copies: rows that are, byte for byte, as one before them.
+        warnings: what is odd about them, in words.
+    """
+
+    split: str
+    files: int
+    records: int
+    rows: int
+    sizes: SizeSummary | None
+    broken: int
+    problems: tuple[Problem, ...]
+    copies: EstimatedCount
+    features: tuple[FeatureSummary, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedRows:
+    """Different rows that are in two splits."""
+
+    splits: tuple[str, str]
+    rows: EstimatedCount
+
+    @property
+    def warning(self) -> str:
+        about = "about " * (self.rows.error > 0)
+        rows = f"{self.rows.value:,} row{'s are' if self.rows.value != 1 else ' is'}"
+        return f"{about}{rows} both in `{self.splits[0]}` and in `{self.splits[1]}`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatsReport:
+    """What was found in files.
+
+    Attributes:
+        splits: in their order.
+        shared: of each two splits that have rows in common.
+    """
+
+    splits: tuple[SplitSummary, ...]
+    shared: tuple[SharedRows, ...]
+
+    @property
+    def broken(self) -> int:
+        """Records that could not be read."""
+        return sum(split.broken for split in self.splits)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """All that is odd, in words, with the split in front where there are several."""
+        return tuple(self._warnings())
+
+    def _warnings(self) -> Iterator[str]:
+        for split in self.splits:
+            place = f"{split.split}: " if len(self.splits) > 1 else ""
+            yield from (f"{place}{warning}" for warning in split.warnings)
+            for feature in split.features:
+                yield from (f"{place}`{feature.feature}` {warning}" for warning in feature.warnings)
+        yield from (shared.warning for shared in self.shared)
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """As JSON: of each split a line, then one of each of its features; then one of each `shared`."""
+        for split in self.splits:
+            head = _plain(split)
+            head["problems"] = [str(problem) for problem in split.problems]
+            del head["features"]
+            yield head
+            for feature in split.features:
+                yield {"split": split.split, **_plain(feature)}
+        for shared in self.shared:
+            yield {**_plain(shared), "warnings": [shared.warning]}
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses as dicts, without what is None."""
+    if dataclasses.is_dataclass(value):
+        fields = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
+        return {name: _plain(one) for name, one in fields if one is not None}
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value

@@ -2,32 +2,252 @@
 
 from __future__ import annotations
 
+import codecs
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from recordspec.errors import Problem
-from recordspec.inspect.stats.neighbours import Neighbours
-from recordspec.inspect.stats.rows import Part, Rows, read
-from recordspec.inspect.stats.sizes import Sizes
-from recordspec.inspect.stats.smallest import Smallest
-from recordspec.inspect.stats.values import Values, of_kind
+from recordspec.inspect.feature_names import FeatureKey
+from recordspec.inspect.media import MediaSample
+from recordspec.inspect.scan import FileRange, RowBatch, Scanner, UnreadableRecord, run, scan
+from recordspec.inspect.stats.sketches import (
+    AdjacentValues,
+    BottomKSample,
+    FrequentValues,
+    KMinimumValues,
+    Moments,
+    SizeCounts,
+    ValuePrefixes,
+)
+from recordspec.progress import Progress
+from recordspec.wire import hashes
 from recordspec.wire.columns import KeySteps, KeyValues, Kind
+from recordspec.wire.file_types import first_bytes, identify
 from recordspec.wire.hashes import Words, splitmix64
-from recordspec.wire.record_batch import RecordBatch, decode
-from recordspec.wire.strings import Ints, offsets
+from recordspec.wire.record_batch import RecordBatch
+from recordspec.wire.strings import Ints, Mask, Strings, are_text, offsets, prefixes, sliding_windows
+
+TEXT, EMPTY, ZEROS, OTHER = "text", "empty", "zero bytes", "other bytes"
+
+# The first bytes of a string that tell what it is; whether it is UTF-8, all of them do.
+_PREFIX = 256
+# Of a byte, in text: 0 is plain ASCII, 1 may be part of another letter, 2 is a control character.
+_LEVELS = np.zeros(256, np.uint8)
+_LEVELS[128:] = 1
+_LEVELS[:32] = _LEVELS[127] = 2
+_LEVELS[[9, 10, 13]] = 0  # tab, line feed, carriage return
+_FIRST_BYTES = np.frombuffer(b"".join(first_bytes()), ">u2")
+
+
+class ContentTypes:
+    """Counts what strings are.
+
+    Attributes:
+        counts: by form, how many.
+        media: a sample of the images and sounds.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.media = MediaSample()
+
+    def add(self, strings: Strings, places: Words) -> None:
+        """Strings, and the hashes of where they stand."""
+        first = prefixes(strings, _PREFIX)
+        some = first.sizes > 0
+        text = _are_text(first, strings.sizes) & some
+        text[_with_other_bytes(strings, np.flatnonzero(text & (strings.sizes > _PREFIX)))] = False
+        others = np.flatnonzero(some & ~text)
+        known = others[_may_be_known(first, others)] if len(others) else others
+        counts = {TEXT: int(text.sum()), EMPTY: int((~some).sum()), OTHER: len(others) - len(known)}
+        self.counts.update({form: count for form, count in counts.items() if count})
+        for index in known.tolist():
+            form = _form(first[index])
+            self.counts[form] += 1
+            self.media.add(int(places[index]), form, strings, index)
+
+    def merge(self, other: ContentTypes) -> None:
+        self.counts.update(other.counts)
+        self.media.merge(other.media)
+
+
+def _are_text(first: Strings, sizes: Ints) -> Mask:
+    """Which are UTF-8 without control characters, as far as their first bytes tell."""
+    levels = _LEVELS[first.buffer]
+    text = np.ones(len(first), bool)
+    if not levels.any():
+        return text
+    some = np.flatnonzero(first.sizes > 0)
+    highest = np.maximum.reduceat(levels, first.offsets[:-1][some])
+    text[some] = highest < 2
+    for index in some[highest == 1].tolist():
+        text[index] = _decodes(first[index], whole=bool(sizes[index] <= _PREFIX))
+    return text
+
+
+def _with_other_bytes(strings: Strings, which: Ints) -> Ints:
+    """Which of some, that begin as text, are no UTF-8 behind that."""
+    if not len(which) or are_text(strings.take(which)):
+        return which[:0]
+    return np.array([index for index in which.tolist() if not are_text(strings.part(index, index + 1))])
+
+
+def _decodes(data: bytes, *, whole: bool) -> bool:
+    """Whether it is UTF-8, of which the last letter may be cut."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(data, final=whole)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _may_be_known(first: Strings, which: Ints) -> Mask:
+    """Which of some may be recognised."""
+    may = first.sizes[which] >= 2
+    begin = sliding_windows(first.buffer, 2)[first.offsets[:-1][which[may]]].view(">u2")
+    may[may] = np.isin(begin, _FIRST_BYTES)
+    return may
+
+
+def _form(head: bytes) -> str:
+    """What is recognised, without an article."""
+    if not head.strip(b"\0"):
+        return ZEROS
+    name = identify(head)
+    if name is None or name.startswith("text"):
+        return OTHER
+    return name.removeprefix("a ").removeprefix("an ")
+
+
+# Indices of classes from here on are not counted one by one.
+MOST_INDICES = 1 << 17
+
+
+class NumberTally:
+    """Int64 or float32 values.
+
+    Attributes:
+        moments: what is told of all of them.
+        sample: of the finite ones.
+        frequent: whole numbers alone; None of others.
+        indices: of whole numbers, how often each from 0 on is there, int64 `[at most MOST_INDICES]`.
+    """
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self.moments = Moments()
+        self.sample = BottomKSample(dtype)
+        self.frequent = FrequentValues() if np.dtype(dtype).kind == "i" else None
+        self.indices: Ints = np.zeros(0, np.int64)
+
+    def add(self, values: npt.NDArray[Any], places: Words) -> Words | None:
+        """Values, and the hashes of where they stand. Gives what tells them apart, where they are counted."""
+        finite = self.moments.add(values)
+        if finite is None:
+            self.sample.add(values, places)
+        else:
+            self.sample.add(values[finite], places[finite])
+        if self.frequent is None:
+            return None
+        codes = values.view(np.uint64)
+        self.frequent.add(codes)
+        self._add_indices(np.bincount(values[codes < MOST_INDICES]))
+        return codes
+
+    def _add_indices(self, counts: Ints) -> None:
+        more, less = sorted((self.indices, counts), key=len, reverse=True)
+        self.indices = more.copy()
+        self.indices[: len(less)] += less
+
+    def merge(self, other: NumberTally) -> None:
+        self.moments.merge(other.moments)
+        self.sample.merge(other.sample)
+        if self.frequent is not None and other.frequent is not None:
+            self.frequent.merge(other.frequent)
+            self._add_indices(other.indices)
+
+    @property
+    def count(self) -> int:
+        return self.moments.count
+
+    @property
+    def top(self) -> list[tuple[int, int]]:
+        """The values that are counted, with their counts; the most frequent first."""
+        if self.frequent is None:
+            return []
+        values = self.frequent.codes.view(np.int64).tolist()
+        return sorted(
+            zip(values, self.frequent.counts.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0])
+        )
+
+
+class BytesTally:
+    """Bytes values.
+
+    Attributes:
+        sizes: in bytes.
+        forms: what they are.
+    """
+
+    def __init__(self) -> None:
+        self.sizes = SizeCounts()
+        self.forms = ContentTypes()
+        self.frequent = FrequentValues()
+        self._names = ValuePrefixes()
+
+    def add(self, values: Strings, places: Words) -> Words:
+        """Values, and the hashes of where they stand. Gives what tells them apart."""
+        self.sizes.add(values.each, len(values))
+        self.forms.add(values, places)
+        codes = hashes.of_strings(values)
+        new = self.frequent.add(codes)
+        if len(new):
+            order = np.argsort(codes)
+            self._names.add(new, values.take(order[np.searchsorted(codes, new, sorter=order)]))
+            self._names.forget(self.frequent.codes)
+        return codes
+
+    def merge(self, other: BytesTally) -> None:
+        self.sizes.merge(other.sizes)
+        self.forms.merge(other.forms)
+        self.frequent.merge(other.frequent)
+        self._names.merge(other._names)
+        self._names.forget(self.frequent.codes)
+
+    @property
+    def count(self) -> int:
+        return self.sizes.count
+
+    @property
+    def named(self) -> list[tuple[bytes, int, int]]:
+        """The values that are counted, or their beginnings, what tells them apart, and their counts."""
+        codes = self.frequent.codes
+        names, counts = self._names.of(codes), self.frequent.counts.tolist()
+        return list(zip(names, codes.tolist(), counts, strict=True))
+
+    @property
+    def top(self) -> list[tuple[bytes, int]]:
+        """The values that are counted, or their beginnings, with their counts; the most frequent first."""
+        return sorted(((name, count) for name, _, count in self.named), key=lambda pair: (-pair[1], pair[0]))
+
+
+ValueTally = NumberTally | BytesTally
+
+
+def of_kind(kind: Kind) -> ValueTally:
+    """What counts values of a kind."""
+    return BytesTally() if kind == "bytes" else NumberTally(kind)
+
 
 # Of so many features at most, values are counted: each may take 0.6 MB.
 MOST_FEATURES = 1000
 # Up to so many records, copies are counted; of more, they are estimated. 4 MB.
 MOST_HASHES = 1 << 18
 MOST_PROBLEMS = 10
-
-# Of a key: whether it is that of a feature list, and itself.
-Key = tuple[bool, str]
 
 # Values of a record are as far apart as multiples of the golden ratio, which never meet (Weyl).
 _NEXT = np.uint64(0x9E3779B97F4A7C15)
@@ -49,9 +269,9 @@ class FeatureTally:
     def __init__(self) -> None:
         self.present = self.empty = 0
         self.kinds: Counter[Kind] = Counter()
-        self.lengths, self.steps = Sizes(), Sizes()
-        self.of: dict[Kind, Values] = {}
-        self.neighbours = Neighbours()
+        self.lengths, self.steps = SizeCounts(), SizeCounts()
+        self.of: dict[Kind, ValueTally] = {}
+        self.neighbours = AdjacentValues()
 
     def add(self, many: Iterable[KeyValues], places: Words) -> None:
         """What records have under the key, and the hashes of where these stand."""
@@ -123,7 +343,7 @@ def _in_order(codes: list[tuple[Ints, Words]]) -> Words:
     return np.concatenate([some for _, some in codes])[np.argsort(rows, kind="stable")]
 
 
-class Tally:
+class SplitTally:
     """What is counted of the records of a split, or of a part of it.
 
     Args:
@@ -135,38 +355,36 @@ class Tally:
         hashes: of rows.
         broken: records that are none, or are damaged.
         problems: the first of these.
-        foreign: rows with fields that no Example has, which may be other messages.
+        unknown_fields: rows with fields that no Example has, which may be other messages.
         conflicts: rows that TensorFlow refuses, or reads otherwise than they are counted.
         repeated: keys that a record has twice, and how many have.
         features: by key, in the order in which they appear.
-        crowded: whether there were more.
+        truncated: whether there were more.
     """
 
-    def __init__(self, only: Collection[Key] | None = None) -> None:
-        self.rows = self.broken = self.foreign = self.conflicts = 0
-        self.sizes = Sizes()
-        self.hashes = Smallest(MOST_HASHES)
+    def __init__(self, only: Collection[FeatureKey] | None = None) -> None:
+        self.rows = self.broken = self.unknown_fields = self.conflicts = 0
+        self.sizes = SizeCounts()
+        self.hashes = KMinimumValues(MOST_HASHES)
         self.problems: list[Problem] = []
         self.repeated: Counter[str] = Counter()
-        self.features: dict[Key, FeatureTally] = {}
-        self.crowded = False
+        self.features: dict[FeatureKey, FeatureTally] = {}
+        self.truncated = False
         self._only = only
 
-    def add(self, rows: Rows) -> None:
-        """Rows of a chunk."""
-        chunk = rows.chunk
-        self.sizes.add(chunk.stops - chunk.starts, len(chunk.starts))
-        decoded = decode(rows.buffer, rows.starts, rows.stops, sequence=None)
+    def add(self, rows: RowBatch) -> None:
+        self.sizes.add(rows.sizes, len(rows.sizes))
+        decoded = rows.decode()
         whole = np.ones(decoded.rows, bool)
         whole[list(decoded.broken)] = False
         for row, problem in sorted(decoded.broken.items()):
             known = replace(problem, expected="an Example or a SequenceExample")
-            self.add_broken(known.at(rows.place(row)))
+            self._add_broken(known.at(rows.place(row)))
         self.hashes.add(rows.hashes[whole])
         self.rows += int(whole.sum())
-        self.foreign += len(decoded.unknown_fields)
+        self.unknown_fields += len(decoded.unknown_fields)
         self.conflicts += len(decoded.conflicts)
-        self._add_features(decoded, rows.places)
+        self._add_features(decoded, rows.place_hashes)
 
     def _add_features(self, decoded: RecordBatch, places: Words) -> None:
         for _, key in decoded.repeated:
@@ -180,29 +398,34 @@ class Tally:
                 for steps in lists:
                     tally.add_steps(steps, places)
 
-    def add_broken(self, problem: Problem) -> None:
+    def add_unreadable(self, record: UnreadableRecord) -> None:
+        if record.size is not None:
+            self.sizes.add(record.size, 1)
+        self._add_broken(record.problems[0])
+
+    def _add_broken(self, problem: Problem) -> None:
         self.broken += 1
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(problem)
 
-    def merge(self, other: Tally) -> None:
+    def merge(self, other: SplitTally) -> None:
         """The same of records that follow."""
         self.rows += other.rows
         self.broken += other.broken
-        self.foreign += other.foreign
+        self.unknown_fields += other.unknown_fields
         self.conflicts += other.conflicts
         self.sizes.merge(other.sizes)
         self.hashes.merge(other.hashes)
         self.problems += other.problems[: MOST_PROBLEMS - len(self.problems)]
         for key, count in other.repeated.items():
             self._count_repeated(key, count)
-        self.crowded |= other.crowded
+        self.truncated |= other.truncated
         self._make_room(other.features)
         for place, tally in other.features.items():
             if place in self.features:
                 self.features[place].merge(tally)
 
-    def _make_room(self, keys: Iterable[Key]) -> None:
+    def _make_room(self, keys: Iterable[FeatureKey]) -> None:
         """For the keys that are counted."""
         for key in keys:
             if key in self.features or (self._only is not None and key not in self._only):
@@ -210,16 +433,16 @@ class Tally:
             if len(self.features) < MOST_FEATURES:
                 self.features[key] = FeatureTally()
             else:
-                self.crowded = True
+                self.truncated = True
 
     def _count_repeated(self, key: str, count: int) -> None:
         if key in self.repeated or len(self.repeated) < MOST_FEATURES:
             self.repeated[key] += count
 
 
-def _firsts(decoded: RecordBatch) -> list[Key]:
+def _firsts(decoded: RecordBatch) -> list[FeatureKey]:
     """The keys of records in the order in which they appear; those of one record by name."""
-    firsts: dict[Key, int] = {}
+    firsts: dict[FeatureKey, int] = {}
     for sequence, by_key in ((False, decoded.features), (True, decoded.sequence)):
         for key, many in by_key.items():
             rows = [int(held.rows[0]) for held in many if len(held.rows)]
@@ -228,12 +451,52 @@ def _firsts(decoded: RecordBatch) -> list[Key]:
     return sorted(firsts, key=lambda key: (firsts[key], key))
 
 
-def count_part(part: Part, only: Collection[Key] | None, _attempt: str = "") -> Tally:
-    """Counts the rows of a part. Raises StoreError where the file cannot be read."""
-    tally = Tally(only)
-    for found in read(part):
-        if isinstance(found, Problem):
-            tally.add_broken(found)
+def count(
+    scanner: Scanner, jobs: int | None = None, progress: Progress | None = None
+) -> dict[str, SplitTally]:
+    """The tally of each split, the same for any number of `jobs`; None for one a processor."""
+    ranges = list(scanner.ranges)
+    found = _count(ranges, {}, scanner, jobs, progress)
+    # Of keys beyond the first, a range may have dropped one that came first in another: so their values are
+    # counted once more, now that it is known which they are.
+    several = {split for split, many in Counter(part.split for part in ranges).items() if many > 1}
+    first = {
+        split: frozenset(tally.features)
+        for split, tally in found.items()
+        if tally.truncated and split in several
+    }
+    again = [part for part in ranges if part.split in first]
+    for split, tally in _count(again, first, scanner, jobs, progress).items():
+        tally.truncated = True
+        found[split] = tally
+    return found
+
+
+def _count(
+    ranges: list[FileRange],
+    only: Mapping[str, frozenset[FeatureKey]],
+    scanner: Scanner,
+    jobs: int | None,
+    progress: Progress | None,
+) -> dict[str, SplitTally]:
+    """The tallies of ranges, in their order, merged by split."""
+    found: dict[str, SplitTally] = {}
+    tasks = [(part, only.get(part.split)) for part in ranges]
+    for part, tally in zip(ranges, run(_count_range, tasks, scanner.paths, jobs, "counting"), strict=True):
+        if progress is not None:
+            progress.advance(tally.rows, tally.sizes.total)
+        if part.split in found:
+            found[part.split].merge(tally)
+        else:
+            found[part.split] = tally
+    return found
+
+
+def _count_range(part: FileRange, only: Collection[FeatureKey] | None, _attempt: str) -> SplitTally:
+    tally = SplitTally(only)
+    for found in scan(part):
+        if isinstance(found, UnreadableRecord):
+            tally.add_unreadable(found)
         else:
             tally.add(found)
     return tally

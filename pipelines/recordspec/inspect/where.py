@@ -20,10 +20,10 @@ from typing import Any
 from recordspec.errors import Problem, SpecError, nearest, show_int
 
 # What a record has under a name: how many values (None where it is missing), and what they are.
-Look = Callable[[str], "Found"]
-Condition = Callable[[Look], bool]
+Lookup = Callable[[str], "FieldValue"]
+Condition = Callable[[Lookup], bool]
 # A number or bytes, several of them in a list, or None of what is missing.
-Value = Callable[[Look], Any]
+Expression = Callable[[Lookup], Any]
 
 _LONGEST = 10_000
 # Of conditions in conditions: what is walked here is walked again for every record.
@@ -60,7 +60,7 @@ class _Fraction(float):
 
 
 @dataclass(frozen=True)
-class Found:
+class FieldValue:
     """What a record has under a name: how many values, of a feature list how many steps, None of what is
     missing. The values of all steps are one list, which is made when it is asked for.
     """
@@ -127,20 +127,20 @@ class _Parser:
         if isinstance(node, ast.BoolOp):
             parts = [self.condition(value, depth + 1) for value in node.values]
             every = all if isinstance(node.op, ast.And) else any
-            return lambda look: every(part(look) for part in parts)
+            return lambda lookup: every(part(lookup) for part in parts)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             inner = self.condition(node.operand, depth + 1)
-            return lambda look: not inner(look)
+            return lambda lookup: not inner(lookup)
         if isinstance(node, ast.Compare):
             return self._comparison(node)
         if isinstance(node, ast.Call) and self._function(node) == "missing":
             name = self._argument(node)
-            return lambda look: look(name).count is None
+            return lambda lookup: lookup(name).count is None
         raise self._refused(node, "a condition, such as `age > 30`")
 
     def _comparison(self, node: ast.Compare) -> Condition:
         links = list(self._links(node))
-        return lambda look: all(link(look) for link in links)
+        return lambda lookup: all(link(lookup) for link in links)
 
     def _links(self, node: ast.Compare) -> Iterator[Condition]:
         left = node.left
@@ -159,19 +159,19 @@ class _Parser:
             known = [self._literal(one) for one in right.elts]
             if len({isinstance(one, bytes) for one in known}) > 1:
                 raise self._refused(right, "a list of numbers or one of texts")
-            return _among(value, lambda look: known, wanted)
+            return _among(value, lambda lookup: known, wanted)
         name = self._name(right, "a list, or the name of a feature")
-        return _among(value, lambda look: _values(look(name)), wanted)
+        return _among(value, lambda lookup: _values(lookup(name)), wanted)
 
-    def _value(self, node: ast.expr) -> Value:
+    def _value(self, node: ast.expr) -> Expression:
         if isinstance(node, (ast.Constant, ast.UnaryOp)):
             literal = self._literal(node)
-            return lambda look: literal
+            return lambda lookup: literal
         if isinstance(node, ast.Call) and self._function(node) == "len":
             counted = self._argument(node)
-            return lambda look: look(counted).count
+            return lambda lookup: lookup(counted).count
         name = self._name(node, "a name, a number or a text")
-        return lambda look: look(name).value
+        return lambda lookup: lookup(name).value
 
     def _literal(self, node: ast.expr) -> Any:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -224,9 +224,9 @@ class _Parser:
         return SpecError(_problem(f"{line}, column {column}", expected, f"`{got}`", hint))
 
 
-def _compared(operation: Callable[[Any, Any], bool], left: Value, right: Value) -> Condition:
-    def holds(look: Look) -> bool:
-        one, other = left(look), right(look)
+def _compared(operation: Callable[[Any, Any], bool], left: Expression, right: Expression) -> Condition:
+    def holds(lookup: Lookup) -> bool:
+        one, other = left(lookup), right(lookup)
         if one is None or other is None:
             return False
         _check_single(one)
@@ -237,9 +237,9 @@ def _compared(operation: Callable[[Any, Any], bool], left: Value, right: Value) 
     return holds
 
 
-def _among(value: Value, known: Callable[[Look], list[Any] | None], wanted: bool) -> Condition:
-    def holds(look: Look) -> bool:
-        one, others = value(look), known(look)
+def _among(value: Expression, known: Callable[[Lookup], list[Any] | None], wanted: bool) -> Condition:
+    def holds(lookup: Lookup) -> bool:
+        one, others = value(lookup), known(lookup)
         if one is None or others is None:
             return False
         _check_single(one)
@@ -258,7 +258,7 @@ def _beside(one: Any, other: Any) -> Any:
     return one.single if isinstance(one, _Fraction) and type(other) is float else one
 
 
-def _values(found: Found) -> list[Any] | None:
+def _values(found: FieldValue) -> list[Any] | None:
     return None if found.count is None else found.values()
 
 

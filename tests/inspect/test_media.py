@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import recordspec as rs
-from recordspec.inspect.looking import media
+from recordspec.inspect import media
 
 
 def png(width: int, height: int) -> bytes:
@@ -27,8 +27,8 @@ def test_images_are_described(name):
     stream = io.BytesIO()
     Image.new("RGB", (28, 30)).save(stream, name)
     data = stream.getvalue()
-    assert media.described(data) == f"{name} 28x30"
-    assert media.described(data[:12]) == f"{name} image, 12 bytes"
+    assert media.describe(data) == f"{name} 28x30"
+    assert media.describe(data[:12]) == f"{name} image, 12 bytes"
 
 
 def wav(seconds: float, rate: int, channels: int = 1) -> bytes:
@@ -46,23 +46,23 @@ def wav(seconds: float, rate: int, channels: int = 1) -> bytes:
 def test_sounds_are_described():
     import soundfile
 
-    assert media.described(wav(1.2, 16_000)) == "WAV 1.2 s at 16 kHz"
-    assert media.described(wav(0.05, 44_100, 2)) == "WAV 0.05 s at 44.1 kHz, 2 channels"
+    assert media.describe(wav(1.2, 16_000)) == "WAV 1.2 s at 16 kHz"
+    assert media.describe(wav(0.05, 44_100, 2)) == "WAV 0.05 s at 44.1 kHz, 2 channels"
     stream = io.BytesIO()
     soundfile.write(stream, np.zeros(8000), 8000, format="FLAC")
-    assert media.described(stream.getvalue()) == "FLAC 1.0 s at 8 kHz"
-    assert media.described(b"RIFF\x04\x00\x00\x00WAVE") == "WAV file, 12 bytes"
+    assert media.describe(stream.getvalue()) == "FLAC 1.0 s at 8 kHz"
+    assert media.describe(b"RIFF\x04\x00\x00\x00WAVE") == "WAV file, 12 bytes"
 
 
 def test_odd_images_and_sounds_are_described_without_a_word(capfd):
     sound = bytearray(wav(0.001, 8000))
     sound[4:8], sound[16:20] = b"\x64\x1f\0\0", b"\x10\xff\0\0"
-    assert media.described(bytes(sound)) == f"WAV file, {len(sound)} bytes"
+    assert media.describe(bytes(sound)) == f"WAV file, {len(sound)} bytes"
     entries = [(256, 4, 1, 1), (257, 4, 1, 1), (258, 3, 3, 0), (277, 3, 1, 9)]
     tiff = struct.pack("<2sHIH", b"II", 42, 8, len(entries)) + b"".join(
         struct.pack("<HHII", *one) for one in entries
     )
-    assert media.described(tiff + bytes(4)).startswith("TIFF")
+    assert media.describe(tiff + bytes(4)).startswith("TIFF")
     assert capfd.readouterr().err == ""
 
 
@@ -70,10 +70,10 @@ def test_without_extras_headers_are_read(monkeypatch):
     def missing(purpose: str):
         raise rs.errors.MissingExtra(rs.errors.Problem(expected=purpose, got="none"))
 
-    monkeypatch.setattr("recordspec.inspect.stats.media.pillow", missing)
-    monkeypatch.setattr("recordspec.inspect.stats.media.soundfile", missing)
-    assert media.described(png(3, 4)) == "PNG 3x4"
-    assert media.described(wav(2, 8000)) == "WAV 2.0 s at 8 kHz"
-    assert media.described(b"\xff\xd8\xff\xe0") == "JPEG image, 4 bytes"
-    assert media.described(b"RIFF\x04\x00\x00\x00WAVE") == "WAV file, 12 bytes"
-    assert media.described(struct.pack(">H", 0xFFFF)) == "2 bytes"
+    monkeypatch.setattr("recordspec.spec.media.images.pillow", missing)
+    monkeypatch.setattr("recordspec.spec.media.sounds.soundfile", missing)
+    assert media.describe(png(3, 4)) == "PNG 3x4"
+    assert media.describe(wav(2, 8000)) == "WAV 2.0 s at 8 kHz"
+    assert media.describe(b"\xff\xd8\xff\xe0") == "JPEG image, 4 bytes"
+    assert media.describe(b"RIFF\x04\x00\x00\x00WAVE") == "WAV file, 12 bytes"
+    assert media.describe(struct.pack(">H", 0xFFFF)) == "2 bytes"

@@ -1,4 +1,4 @@
-"""What the keys of records are called, and the values of labels: as they are stored, or as a schema says."""
+"""Names for the keys of records and for the indices of classes: as stored, or by a schema."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from recordspec.errors import Problem, SpecError, nearest, one_of
 from recordspec.wire.strings import Ints, Strings
 
 if TYPE_CHECKING:
-    from recordspec.spec.features.label import Label
     from recordspec.spec.schema import Schema
 
-# A key, and whether it is that of a feature list.
-Key = tuple[bool, str]
+# Whether a key is that of a feature list, and the key.
+FeatureKey = tuple[bool, str]
 
 SEQUENCE = "sequence/"
 _STORED = " (stored)"
@@ -25,49 +24,46 @@ _MOST_LISTED = 40  # in a message
 
 
 @dataclass(frozen=True, kw_only=True)
-class Naming:
-    """Names for keys, and for the indices of labels.
+class FeatureNames:
+    """Names for keys, and for the indices of classes.
 
     Attributes:
-        names: of keys that are called otherwise than they are stored.
-        classes: of keys that hold indices of labels: the names of these.
+        names: by key, where a feature has another name than its key.
+        classes: of keys that hold indices of classes, the names of these.
     """
 
-    names: Mapping[Key, str] = field(default_factory=dict)
-    classes: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
+    names: Mapping[FeatureKey, str] = field(default_factory=dict)
+    classes: Mapping[FeatureKey, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, schema: Schema | None) -> Naming:
-        """Those of a schema; without one, everything is as it is stored."""
+    def of(cls, schema: Schema | None) -> FeatureNames:
+        """The names in a schema; without one, keys are names and classes are indices."""
         if schema is None:
             return cls()
-        # the kinds of features take 0.1 s to import
-        from recordspec.spec.features.label import Label
-
         placed = [((section == "sequence", feature.stored), feature) for section, feature in schema.placed]
         return cls(
             names={key: feature.name for key, feature in placed},
-            classes={key: _classes(feature) for key, feature in placed if isinstance(feature, Label)},
+            classes={key: feature.class_names for key, feature in placed if feature.class_names},
         )
 
-    def name(self, key: Key) -> str:
-        """What a key is called, as no other of the context, or of the sequence, is. One that no feature has
-        may be the name of a feature that has another.
+    def name(self, key: FeatureKey) -> str:
+        """The name of a key, unique in the context or the sequence. A key that no feature has may be the name
+        of a feature that has another key; then ` (stored)` follows it.
         """
         if key in self.names:
             return self.names[key]
         in_sequence, stored = key
         return stored + _STORED * self._taken.get((in_sequence, _times_stored(stored)[0]), 0)
 
-    def words(self, key: Key) -> tuple[str, ...]:
-        """What may be said for a key; of a feature list also what tells it from a feature of its name."""
+    def words(self, key: FeatureKey) -> tuple[str, ...]:
+        """The words that mean a key; a feature list may be prefixed, to differ from a feature of its name."""
         name = self.name(key)
         return (name, SEQUENCE + name) if key[0] else (name,)
 
     @cached_property
-    def _taken(self) -> dict[Key, int]:
-        """The names that features have, and how often what is stored under one is to say so."""
-        taken: dict[Key, int] = {}
+    def _taken(self) -> dict[FeatureKey, int]:
+        """By feature name, how many times ` (stored)` follows a key of that name."""
+        taken: dict[FeatureKey, int] = {}
         for (in_sequence, _), name in self.names.items():
             plain, times = _times_stored(name)
             taken[in_sequence, plain] = max(times + 1, taken.get((in_sequence, plain), 0))
@@ -75,32 +71,28 @@ class Naming:
 
 
 def _times_stored(name: str) -> tuple[str, int]:
-    """A name without the word behind it, and how often that was there."""
+    """A name without trailing ` (stored)`, and how many there were."""
     plain = name
     while plain.endswith(_STORED):
         plain = plain.removesuffix(_STORED)
     return plain, (len(name) - len(plain)) // len(_STORED)
 
 
-def _classes(label: Label) -> tuple[str, ...]:
-    from recordspec.spec.features.label import OOV_NAME
-
-    return (*label.names, OOV_NAME) if label.oov == "index" else label.names
-
-
-def named(values: Iterable[int], classes: tuple[str, ...]) -> list[int | str]:
+def with_class_names(values: Iterable[int], classes: tuple[str, ...]) -> list[int | str]:
     """The names of indices; an index without one stays what it is."""
     return [classes[value] if 0 <= value < len(classes) else value for value in values]
 
 
-def texts(indices: Ints, classes: tuple[str, ...]) -> Strings:
+def class_name_strings(indices: Ints, classes: tuple[str, ...]) -> Strings:
     """The names of many indices; of one without a name, its digits."""
     distinct, places = np.unique(indices, return_inverse=True)
-    return Strings.of([str(one).encode() for one in named(distinct.tolist(), classes)]).take(places)
+    return Strings.of([str(one).encode() for one in with_class_names(distinct.tolist(), classes)]).take(
+        places
+    )
 
 
 def check_known(wanted: Iterable[str], known: Iterable[str], option: str) -> None:
-    """Raises SpecError with every name that nobody knows."""
+    """Raises SpecError that lists every unknown name."""
     there = list(dict.fromkeys(known))
     problems = [
         Problem(path=(option,), expected=_expected(there), got=f"`{name}`", hint=nearest(name, there))

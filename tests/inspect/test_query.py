@@ -6,13 +6,13 @@ import gzip
 from pathlib import Path
 
 import pytest
-from test_looking import BLOCKED, _fill, example, write
+from test_show import BLOCKED, _fill, example, write
 
 import recordspec as rs
 from recordspec.errors import RecordError
 from recordspec.inspect.info import info
-from recordspec.inspect.looking.choice import Choice
-from recordspec.inspect.looking.records import Look
+from recordspec.inspect.query import Query
+from recordspec.inspect.show import RecordViewer
 from recordspec.wire import tfrecord
 from recordspec.wire.framing import framed
 from recordspec.wire.proto import _classes
@@ -29,7 +29,7 @@ def sequence_example(steps: dict, **context) -> bytes:
 
 def found(path: Path, where: str, **how) -> list[int]:
     """The numbers of the records for which a condition holds."""
-    return [record["record"] for record in Look(path, Choice(where=where, **how)).head(1000)]
+    return [record["record"] for record in RecordViewer(path, Query(where=where, **how)).head(1000)]
 
 
 @pytest.fixture(params=[None, 60])
@@ -47,7 +47,7 @@ def test_lists_of_several_kinds_under_one_key(tmp_path, chunks):
     assert found(path, "missing(a)") == [2, 3, 5, 6, 7]
     assert found(path, "not missing(s)") == [5, 6, 7]
     assert found(path, "7 in s and 2.5 in s and len(s) == 3") == [5]
-    shown = Look(path, Choice(where="a > 0")).head(9)
+    shown = RecordViewer(path, Query(where="a > 0")).head(9)
     assert [next(shown)["features"], next(shown)["features"]] == [{"a": 1}, {"a": 0.5}]
     with pytest.raises(RecordError) as error:
         next(shown)
@@ -69,7 +69,7 @@ def test_indices_of_labels_that_have_no_name_are_digits(tmp_path):
     )
     assert found(path, '"cash" in l', spec=schema) == [0, 1, 3]
     assert found(path, '"7" in l', spec=schema) == [0, 1, 2, 3]
-    shown = [record["features"]["l"] for record in Look(path, Choice(spec=schema)).head(9)]
+    shown = [record["features"]["l"] for record in RecordViewer(path, Query(spec=schema)).head(9)]
     assert shown == [[7, "cash"], ["cash", 7], 7, "<18 integers, the first 7>"]
 
 
@@ -80,7 +80,7 @@ def test_a_name_of_a_feature_and_of_a_feature_list(tmp_path, chunks):
     assert found(path, "a == 5") == [5, 9]
     assert found(path, 'feature("sequence/a") == 3') == [3, 8]
     assert found(path, 'missing(a) or missing(feature("sequence/a"))') == [9]
-    (first, *_, last) = Look(path, Choice(columns=("sequence/a",))).head(9)
+    (first, *_, last) = RecordViewer(path, Query(columns=("sequence/a",))).head(9)
     assert (first["sequence"], last["features"], last["sequence"]) == ({"a": [0]}, {}, {"a": [3]})
 
 
@@ -90,7 +90,7 @@ def test_no_two_keys_have_one_name(tmp_path):
     )
     keys = ("a", "a (stored)", "a (stored) (stored)", "b", "c", "c (stored)", "d")
     path = write(tmp_path / "f", example(**{key: [number] for number, key in enumerate(keys)}))
-    (shown,) = Look(path, Choice(spec=schema)).head(1)
+    (shown,) = RecordViewer(path, Query(spec=schema)).head(1)
     assert sorted(shown["features"].values()) == list(range(len(keys)))
     assert (shown["features"]["a"], shown["features"]["a (stored)"]) == (3, 0)
 
@@ -100,9 +100,9 @@ def test_what_is_behind_a_record_need_not_be_whole(tmp_path, pack):
     data = pack(b"".join(map(framed, [example(a=[1]), example(a=[2])])) + b"cut")
     (tmp_path / "f").write_bytes(data)
     if pack is bytes:
-        assert Look(tmp_path / "f").show(1)["features"] == {"a": 2}
+        assert RecordViewer(tmp_path / "f").show(1)["features"] == {"a": 2}
     with pytest.raises(RecordError) as error:
-        Look(tmp_path / "f").show(2)
+        RecordViewer(tmp_path / "f").show(2)
     assert "record 2 at byte 60: " in str(error.value)
 
 
@@ -112,7 +112,7 @@ def test_blocks_and_rows_may_be_in_files_beside_each_other(tmp_path, first):
     rs.write(BLOCKED, rows, tmp_path / "b", layout={"blocks": 4})
     rs.write(BLOCKED, rows, tmp_path / "r")
     files = [tmp_path / first, tmp_path / ("r" if first == "b" else "b")]
-    look = Look(files, Choice(spec=BLOCKED))
+    look = RecordViewer(files, Query(spec=BLOCKED))
     shown = list(look.head(99))
     assert [one["features"]["n"] for one in shown] == [*range(9), *range(9)]
     assert [look.show(number) for number in range(18)] == shown

@@ -1,8 +1,8 @@
-"""What rows have under a key, in the order of the rows, as arrays and as Python's values."""
+"""The values of rows under a key, in the order of the rows, as arrays and as Python values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordspec.errors import Problem, RecordError
-from recordspec.inspect.looking.naming import Key
+from recordspec.inspect.feature_names import FeatureKey
 from recordspec.wire.columns import KeySteps, KeyValues, Kind
 from recordspec.wire.record_batch import RecordBatch
 from recordspec.wire.strings import Ints, Mask, Strings, offsets
@@ -29,7 +28,7 @@ class MixedKindsError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Values:
+class ColumnValues:
     """The values of a key.
 
     Attributes:
@@ -57,10 +56,10 @@ class StepValues:
 
     present: Mask
     counts: Ints
-    values: Values
+    values: ColumnValues
 
 
-def values_of(held: tuple[KeyValues, ...], rows: int) -> Values:
+def values_of(held: tuple[KeyValues, ...], rows: int) -> ColumnValues:
     """What `rows` rows have. Raises MixedKindsError."""
     some = [one for one in held if one.kind != "none" and len(one.rows)]
     _check_kinds(some)
@@ -69,8 +68,8 @@ def values_of(held: tuple[KeyValues, ...], rows: int) -> Values:
         present[one.rows] = True
         lengths[one.rows] = one.cells.lengths
     if not some:
-        return Values(kind="none", present=present, lengths=lengths, flat=None)
-    return Values(kind=some[0].kind, present=present, lengths=lengths, flat=_joined(some))
+        return ColumnValues(kind="none", present=present, lengths=lengths, flat=None)
+    return ColumnValues(kind=some[0].kind, present=present, lengths=lengths, flat=_joined(some))
 
 
 def steps_of(many: tuple[KeySteps, ...], rows: int) -> StepValues:
@@ -93,7 +92,7 @@ def steps_of(many: tuple[KeySteps, ...], rows: int) -> StepValues:
     return StepValues(present=present, counts=counts, values=values)
 
 
-def values_by_kind(decoded: RecordBatch, key: Key) -> list[Values | StepValues]:
+def values_by_kind(decoded: RecordBatch, key: FeatureKey) -> list[ColumnValues | StepValues]:
     """What the records have under a key, apart for each kind of lists. Of a feature list all have all steps,
     of which those of other kinds are empty.
     """
@@ -148,15 +147,7 @@ def _joined(held: list[KeyValues]) -> npt.NDArray[Any] | Strings:
     return joined
 
 
-def lists(values: Values) -> Iterator[list[Any] | None]:
-    """The list of each row, None where there is none."""
-    flat = plain(values.flat)
-    places = offsets(values.lengths).tolist()
-    for row, present in enumerate(values.present.tolist()):
-        yield flat[places[row] : places[row + 1]] if present else None
-
-
-def plain(flat: npt.NDArray[Any] | Strings | None) -> list[Any]:
+def to_pylist(flat: npt.NDArray[Any] | Strings | None) -> list[Any]:
     """As Python's numbers and bytes. A float32 is the shortest that reads back as the same one."""
     if flat is None:
         return []
@@ -178,16 +169,3 @@ def _shortest(numbers: npt.NDArray[Any]) -> list[float]:
     with np.errstate(over="ignore"):
         same = (short.astype(np.float32) == numbers) | np.isnan(numbers)
     return list(np.where(same, short, numbers.astype(np.float64)).tolist())
-
-
-def check_sound(decoded: RecordBatch, place: Callable[[int], str]) -> None:
-    """Raises RecordError for the first row that is no Example, nor a SequenceExample, and for one that
-    TensorFlow refuses or reads otherwise.
-    """
-    expected = "an Example or a SequenceExample"
-    foreign = Problem(expected=expected, got="another message")
-    bad = dict.fromkeys(decoded.unknown_fields, (foreign,)) | dict(decoded.problems)
-    for row in sorted(bad)[:1]:
-        broken = row in decoded.broken
-        problems = [replace(problem, expected=expected) if broken else problem for problem in bad[row]]
-        raise RecordError([problem.at(place(row)) for problem in problems], row)

@@ -1,12 +1,20 @@
-"""Figures in few words: for a table, and for a page."""
+"""Parts of a summary as short texts: for a table, and for a page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recordspec.inspect.stats.figures import Classes, Common, Histogram, Numbers, Spread, Strings, Value
-from recordspec.inspect.stats.report import Feature
-from recordspec.inspect.stats.smallest import Estimate
+from recordspec.inspect.stats.sketches import EstimatedCount
+from recordspec.inspect.stats.summary import (
+    BytesSummary,
+    ClassCounts,
+    FeatureSummary,
+    Histogram,
+    NumberSummary,
+    Scalar,
+    SizeSummary,
+    TopValues,
+)
 
 _LEVELS = " ▁▂▃▄▅▆▇█"
 
@@ -25,7 +33,7 @@ def share(part: float) -> str:
     return ">99.9%" if 0.9995 < part < 1 else f"{part:.1%}"
 
 
-def estimate(found: Estimate) -> str:
+def estimate(found: EstimatedCount) -> str:
     return f"{found.value:,}" if not found.error else f"about {found.value:,}"
 
 
@@ -35,24 +43,24 @@ def sparkline(found: Histogram) -> str:
     return "".join(_LEVELS[-(-count * (len(_LEVELS) - 1) // most)] for count in found.counts)
 
 
-def of_spread(found: Spread) -> str:
+def of_spread(found: SizeSummary) -> str:
     if found.min == found.max:
         return f"{found.min:,}"
     return f"{found.min:,} to {found.max:,}, median {found.median:,}, mean {figure(found.mean)}"
 
 
-def of_presence(feature: Feature) -> str:
+def of_presence(feature: FeatureSummary) -> str:
     """Why records have no value."""
     found = {"without": feature.missing, "with no kind set": feature.no_kind, "empty": feature.empty}
     return ", ".join(f"{count:,} {what}" for what, count in found.items() if count)
 
 
-def of_values(feature: Feature) -> str:
+def of_values(feature: FeatureSummary) -> str:
     """What values a feature has, in a line."""
     return "; ".join(_of_values(feature))
 
 
-def _of_values(feature: Feature) -> Iterator[str]:
+def _of_values(feature: FeatureSummary) -> Iterator[str]:
     if feature.classes is not None:
         yield of_classes(feature.classes)
         return
@@ -64,7 +72,7 @@ def _of_values(feature: Feature) -> Iterator[str]:
         yield of_common(feature.common, 3)
 
 
-def of_numbers(found: Numbers) -> str:
+def of_numbers(found: NumberSummary) -> str:
     if found.min is None or found.max is None or found.mean is None or found.deviation is None:
         return "no finite number"
     if found.min == found.max:
@@ -74,7 +82,7 @@ def of_numbers(found: Numbers) -> str:
     return text + (f", {share(found.zeros / found.count)} zeros" if found.zeros else "")
 
 
-def of_strings(found: Strings) -> str:
+def of_strings(found: BytesSummary) -> str:
     forms = ", ".join(found.forms) if len(found.forms) < 4 else f"{', '.join(list(found.forms)[:3])}, ..."
     text = f"{forms} of {of_spread(found.sizes)} bytes"
     measures = (
@@ -84,7 +92,7 @@ def of_strings(found: Strings) -> str:
     return ", ".join([text, *measures])
 
 
-def of_common(found: Common, most: int) -> str:
+def of_common(found: TopValues, most: int) -> str:
     """How many different values there are, and the first of them."""
     count = found.others + sum(times for _, times in found.top)
     text = f"{estimate(found.distinct)} different"
@@ -93,13 +101,13 @@ def of_common(found: Common, most: int) -> str:
     return f"{text}: {_top(found.top, count, most)}"
 
 
-def of_classes(found: Classes) -> str:
+def of_classes(found: ClassCounts) -> str:
     count = found.unnamed + sum(times for _, times in found.counts)
     ordered = tuple(sorted(found.counts, key=lambda pair: -pair[1]))
     what = "classes" if found.named else "different"
     return f"{len(found.counts):,} {what}: {_top(ordered, count, 3)}"
 
 
-def _top(counts: tuple[tuple[Value, int], ...], count: int, most: int) -> str:
+def _top(counts: tuple[tuple[Scalar, int], ...], count: int, most: int) -> str:
     told = ", ".join(f"{value} {share(times / max(count, 1))}" for value, times in counts[:most])
     return told + ", ..." * (len(counts) > most)

@@ -1,4 +1,4 @@
-"""Which records of files are wanted, and which of their values."""
+"""Queries: conditions on the records of files, and a choice of their features."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordspec.errors import RecordError
-from recordspec.inspect.looking import conditions
-from recordspec.inspect.looking.naming import Key, Naming, check_known, named
-from recordspec.inspect.looking.source import Part, Source
-from recordspec.inspect.looking.values import StepValues, Values, values_by_kind
+from recordspec.inspect.columns import ColumnValues, StepValues, values_by_kind
+from recordspec.inspect.feature_names import FeatureKey, FeatureNames, check_known, with_class_names
+from recordspec.inspect.scan import RowBatch, Scanner
+from recordspec.inspect.where import ComparisonError, FieldValue, Where, parse
 from recordspec.wire.record_batch import RecordBatch
 from recordspec.wire.strings import Mask, Strings, offsets
 
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
 
-# Values of a row that are made along with those of all rows.
+# Rows with no more values than this are converted to Python values together.
 _SHORT = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
-    """What is wanted of the records of files.
+class Query:
+    """A choice of records and of their features.
 
     Attributes:
         columns: names of features, in the order wanted; none of them means all.
-        where: a condition on records; see `conditions.parse`. None takes all.
-        spec: what features and labels are called. Without one, keys are names and labels numbers.
+        where: a condition on records; see `inspect.where.parse`. None takes all.
+        spec: names features and classes. Without one, keys are names and classes are indices.
     """
 
     columns: tuple[str, ...] = ()
@@ -39,23 +39,23 @@ class Choice:
     spec: Schema | None = None
 
     @cached_property
-    def naming(self) -> Naming:
-        return Naming.of(self.spec)
+    def names(self) -> FeatureNames:
+        return FeatureNames.of(self.spec)
 
     @cached_property
-    def condition(self) -> conditions.Where | None:
-        return None if self.where is None else conditions.parse(self.where)
+    def condition(self) -> Where | None:
+        return None if self.where is None else parse(self.where)
 
-    def check(self, source: Source) -> dict[Key, None]:
-        """The keys of the spec, and those of the first records of files: of as many as know all names.
+    def check(self, scanner: Scanner) -> dict[FeatureKey, None]:
+        """The keys of the spec, and of as many of the first records of files as it takes to know all names.
 
-        Raises SpecError for a name that neither has, RecordError for an ExampleListWithContext.
+        Raises SpecError for a name that is in neither, RecordError for an ExampleListWithContext.
         """
         asked = {"columns": self.columns, "where": () if self.condition is None else self.condition.names}
-        keys = dict.fromkeys(self.naming.names)
-        for part in source.starts():
-            decoded = part.decode()
-            if (error := part.error_of_list(decoded)) is not None:
+        keys = dict.fromkeys(self.names.names)
+        for batch in scanner.first():
+            decoded = batch.decode()
+            if (error := batch.list_error(decoded)) is not None:
                 raise error
             keys |= dict.fromkeys(keys_of(decoded))
             words = self._words(keys)
@@ -64,56 +64,57 @@ class Choice:
         words = self._words(keys)
         for option, names in asked.items():
             unknown = [name for name in names if name not in words]
-            check_known(unknown, map(self.naming.name, keys), option)
+            check_known(unknown, map(self.names.name, keys), option)
         return keys
 
-    def _words(self, keys: Iterable[Key]) -> set[str]:
-        return {word for key in keys for word in self.naming.words(key)}
+    def _words(self, keys: Iterable[FeatureKey]) -> set[str]:
+        return {word for key in keys for word in self.names.words(key)}
 
-    def parts(self, source: Source) -> Iterator[Part]:
-        """The records for which the condition holds. Raises RecordError where it cannot be told, behind
-        those before it.
+    def batches(self, scanner: Scanner) -> Iterator[RowBatch]:
+        """The records for which the condition holds.
+
+        Raises RecordError at a record of which it cannot be told, after those before it.
         """
         if self.condition is None:
-            yield from source.parts()
+            yield from scanner.batches()
             return
-        for part in source.parts():
-            held, error = self._holds(part, self.condition)
-            yield part.at(np.flatnonzero(held))
+        for batch in scanner.batches():
+            held, error = self._holds(batch, self.condition)
+            yield batch.take(np.flatnonzero(held))
             if error is not None:
                 raise error
 
-    def _holds(self, part: Part, condition: conditions.Where) -> tuple[Mask, RecordError | None]:
-        """For which records it holds, up to one where it cannot be told."""
-        decoded = part.decode()
-        error = part.error_of_list(decoded)
+    def _holds(self, batch: RowBatch, condition: Where) -> tuple[Mask, RecordError | None]:
+        """For which records the condition holds, up to one of which that cannot be told."""
+        decoded = batch.decode()
+        error = batch.list_error(decoded)
         columns = {name: self._columns(decoded, name) for name in condition.names}
-        held = np.zeros(len(part), bool)
-        for row in range(len(part)):
+        held = np.zeros(len(batch), bool)
+        for row in range(len(batch)):
             if error is not None and row == error.row:
                 return held, error
             try:
-                held[row] = condition.holds(partial(_found, columns, row))
-            except conditions.ComparisonError as error:
-                return held, RecordError(error.problem.at(part.place(row)), row)
+                held[row] = condition.holds(partial(_lookup, columns, row))
+            except ComparisonError as error:
+                return held, RecordError(error.problem.at(batch.place(row)), row)
         return held, None
 
     def _columns(self, decoded: RecordBatch, name: str) -> list[list[_Column]]:
-        """What the records have under each key that a name may mean, by kind."""
+        """The values under each key that a name may mean, by kind of list."""
         return [
-            [_Column(held, self.naming.classes.get(key)) for held in values_by_kind(decoded, key)]
+            [_Column(held, self.names.classes.get(key)) for held in values_by_kind(decoded, key)]
             for key in keys_of(decoded)
-            if name in self.naming.words(key)
+            if name in self.names.words(key)
         ]
 
 
-def _found(columns: Mapping[str, list[list[_Column]]], row: int, name: str) -> conditions.Found:
-    """What a record has under a name: a feature, or else a feature list."""
+def _lookup(columns: Mapping[str, list[list[_Column]]], row: int, name: str) -> FieldValue:
+    """The value of a record under a name: of a feature, or else of a feature list."""
     for of_key in columns[name]:
         there = [column for column in of_key if column.present[row]]
         if there:
-            return conditions.Found(there[0].counts[row], partial(_values, there, row))
-    return conditions.Found(None, list)
+            return FieldValue(there[0].counts[row], partial(_values, there, row))
+    return FieldValue(None, list)
 
 
 def _values(columns: list[_Column], row: int) -> list[Any]:
@@ -131,7 +132,7 @@ class _Column:
         counts: of its values, or of its steps.
     """
 
-    def __init__(self, held: Values | StepValues, classes: tuple[str, ...] | None) -> None:
+    def __init__(self, held: ColumnValues | StepValues, classes: tuple[str, ...] | None) -> None:
         values = held.values if isinstance(held, StepValues) else held
         self._flat = values.flat
         self._classes = classes if values.kind == "int64" else None
@@ -148,7 +149,7 @@ class _Column:
         return self._exact(start, stop) if self._made is None else self._made[start:stop]
 
     def _exact(self, start: int, stop: int) -> list[Any]:
-        """Not as they are shown: of a float32, the digits that make the difference are another number."""
+        """Exact values, not the shortest decimals that are shown of a float32."""
         if self._flat is None:
             return []
         if isinstance(self._flat, Strings):
@@ -156,10 +157,10 @@ class _Column:
         values: list[Any] = self._flat[start:stop].tolist()
         if self._classes is None:
             return values
-        return [str(one).encode() for one in named(values, self._classes)]
+        return [str(one).encode() for one in with_class_names(values, self._classes)]
 
 
-def keys_of(decoded: RecordBatch) -> list[Key]:
+def keys_of(decoded: RecordBatch) -> list[FeatureKey]:
     """The keys of records, in order: those of features (or the context), then those of feature lists."""
     return [(False, key) for key in sorted(decoded.features)] + [
         (True, key) for key in sorted(decoded.sequence)

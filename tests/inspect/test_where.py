@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordspec.errors import SpecError
-from recordspec.inspect.looking.conditions import ComparisonError, Found, parse
+from recordspec.inspect.where import ComparisonError, FieldValue, parse
 
 ROW = {
     "age": [31],
@@ -25,9 +25,9 @@ ROW = {
 }
 
 
-def look(name: str) -> Found:
+def lookup(name: str) -> FieldValue:
     values = ROW.get(name)
-    return Found(None if values is None else len(values), lambda: values or [])
+    return FieldValue(None if values is None else len(values), lambda: values or [])
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def look(name: str) -> Found:
     ],
 )
 def test_a_condition(text, expected):
-    assert parse(text).holds(look) is expected
+    assert parse(text).holds(lookup) is expected
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_condition(text, expected):
 )
 def test_the_steps_of_a_feature_list_are_not_its_values(count, values, expected):
     condition = parse("s == 7")
-    found = Found(count, lambda: values)
+    found = FieldValue(count, lambda: values)
     if expected is None:
         with pytest.raises(ComparisonError):
             condition.holds(lambda name: found)
@@ -144,7 +144,7 @@ def test_what_python_refuses_is_an_error_of_one_line(text):
 )  # fmt: skip
 def test_what_cannot_be_compared_is_an_error_not_an_answer(text, message):
     with pytest.raises(ComparisonError) as error:
-        parse(text).holds(look)
+        parse(text).holds(lookup)
     assert str(error.value.problem) == message
 
 
@@ -161,12 +161,12 @@ NUMBERS = st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infi
 
 @given(NUMBERS, st.sampled_from(list(OPERATORS)), NUMBERS)
 def test_numbers_compare_as_pythons_do(one, sign, other):
-    assert parse(f"{one} {sign} {other}").holds(look) is OPERATORS[sign](one, other)
+    assert parse(f"{one} {sign} {other}").holds(lookup) is OPERATORS[sign](one, other)
 
 
 @given(st.text(), st.text())
 def test_texts_compare_as_their_bytes_do(one, other):
-    assert parse(f"{one!r} < {other!r}").holds(look) is (encoded(one) < encoded(other))
+    assert parse(f"{one!r} < {other!r}").holds(lookup) is (encoded(one) < encoded(other))
 
 
 def encoded(text: str) -> bytes:

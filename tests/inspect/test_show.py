@@ -15,13 +15,13 @@ import recordspec as rs
 from fields_by_hand import entry, listed, packed, sized
 from fields_by_hand import example as of_entries
 from recordspec.errors import RecordError, SpecError
+from recordspec.inspect.columns import shortest
 from recordspec.inspect.diff import diff
-from recordspec.inspect.exporting.export import export
+from recordspec.inspect.export import export
 from recordspec.inspect.infer import infer
 from recordspec.inspect.info import info
-from recordspec.inspect.looking.choice import Choice
-from recordspec.inspect.looking.records import Look, _reservoir
-from recordspec.inspect.looking.values import shortest
+from recordspec.inspect.query import Query
+from recordspec.inspect.show import RecordViewer, _reservoir
 from recordspec.inspect.stats import stats
 from recordspec.wire.framing import framed
 from recordspec.wire.proto import _classes
@@ -72,34 +72,34 @@ def write(path: Path, *records: bytes) -> Path:
 
 
 def test_the_first_records(data):
-    first, second = Look(data).head(2)
+    first, second = RecordViewer(data).head(2)
     assert first == {
         "file": str(data / "train-00000-of-00003.tfrecord"),
         "record": 0,
         "features": {"many": [], "number": 0, "side": 0},
     }
     assert second["features"] == {"many": 0.1, "number": 1, "side": 1, "text": "t1"}
-    assert len(list(Look(data).head(1000))) == 50
+    assert len(list(RecordViewer(data).head(1000))) == 50
 
 
 def test_a_spec_names_keys_and_labels(data):
-    (first,) = Look(data, Choice(spec=SCHEMA)).head(1)
+    (first,) = RecordViewer(data, Query(spec=SCHEMA)).head(1)
     assert first["features"] == {"id": 0, "many": [], "side": "left"}
-    (chosen,) = Look(
-        data, Choice(spec=SCHEMA, columns=("side", "id"), where="side == 'right' and id > 3")
+    (chosen,) = RecordViewer(
+        data, Query(spec=SCHEMA, columns=("side", "id"), where="side == 'right' and id > 3")
     ).head(1)
     assert list(chosen["features"].items()) == [("side", "right"), ("id", 5)]
 
 
 def test_names_that_nobody_knows(data):
     with pytest.raises(SpecError) as error:
-        Look(data, Choice(columns=("sid", "many")))
+        RecordViewer(data, Query(columns=("sid", "many")))
     assert (
         str(error.value)
         == "columns: expected one of many, number, side, text, got `sid` (did you mean `side`?)"
     )
     with pytest.raises(SpecError) as error:
-        Look(data, Choice(where="id == 3"))
+        RecordViewer(data, Query(where="id == 3"))
     assert (
         str(error.value) == "where: expected one of many, number, side, text, got `id` (did you mean `side`?)"
     )
@@ -108,7 +108,7 @@ def test_names_that_nobody_knows(data):
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_records_by_number(tmp_path, compression):
     rs.write(SCHEMA, ROWS, tmp_path / "d", shards=3, compression=compression)
-    look = Look(tmp_path / "d")
+    look = RecordViewer(tmp_path / "d")
     assert [look.show(number)["features"]["number"] for number in range(50)] == list(range(50))
     for number in (50, -1):
         with pytest.raises(SpecError) as error:
@@ -118,13 +118,13 @@ def test_records_by_number(tmp_path, compression):
 
 def test_a_sample_is_a_function_of_the_seed_and_takes_all_alike(data):
     def numbers(seed: int, **how) -> list[int]:
-        return [record["features"]["number"] for record in Look(data, Choice(**how)).sample(5, seed)]
+        return [record["features"]["number"] for record in RecordViewer(data, Query(**how)).sample(5, seed)]
 
     assert numbers(1) == numbers(1) != numbers(2)
     assert len(numbers(1)) == 5
     assert numbers(3) == sorted(numbers(3))
     assert all(number > 40 for number in numbers(1, where="number > 40"))
-    assert len(list(Look(data).sample(80, 1))) == 50
+    assert len(list(RecordViewer(data).sample(80, 1))) == 50
 
 
 def test_a_reservoir_holds_each_as_often():
@@ -144,7 +144,7 @@ def test_what_is_long_is_cut_and_what_is_full_is_not(tmp_path):
         nan=[float("nan")] * 18,
     )
     path = write(tmp_path / "f", record)
-    (short,) = Look(path).head(1)
+    (short,) = RecordViewer(path).head(1)
     assert short["features"] == {
         "floats": "<784 floats in [0.0, 391.5]>",
         "ints": "<17 integers in [-3, 13]>",
@@ -152,22 +152,22 @@ def test_what_is_long_is_cut_and_what_is_full_is_not(tmp_path):
         "text": "x" * 200 + "... 300 characters",
         "texts": "<17 bytes values, the first 'a'>",
     }
-    (full,) = Look(path, style="full").head(1)
+    (full,) = RecordViewer(path, style="full").head(1)
     assert full["features"]["floats"] == numbers
     assert full["features"]["text"] == "x" * 300
-    (raw,) = Look(path, style="raw").head(1)
+    (raw,) = RecordViewer(path, style="raw").head(1)
     assert raw["features"]["text"] == b"x" * 300
 
 
 @pytest.mark.parametrize("text", ["نمی\u200cشود", "👩\u200d💻", "10\u00a0km", "x\u202ey", "a\tb\r\nc"])
 def test_texts_have_letters_that_are_not_seen(tmp_path, text):
-    (record,) = Look(write(tmp_path / "f", example(t=[text.encode()]))).head(1)
+    (record,) = RecordViewer(write(tmp_path / "f", example(t=[text.encode()]))).head(1)
     assert record["features"] == {"t": text}
 
 
 def test_keys_that_are_there_twice_are_told(tmp_path):
     path = write(tmp_path / "f", example(a=[1]) + example(a=[2]))
-    (record,) = Look(path).head(1)
+    (record,) = RecordViewer(path).head(1)
     assert (record["features"], record["repeated"]) == ({"a": 2}, ["a"])
 
 
@@ -181,7 +181,7 @@ def test_what_is_no_example_is_dumped(tmp_path):
         b"\x08" + b"\x80" * 10 + b"\x01",
         b"\x0b" * 10_000,
     )
-    records = list(Look(path).head(9))
+    records = list(RecordViewer(path).head(9))
     assert records[0]["fields"] == [
         {"field": 1, "type": "varint", "value": 150},
         {"field": 2, "type": "text", "value": "abc"},
@@ -196,14 +196,14 @@ def test_what_is_no_example_is_dumped(tmp_path):
     found = info(path)
     assert found.kinds == {"Example": 0, "SequenceExample": 0, "neither": 5}
     assert found.features == ()
-    (raw,) = Look(path, style="raw").sample(1, 4)
+    (raw,) = RecordViewer(path, style="raw").sample(1, 4)
     assert isinstance(raw.get("bytes", b""), bytes)
 
 
 @given(st.lists(st.binary(max_size=60), max_size=4))
 def test_no_record_is_too_strange_to_be_shown(tmp_path_factory, records):
     path = write(tmp_path_factory.mktemp("any") / "f", *records)
-    assert len(list(Look(path).head(9))) == len(records)
+    assert len(list(RecordViewer(path).head(9))) == len(records)
     assert sum(info(path).kinds.values()) == len(records)
 
 
@@ -212,7 +212,7 @@ def test_a_damaged_file_is_shown_up_to_there(tmp_path):
     spoilt = bytearray(path.read_bytes())
     spoilt[-1] ^= 1
     path.write_bytes(spoilt)
-    shown = Look(path).head(9)
+    shown = RecordViewer(path).head(9)
     assert next(shown)["features"] == {"a": 1}
     with pytest.raises(RecordError) as error:
         next(shown)
@@ -236,7 +236,7 @@ def test_blocks_are_shown_as_rows(tmp_path):
     rows = [{"n": n, "s": [n] * (n % 3), **({"name": "x"} if n % 2 else {})} for n in range(20)]
     rs.write(BLOCKED, rows, tmp_path / "b", layout={"blocks": 8})
     rs.write(BLOCKED, rows, tmp_path / "r")
-    blocked, plain = Look(tmp_path / "b"), Look(tmp_path / "r")
+    blocked, plain = RecordViewer(tmp_path / "b"), RecordViewer(tmp_path / "r")
     for number, (one, other) in enumerate(zip(blocked.head(99), plain.head(99), strict=True)):
         assert (one["row"], one["features"], one.get("sequence")) == (
             other["record"],
@@ -245,7 +245,7 @@ def test_blocks_are_shown_as_rows(tmp_path):
         )
         assert blocked.show(number) == one
     assert blocked.notes == ()
-    assert [row["features"]["n"] for row in Look(tmp_path / "b", Choice(where="n > 15")).head(99)] == [
+    assert [row["features"]["n"] for row in RecordViewer(tmp_path / "b", Query(where="n > 15")).head(99)] == [
         16,
         17,
         18,
@@ -258,14 +258,14 @@ def test_blocks_without_a_schema_are_shown_as_they_are_stored(tmp_path):
     (file,) = (tmp_path / "b").glob("*.tfrecord")
     alone = tmp_path / "alone.tfrecord"
     alone.write_bytes(file.read_bytes())
-    look = Look(alone)
+    look = RecordViewer(alone)
     (block,) = look.head(9)
     assert block["features"]["/rows"] == 2
     assert block["features"]["context/n"] == [1, 3]
     assert look.notes == (
-        "each record is a block of rows; a schema beside the shards, or --spec, takes them apart",
+        "each record is a block of rows; a schema beside the shards, or --spec, unpacks them",
     )
-    assert [row["features"]["n"] for row in Look(alone, Choice(spec=BLOCKED)).head(9)] == [1, 3]
+    assert [row["features"]["n"] for row in RecordViewer(alone, Query(spec=BLOCKED)).head(9)] == [1, 3]
 
 
 @pytest.mark.parametrize("rows", [-1, 1 << 60, 3])
@@ -273,7 +273,7 @@ def test_blocks_that_lie_are_refused(tmp_path, rows):
     schema = rs.Schema.loads("schema: s\nfeatures: {a: int64}")
     path = write(tmp_path / "f", example(**{"/rows": [rows], "a": [1, 2]}))
     with pytest.raises(RecordError) as error:
-        list(Look(path, Choice(spec=schema)).head(9))
+        list(RecordViewer(path, Query(spec=schema)).head(9))
     assert str(error.value).startswith(f"{path}: record 0 at byte 0: ")
 
 
@@ -305,7 +305,7 @@ def test_of_very_many_keys_some_are_told(tmp_path):
     assert (len(found.features), found.more_keys) == (10_000, True)
     assert found.features[0].records == 10_050
     with pytest.raises(SpecError) as error:
-        Look(path, Choice(columns=("ALL", "key")))
+        RecordViewer(path, Query(columns=("ALL", "key")))
     assert str(error.value).startswith(
         "columns: expected one of 1,001 names, got `ALL` (did you mean `all`?)"
     )
@@ -319,8 +319,8 @@ def test_taxi():
     assert list(told["pickup_census_tract"].kinds) == ["none"]
     assert told["company"].kinds["bytes"].lists == 9860
     assert told["company"].kinds["none"].lists == 5140
-    look = Look(
-        DATA / "taxi/trips-0000?-of-00002.tfrecord.gz", Choice(where="missing(company) and fare > 100")
+    look = RecordViewer(
+        DATA / "taxi/trips-0000?-of-00002.tfrecord.gz", Query(where="missing(company) and fare > 100")
     )
     assert all(record["features"]["company"] is None for record in look.head(5))
 
@@ -332,15 +332,15 @@ def test_sequences():
     (steps,) = [one for one in found.features if one.sequence]
     assert (steps.key, steps.records, steps.steps.least, steps.steps.most) == ("s", 15_000, 2, 2)
     assert (steps.lengths.least, steps.lengths.most) == (1, 1)
-    (first,) = Look(
-        DATA / "sequence/data-00000-of-00001.tfrecord.gz", Choice(where="'7' in s and i == 7")
+    (first,) = RecordViewer(
+        DATA / "sequence/data-00000-of-00001.tfrecord.gz", Query(where="'7' in s and i == 7")
     ).head(1)
     assert first["sequence"] == {"s": ["7", "8"]}
 
 
 @needs_data
 def test_mnist():
-    (first,) = Look(DATA / "mnist/mnist.tfrecord").head(1)
+    (first,) = RecordViewer(DATA / "mnist/mnist.tfrecord").head(1)
     assert first["features"]["image_floats"] == "<784 floats in [-0.5, 0.5]>"
 
 
@@ -365,7 +365,7 @@ PRICES = rs.Schema.loads("schema: s\nfeatures: {price: int64}")
 
 def test_an_example_list_with_context_is_shown_and_is_no_row(tmp_path):
     path = write(tmp_path / "x", example(price=[1]), LIST)
-    assert [{**one, "file": ""} for one in Look(path).head(2)] == [
+    assert [{**one, "file": ""} for one in RecordViewer(path).head(2)] == [
         {"file": "", "record": 0, "features": {"price": 1}},
         {
             "file": "",
@@ -386,12 +386,12 @@ def test_an_example_list_with_context_is_shown_and_is_no_row(tmp_path):
     ]
     said = f"{path}: {NO_ROWS.format(len(example(price=[1])) + 16)}"
     for choice in (
-        Choice(columns=("price",)),
-        Choice(where="price > 0"),
-        Choice(where="missing(price)", spec=SCHEMA),
+        Query(columns=("price",)),
+        Query(where="price > 0"),
+        Query(where="missing(price)", spec=SCHEMA),
     ):
         with pytest.raises(RecordError) as error:
-            list(Look(path, choice).head(2))
+            list(RecordViewer(path, choice).head(2))
         assert str(error.value) == said
     refusals = (
         lambda: export(path, tmp_path / "x.jsonl"),
@@ -416,7 +416,7 @@ OTHERWISE = (
 
 def test_what_tensorflow_reads_otherwise_is_told_and_not_converted(tmp_path):
     path = write(tmp_path / "x.tfrecord", example(n=[1]), TWICE)
-    *_, shown = Look(path).head(2)
+    *_, shown = RecordViewer(path).head(2)
     assert (shown["features"], shown["tensorflow"]) == ({"n": [5, 6]}, [OTHERWISE])
     assert info(path).conflicts == 1
     inferred = infer(path, "x")

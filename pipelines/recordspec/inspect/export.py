@@ -1,0 +1,306 @@
+"""Records to a file of another format, in memory that does not grow with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from recordspec.errors import Problem, RecordError, SpecError, StoreError, nearest, one_of
+from recordspec.inspect.columns import ColumnValues, MixedKindsError, StepValues, steps_of, values_of
+from recordspec.inspect.export_writers import (
+    WRITERS,
+    Columns,
+    ColumnType,
+    ColumnTypes,
+    JsonLinesWriter,
+    Writer,
+    type_of,
+)
+from recordspec.inspect.feature_names import SEQUENCE, FeatureKey, class_name_strings
+from recordspec.inspect.query import Query, keys_of
+from recordspec.inspect.scan import RowBatch, Scanner
+from recordspec.locations import output_file
+from recordspec.progress import Progress
+from recordspec.store.shards import Files
+from recordspec.wire.columns import Kind
+from recordspec.wire.record_batch import RecordBatch
+from recordspec.wire.strings import Strings
+
+# Records may each have a key of their own.
+_MOST_COLUMNS = 4096
+# In each column a missing row takes 17 bytes, too.
+_MOST_CELLS = 1 << 22
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exported:
+    """A file that was written: its rows, its columns, its bytes."""
+
+    file: str
+    rows: int
+    columns: tuple[str, ...]
+    bytes: int
+
+
+def export(
+    files: Files,
+    out: Path,
+    query: Query | None = None,
+    *,
+    limit: int | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Exported:
+    """Writes records to a file of the format that its name says.
+
+    A column holds single values where every record that has the key has one, else lists; missing values are
+    null. Bytes are text where all of them are UTF-8. The types of the columns are known when all records are
+    read: they are written in the same pass, and once more only where a later one changes a type.
+
+    Args:
+        files: paths, folders or patterns. Blocks are unpacked.
+        out: FILE.jsonl, .csv or .parquet.
+        query: which records, and which columns.
+        limit: of records.
+        force: replaces the file where it exists.
+        progress: receives the number of records and bytes.
+
+    Raises RecordError for records that are not Examples, or have lists of two kinds in one column; SpecError
+    for what the format cannot hold; StoreError where there are no files, they change meanwhile, or `out`
+    exists or cannot be written; MissingExtra without pyarrow, for csv and parquet.
+    """
+    query, progress = query or Query(), progress or Progress(show=False)
+    wanted = _writer(out)
+    wanted.check({})  # before anything is read
+    scanner = Scanner(files, query.spec)
+    scanner.require_schema()
+    records = _Records(scanner, query, limit)
+    with output_file(out, force=force) as begun, progress:
+        progress.begin("exporting", None)
+        types, written = _write_in_one_pass(records, wanted, begun, progress)
+        if not written:
+            progress.begin("once more, as all are", None)
+            _write(records, wanted, begun, types, progress)
+        if records.rows and not types and wanted is not JsonLinesWriter:
+            got, hint = f"{records.rows:,} records that have none", "jsonl holds them"
+            raise SpecError(Problem(path=("out",), expected="features to export", got=got, hint=hint))
+    columns = tuple(types)
+    return Exported(file=str(out), rows=records.rows, columns=columns, bytes=out.stat().st_size)
+
+
+def _writer(out: Path) -> type[Writer]:
+    if out.suffix not in WRITERS:
+        expected, hint = f"a name that ends in {one_of(WRITERS)}", nearest(out.suffix, WRITERS)
+        raise SpecError(Problem(path=("out",), expected=expected, got=f"`{out.name}`", hint=hint))
+    return WRITERS[out.suffix]
+
+
+class _Records:
+    """The records that match a query, a batch at a time. Raises SpecError for unknown names."""
+
+    def __init__(self, scanner: Scanner, query: Query, limit: int | None) -> None:
+        self._scanner, self._limit = scanner, limit
+        self.query = query
+        self.names = ColumnNames(query, query.check(scanner))
+        self.rows = 0
+        self.columns = 0
+
+    def batches(self, progress: Progress) -> Iterator[tuple[RowBatch, RecordBatch]]:
+        self.rows = 0
+        for batch in self.query.batches(self._scanner):
+            if not len(batch):
+                continue
+            if self._limit is not None and self.rows + len(batch) > self._limit:
+                batch = batch.take(np.arange(self._limit - self.rows))
+            self.rows += len(batch)
+            for piece, decoded in self._pieces(batch):
+                _check_readable(decoded, piece)
+                yield piece, decoded
+                progress.advance(len(piece), int((piece.stops - piece.starts).sum()))
+            if self.rows == self._limit:
+                return
+
+    def _pieces(self, batch: RowBatch) -> Iterator[tuple[RowBatch, RecordBatch]]:
+        """A batch, or pieces of it with a bounded number of cells: every column has a cell for each row."""
+        decoded = batch.decode()
+        columns = max(self.columns, len(decoded.features) + len(decoded.sequence))
+        if len(batch) == 1 or len(batch) * columns <= _MOST_CELLS:
+            yield batch, decoded
+            return
+        for half in np.array_split(np.arange(len(batch)), 2):
+            yield from self._pieces(batch.take(half))
+
+
+def _write_in_one_pass(
+    records: _Records, wanted: type[Writer], path: Path, progress: Progress
+) -> tuple[dict[str, ColumnType], bool]:
+    """The types of the columns, and whether all was written: they had these types from the first on."""
+    types: dict[str, ColumnType] = {name: ColumnType() for name in records.query.columns}
+    same = True
+    with ExitStack() as stack:
+        writer: Writer | None = None
+        for batch, decoded in records.batches(progress):
+            columns = columns_of(batch, decoded, records.names, types)
+            before, types = types, ordered(with_columns(types, columns), records.query.columns)
+            records.columns = len(types)
+            wanted.check(types)
+            if writer is None:
+                writer = stack.enter_context(closing(wanted(path, types)))
+            elif types != before:
+                same = False
+            if same:
+                writer.write(_all_columns(columns, types, len(batch)), len(batch))
+        if not records.rows:  # then the first records of the files name the columns
+            types = ordered(
+                {name: ColumnType() for name in records.names.first} | types, records.query.columns
+            )
+        if writer is None:
+            writer = stack.enter_context(closing(wanted(path, types)))
+        if same:
+            writer.finish()
+    return types, same
+
+
+def _write(
+    records: _Records, wanted: type[Writer], path: Path, types: ColumnTypes, progress: Progress
+) -> None:
+    with closing(wanted(path, types)) as writer:
+        for batch, decoded in records.batches(progress):
+            columns = columns_of(batch, decoded, records.names, types)
+            if with_columns(types, columns) != types:
+                expected, got = "files that stay as they are", "other records when they were read once more"
+                raise StoreError(Problem(where=str(batch.path), expected=expected, got=got))
+            writer.write(_all_columns(columns, types, len(batch)), len(batch))
+        writer.finish()
+
+
+def _all_columns(columns: Columns, types: ColumnTypes, rows: int) -> Columns:
+    """All columns, also those that are missing in these rows."""
+    return {
+        name: columns[name] if _has(columns, name, type_) else missing(type_, rows)
+        for name, type_ in types.items()
+    }
+
+
+def _has(columns: Columns, name: str, type_: ColumnType) -> bool:
+    return name in columns and isinstance(columns[name], StepValues) == type_.steps
+
+
+class ColumnNames:
+    """The names of columns. A feature list with the name of a feature is prefixed.
+
+    Which ones are is decided before the records are read, by the query and the keys of the first records.
+    """
+
+    def __init__(self, query: Query, keys: Iterable[FeatureKey]) -> None:
+        self.query = query
+        features = {query.names.name(key) for key in keys if not key[0]}
+        said = {name for name in query.columns if name.startswith(SEQUENCE)}
+        self._in_both = features | {name.removeprefix(SEQUENCE) for name in said}
+        self.first = tuple(name for name in map(self.column, keys) if name is not None)
+
+    def column(self, key: FeatureKey) -> str | None:
+        """The column of a key; None if the query leaves it out."""
+        name = self.query.names.name(key)
+        if key[0] and name in self._in_both:
+            name = SEQUENCE + name
+        return name if not self.query.columns or name in self.query.columns else None
+
+
+def columns_of(batch: RowBatch, decoded: RecordBatch, names: ColumnNames, known: ColumnTypes) -> Columns:
+    """The values of a batch by column. Raises RecordError where the kind of a list changes."""
+    found: Columns = {}
+    for key in keys_of(decoded):
+        name = names.column(key)
+        if name is None:
+            continue
+        held = _labelled(_typed_values(decoded, key, batch), names.query.names.classes.get(key))
+        if name in known and not known[name].fits(held):
+            raise _mixed_kinds(known[name], type_of(held), name, batch, _first(held))
+        if name in found and found[name].present.any() and held.present.any():
+            one, other = sorted((found[name], held), key=_first)
+            raise _mixed_kinds(type_of(one), type_of(other), name, batch, _first(other))
+        if name not in found or held.present.any():
+            found[name] = held
+    return found
+
+
+def _first(held: ColumnValues | StepValues) -> int:
+    return int(np.argmax(held.present))
+
+
+def _typed_values(decoded: RecordBatch, key: FeatureKey, batch: RowBatch) -> ColumnValues | StepValues:
+    """The values of a batch under a key. Raises RecordError for lists of several kinds."""
+    in_sequence, name = key
+    try:
+        if in_sequence:
+            return steps_of(decoded.sequence.get(name, ()), decoded.rows)
+        return values_of(decoded.features.get(name, ()), decoded.rows)
+    except MixedKindsError as error:
+        raise _mixed_kinds(error.before, error.found, name, batch, error.row) from None
+
+
+def _mixed_kinds(
+    before: Kind | ColumnType, found: Kind | ColumnType, name: str, batch: RowBatch, row: int
+) -> RecordError:
+    """The error of a column that has lists of two kinds."""
+    hint = ""
+    if isinstance(before, ColumnType) and isinstance(found, ColumnType) and before.steps != found.steps:
+        prefixed = f"`{SEQUENCE}{name}` among the columns tells the feature list from the feature"
+        hint = "choose other columns" if name.startswith(SEQUENCE) else prefixed
+    problem = Problem(path=(name,), expected=f"{before}, as in records before", got=str(found), hint=hint)
+    return RecordError(problem.at(batch.place(row)), row)
+
+
+def _labelled(held: ColumnValues | StepValues, classes: tuple[str, ...] | None) -> ColumnValues | StepValues:
+    """The values, with class names in the place of indices."""
+    if isinstance(held, StepValues):
+        values = _labelled(held.values, classes)
+        return replace(held, values=values) if isinstance(values, ColumnValues) else held
+    if classes is None or held.kind != "int64" or isinstance(held.flat, (Strings, type(None))):
+        return held
+    return replace(held, kind="bytes", flat=class_name_strings(held.flat, classes))
+
+
+def with_columns(types: ColumnTypes, columns: Columns) -> dict[str, ColumnType]:
+    """The types of these columns and of those before."""
+    found = dict(types)
+    for name, held in columns.items():
+        type_ = type_of(held)
+        found[name] = type_.joined(found[name]) if name in found else type_
+    if len(found) > _MOST_COLUMNS:
+        expected = f"at most {_MOST_COLUMNS:,} features to export"
+        raise SpecError(Problem(path=("columns",), expected=expected, got="more", hint="choose some"))
+    return found
+
+
+def ordered(types: ColumnTypes, columns: tuple[str, ...]) -> dict[str, ColumnType]:
+    """The columns in the order of the query; without one, by name, feature lists last."""
+    names = columns or sorted(types, key=lambda name: (types[name].steps, name))
+    return {name: types[name] for name in names}
+
+
+def missing(type_: ColumnType, rows: int) -> ColumnValues | StepValues:
+    """A column in which all rows are missing."""
+    none, zeros = np.zeros(rows, bool), np.zeros(rows, np.int64)
+    if not type_.steps:
+        return ColumnValues(kind="none", present=none, lengths=zeros, flat=None)
+    values = ColumnValues(kind="none", present=none[:0], lengths=zeros[:0], flat=None)
+    return StepValues(present=none, counts=zeros, values=values)
+
+
+def _check_readable(decoded: RecordBatch, batch: RowBatch) -> None:
+    """Raises RecordError for the first row that is neither an Example nor a SequenceExample, or that
+    TensorFlow refuses or reads differently.
+    """
+    expected = "an Example or a SequenceExample"
+    unknown = Problem(expected=expected, got="another message")
+    bad = dict.fromkeys(decoded.unknown_fields, (unknown,)) | dict(decoded.problems)
+    for row in sorted(bad)[:1]:
+        broken = row in decoded.broken
+        problems = [replace(problem, expected=expected) if broken else problem for problem in bad[row]]
+        raise RecordError([problem.at(batch.place(row)) for problem in problems], row)

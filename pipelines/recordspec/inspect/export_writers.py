@@ -1,0 +1,319 @@
+"""The files that an export writes: lines of JSON, CSV and Parquet."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice, repeat
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from recordspec._arrow import arrow
+from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.inspect.columns import ColumnValues, StepValues, to_pylist
+from recordspec.wire.columns import Kind
+from recordspec.wire.strings import Ints, Mask, Strings, are_text, offsets
+
+# The values of some rows, by the name of their column.
+Columns = dict[str, ColumnValues | StepValues]
+
+# A row group of Parquet is read at once, and so many bytes of it are held before they are written.
+_GROUP_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnType:
+    """The type of a column.
+
+    Attributes:
+        kind: of values; `none` where no record has any.
+        single: whether every record that has the key has one value (of a feature list: every step).
+        steps: whether it is a feature list.
+        text: of bytes: whether all of them are UTF-8.
+    """
+
+    kind: Kind = "none"
+    single: bool = True
+    steps: bool = False
+    text: bool = True
+
+    @property
+    def is_list(self) -> bool:
+        return self.steps or not self.single
+
+    def __str__(self) -> str:
+        return f"steps of {self.kind}" if self.steps else self.kind
+
+    def fits(self, held: ColumnValues | StepValues) -> bool:
+        """Whether the column holds these, too."""
+        other = type_of(held)
+        if self == ColumnType() or not held.present.any():
+            return True
+        return other.steps == self.steps and ("none" in (other.kind, self.kind) or other.kind == self.kind)
+
+    def joined(self, other: ColumnType) -> ColumnType:
+        """What holds both, which are of the same key."""
+        return ColumnType(
+            kind=other.kind if self.kind == "none" else self.kind,
+            single=self.single and other.single,
+            steps=self.steps or other.steps,
+            text=self.text and other.text,
+        )
+
+
+ColumnTypes = Mapping[str, ColumnType]
+
+
+def type_of(held: ColumnValues | StepValues) -> ColumnType:
+    values = held.values if isinstance(held, StepValues) else held
+    return ColumnType(
+        kind=values.kind,
+        single=bool((values.lengths[values.present] == 1).all()),
+        steps=isinstance(held, StepValues),
+        text=not isinstance(values.flat, Strings) or are_text(values.flat),
+    )
+
+
+class Writer(Protocol):
+    """Writes a file. `check` raises SpecError for types that the format cannot hold; `finish`, when all is
+    written, SpecError or RecordError. Without `finish`, what was written is of no use.
+    """
+
+    def __init__(self, path: Path, types: ColumnTypes) -> None: ...
+    @staticmethod
+    def check(types: ColumnTypes) -> None: ...
+    def write(self, columns: Columns, rows: int) -> None: ...
+    def finish(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class JsonLinesWriter:
+    """Writes an object a row. Bytes that are not all text are in base64."""
+
+    def __init__(self, path: Path, types: ColumnTypes) -> None:
+        self._file = path.open("w", encoding="utf-8", newline="\n")
+        self._types = types
+
+    @staticmethod
+    def check(types: ColumnTypes) -> None:
+        """JSON holds all types."""
+
+    def write(self, columns: Columns, rows: int) -> None:
+        listed = [cells(columns[name], type_) for name, type_ in self._types.items()]
+        for row in zip(*listed, strict=True) if listed else repeat((), rows):
+            line = json.dumps(dict(zip(self._types, row, strict=True)), ensure_ascii=False)
+            self._file.write(f"{line}\n")
+
+    def finish(self) -> None:
+        """Every row is written."""
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def cells(held: ColumnValues | StepValues, type_: ColumnType) -> Iterator[Any]:
+    """The value of each row: a number, a text, a list of them, or None of what is missing."""
+    if not isinstance(held, StepValues):
+        return _cells(held, type_)
+    return _grouped(_cells(held.values, type_), held.present, held.counts)
+
+
+def _cells(values: ColumnValues, type_: ColumnType) -> Iterator[Any]:
+    flat = iter(_plain(values, type_))
+    if not type_.single:
+        return _grouped(flat, values.present, values.lengths)
+    return (next(flat) if present else None for present in values.present.tolist())
+
+
+def _grouped(values: Iterator[Any], present: Mask, counts: Ints) -> Iterator[list[Any] | None]:
+    for there, count in zip(present.tolist(), counts.tolist(), strict=True):
+        yield list(islice(values, count)) if there else None
+
+
+def _plain(values: ColumnValues, type_: ColumnType) -> list[Any]:
+    flat = to_pylist(values.flat)
+    if type_.kind != "bytes":
+        return flat
+    return [one.decode() for one in flat] if type_.text else [base64.b64encode(one).decode() for one in flat]
+
+
+class ParquetWriter:
+    """Writes a Parquet file. Bytes that are not all text are binary."""
+
+    def __init__(self, path: Path, types: ColumnTypes) -> None:
+        from pyarrow import parquet
+
+        self._types, self._schema = types, _arrow_schema(types)
+        # numbers seldom repeat, and to look for those that do takes longer than to write them
+        texts = [name for name, type_ in types.items() if type_.kind == "bytes"]
+        self._file = path.open("wb")  # Arrow opens no name that is not UTF-8
+        self._writer = parquet.ParquetWriter(self._file, self._schema, use_dictionary=texts)
+        self._waiting: list[Any] = []
+        self._bytes = 0
+
+    @staticmethod
+    def check(types: ColumnTypes) -> None:
+        """Raises MissingExtra."""
+        arrow()
+
+    def write(self, columns: Columns, rows: int) -> None:
+        batch = _batch(columns, self._types, self._schema)
+        self._waiting.append(batch)
+        self._bytes += batch.nbytes
+        if self._bytes >= _GROUP_BYTES:
+            self._flush()
+
+    def finish(self) -> None:
+        if self._waiting:
+            self._flush()
+
+    def close(self) -> None:
+        self._writer.close()
+        self._file.close()
+
+    def _flush(self) -> None:
+        import pyarrow
+
+        table = pyarrow.Table.from_batches(self._waiting)
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+        self._waiting, self._bytes = [], 0
+
+
+class CsvWriter:
+    """Writes a CSV file. Bytes that are not all text are in base64."""
+
+    def __init__(self, path: Path, types: ColumnTypes) -> None:
+        from pyarrow import csv
+
+        self._types = {name: replace(type_, text=True) for name, type_ in types.items()}
+        self._coded = [name for name, type_ in types.items() if not type_.text]
+        self._schema = _arrow_schema(self._types)
+        self._file = path.open("wb")
+        self._writer = csv.CSVWriter(self._file, self._schema)
+        self._gap = False
+
+    @staticmethod
+    def check(types: ColumnTypes) -> None:
+        """Raises SpecError where a record has several values in one column, MissingExtra without pyarrow."""
+        arrow()
+        hint = "choose other columns, or write jsonl or parquet"
+        problems = [
+            Problem(path=(name,), expected="one value a record for csv", got="a list", hint=hint)
+            for name, type_ in types.items()
+            if type_.is_list
+        ]
+        if problems:
+            raise SpecError(problems)
+
+    def write(self, columns: Columns, rows: int) -> None:
+        coded = {name: _in_base64(columns[name]) for name in self._coded}
+        batch = _batch(columns | coded, self._types, self._schema)
+        self._gap |= any(column.null_count for column in batch.columns)
+        self._writer.write_batch(batch)
+
+    def finish(self) -> None:
+        """Raises RecordError: of one column, what is missing is an empty line, which readers pass over."""
+        if self._gap and len(self._types) == 1:
+            (name,) = self._types
+            expected, hint = (
+                "a value in every record for a csv of one column",
+                "choose two, or write jsonl or parquet",
+            )
+            raise RecordError(Problem(path=(name,), expected=expected, got="none in some", hint=hint))
+
+    def close(self) -> None:
+        self._writer.close()
+        self._file.close()
+
+
+def _in_base64(values: ColumnValues | StepValues) -> ColumnValues | StepValues:
+    if not isinstance(values, ColumnValues) or not isinstance(values.flat, Strings):
+        return values
+    return replace(values, flat=Strings.of([base64.b64encode(one) for one in values.flat.views()]))
+
+
+def _arrow_schema(types: ColumnTypes) -> Any:
+    """Arrow's schema."""
+    import pyarrow
+
+    return pyarrow.schema([(name, _arrow_type(type_)) for name, type_ in types.items()])
+
+
+def _arrow_type(type_: ColumnType) -> Any:
+    import pyarrow
+
+    inner = _value_type(type_)
+    inner = inner if type_.single else pyarrow.list_(inner)
+    return pyarrow.list_(inner) if type_.steps else inner
+
+
+def _value_type(type_: ColumnType) -> Any:
+    import pyarrow
+
+    known = {"none": pyarrow.null, "int64": pyarrow.int64, "float32": pyarrow.float32}
+    if type_.kind in known:
+        return known[type_.kind]()
+    return pyarrow.string() if type_.text else pyarrow.binary()
+
+
+def _batch(columns: Columns, types: ColumnTypes, schema: Any) -> Any:
+    import pyarrow
+
+    arrays = [_array(columns[name], type_) for name, type_ in types.items()]
+    return pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _array(held: ColumnValues | StepValues, type_: ColumnType) -> Any:
+    """An Arrow array of all rows. It is made of buffers: Arrow's other ways from NumPy import pandas."""
+    if isinstance(held, StepValues):
+        steps = _array(held.values, replace(type_, steps=False))
+        return _list_array(steps, held.present, held.counts)
+    if type_.single:
+        return _flat_array(held, type_, held.present)
+    every = np.ones(int(held.lengths.sum()), bool)
+    return _list_array(_flat_array(held, type_, every), held.present, held.lengths)
+
+
+def _list_array(values: Any, present: Mask, counts: Ints) -> Any:
+    import pyarrow
+
+    places = pyarrow.py_buffer(offsets(counts).astype(np.int32))
+    kind = pyarrow.list_(values.type)
+    return pyarrow.Array.from_buffers(kind, len(counts), [_validity(present), places], children=[values])
+
+
+def _flat_array(values: ColumnValues, type_: ColumnType, present: Mask) -> Any:
+    """Values one after the other, and nulls where none is present."""
+    import pyarrow
+
+    kind, rows = _value_type(type_), len(present)
+    if values.flat is None:
+        return pyarrow.nulls(rows, kind)
+    if isinstance(values.flat, Strings):
+        sizes = _spread(values.flat.sizes, present)
+        buffers = [offsets(sizes).astype(np.int32), np.ascontiguousarray(values.flat.buffer)]
+    else:
+        buffers = [np.ascontiguousarray(_spread(values.flat, present))]
+    return pyarrow.Array.from_buffers(kind, rows, [_validity(present), *map(pyarrow.py_buffer, buffers)])
+
+
+def _spread(values: Any, present: Mask) -> Any:
+    """Values at the places of those that are present."""
+    if present.all():
+        return values
+    spread = np.zeros(len(present), values.dtype)
+    spread[present] = values
+    return spread
+
+
+def _validity(present: Mask) -> Any:
+    import pyarrow
+
+    return None if present.all() else pyarrow.py_buffer(np.packbits(present, bitorder="little"))
+
+
+WRITERS: dict[str, type[Writer]] = {".jsonl": JsonLinesWriter, ".csv": CsvWriter, ".parquet": ParquetWriter}

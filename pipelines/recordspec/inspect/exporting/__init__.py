@@ -1,1 +1,0 @@
-"""Records to files of other formats."""

@@ -1,1 +1,0 @@
-"""Looking at records, with or without a spec for them."""

@@ -1,0 +1,469 @@
+"""Scans files: yields their records, or the rows of their blocks, many at a time, each with its place.
+
+Every question about records is asked of a scan. What can be answered of parts and merged is asked of byte
+ranges of large files, by several processes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from recordspec.errors import Problem, RecordError, SpecError, StoreError
+from recordspec.executors import Task, executor
+from recordspec.inspect.index import find_records
+from recordspec.store.files import schema_beside
+from recordspec.store.manifest import SCHEMA_FILE, Manifest, find
+from recordspec.store.shards import Files, expand, parse_name
+from recordspec.wire import blocks, proto, tfrecord
+from recordspec.wire.file_types import compression_of
+from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, place
+from recordspec.wire.hashes import Words, of_records, splitmix64
+from recordspec.wire.record_batch import RecordBatch, decode
+from recordspec.wire.strings import Bytes, Ints, Strings, lengths_of
+from recordspec.wire.tfrecord import Chunk, Damage, RecordRange, salvage
+
+if TYPE_CHECKING:
+    from recordspec.spec.schema import Schema
+
+T = TypeVar("T")
+
+# So many records of each file tell what the others are like.
+FIRST = 1000
+# The split of files that do not name one.
+ALL = "all"
+# Large files are scanned in ranges of this size, however many processes there are: so what is found is the
+# same for any number of them.
+_RANGE = 64 << 20
+# Less is read before other processes have begun.
+_WORTH = 64 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRange:
+    """A file, or a range of its bytes, that is scanned by itself.
+
+    Attributes:
+        path: of the file.
+        file: its number among all files.
+        split: that it belongs to.
+        records: the range; None for the whole file.
+        last: whether the file ends with it.
+        blocks: the schema of the rows that each record holds many of; None where a record is a row.
+    """
+
+    path: Path
+    file: int = 0
+    split: str = ALL
+    records: RecordRange | None = None
+    last: bool = True
+    blocks: Schema | None = None
+
+    @property
+    def bytes(self) -> int:
+        return self.path.stat().st_size if self.records is None else self.records.stop - self.records.start
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowBatch:
+    """Rows of a file that follow each other, as records in a buffer.
+
+    Attributes:
+        path: of the file.
+        file: its number among all files.
+        buffer: uint8 `[bytes]`.
+        starts, stops: of each row in the buffer, int64 `[n]`.
+        records, offsets: the number of the record that each is, or is in, and the byte of the file (or of
+            what it inflates to) where that begins, int64 `[n]`.
+        numbers: of each row, counted from where the scan began, int64 `[n]`; of rows that are records, those
+            of the records.
+        block_rows: which row of its block each is, int64 `[n]`; None where each is a record.
+        sizes: of the records, in bytes, int64 `[m]`.
+        end: the number and the byte of the record behind them.
+    """
+
+    path: Path
+    file: int
+    buffer: Bytes
+    starts: Ints
+    stops: Ints
+    records: Ints
+    offsets: Ints
+    numbers: Ints
+    block_rows: Ints | None
+    sizes: Ints
+    end: tuple[int, int]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def take(self, rows: Ints) -> RowBatch:
+        """Some of the rows."""
+        return replace(
+            self,
+            starts=self.starts[rows],
+            stops=self.stops[rows],
+            records=self.records[rows],
+            offsets=self.offsets[rows],
+            numbers=self.numbers[rows],
+            block_rows=None if self.block_rows is None else self.block_rows[rows],
+        )
+
+    def first(self, count: int) -> RowBatch:
+        """The first rows, at most `count`."""
+        return self.take(np.arange(min(count, len(self))))
+
+    def data(self, row: int) -> bytes:
+        return self.buffer[self.starts[row] : self.stops[row]].tobytes()
+
+    def decode(self, *, sequence: bool | None = None) -> RecordBatch:
+        return decode(self.buffer, self.starts, self.stops, sequence=sequence)
+
+    def place(self, row: int) -> str:
+        """How messages name a row."""
+        where = place(int(self.records[row]), int(self.offsets[row]))
+        of_block = "" if self.block_rows is None else f", row {self.block_rows[row]}"
+        return f"{self.path}: {where}{of_block}"
+
+    def list_error(self, decoded: RecordBatch) -> RecordError | None:
+        """The error of the first ExampleListWithContext, whose features are no columns."""
+        for row in sorted(decoded.broken):
+            found = proto.list_with_context(self.data(row))
+            if found is not None:
+                return RecordError(found.problem.at(self.place(row)), row)
+        return None
+
+    @property
+    def hashes(self) -> Words:
+        """The hash of the bytes of each row, uint64 `[n]`."""
+        return of_records(self.buffer, self.starts, self.stops)
+
+    @property
+    def place_hashes(self) -> Words:
+        """A hash of the place of each row among those of all files, uint64 `[n]`: the same in any ranges."""
+        files = splitmix64(np.array([self.file], np.uint64))
+        hashes = splitmix64(self.records.astype(np.uint64) + files)
+        return hashes if self.block_rows is None else splitmix64(hashes + self.block_rows.astype(np.uint64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnreadableRecord:
+    """What a scan yields in the place of a record that cannot be read.
+
+    Attributes:
+        number, offset: of the record.
+        problems: what is wrong, placed at file and record.
+        size: of its data, in bytes, where these are whole, and no block of the schema; None of others.
+        end: the number and the byte of the record behind it; None where that cannot be found.
+    """
+
+    number: int
+    offset: int
+    problems: tuple[Problem, ...]
+    size: int | None
+    end: tuple[int, int] | None
+
+    @property
+    def error(self) -> RecordError:
+        return RecordError(self.problems, self.number)
+
+
+def scan(part: FileRange) -> Iterator[RowBatch | UnreadableRecord]:
+    """The rows of a file, or of a range of it, in order.
+
+    Raises StoreError where the file cannot be opened.
+    """
+    rows = 0
+    for found in salvage(part.path, part.records):
+        if isinstance(found, Damage):
+            yield UnreadableRecord(
+                number=found.number,
+                offset=found.offset,
+                problems=(found.problem,),
+                size=None,
+                end=None if found.stop is None else (found.number + 1, found.stop),
+            )
+        elif part.blocks is None:
+            numbers = np.arange(found.number, found.number + len(found))
+            yield RowBatch(
+                path=part.path,
+                file=part.file,
+                buffer=found.buffer,
+                starts=found.starts,
+                stops=found.stops,
+                records=numbers,
+                offsets=found.offsets,
+                numbers=numbers,
+                block_rows=None,
+                sizes=found.stops - found.starts,
+                end=_end(found, len(found) - 1),
+            )
+        else:
+            for unpacked in _unpack(part, part.blocks, found, rows):
+                yield unpacked
+                rows += len(unpacked) if isinstance(unpacked, RowBatch) else 0
+
+
+def _unpack(
+    part: FileRange, schema: Schema, chunk: Chunk, first_row: int
+) -> Iterator[RowBatch | UnreadableRecord]:
+    """The rows of the blocks of a chunk: those of many blocks together, since a block alone has few."""
+    unpacked: list[Strings] = []
+    for index in range(len(chunk)):
+        try:
+            unpacked.append(schema.records_of(chunk.data(index)))
+        except RecordError as error:
+            if unpacked:
+                yield (batch := _rows(part, chunk, index - len(unpacked), unpacked, first_row))
+                first_row += len(batch)
+                unpacked = []
+            yield UnreadableRecord(
+                number=chunk.number + index,
+                offset=chunk.offset_of(index),
+                problems=error.at(f"{part.path}: {chunk.place(index)}").problems,
+                size=int(chunk.stops[index] - chunk.starts[index]),
+                end=_end(chunk, index),
+            )
+    if unpacked:
+        yield _rows(part, chunk, len(chunk) - len(unpacked), unpacked, first_row)
+
+
+def _rows(part: FileRange, chunk: Chunk, first: int, unpacked: list[Strings], first_row: int) -> RowBatch:
+    """The rows of the blocks of a chunk from the block `first` on."""
+    rows, counts = Strings.joined(unpacked), lengths_of(unpacked)
+    which = first + np.repeat(np.arange(len(unpacked)), counts)
+    some = slice(first, first + len(unpacked))
+    return RowBatch(
+        path=part.path,
+        file=part.file,
+        buffer=rows.buffer,
+        starts=rows.offsets[:-1],
+        stops=rows.offsets[1:],
+        records=which + chunk.number,
+        offsets=chunk.offsets[which],
+        numbers=np.arange(first_row, first_row + len(rows)),
+        block_rows=np.arange(len(rows)) - np.searchsorted(which, which),
+        sizes=(chunk.stops - chunk.starts)[some],
+        end=_end(chunk, some.stop - 1),
+    )
+
+
+def _end(chunk: Chunk, index: int) -> tuple[int, int]:
+    return chunk.number + index + 1, chunk.offset_of(index) + HEADER_BYTES + FOOTER_BYTES + int(
+        chunk.stops[index] - chunk.starts[index]
+    )
+
+
+def file_ranges(part: FileRange) -> Iterator[FileRange]:
+    """A file in ranges, if it is large and not compressed. What cannot be read is in the last one."""
+    found = list(_ranges(part.path))
+    for index, records in enumerate(found, 1):
+        yield replace(part, records=records, last=index == len(found))
+
+
+def _ranges(path: Path) -> Iterator[RecordRange | None]:
+    size = path.stat().st_size
+    if size <= _RANGE or not _is_uncompressed(path):
+        yield None
+        return
+    last: RecordRange | None = None
+    try:
+        for found in tfrecord.record_ranges(path, _RANGE):
+            if last is not None:
+                yield last
+            last = found
+    except RecordError:
+        last = RecordRange(0, 0, size) if last is None else replace(last, stop=size)
+    yield last
+
+
+def _is_uncompressed(path: Path) -> bool:
+    """Whether a file is a TFRecord file that is not compressed."""
+    try:
+        return compression_of(path) == "none"
+    except RecordError:
+        return False
+
+
+def run(
+    function: Callable[..., T], tasks: Sequence[Task], paths: Iterable[Path], jobs: int | None, name: str
+) -> Iterator[T]:
+    """Runs a function of ranges of files in `jobs` processes; yields the results in the order of the tasks.
+
+    Args:
+        paths: all the files.
+        jobs: None for one a processor where there is much to read.
+        name: of the work, in messages.
+    """
+    if jobs is None:
+        much = sum(path.stat().st_size for path in paths) >= _WORTH
+        jobs = len(os.sched_getaffinity(0)) if much else 1
+    with executor(max(1, min(jobs, len(tasks))), name) as running:
+        yield from running.map(function, tasks)
+
+
+class Scanner:
+    """The records that some files hold together, or the rows of their blocks.
+
+    Args:
+        files: paths, folders or patterns.
+        schema: of the rows; without one, blocks are unpacked by the schema that lies beside them.
+        unpack: whether blocks are unpacked, where there is a schema.
+
+    Raises StoreError without files.
+    """
+
+    def __init__(self, files: Files, schema: Schema | None = None, *, unpack: bool = True) -> None:
+        self.paths = expand(files)
+        self._given, self._unpack = schema, unpack
+        self._counts: dict[Path, int] = {}
+        self._have_blocks: dict[Path, bool] = {}
+
+    @classmethod
+    def of_rows(cls, files: Files, schema: Schema | None = None) -> Scanner:
+        """A scanner of rows. Raises StoreError for a dataset of blocks without a schema to unpack them by."""
+        scanner = cls(files, schema)
+        if scanner.manifest is not None:
+            scanner.require_schema()
+        return scanner
+
+    @cached_property
+    def manifest(self) -> Manifest | None:
+        """The manifest beside the files, where they lie in one folder."""
+        return find(self.paths)
+
+    @cached_property
+    def schema(self) -> Schema | None:
+        """What the rows are, as far as that is known."""
+        if self._given is not None:
+            return self._given
+        return schema_beside(self.paths[0].parent, self.manifest)
+
+    @cached_property
+    def splits(self) -> dict[Path, str]:
+        """The split of each file: by the manifest, or else by its name."""
+        by_name = {} if self.manifest is None else self.manifest.splits
+        of_file = {shard.file: split for split, shards in by_name.items() for shard in shards}
+        names = {path: parse_name(path.name) for path in self.paths}
+        return {
+            path: of_file.get(path.name, ALL if name is None else name.split) for path, name in names.items()
+        }
+
+    def has_blocks(self, path: Path) -> bool:
+        """Whether a record of a file holds many rows: as the manifest says, or else the first record."""
+        if self.manifest is not None:
+            return self.manifest.block is not None
+        if path not in self._have_blocks:
+            self._have_blocks[path] = _begins_with_block(path)
+        return self._have_blocks[path]
+
+    def blocks_of(self, path: Path) -> Schema | None:
+        """The schema by which the blocks of a file are unpacked, if they are."""
+        return self.schema if self._unpack and self.has_blocks(path) else None
+
+    def require_schema(self) -> None:
+        """Raises StoreError where there are blocks, and no schema to unpack them by."""
+        if self.schema is None and any(map(self.has_blocks, self.paths)):
+            where = str(self.paths[0].parent / SCHEMA_FILE)
+            hint = "blocks are unpacked by their schema: give it with --spec"
+            raise StoreError(Problem(where=where, expected="the schema", got="no such file", hint=hint))
+
+    @property
+    def files(self) -> Iterator[FileRange]:
+        for number, path in enumerate(self.paths):
+            yield FileRange(path=path, file=number, split=self.splits[path], blocks=self.blocks_of(path))
+
+    @property
+    def ranges(self) -> Iterator[FileRange]:
+        """All files, in order, the large ones in ranges."""
+        for file in self.files:
+            yield from file_ranges(file)
+
+    def batches(self) -> Iterator[RowBatch]:
+        """All rows. Raises RecordError where one cannot be read, after those before it."""
+        for file in self.files:
+            yield from _readable(file)
+
+    def first(self, count: int | None = FIRST) -> Iterator[RowBatch]:
+        """The first `count` rows of each file; None means all."""
+        for file in self.files:
+            left = count
+            for batch in _readable(file):
+                yield batch if left is None else batch.first(left)
+                if left is not None:
+                    left -= len(batch)
+                    if left <= 0:
+                        break
+
+    def count(self, path: Path) -> int:
+        """How many rows a file has."""
+        if path not in self._counts:
+            schema = self.blocks_of(path)
+            self._counts[path] = (
+                tfrecord.count(path)
+                if schema is None
+                else sum(map(len, _readable(FileRange(path=path, blocks=schema))))
+            )
+        return self._counts[path]
+
+    def pick(self, numbers: Sequence[int]) -> Iterator[RowBatch]:
+        """The rows of these numbers, rising, counted through all the files; each alone. Nothing behind the
+        last of them need be whole.
+
+        Raises SpecError for a number that none has.
+        """
+        first = 0
+        left = list(numbers)
+        for path in self.paths if left and left[0] >= 0 else ():
+            for batch in self._picked(path, [number - first for number in left]):
+                yield batch
+                del left[0]
+            if not left:
+                return
+            first += self.count(path)
+        if left:
+            total = sum(map(self.count, self.paths))
+            expected = f"a number from 0 to {total - 1}" if total else "a record"
+            got = str(left[0] if left[0] < 0 else left[-1]) if total else "files without any"
+            raise SpecError(Problem(path=("record",), expected=expected, got=got))
+
+    def _picked(self, path: Path, numbers: list[int]) -> Iterator[RowBatch]:
+        """Those of one file, as far as it has them."""
+        schema = self.blocks_of(path)
+        if schema is None and compression_of(path) == "none":
+            with suppress(SpecError):  # the others are in the files behind
+                for record in find_records(path, numbers):
+                    yield from _readable(FileRange(path=path, records=record))
+            return
+        count = 0
+        for batch in _readable(FileRange(path=path, blocks=schema)):
+            wanted = np.flatnonzero(np.isin(batch.numbers, numbers))
+            yield from (batch.take(wanted[place : place + 1]) for place in range(len(wanted)))
+            count += len(batch)
+            if count > numbers[-1]:
+                return
+        self._counts[path] = count
+
+
+def _begins_with_block(path: Path) -> bool:
+    """Whether the first record that can be read is a block; what is broken is found when it is scanned."""
+    for batch in scan(FileRange(path=path)):
+        if isinstance(batch, RowBatch):
+            with suppress(RecordError):  # another message
+                return blocks.block_size(proto.parse_example(batch.data(0), "")) is not None
+            return False
+    return False
+
+
+def _readable(part: FileRange) -> Iterator[RowBatch]:
+    for found in scan(part):
+        if isinstance(found, UnreadableRecord):
+            raise found.error
+        yield found

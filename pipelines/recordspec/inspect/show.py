@@ -1,0 +1,252 @@
+"""Single records of files for a person or a script: the first, one by its number, or a random sample."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Literal
+
+import numpy as np
+
+from recordspec.errors import RecordError
+from recordspec.inspect.columns import shortest
+from recordspec.inspect.feature_names import FeatureKey, with_class_names
+from recordspec.inspect.media import describe
+from recordspec.inspect.query import Query
+from recordspec.inspect.scan import RowBatch, Scanner
+from recordspec.store.shards import Files
+from recordspec.wire import proto
+from recordspec.wire.columns import Kind
+from recordspec.wire.dump import MOST_FIELDS, Message, WireField, dump
+from recordspec.wire.file_types import printable
+from recordspec.wire.proto import Entries, Listed, ListWithContext
+
+# `short` cuts what is long, `full` does not, and `raw` does not describe bytes either.
+Style = Literal["short", "full", "raw"]
+
+_LONGEST_TEXT = 200
+_MOST_VALUES = 16
+_WORDS = {"int64": "integer", "float32": "float", "bytes": "bytes value"}
+# The fields of a message that are shown where nothing is to be cut.
+_ALL_FIELDS = 1 << 20
+
+Shown = dict[str, Any]
+
+
+class RecordViewer:
+    """Records of files, each as a dict.
+
+    `file` is its path, and `record` its number there (`row` where it is a row of a block); `features` has the
+    values by name, and of a SequenceExample `sequence` the lists of steps. A list of one value is that value,
+    bytes that are not UTF-8 are described in `<>`, and what is long is cut, as `style` says. `repeated` has
+    the duplicate keys, of which the last counts. A record that is not an Example has `fields` or `bytes`
+    instead: see `wire.dump`. An ExampleListWithContext is named as `message`, and has the features of its
+    `context` and of its `examples`. `tensorflow` has what TensorFlow refuses of a record, or reads
+    differently.
+
+    Raises SpecError for unknown names, RecordError at a record that is not whole, StoreError without files.
+    """
+
+    def __init__(self, files: Files, query: Query | None = None, style: Style = "short") -> None:
+        self._query = query or Query()
+        self._scanner = Scanner(files, self._query.spec)
+        self._style: Style = style
+        if self._query.columns or self._query.where is not None:
+            self._query.check(self._scanner)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks about the files, to be printed beside the records."""
+        first = self._scanner.paths[0]
+        if not self._scanner.has_blocks(first) or self._scanner.blocks_of(first) is not None:
+            return ()
+        return ("each record is a block of rows; a schema beside the shards, or --spec, unpacks them",)
+
+    def head(self, count: int) -> Iterator[Shown]:
+        """The first records that match the query."""
+        found = (
+            self._shown(batch, row)
+            for batch in self._query.batches(self._scanner)
+            for row in range(len(batch))
+        )
+        return islice(found, count)
+
+    def show(self, number: int) -> Shown:
+        """A record by its number, counted from 0 through all files. Raises SpecError if it is too large."""
+        (batch,) = self._scanner.pick([number])
+        return self._shown(batch, 0)
+
+    def sample(self, count: int, seed: int) -> Iterator[Shown]:
+        """A random sample of the records that match the query, in their order, each equally likely.
+
+        Which ones is a function of the seed, and of how many there are.
+        """
+        rng = random.Random(seed)
+        if self._query.where is None:
+            total = sum(map(self._scanner.count, self._scanner.paths))
+            numbers = rng.sample(range(total), min(count, total))
+        else:
+            numbers = _reservoir(self._matching(), count, rng)
+        for batch in self._scanner.pick(sorted(numbers)):
+            yield self._shown(batch, 0)
+
+    def _matching(self) -> Iterator[int]:
+        """The numbers of all records that match the query, counted through all the files."""
+        starts, first = {}, 0
+        for path in self._scanner.paths:
+            starts[path] = first
+            first += self._scanner.count(path)
+        for batch in self._query.batches(self._scanner):
+            yield from (batch.numbers + starts[batch.path]).tolist()
+
+    def _shown(self, batch: RowBatch, row: int) -> Shown:
+        number = "record" if batch.block_rows is None else "row"
+        return {"file": str(batch.path), number: int(batch.numbers[row])} | self._content(batch.data(row))
+
+    def _content(self, data: bytes) -> Shown:
+        try:
+            entries = proto.entries(data, "", sequence=None)
+        except RecordError:
+            both = proto.list_with_context(data)
+            return self._unknown_message(data) if both is None else self._list_with_context(both)
+        found = self._unknown_message(data) if entries.unknown_fields else self._example(entries)
+        if entries.conflicts:
+            found["tensorflow"] = [str(conflict.problem) for conflict in entries.conflicts]
+        return found
+
+    def _list_with_context(self, found: ListWithContext) -> Shown:
+        context = {} if found.context is None else {"context": self._content(found.context)["features"]}
+        message = {"message": "ExampleListWithContext"}
+        return {
+            **message,
+            **context,
+            "examples": [self._content(example)["features"] for example in found.examples],
+        }
+
+    def _example(self, entries: Entries) -> Shown:
+        context, lists = entries.features, entries.lists
+        values = {(False, key): self._labelled((False, key), listed) for key, listed in context}
+        steps = {(True, key): [self._labelled((True, key), one) for one in many] for key, many in lists}
+        found: Shown = {
+            "features": {name: shown_list(values[key], self._style) for name, key in self._names(values)}
+        }
+        if steps:
+            told = {name: shown_steps(steps[key], self._style) for name, key in self._names(steps)}
+            found["sequence"] = told
+        if len(context) + len(lists) > len(values) + len(steps):
+            found["repeated"] = sorted({*_repeated(context), *_repeated(lists)})
+        return found
+
+    def _names(self, keys: Iterable[FeatureKey]) -> list[tuple[str, FeatureKey]]:
+        """The names to show and their keys, in the order of the query."""
+        names = self._query.names
+        if not self._query.columns:
+            return sorted((names.name(key), key) for key in keys)
+        by_word = {word: key for key in keys for word in names.words(key)}
+        return [(names.name(by_word[word]), by_word[word]) for word in self._query.columns if word in by_word]
+
+    def _labelled(self, key: FeatureKey, listed: Listed) -> Listed:
+        classes = self._query.names.classes.get(key)
+        if classes is None or listed.kind != "int64" or self._style == "raw":
+            return listed
+        return Listed(listed.kind, with_class_names(listed.values, classes))
+
+    def _unknown_message(self, data: bytes) -> Shown:
+        """A message that is not an Example, by its fields; or bytes."""
+        message = dump(data, MOST_FIELDS if self._style == "short" else _ALL_FIELDS)
+        if message is None:
+            return {"bytes": shown_value(data, self._style)}
+        return {"fields": _fields(message, self._style)}
+
+
+def _repeated(entries: Iterable[tuple[str, Any]]) -> list[str]:
+    counts = Counter(key for key, _ in entries)
+    return [key for key, count in counts.items() if count > 1]
+
+
+def _fields(message: Message, style: Style) -> list[Any]:
+    """The fields of a message, and a last entry `more` where they were cut."""
+    return [_field(one, style) for one in message.fields] + [{"more": True}] * message.cut
+
+
+def _field(field: WireField, style: Style) -> Shown:
+    value: Any = field.value
+    if isinstance(value, Message):
+        value = _fields(value, style)
+    elif isinstance(value, (str, bytes)):
+        value = shown_value(value.encode() if isinstance(value, str) else value, style)
+    return {"field": field.number, "type": field.type} | ({} if value is None else {"value": value})
+
+
+def _reservoir(numbers: Iterable[int], count: int, rng: random.Random) -> list[int]:
+    """A sample of `count` numbers from a stream of unknown length (Vitter's algorithm R)."""
+    kept: list[int] = []
+    for seen, number in enumerate(numbers):
+        if seen < count:
+            kept.append(number)
+        elif (place := rng.randrange(seen + 1)) < count:
+            kept[place] = number
+    return kept
+
+
+def shown_list(listed: Listed, style: Style) -> Any:
+    """A list of a Feature: the value where it is one, None where there is no list."""
+    kind, values = listed
+    if kind == "none":
+        return None
+    if len(values) == 1:
+        return shown_values(kind, values, style)[0]
+    if style == "short" and len(values) > _MOST_VALUES:
+        return f"<{_counted(kind, values)}>"
+    return shown_values(kind, values, style)
+
+
+def shown_steps(steps: list[Listed], style: Style) -> Any:
+    """The lists of a feature list."""
+    if style == "short" and len(steps) > _MOST_VALUES:
+        return f"<{len(steps):,} steps: {_all_together(steps)}>"
+    return [shown_list(step, style) for step in steps]
+
+
+def shown_values(kind: Kind, values: list[Any], style: Style) -> list[Any]:
+    if kind == "float32":
+        return list(shortest(np.array(values, np.float32)))
+    return [shown_value(value, style) for value in values]
+
+
+def shown_value(value: Any, style: Style) -> Any:
+    """A number, or the name of a label, as it is. Bytes as text, where they are one, else in words."""
+    if not isinstance(value, bytes) or style == "raw":
+        return value
+    text = printable(value)
+    if text is None:
+        return f"<{describe(value)}>"
+    if style == "full" or len(text) <= _LONGEST_TEXT:
+        return text
+    return f"{text[:_LONGEST_TEXT]}... {len(text):,} characters"
+
+
+def _all_together(steps: list[Listed]) -> str:
+    """The values of steps of one kind; of several, how many."""
+    kinds = {kind for kind, values in steps if values}
+    if len(kinds) != 1:
+        return f"{sum(len(values) for _, values in steps):,} values"
+    return _counted(kinds.pop(), [value for _, values in steps for value in values])
+
+
+def _counted(kind: Kind, values: list[Any]) -> str:
+    """`784 floats in [-0.5, 0.5]`."""
+    count = f"{len(values):,} {_WORDS[kind]}{'s' * (len(values) != 1)}"
+    if kind == "bytes" or any(isinstance(value, str) for value in values):
+        return f"{count}, the first {shown_value(values[0], 'short')!r}"
+    numbers = np.array(values, "float32" if kind == "float32" else "int64")
+    whole = numbers[~np.isnan(numbers)] if kind == "float32" else numbers
+    nan = f", {len(numbers) - len(whole):,} NaN" if len(whole) < len(numbers) else ""
+    if not len(whole):
+        return f"{len(numbers):,} NaN"
+    low, high = (
+        [whole.min(), whole.max()] if kind == "int64" else shortest(np.array([whole.min(), whole.max()]))
+    )
+    return f"{count} in [{low}, {high}]{nan}"

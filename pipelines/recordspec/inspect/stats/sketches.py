@@ -1,0 +1,486 @@
+"""Sketches: what is counted of values one after another, in bounded memory. Those of parts can be merged."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordspec.wire.hashes import Words, splitmix64
+from recordspec.wire.strings import Ints, Strings, prefixes
+
+_ALL = 2.0**64
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimatedCount:
+    """A number of things.
+
+    Attributes:
+        error: its standard error, as a share of it; 0 where it is exact.
+    """
+
+    value: int
+    error: float = 0.0
+
+
+class KMinimumValues:
+    """The smallest hashes of those that were added, and how often each was.
+
+    A hash that is one of the smallest of all is one of the smallest of any part, so nothing of it is lost,
+    and the same are kept in whatever parts and order they come. How many there are in all is told from the
+    range that they fill (Bar-Yossef et al. 2002, "k minimum values").
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self.hashes: Words = np.zeros(0, np.uint64)
+        self.counts: Ints = np.zeros(0, np.int64)
+        self.total = 0
+        self.limit: np.uint64 | None = None  # the first hash that is out
+        self._more: list[tuple[Words, Ints]] = []
+        self._waiting = 0
+
+    def add(self, hashes: Words, counts: Ints | None = None) -> None:
+        """Hashes, each once or so many times."""
+        counts = np.ones(len(hashes), np.int64) if counts is None else counts
+        self.total += int(counts.sum())
+        if self.limit is not None:
+            kept = hashes < self.limit
+            hashes, counts = hashes[kept], counts[kept]
+        self._more.append((hashes, counts))
+        self._waiting += len(hashes)
+        if self._waiting > self._size:
+            self.settle()
+
+    def merge(self, other: KMinimumValues) -> None:
+        other.settle()
+        if other.limit is not None and (self.limit is None or other.limit < self.limit):
+            self.settle()
+            self._cut(other.limit)
+        self.total += other.total - int(other.counts.sum())
+        self.add(other.hashes, other.counts)
+
+    def settle(self) -> None:
+        """Takes up what was added, and drops what is too much."""
+        if not self._more:
+            return
+        hashes = np.concatenate([self.hashes, *(some for some, _ in self._more)])
+        counts = np.concatenate([self.counts, *(some for _, some in self._more)])
+        self._more, self._waiting = [], 0
+        order = np.argsort(hashes)
+        hashes, counts = hashes[order], counts[order]
+        firsts = np.flatnonzero(
+            np.concatenate([np.ones(min(1, len(hashes)), bool), hashes[1:] != hashes[:-1]])
+        )
+        self.hashes = hashes[firsts]
+        self.counts = np.add.reduceat(counts, firsts) if len(firsts) else counts
+        if len(self.hashes) > self._size:
+            self._cut(self.hashes[self._size])
+
+    def _cut(self, limit: np.uint64) -> None:
+        self.limit = limit
+        kept = int(np.searchsorted(self.hashes, limit))
+        self.hashes, self.counts = self.hashes[:kept], self.counts[:kept]
+
+    @property
+    def distinct(self) -> EstimatedCount:
+        """How many different ones were added."""
+        self.settle()
+        return self._estimate(len(self.hashes))
+
+    @property
+    def repeated(self) -> EstimatedCount:
+        """How many were added that had been before."""
+        self.settle()
+        return self._estimate(int(self.counts.sum()) - len(self.counts))
+
+    def shared(self, other: KMinimumValues) -> EstimatedCount:
+        """How many of the different ones were added to both."""
+        self.settle()
+        other.settle()
+        limits = [limit for limit in (self.limit, other.limit) if limit is not None]
+        common = np.intersect1d(self.hashes, other.hashes, assume_unique=True)
+        if not limits:
+            return EstimatedCount(value=len(common))
+        limit = min(limits)
+        return _scaled(int(np.searchsorted(common, limit)), limit)
+
+    def _estimate(self, found: int) -> EstimatedCount:
+        return EstimatedCount(value=found) if self.limit is None else _scaled(found, self.limit)
+
+
+def _scaled(found: int, limit: np.uint64) -> EstimatedCount:
+    """What there is in all, of which so many are below a limit."""
+    share = (int(limit) or 1) / _ALL
+    return EstimatedCount(value=round(found / share), error=1 / sqrt(max(found, 1)))
+
+
+# Up to so many different values, each is counted. Of more, how many there are is an estimate with a standard
+# error of 1.6 %, and a value may be counted short by one in so many.
+MOST_VALUES = 1 << 12
+
+
+class FrequentValues:
+    """Counts values, which are told apart by 64 bits.
+
+    Where there are too many, it drops rare ones as Misra and Gries (1982) do: as often as a value is dropped,
+    so are `MOST_VALUES` others, so that no count is short by more than a 4,096th of all. Such counts can be
+    merged (Agarwal et al., "Mergeable summaries", 2012).
+
+    Attributes:
+        codes: of the values that are counted, rising.
+        counts: of each, at least.
+        short: how much may be missing from a count.
+    """
+
+    def __init__(self, size: int = MOST_VALUES) -> None:
+        self._size = size
+        self.codes: Words = np.zeros(0, np.uint64)
+        self.counts: Ints = np.zeros(0, np.int64)
+        self.short = 0
+        self._others: KMinimumValues | None = None  # of all values, once some were dropped
+
+    def add(self, codes: Words) -> Words:
+        """Counts values in. Gives those of them that were not known, and are now."""
+        found, counts = np.unique(codes, return_counts=True)
+        return self._take(found, counts.astype(np.int64, copy=False))
+
+    def merge(self, other: FrequentValues) -> Words:
+        """Counts in what another has counted. Gives what was not known, and is now."""
+        if other._others is not None and self._others is None:
+            self._others = self._hashed()
+        self.short += other.short
+        new = self._take(other.codes, other.counts, counted=other._others is not None)
+        if other._others is not None and self._others is not None:
+            self._others.merge(other._others)
+        return new
+
+    @property
+    def exact(self) -> bool:
+        """Whether every value is counted."""
+        return self._others is None
+
+    @property
+    def distinct(self) -> EstimatedCount:
+        """How many different values there are."""
+        return EstimatedCount(value=len(self.codes)) if self._others is None else self._others.distinct
+
+    def _take(self, found: Words, counts: Ints, counted: bool = False) -> Words:
+        if self._others is not None and not counted:
+            self._others.add(splitmix64(found))
+        places = np.searchsorted(self.codes, found)
+        known = (
+            self.codes[np.minimum(places, max(len(self.codes) - 1, 0))] == found if len(self.codes) else False
+        )
+        if np.all(known):
+            self.counts[places] += counts
+            return found[:0]
+        old = self.codes
+        self.codes, back = np.unique(np.concatenate([old, found]), return_inverse=True)
+        both = np.concatenate([self.counts, counts])
+        self.counts = np.bincount(back, both).astype(np.int64)
+        self._drop()
+        return np.setdiff1d(self.codes, old, assume_unique=True)
+
+    def _drop(self) -> None:
+        """Drops what is too much."""
+        if len(self.codes) <= self._size:
+            return
+        if self._others is None:
+            self._others = self._hashed()
+        place = len(self.counts) - self._size - 1
+        most = int(np.partition(self.counts, place)[place])
+        kept = self.counts > most
+        self.codes, self.counts = self.codes[kept], self.counts[kept] - most
+        self.short += most
+
+    def _hashed(self) -> KMinimumValues:
+        hashed = KMinimumValues(self._size)
+        hashed.add(splitmix64(self.codes))
+        return hashed
+
+
+# Of a sample of so many, the rank of every quantile is off by less than `rank_error` of it at once.
+SAMPLE_SIZE = 1 << 14
+_CERTAIN = 0.99
+
+
+def rank_error(size: int, certain: float = _CERTAIN) -> float:
+    """How far the ranks of a sample of this size are off at most, as a share (Dvoretzky, Kiefer and
+    Wolfowitz 1956, with the constant of Massart 1990)."""
+    return math.sqrt(math.log(2 / (1 - certain)) / (2 * size))
+
+
+class BottomKSample:
+    """A random sample of values, drawn by the hashes of their places: those with the smallest are in it.
+
+    So it is the same in whatever parts the values come, and in any order; and samples can be merged. As long
+    as there are no more values than its size, it has all of them.
+    """
+
+    def __init__(self, dtype: npt.DTypeLike, size: int = SAMPLE_SIZE) -> None:
+        self._size = size
+        self._values: npt.NDArray[Any] = np.zeros(0, dtype)
+        self._places: Words = np.zeros(0, np.uint64)
+        self._limit: np.uint64 | None = None  # where it is full: the first place that is out
+        self._more: list[tuple[npt.NDArray[Any], Words]] = []
+        self._waiting = 0
+
+    def add(self, values: npt.NDArray[Any], places: Words) -> None:
+        """Values, and the hashes of where they stand."""
+        if self._limit is not None:
+            kept = places < self._limit
+            values, places = values[kept], places[kept]
+        if len(values):
+            self._more.append((values, places))
+            self._waiting += len(values)
+        if self._waiting > self._size:
+            self._settle()
+
+    def merge(self, other: BottomKSample) -> None:
+        """Makes it the sample of the values of both."""
+        other._settle()
+        if other._limit is not None and (self._limit is None or other._limit < self._limit):
+            self._settle()
+            self._limit = other._limit
+            self._keep(self._places < self._limit)
+        self.add(other._values, other._places)
+
+    @property
+    def values(self) -> npt.NDArray[Any]:
+        """What it has, in rising order."""
+        self._settle()
+        return np.sort(self._values)
+
+    @property
+    def full(self) -> bool:
+        """Whether some values are not in it."""
+        self._settle()
+        return self._limit is not None
+
+    def _settle(self) -> None:
+        """Takes up what was added, and drops what is too much."""
+        if not self._more:
+            return
+        self._values = np.concatenate([self._values, *(values for values, _ in self._more)])
+        self._places = np.concatenate([self._places, *(places for _, places in self._more)])
+        self._more, self._waiting = [], 0
+        if len(self._places) > self._size:
+            self._limit = np.partition(self._places, self._size)[self._size]
+            self._keep(self._places < self._limit)
+
+    def _keep(self, which: npt.NDArray[np.bool_]) -> None:
+        self._values, self._places = self._values[which], self._places[which]
+
+
+# Sizes are told apart by so many leading bits: below 2,048 each, above within 0.1 % of itself.
+_BITS = 11
+
+
+class SizeCounts:
+    """Counts sizes, each 0 or more. It holds 52 Ki of them at most, as there are no more to tell apart.
+
+    Attributes:
+        count, total: how many, and their sum.
+        low, high: the smallest and the largest; 0 without any.
+        times: by size, how many there are; large ones rounded down to what is told apart.
+    """
+
+    def __init__(self) -> None:
+        self.count = self.total = self.high = 0
+        self._low: int | None = None
+        self.times: Counter[int] = Counter()
+
+    @property
+    def low(self) -> int:
+        return self._low or 0
+
+    def add(self, sizes: int | Ints, count: int) -> None:
+        """One size that `count` things have, or those of each, int64 `[count]`."""
+        if not count:
+            return
+        if isinstance(sizes, int):
+            self._join(count, sizes * count, sizes, sizes)
+            self.times[_rounded(np.array([sizes])).item()] += count
+            return
+        self._join(count, int(sizes.sum()), int(sizes.min()), int(sizes.max()))
+        found, times = np.unique(_rounded(sizes), return_counts=True)
+        for size, many in zip(found.tolist(), times.tolist(), strict=True):
+            self.times[size] += many
+
+    def merge(self, other: SizeCounts) -> None:
+        if other._low is not None:
+            self._join(other.count, other.total, other._low, other.high)
+            self.times.update(other.times)
+
+    def quantile(self, share: float) -> int:
+        """The smallest size that at least this share of them do not exceed."""
+        seen = 0
+        for size, times in sorted(self.times.items()):
+            seen += times
+            if seen >= share * self.count:
+                return max(size, self.low)
+        return self.high
+
+    def _join(self, count: int, total: int, low: int, high: int) -> None:
+        self.count += count
+        self.total += total
+        self._low = low if self._low is None else min(self._low, low)
+        self.high = max(self.high, high)
+
+
+def _rounded(sizes: Ints) -> Ints:
+    """The sizes with no more than their leading bits."""
+    if not len(sizes) or int(sizes.max()) < 1 << _BITS:
+        return sizes
+    shifts = np.maximum(np.frexp(sizes.astype(np.float64))[1].astype(np.int64) - _BITS, 0)
+    rounded: Ints = sizes >> shifts << shifts
+    return rounded
+
+
+NumberArray = npt.NDArray[Any]
+
+
+class Moments:
+    """Of the numbers that were added, int64 or float32.
+
+    Mean and deviation are those of finite numbers, in float64, merged as Chan, Golub and LeVeque (1983) do.
+
+    Attributes:
+        count: all of them.
+        finite: those that are neither NaN nor infinite.
+        nans, infinite, zeros: how many there are.
+        lowest: how many of the infinite are below all others.
+        low, high: the smallest and the largest finite one; None without any.
+        mean: of the finite ones.
+    """
+
+    def __init__(self) -> None:
+        self.count = self.finite = self.nans = self.infinite = self.lowest = self.zeros = 0
+        self.low: float | None = None
+        self.high: float | None = None
+        self.mean = 0.0
+        self._squares = 0.0  # of the distances from the mean, summed
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation, of the numbers themselves (not of what they were drawn from)."""
+        return math.sqrt(self._squares / self.finite) if self.finite else math.nan
+
+    def add(self, numbers: NumberArray) -> npt.NDArray[np.bool_] | None:
+        """Counts numbers in. Tells which are finite; None where all are."""
+        self.count += len(numbers)
+        self.zeros += len(numbers) - int(np.count_nonzero(numbers))
+        finite = None
+        if numbers.dtype.kind == "f" and not (known := np.isfinite(numbers)).all():
+            nans = int(np.count_nonzero(np.isnan(numbers)))
+            self.nans += nans
+            self.infinite += len(numbers) - int(np.count_nonzero(known)) - nans
+            self.lowest += int(np.count_nonzero(np.isneginf(numbers)))
+            finite, numbers = known, numbers[known]
+        if len(numbers):
+            exact = numbers.astype(np.float64)
+            mean = float(exact.mean())
+            exact -= mean
+            self._join(len(exact), mean, float(exact @ exact), numbers.min().item(), numbers.max().item())
+        return finite
+
+    def merge(self, other: Moments) -> None:
+        self.count += other.count
+        self.nans += other.nans
+        self.infinite += other.infinite
+        self.lowest += other.lowest
+        self.zeros += other.zeros
+        if other.low is not None and other.high is not None:
+            self._join(other.finite, other.mean, other._squares, other.low, other.high)
+
+    def _join(self, count: int, mean: float, squares: float, low: float, high: float) -> None:
+        """Finite numbers, of which this is known."""
+        total = self.finite + count
+        apart = mean - self.mean
+        self.mean += apart * count / total
+        self._squares += squares + apart * apart * self.finite * count / total
+        self.finite = total
+        self.low = low if self.low is None else min(self.low, low)
+        self.high = high if self.high is None else max(self.high, high)
+
+
+class AdjacentValues:
+    """Counts pairs of values that follow each other, and those that are the same.
+
+    Attributes:
+        pairs, same: how many.
+        single: whether no record had several values, so that there is something to compare.
+    """
+
+    def __init__(self) -> None:
+        self.pairs = self.same = 0
+        self.single = True
+        self._first: int | None = None
+        self._last: int | None = None
+
+    def add(self, codes: Words) -> None:
+        """The values of records that follow those that were added before, one each."""
+        if not len(codes):
+            return
+        self._join(int(codes[0]), int(codes[-1]))
+        self.pairs += len(codes) - 1
+        self.same += int((codes[1:] == codes[:-1]).sum())
+
+    def merge(self, other: AdjacentValues) -> None:
+        """The same of records that follow."""
+        self.single &= other.single
+        if other._first is not None and other._last is not None:
+            self._join(other._first, other._last)
+            self.pairs += other.pairs
+            self.same += other.same
+
+    def _join(self, first: int, last: int) -> None:
+        if self._last is None:
+            self._first = first
+        else:
+            self.pairs += 1
+            self.same += self._last == first
+        self._last = last
+
+
+# So many first bytes are kept, and one more that tells whether there are others.
+SHOWN = 64
+# Those that are wanted no more are forgotten when they are most of all.
+_TIMES = 4
+
+
+class ValuePrefixes:
+    """The beginnings of some strings."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Words, Strings]] = []
+
+    def add(self, codes: Words, strings: Strings) -> None:
+        """Strings, and what tells them apart."""
+        self._parts.append((codes, prefixes(strings, SHOWN + 1)))
+
+    def merge(self, other: ValuePrefixes) -> None:
+        self._parts += other._parts
+
+    def forget(self, wanted: Words) -> None:
+        """All but the wanted ones, if the others are many."""
+        if sum(len(codes) for codes, _ in self._parts) <= _TIMES * max(len(wanted), SHOWN):
+            return
+        codes, firsts = np.unique(np.concatenate([codes for codes, _ in self._parts]), return_index=True)
+        kept = np.isin(codes, wanted, assume_unique=True)
+        strings = Strings.joined([strings for _, strings in self._parts])
+        self._parts = [(codes[kept], strings.take(firsts[kept]))]
+
+    def of(self, codes: Words) -> list[bytes]:
+        """Each of those that were added: whole, or longer than is shown."""
+        known: dict[int, bytes] = {}
+        for some, strings in self._parts:
+            known.update(zip(some.tolist(), strings, strict=True))
+        return [known[code] for code in codes.tolist()]

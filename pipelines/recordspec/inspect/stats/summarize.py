@@ -1,0 +1,421 @@
+"""Summarizes what was counted of files, with warnings about records and features that look wrong."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordspec.inspect.feature_names import FeatureKey, FeatureNames
+from recordspec.inspect.scan import Scanner
+from recordspec.inspect.stats.sketches import SHOWN, AdjacentValues, FrequentValues, SizeCounts, rank_error
+from recordspec.inspect.stats.summary import (
+    SHARES,
+    BytesSummary,
+    ClassCounts,
+    ClassOrder,
+    FeatureSummary,
+    Histogram,
+    NumberSummary,
+    Scalar,
+    SharedRows,
+    SizeSummary,
+    SplitSummary,
+    StatsReport,
+    TopValues,
+)
+from recordspec.inspect.stats.tally import (
+    EMPTY,
+    MOST_FEATURES,
+    MOST_INDICES,
+    TEXT,
+    BytesTally,
+    FeatureTally,
+    NumberTally,
+    SplitTally,
+    ValueTally,
+)
+
+if TYPE_CHECKING:
+    from recordspec.spec.schema import Schema
+
+# What has no more different values, each ten times on average, is taken for a label.
+_MOST_CLASSES = 100
+_ROWS_OF_A_CLASS = 10
+
+
+def stats_report(scanner: Scanner, counted: Mapping[str, SplitTally]) -> StatsReport:
+    """A report of what was counted of each split."""
+    files = list(scanner.splits.values())
+    splits = tuple(_split(name, files.count(name), tally, scanner.schema) for name, tally in counted.items())
+    return StatsReport(splits=splits, shared=tuple(_shared(counted)))
+
+
+def _shared(counted: Mapping[str, SplitTally]) -> Iterator[SharedRows]:
+    for (one, tally), (other, others) in combinations(counted.items(), 2):
+        rows = tally.hashes.shared(others.hashes)
+        if rows.value:
+            yield SharedRows(splits=(one, other), rows=rows)
+
+
+def _split(name: str, files: int, tally: SplitTally, schema: Schema | None) -> SplitSummary:
+    known = _known(schema)
+    keys = [*tally.features, *(key for key in known if key not in tally.features)]
+    features = tuple(_feature(key, tally, known) for key in sorted(keys))
+
+    return SplitSummary(
+        split=name,
+        files=files,
+        rows=tally.rows,
+        records=tally.sizes.count,
+        sizes=size_summary(tally.sizes),
+        broken=tally.broken,
+        problems=tuple(tally.problems),
+        copies=tally.hashes.repeated,
+        features=features,
+        warnings=tuple(_split_warnings(tally)),
+    )
+
+
+Known = Mapping[FeatureKey, tuple[str, tuple[str, ...]]]
+
+
+def _known(schema: Schema | None) -> Known:
+    """By key, the names of the features of a schema, and of their classes."""
+    if schema is None:
+        return {}
+    names = FeatureNames.of(schema)
+    keys = (
+        (section == "sequence", column.key)
+        for section, feature in schema.placed
+        for column in feature.columns()
+    )
+    return {key: (names.name(key), names.classes.get(key, ())) for key in keys}
+
+
+def _feature(key: FeatureKey, tally: SplitTally, known: Known) -> FeatureSummary:
+    counted = tally.features.get(key) or FeatureTally()
+    sequence, stored = key
+    name, names = known.get(key, (stored, ()))
+    in_sections = any(of_sequence for of_sequence, _ in (*tally.features, *known))
+    without = 0 if sequence else counted.kinds["none"] + counted.empty
+    feature = FeatureSummary(
+        section="sequence" if sequence else "context" if in_sections else "features",
+        feature=name,
+        key=stored,
+        records=counted.present - without,
+        missing=tally.rows - counted.present,
+        no_kind=counted.kinds["none"],
+        empty=counted.empty,
+        kinds={kind: count for kind, count in sorted(counted.kinds.items()) if kind != "none"},
+        lengths=size_summary(counted.lengths),
+        steps=size_summary(counted.steps),
+    )
+    feature = _with_values(feature, counted, names)
+    return replace(feature, warnings=tuple(_feature_warnings(feature, in_spec=not known or key in known)))
+
+
+def _with_values(feature: FeatureSummary, counted: FeatureTally, names: tuple[str, ...]) -> FeatureSummary:
+    """With the figures of its values, of the kind that most of its lists have."""
+    values = None if feature.kind == "none" else counted.of.get(feature.kind)
+    if values is None or not values.count:
+        return feature
+    if isinstance(values, BytesTally):
+        feature = replace(feature, strings=bytes_summary(values))
+    else:
+        feature = replace(feature, numbers=number_summary(values))
+    common = top_values(values)
+    if values.frequent is None or common is None:
+        return replace(feature, common=common)
+    has_classes = 0 < len(names) <= MOST_INDICES or (counted.neighbours.single and _is_label(values, common))
+    return replace(
+        feature,
+        common=common,
+        classes=class_counts(values, names) if has_classes else None,
+        order=class_order(counted.neighbours, values.frequent) if has_classes else None,
+    )
+
+
+def _is_label(values: ValueTally, common: TopValues) -> bool:
+    """Whether values are so few that they look like classes."""
+    if values.frequent is None or not values.frequent.exact:
+        return False
+    distinct, count = common.distinct.value, int(values.frequent.counts.sum())
+    text = not isinstance(values, BytesTally) or set(values.forms.counts) <= {TEXT, EMPTY}
+    return text and 2 <= distinct <= _MOST_CLASSES and count >= _ROWS_OF_A_CLASS * distinct
+
+
+_BINS = 20
+_EXACT = 1 << 53  # a float64 has all whole numbers up to it
+_TOP = 20
+
+
+def size_summary(sizes: SizeCounts) -> SizeSummary | None:
+    if not sizes.count:
+        return None
+    held = np.array(sorted(sizes.times), np.float64)
+    weights = np.array([sizes.times[size] for size in sorted(sizes.times)], np.int64)
+    return SizeSummary(
+        count=sizes.count,
+        min=sizes.low,
+        median=sizes.quantile(0.5),
+        mean=sizes.total / sizes.count,
+        max=sizes.high,
+        histogram=_histogram(held, sizes.low, sizes.high, whole=True, weights=weights),
+    )
+
+
+def number_summary(counted: NumberTally) -> NumberSummary:
+    moments, full = counted.moments, counted.sample.full
+    some = moments.low is not None and moments.high is not None
+    base = int(moments.low) if counted.frequent is not None and moments.low is not None else 0
+    sample = _above(counted.sample.values, base)
+    found = np.quantile(sample, SHARES).tolist() if len(sample) and moments.high is not None else []
+    quantiles = [min(_at(base, one), moments.high or 0) for one in found]
+    return NumberSummary(
+        count=moments.count,
+        nans=moments.nans,
+        infinite=moments.infinite,
+        zeros=moments.zeros,
+        min=moments.low,
+        max=moments.high,
+        mean=moments.mean if some else None,
+        deviation=moments.deviation if some else None,
+        quantiles=dict(zip(SHARES, quantiles, strict=False)),
+        rank_error=rank_error(len(sample)) if full else 0.0,
+        histogram=_numbers_histogram(counted, base, sample),
+    )
+
+
+def _above(numbers: npt.NDArray[Any], base: int) -> npt.NDArray[np.float64]:
+    """How far numbers are above a whole one: of those beyond 2^53, a float64 tells that, and not them."""
+    if numbers.dtype.kind != "i":
+        return numbers.astype(np.float64)
+    distances: npt.NDArray[np.uint64] = numbers.view(np.uint64) - np.uint64(base % (1 << 64))
+    return distances.astype(np.float64)
+
+
+def _at(base: int, above: float) -> float:
+    """The number so far above; the next whole one where a float64 does not tell it."""
+    at = base + above
+    return base + math.ceil(above) if base and abs(at) >= _EXACT else at
+
+
+def _numbers_histogram(counted: NumberTally, base: int, sample: npt.NDArray[np.float64]) -> Histogram | None:
+    moments = counted.moments
+    if moments.low is None or moments.high is None or not len(sample):
+        return None
+    whole = counted.frequent is not None
+    times = moments.finite / len(sample)
+    found = _histogram(sample, moments.low - base, moments.high - base, whole=whole, times=times)
+    return replace(found, edges=tuple(_at(base, edge) for edge in found.edges))
+
+
+def _histogram(
+    held: npt.NDArray[np.float64],
+    low: float,
+    high: float,
+    *,
+    whole: bool,
+    weights: npt.NDArray[np.int64] | None = None,
+    times: float = 1.0,
+) -> Histogram:
+    """Bins of one width; of `whole` numbers that are few, one each. A value stands for so many `times`."""
+    if whole:  # a bin has as many of them as another, so that even ones look even
+        width = -(-(int(high - low) + 1) // _BINS)
+        edges = np.arange(-(-(int(high - low) + 1) // width) + 1) * float(width) + float(low) - 0.5
+    elif high == low:
+        edges = np.array([low, high], np.float64)
+    else:
+        edges = np.linspace(float(low), float(high), _BINS + 1)
+    if len(edges) > 2:
+        counts = np.histogram(np.clip(held, edges[0], edges[-1]), edges, weights=weights)[0]
+    else:  # one bin, which may be narrower than a float64 can tell
+        counts = np.array([len(held) if weights is None else weights.sum()])
+    scaled = np.rint(counts * times).astype(np.int64)
+    return Histogram(edges=tuple(edges.tolist()), counts=tuple(scaled.tolist()), exact=times == 1.0)
+
+
+def bytes_summary(counted: BytesTally) -> BytesSummary:
+    known = [one for one in counted.forms.media.looked_at if one is not None]
+    measures: defaultdict[str, list[float]] = defaultdict(list)
+    for one in known:
+        for name, value in one.measures.items():
+            measures[name].append(value)
+    sizes = size_summary(counted.sizes)
+    assert sizes is not None
+    return BytesSummary(
+        sizes=sizes,
+        forms=_by_count(counted.forms.counts),
+        looked_at=len(known),
+        modes=_by_count(Counter(one.mode for one in known)),
+        measures={name: (min(many), float(np.median(many)), max(many)) for name, many in measures.items()},
+    )
+
+
+def _by_count(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def top_values(counted: ValueTally) -> TopValues | None:
+    """The frequent values; None of those that are not counted."""
+    if counted.frequent is None:
+        return None
+    told = not isinstance(counted, BytesTally) or TEXT in counted.forms.counts
+    top = tuple((shown(value), many) for value, many in counted.top[: _TOP if told else 0])
+    return TopValues(
+        distinct=counted.frequent.distinct,
+        top=top,
+        short=counted.frequent.short,
+        others=counted.count - sum(many for _, many in top),
+    )
+
+
+def shown(value: int | bytes) -> int | str:
+    """A value as it is told; of a long one the first bytes, and what is no text as escapes."""
+    if isinstance(value, int):
+        return value
+    cut = "..." if len(value) > SHOWN else ""
+    return value[:SHOWN].decode(errors="backslashreplace") + cut
+
+
+def class_counts(counted: ValueTally, names: tuple[str, ...]) -> ClassCounts:
+    """Of a feature that has classes, with the names of a spec or without."""
+    counts: list[tuple[Scalar, int]]
+    unnamed = 0
+    if names:
+        indices = counted.indices if isinstance(counted, NumberTally) else np.zeros(0, np.int64)
+        known = np.zeros(len(names), np.int64)
+        known[: len(indices)] = indices[: len(names)]
+        counts = list(zip(names, known.tolist(), strict=True))
+        unnamed = counted.count - int(known.sum())
+    else:  # long ones may be told alike, and are two
+        counts = [(shown(value), count) for value, count in counted.top]
+    least, most = min(count for _, count in counts), max(count for _, count in counts)
+    return ClassCounts(
+        counts=tuple(counts),
+        named=bool(names),
+        unnamed=unnamed,
+        imbalance=most / least if least else None,
+    )
+
+
+def class_order(found: AdjacentValues, frequent: FrequentValues) -> ClassOrder | None:
+    """Of records that have one value each, where all values are counted."""
+    if not (found.single and frequent.exact and found.pairs):
+        return None
+    total = int(frequent.counts.sum())
+    alike = sum(count * (count - 1) for count in frequent.counts.tolist())
+    return ClassOrder(
+        pairs=found.pairs, same=found.same / found.pairs, by_chance=alike / (total * (total - 1))
+    )
+
+
+# Times as frequent as the rarest, from which on a class is worth a word.
+_IMBALANCE = 20
+# Of more that only look like classes, some are rare by nature.
+_FEW = 20
+_MOST_NAMED = 3
+
+
+def _split_warnings(tally: SplitTally) -> Iterator[str]:
+    if tally.broken:
+        yield f"{_many(tally.broken, 'record')} cannot be read"
+    if tally.unknown_fields:
+        of = f"{tally.unknown_fields:,} of {_many(tally.rows, 'row')}"
+        yield f"{of} have fields that no Example has: if they are other messages, `head` shows them"
+    if tally.conflicts:
+        of = f"{tally.conflicts:,} of {_many(tally.rows, 'row')}"
+        yield f"{of} are refused by TensorFlow, or read otherwise than here: `check` tells which"
+    copies = tally.hashes.repeated
+    if copies.value:
+        about = "about " * (copies.error > 0)
+        yield f"{about}{_many(copies.value, 'row')} of {tally.rows:,} repeat one before them"
+    if tally.repeated:
+        keys = ", ".join(f"`{key}`" for key in sorted(tally.repeated)[:_MOST_NAMED])
+        more = ", ..." * (len(tally.repeated) > _MOST_NAMED)
+        yield f"records have a key twice, of which readers take the last: {keys}{more}"
+    if tally.truncated:
+        yield f"there are more than {MOST_FEATURES:,} keys: these are told, the others not"
+
+
+def _feature_warnings(feature: FeatureSummary, *, in_spec: bool) -> Iterator[str]:
+    if not in_spec:
+        yield "is not in the spec"
+    yield from _of_presence(feature)
+    if len(feature.kinds) > 1:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in feature.kinds.items())
+        yield f"has lists of several kinds ({kinds}): the values told are those of {feature.kind}"
+    if feature.numbers is not None:
+        numbers = feature.numbers
+        if numbers.nans:
+            yield f"has {_many(numbers.nans, 'NaN')} among {numbers.count:,} numbers"
+        if numbers.infinite:
+            yield f"has {_many(numbers.infinite, 'infinite number')} among {numbers.count:,}"
+        if numbers.count > 1 and numbers.min == numbers.max and not numbers.nans + numbers.infinite:
+            yield f"is always {numbers.min}"
+    if feature.strings is not None and feature.common is not None:
+        yield from _of_strings(feature)
+    if feature.classes is not None:
+        yield from _of_classes(feature.classes)
+    if feature.order is not None and feature.order.unshuffled:
+        yield _of_order(feature.order)
+
+
+def _of_presence(feature: FeatureSummary) -> Iterator[str]:
+    rows = feature.records + feature.missing
+    if feature.section != "sequence":
+        rows += feature.no_kind + feature.empty
+    if not rows or feature.records:
+        return
+    if feature.missing == rows:
+        yield "is in the spec, and in no record"
+    elif feature.kinds:
+        yield f"is empty in all of {rows:,} records"
+    else:
+        yield f"has no value in any of {rows:,} records: its type is unknown"
+
+
+def _of_strings(feature: FeatureSummary) -> Iterator[str]:
+    assert feature.strings is not None
+    assert feature.common is not None
+    forms, count = feature.strings.forms, feature.strings.sizes.count
+    if empty := forms.get(EMPTY):
+        yield f"has {_many(empty, 'empty string')} among {count:,}"
+    some = {form: many for form, many in forms.items() if form != EMPTY}
+    if len(some) > 1:
+        told = ", ".join(f"{many:,} {form}" for form, many in list(some.items())[:_MOST_NAMED])
+        yield f"has bytes of several forms: {told}{', ...' * (len(some) > _MOST_NAMED)}"
+    if count > 1 and feature.common.distinct.value == 1:
+        always = f"`{feature.common.top[0][0]}`" if feature.common.top else "the same bytes"
+        yield f"is always {always}"
+
+
+def _of_classes(classes: ClassCounts) -> Iterator[str]:
+    if classes.unnamed:
+        yield f"has {_many(classes.unnamed, 'value')} that no name stands for"
+    never = [name for name, count in classes.counts if not count]
+    if never:
+        told = ", ".join(f"`{name}`" for name in never[:_MOST_NAMED])
+        more = ", ..." * (len(never) > _MOST_NAMED)
+        yield f"never has {len(never):,} of its {len(classes.counts):,} classes: {told}{more}"
+    few = classes.named or len(classes.counts) <= _FEW
+    if few and classes.imbalance is not None and classes.imbalance >= _IMBALANCE:
+        yield f"is uneven: its most frequent class is {classes.imbalance:,.0f} times as large as its rarest"
+
+
+def _of_order(order: ClassOrder) -> str:
+    return (
+        f"is clumped: {order.same:.1%} of neighbours have the same value, and of shuffled records"
+        f" {order.by_chance:.1%} would (build with `shuffle`, or read with a large shuffle buffer)"
+    )
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
