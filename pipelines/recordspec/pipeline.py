@@ -20,8 +20,9 @@ from recordspec.reading import classes
 from recordspec.reading import dataset as reading
 from recordspec.reading.locating import locating
 from recordspec.reading.options import Read
-from recordspec.reading.order import Position, plain
+from recordspec.reading.order import Position
 from recordspec.reading.plan import Plan, Share, plan
+from recordspec.reading.transformations import without_autograph
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.options import from_python, options_of
 from recordspec.spec.schema import Schema
@@ -297,7 +298,11 @@ class Pipeline:
     def _mapped(self, mapped: Callable[..., Any] | None) -> Callable[..., Any] | None:
         """With what `fit` picks after it."""
         fit, schema = self.config.fit, self.schema
-        return mapped if fit is None else _then(mapped, plain(lambda features: fit.pick(features, schema)))
+        return (
+            mapped
+            if fit is None
+            else _then(mapped, without_autograph(lambda features: fit.pick(features, schema)))
+        )
 
 
 def _shown(value: Any, names: Any, padding: Mapping[str, Any]) -> Any:

@@ -208,3 +208,23 @@ def test_rows_sorted_by_class_are_mixed(tmp_path, form):
     found = [number for batch in numbers(dataset) for number in batch]
     share = np.mean([one == other for one, other in pairwise(found)])
     assert share == pytest.approx(1 / classes, rel=0.1)
+
+
+@pytest.mark.parametrize("layout", ["rows", {"blocks": 16}], ids=["rows", "blocks"])
+@pytest.mark.parametrize("options", [{}, {"shuffle": 200, "seed": 7}], ids=["in order", "shuffled"])
+def test_an_epoch_of_dense_rows_instantiates_no_function_of_dataset_methods(
+    layout, options, tmp_path, monkeypatch
+):
+    """Each costs milliseconds an epoch, see reading/transformations.py."""
+    schema = rs.Schema.loads("schema: s\nfeatures: {n: int64, x: {dtype: float32, shape: [4]}}")
+    rs.write(
+        schema, {"n": np.arange(100), "x": np.zeros((100, 4))}, tmp_path / "data", layout=layout, shards=3
+    )
+    # tf.data.TFRecordDataset, which reads files in turn, is itself a flat_map
+    methods = ("map", "interleave", "filter", "scan", "rebatch") + (("flat_map",) if options else ())
+    for method in methods:
+        monkeypatch.setattr(tf.data.Dataset, method, None)
+    dataset = rs.read(schema, tmp_path / "data", batch=32, **options)
+    gc.collect()  # functions live as long as the dataset
+    monkeypatch.undo()
+    assert sorted(number for batch in numbers(dataset) for number in batch) == list(range(100))

@@ -16,9 +16,9 @@ from recordspec.reading import mixing, stages
 from recordspec.reading.dataset import Recipe, build
 from recordspec.reading.mixing import Classes, Neighbours
 from recordspec.reading.options import Batch, Interleave, Read
-from recordspec.reading.order import plain
 from recordspec.reading.plan import Plan
 from recordspec.reading.pools import gathered
+from recordspec.reading.transformations import CALLS, map_elements
 from recordspec.spec.schema import Schema
 
 Dataset = Any
@@ -157,17 +157,18 @@ def _prefixes(recipe: Recipe, mapped: Function | None) -> Iterator[tuple[str, Da
     """The pipeline up to each stage, as datasets of the numbers of rows that come out."""
     how, what = recipe.how, recipe.plan
     at_once = max(1, _BATCH // (what.block or 1))
-    records = gathered(recipe.records(None), at_once).map(plain(lambda batch: _rows_of(batch, what)))
+    records = gathered(recipe.records(None), at_once)
+    records = map_elements(records, lambda batch: _rows_of(batch, what))
     yield "read", records.batch(_HANDED_OVER // _BATCH)
     decoded = batches = recipe.batches()
     parsed = what.block is not None or recipe.decoded
     early = ["parse"] * parsed + ["decode"] * recipe.decoded
     yield ", ".join([*early, "shuffle" if how.shuffle else "batch"]), _counts(batches, how.batch)
     if not parsed:
-        parse = stages.apply(batches, plain(recipe.parse), deterministic=how.deterministic)
+        parse = map_elements(batches, recipe.parse, CALLS, deterministic=how.deterministic)
         yield "parse", _counts(parse, how.batch)
     if not recipe.decoded:
-        decoded = stages.apply(batches, plain(recipe.decode), deterministic=how.deterministic)
+        decoded = map_elements(batches, recipe.decode, CALLS, deterministic=how.deterministic)
         yield "decode", _counts(decoded, how.batch)
     if mapped is not None:
         yield "map", _counts(stages.apply(decoded, mapped, deterministic=how.deterministic), how.batch)
@@ -195,7 +196,7 @@ def _counts(elements: Dataset, batch: Batch | None) -> Dataset:
         return shape[0]
 
     rows = 1 if batch is None else batch.size
-    return elements.map(plain(count)).batch(max(1, _HANDED_OVER // rows))
+    return map_elements(elements, count).batch(max(1, _HANDED_OVER // rows))
 
 
 def _stage(name: str, counts: Dataset, what: Plan, seconds: float) -> Stage:

@@ -12,9 +12,10 @@ from recordspec.errors import Problem, SpecError
 from recordspec.reading import classes, memory, service, shaping, stages
 from recordspec.reading.layouts import Blocks, Layout, Rows, keeps_in_any_batch
 from recordspec.reading.options import Balance, Batch, Interleave, Read
-from recordspec.reading.order import Position, Seeds, key_of, passes, plain
+from recordspec.reading.order import Position, Seeds, key_of, passes
 from recordspec.reading.plan import Plan, plan
 from recordspec.reading.pools import Mix
+from recordspec.reading.transformations import CALLS, flat_map, map_elements
 from recordspec.spec.decoder import alone
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
@@ -90,7 +91,7 @@ def build(
     recipe = Recipe(how=how, schema=schema, plan=what, keep=keep, start=start)
     elements = recipe.batches()
     if not recipe.decoded:
-        elements = stages.apply(elements, plain(recipe.decode), deterministic=how.deterministic)
+        elements = map_elements(elements, recipe.decode, CALLS, deterministic=how.deterministic)
     if map is not None:
         elements = stages.apply(elements, map, deterministic=how.deterministic)
     if how.service is not None:
@@ -232,7 +233,7 @@ class Recipe:
             skip = tf.where(tf.reduce_all(key == broken_off), tf.constant(first.step, tf.int64), 0)
             return self._one_pass(kept, self._seeds(key), skip if first.step else None)
 
-        return passes(first.epoch, self.how.passes).flat_map(plain(one_pass))
+        return flat_map(passes(first.epoch, self.how.passes), one_pass)
 
     def _seeds(self, key: Any) -> Seeds:
         """Those of the pass with this key."""

@@ -11,9 +11,8 @@ from typing import Any, Protocol
 
 from recordspec._tf import tf
 from recordspec.reading.options import Batch
-from recordspec.reading.order import plain
 from recordspec.reading.pools import Held, Mix, drawn, gathered, rows_of_pools, shuffled, together
-from recordspec.reading.stages import CALLS
+from recordspec.reading.transformations import CALLS, map_elements, rebatch
 from recordspec.spec import blocks, decoder
 from recordspec.spec.schema import Schema
 from recordspec.wire.blocks import ROWS
@@ -73,7 +72,7 @@ class Rows:
             return self.rebatched(drawn(pools, self._at_once(batch), self._held, mix=mix, first=first), batch)
         found = self._in_order(records, batch, skip)
         if self.early and batch is not None:
-            found = gathered(found, self._at_once(batch)).map(plain(self._held), CALLS, deterministic=True)
+            found = map_elements(gathered(found, self._at_once(batch)), self._held, CALLS)
         return self.rebatched(found, batch)
 
     def _at_once(self, batch: Batch | None) -> int:
@@ -133,8 +132,8 @@ class Blocks:
 
     def rebatched(self, rows: Dataset, batch: Batch | None) -> Dataset:
         if batch is None:
-            return rows.rebatch(1)
-        return rows.rebatch(batch.size, drop_remainder=batch.drop_remainder)
+            return rebatch(rows, 1)
+        return rebatch(rows, batch.size, drop_remainder=batch.drop_remainder)
 
     def only(self, names: Iterable[str]) -> Blocks:
         return replace(self, schema=self.schema.only(names))

@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from recordspec._tf import tf
 from recordspec.errors import Path, Problem, SpecError, one_of
-from recordspec.reading.order import Seeds, chances, passes, plain
+from recordspec.reading.order import Seeds, chances, passes
 from recordspec.reading.stages import known_cardinality
+from recordspec.reading.transformations import flat_map, map_elements, without_autograph
 
 Dataset = Any
 Tensor = Any
@@ -56,7 +57,7 @@ def mix(
         raise SpecError(problems)
     counts = [int(dataset.cardinality()) for dataset in datasets]
     drawn = [_with_an_end(dataset) for dataset in datasets] if _ends(counts, end) else list(datasets)
-    choices = passes(0, 1).flat_map(plain(lambda key: _choices(weights, Seeds.of(seed, key).choices)))
+    choices = flat_map(passes(0, 1), lambda key: _choices(weights, Seeds.of(seed, key).choices))
     mixed = tf.data.Dataset.choose_from_datasets(drawn, choices, stop_on_empty_dataset=end == "first")
     return known_cardinality(mixed, _cardinality(counts, end))
 
@@ -68,7 +69,7 @@ def _choices(weights: Sequence[float], seed: Tensor) -> Dataset:
     def some(number: Tensor) -> Tensor:
         return tf.searchsorted(bounds, chances(_AT_ONCE, seed, number), side="right", out_type=tf.int64)
 
-    return tf.data.Dataset.counter().map(plain(some)).unbatch()
+    return map_elements(tf.data.Dataset.counter(), some).unbatch()
 
 
 def _ends(counts: Sequence[int], end: str) -> bool:
@@ -79,7 +80,7 @@ def _ends(counts: Sequence[int], end: str) -> bool:
 
 def _with_an_end(dataset: Dataset) -> Dataset:
     """The same; tf.data takes a mixture to have no end where one of its datasets says that it has none."""
-    return dataset.filter(plain(lambda *_: tf.constant(True)))
+    return dataset.filter(without_autograph(lambda *_: tf.constant(True)))
 
 
 def _cardinality(counts: Sequence[int], end: str) -> int | None:

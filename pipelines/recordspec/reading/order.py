@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
+from recordspec.reading.transformations import flat_map
 
 Dataset = Any
 Tensor = Any
@@ -67,11 +67,6 @@ class Seeds:
         return cls(*tf.unstack(drawn))
 
 
-def plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of ours, in which autograph need not look for Python to convert."""
-    return tf.autograph.experimental.do_not_convert(function)  # type: ignore[no-any-return]
-
-
 def permuted(places: Tensor, seed: Tensor | None, number: Tensor | int = 0) -> Tensor:
     """A vector in an order of its own: that of the seed, if there is one, and of a number.
 
@@ -113,7 +108,7 @@ def passes(first: int, count: int | None) -> Dataset:
         next(iter(keys))
     # Keras 3.15 makes two iterators an epoch and uses one. A flat_map makes its inner ones only when it is
     # asked for an element, so an iterator that nobody reads is no pass.
-    read = tf.data.Dataset.range(1).flat_map(plain(lambda _: keys))
+    read = flat_map(tf.data.Dataset.range(1), lambda _: keys)
     return read if count == 1 else read.repeat(count)
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from recordspec._tf import tf
 from recordspec.reading.options import Shuffle
-from recordspec.reading.order import Seeds, permuted, plain
+from recordspec.reading.order import Seeds, permuted
 from recordspec.reading.plan import Plan
-from recordspec.reading.stages import CALLS
+from recordspec.reading.transformations import CALLS, flat_map, map_elements, rebatch, without_autograph
 
 Dataset = Any
 Tensor = Any
@@ -61,7 +61,7 @@ def together(rows: Dataset) -> bool:
 def gathered(rows: Dataset, size: int, *, drop_remainder: bool = False) -> Dataset:
     """Records or held rows, single ones or some together, in batches of `size`."""
     if together(rows):
-        return rows.rebatch(size, drop_remainder=drop_remainder)
+        return rebatch(rows, size, drop_remainder=drop_remainder)
     return rows.batch(size, drop_remainder=drop_remainder)
 
 
@@ -106,7 +106,7 @@ def rows_of_pools(
         return taken(found, _places(count, mix, number, left_out))
 
     calls = CALLS if mix is None else _AT_ONCE
-    return _numbered(pools, counted, mix, first).map(plain(rows), calls, deterministic=True)
+    return map_elements(_numbered(pools, counted, mix, first), rows, calls)
 
 
 def drawn(
@@ -122,13 +122,13 @@ def drawn(
 
     def parts(pool: Tensor, places: Tensor) -> Dataset:
         whole = tf.data.Dataset.from_tensors(pool).repeat()
-        return tf.data.Dataset.zip((whole, tf.data.Dataset.from_tensors(places).rebatch(size)))
+        return tf.data.Dataset.zip((whole, rebatch(tf.data.Dataset.from_tensors(places), size)))
 
     def some(pool: Tensor, places: Tensor) -> Held:
         return made(tf.gather(pool, places))
 
-    ordered = _numbered(pools, tf.size, mix, first).map(plain(in_order)).prefetch(1)
-    return ordered.flat_map(plain(parts)).map(plain(some), CALLS, deterministic=True)
+    ordered = map_elements(_numbered(pools, tf.size, mix, first), in_order).prefetch(1)
+    return map_elements(flat_map(ordered, parts), some, CALLS)
 
 
 def _places(count: Tensor, mix: Mix | None, number: Tensor, left_out: Tensor | None) -> Tensor:
@@ -145,7 +145,7 @@ def _numbered(
     """The number of each pool, the pool, and from row `first` on how many of its rows are before it."""
     if first is None and (mix is None or mix.seeds.pools is None):
         # a service divides what it is given among its workers: the numbers of an enumeration, too
-        return pools.map(plain(lambda pool: (tf.zeros([], tf.int64), pool)))
+        return map_elements(pools, lambda pool: (tf.zeros([], tf.int64), pool))
     numbered = pools.enumerate()
     return numbered if first is None else _from(numbered, first, counted)
 
@@ -158,9 +158,9 @@ def _from(numbered: Dataset, row: Tensor, counted: Callable[[Tensor], Tensor]) -
         after = before + tf.cast(counted(records), tf.int64)
         return after, (number, records, tf.maximum(row - before, 0), after)
 
-    found = numbered.scan(tf.zeros([], tf.int64), plain(measured))
-    found = found.filter(plain(lambda number, records, left_out, after: after > row))
-    return found.map(plain(lambda number, records, left_out, after: (number, records, left_out)))
+    found = numbered.scan(tf.zeros([], tf.int64), without_autograph(measured))
+    found = found.filter(without_autograph(lambda number, records, left_out, after: after > row))
+    return map_elements(found, lambda number, records, left_out, after: (number, records, left_out))
 
 
 def taken(held: Held, places: Tensor) -> Held:

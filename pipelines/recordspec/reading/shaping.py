@@ -13,9 +13,9 @@ from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
 from recordspec.reading.layouts import Layout
 from recordspec.reading.options import Batch, Bucket
-from recordspec.reading.order import chances, plain
+from recordspec.reading.order import chances
 from recordspec.reading.pools import Held, taken
-from recordspec.reading.stages import CALLS
+from recordspec.reading.transformations import CALLS, map_elements
 from recordspec.spec.schema import Schema
 
 Dataset = Any
@@ -44,7 +44,7 @@ def balanced(
         drawn = chances(tf.size(found), seed, number)
         return taken(held, tf.where(drawn < tf.gather(kept_of, found))[:, 0])
 
-    return rows.enumerate().map(plain(some), CALLS, deterministic=True)
+    return map_elements(rows.enumerate(), some, CALLS)
 
 
 def names_asked(schema: Schema, function: Callable[..., Any]) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ def bucketed(rows: Dataset, layout: Layout, bucket: Bucket, batch: Batch) -> Dat
     def one_bucket(_: Tensor, window: Dataset) -> Dataset:
         return window.batch(batch.size, batch.drop_remainder).map(lambda held, _: held)
 
-    grouped = rows.map(plain(with_bucket), CALLS, deterministic=True).unbatch()
+    grouped = map_elements(rows, with_bucket, CALLS).unbatch()
     return grouped.group_by_window(lambda _, number: number, one_bucket, batch.size)
 
 

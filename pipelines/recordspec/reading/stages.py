@@ -8,8 +8,16 @@ from typing import Any
 
 from recordspec._tf import tf
 from recordspec.reading.options import Interleave
-from recordspec.reading.order import Seeds, key_of, passes, permuted, plain
+from recordspec.reading.order import Seeds, key_of, passes, permuted
 from recordspec.reading.plan import Piece, Plan
+from recordspec.reading.transformations import (
+    CALLS,
+    MOST_CALLS,
+    flat_map,
+    interleave,
+    tfrecord_dataset,
+    without_autograph,
+)
 from recordspec.wire.compression import CODECS
 
 Dataset = Any
@@ -18,10 +26,6 @@ Tensor = Any
 # TFRecordDataset reads 256 KiB at once by default; larger requests cost nothing locally and save
 # round trips elsewhere.
 _READ_BUFFER = 1 << 20
-# What tf.data, too, takes for most that helps, where it does not time the stages.
-_MOST_CALLS = 16
-# Calls of a function at a time.
-CALLS = min(_MOST_CALLS, max(2, os.cpu_count() or 1))
 # Batches made ahead: one waits while another is made.
 _AHEAD = 2
 # Files that are open at a time unless the options say otherwise.
@@ -41,7 +45,7 @@ def records(plan: Plan, how: Interleave | None, seeds: Seeds | None, *, determin
     named = _named(pieces, seeds)
 
     def of_piece(path: Tensor, compression: Tensor, first: Tensor, count: Tensor) -> Dataset:
-        return tf.data.TFRecordDataset(path, compression, _READ_BUFFER).skip(first).take(count)
+        return tfrecord_dataset(path, compression, _READ_BUFFER).skip(first).take(count)
 
     return _mixed(named, of_piece, how, plan, deterministic=deterministic)
 
@@ -109,16 +113,14 @@ def _mixed(
 ) -> Dataset:
     """What `of_piece` makes of each piece that is named: one after the other, or mixed as `how` says."""
     if how is None:
-        return named.flat_map(plain(of_piece))
+        return flat_map(named, of_piece)
     cycle = min(len(plan.pieces), _MOST_OPEN) if how.cycle == "auto" else how.cycle
-    calls = min(_MOST_CALLS if how.parallel == "auto" else how.parallel or 0, cycle) or None
-    return named.interleave(
-        plain(of_piece if plan.large else lambda *piece: of_piece(*piece).batch(how.block)),
-        cycle_length=cycle,
-        block_length=how.block if plan.large else 1,
-        num_parallel_calls=calls,
-        deterministic=deterministic if calls else None,
-    )
+    calls = min(MOST_CALLS if how.parallel == "auto" else how.parallel or 0, cycle) or None
+    read = of_piece if plan.large else lambda *piece: of_piece(*piece).batch(how.block)
+    block = how.block if plan.large else 1
+    if calls is None:
+        return interleave(named, read, cycle=cycle, block=block)
+    return named.interleave(without_autograph(read), cycle, block, calls, deterministic)
 
 
 def known_cardinality(elements: Dataset, count: int | None) -> Dataset:
@@ -139,7 +141,7 @@ def cut_short(elements: Dataset, count: int, missing: int) -> Dataset:
         return tf.data.Dataset.from_tensors(tf.zeros([], tf.int64)).repeat(left)
 
     endless = known_cardinality(elements, tf.data.INFINITE_CARDINALITY)
-    chosen = passes(0, 1).flat_map(plain(choices))
+    chosen = flat_map(passes(0, 1), choices)
     return tf.data.Dataset.choose_from_datasets([endless], chosen, stop_on_empty_dataset=False).take(count)
 
 
