@@ -47,9 +47,10 @@ def map_elements(
     if calls is None:
         made = tf.raw_ops.MapDataset(**shared)
     else:
-        calls = tf.constant(calls, tf.int64)
-        order = "true" if deterministic else "false"
-        made = tf.raw_ops.ParallelMapDatasetV2(num_parallel_calls=calls, deterministic=order, **shared)
+        ordered = "true" if deterministic else "false"
+        made = tf.raw_ops.ParallelMapDatasetV2(
+            num_parallel_calls=tf.constant(calls, tf.int64), deterministic=ordered, **shared
+        )
     return tf.data.experimental.from_variant(made, spec)
 
 
