@@ -5,7 +5,7 @@ that `tfds.builder_from_directory` opens.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,9 @@ from recordspec.interop.notes import Note, losses
 from recordspec.interop.tfds import dataset_info
 from recordspec.interop.tfds.exporter import export_features, label_files
 from recordspec.interop.tfds.importer import ClassNames, import_schema
-from recordspec.interop.tfds.nodes import parse_features
-from recordspec.interop.tfds.storage import LABELS_SUFFIX
+from recordspec.interop.tfds.nodes import LABELS_SUFFIX, parse_features
 from recordspec.locations import local, read_text
+from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import SCHEMA_FILE, Manifest
 from recordspec.store.sidecars import add_sidecars
@@ -81,18 +81,20 @@ def dumps(schema: Schema) -> tuple[str, tuple[Note, ...]]:
     return text, (*notes, *_losses(schema, back))
 
 
-def describe(folder: str | Path) -> tuple[tuple[str, ...], tuple[Note, ...]]:
+def describe(
+    folder: str | Path, *, kinds: Mapping[str, type[Feature]] = KINDS
+) -> tuple[tuple[str, ...], tuple[Note, ...]]:
     """Writes the files beside a dataset with which `tfds.builder_from_directory(folder)` opens it.
 
-    Returns the names of these files, and notes on what they cannot express. Raises StoreError if TFDS cannot
-    read the dataset, or if other files of these names exist.
+    Returns the names of these files, and notes on what they cannot express; `kinds` are those of the
+    dataset's schema. Raises StoreError if TFDS cannot read the dataset, or if there are other such files.
     """
     folder = local(folder)
     manifest = Manifest.load(folder)
     problems = [problem.at(str(folder)) for problem in dataset_info.unreadable(manifest)]
     if problems:
         raise StoreError(problems)
-    schema = _schema(folder)
+    schema = _schema(folder, kinds)
     features, notes = export_features(schema)
     labels = dict(label_files(schema))
     named = {f"{stem}{LABELS_SUFFIX}": "\n".join(names) + "\n" for stem, names in labels.items()}
@@ -114,12 +116,12 @@ def _losses(schema: Schema, back: Schema) -> Iterator[Note]:
         yield replace(note, text=f"{note.text}{more}")
 
 
-def _schema(folder: Path) -> Schema:
+def _schema(folder: Path, kinds: Mapping[str, type[Feature]]) -> Schema:
     path = folder / SCHEMA_FILE
     if not path.exists():
         hint = "TFDS needs the features of the records"
         raise StoreError(Problem(where=str(path), expected="the dataset's schema", got="none", hint=hint))
-    return Schema.load(path)
+    return Schema.load(path, kinds)
 
 
 def _dump_json(value: dict[str, Any]) -> str:

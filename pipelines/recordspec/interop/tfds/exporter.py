@@ -9,7 +9,7 @@ from typing import Any
 from recordspec.errors import Problem, SpecError
 from recordspec.interop.notes import Note
 from recordspec.interop.stored_tensor import full_default
-from recordspec.interop.tfds.storage import FLAT, OPTIONAL_DEFAULTS, ROW_LENGTHS, file_stem
+from recordspec.interop.tfds.nodes import FLAT, OPTIONAL_DEFAULTS, ROW_LENGTHS, file_stem
 from recordspec.spec.features import Feature
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.box import Box

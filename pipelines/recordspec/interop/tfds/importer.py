@@ -12,8 +12,15 @@ from typing import Any, get_args
 from recordspec.errors import SpecError, show_shape
 from recordspec.interop.notes import Note
 from recordspec.interop.stored_tensor import StoredTensor, full_default
-from recordspec.interop.tfds.nodes import FeatureNode
-from recordspec.interop.tfds.storage import DTYPES, FLAT, OPTIONAL_DEFAULTS, ROW_LENGTHS, STORED, file_stem
+from recordspec.interop.tfds.nodes import (
+    FLAT,
+    OPTIONAL_DEFAULTS,
+    ROW_LENGTHS,
+    STORED_DTYPES,
+    TFDS_DTYPES,
+    FeatureNode,
+    file_stem,
+)
 from recordspec.spec.features import Feature
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.box import Box, Format
@@ -138,7 +145,7 @@ class _FeatureImporter:
 
     def _widened(self, node: FeatureNode, dtype: str) -> str:
         """The stored dtype, with a note: only `tensor` narrows it, and takes no nested lists."""
-        stored = STORED[dtype]
+        stored = STORED_DTYPES[dtype]
         if stored != dtype:
             self._note(node, f"{dtype} is read as {stored}, which stores it", "dtype")
         return stored
@@ -151,7 +158,7 @@ class _FeatureImporter:
         encoding = node.text("encoding").lower() or "none"
         if encoding != "none":
             return self._encoded(node, scope, dtype, encoding)
-        if dtype not in STORED:
+        if dtype not in STORED_DTYPES:
             raise node.wrong("an encoding for complex numbers", "none", "encoding")
         if dtype in ("float64", "uint64"):  # TFDS keeps 24 bits of the one, and the sign bit of the other
             dtype = self._widened(node, dtype)
@@ -182,9 +189,9 @@ class _FeatureImporter:
 
     def _dtype(self, node: FeatureNode) -> str:
         given = node.text("dtype")
-        if given not in DTYPES:
-            raise node.wrong(f"one of {', '.join(DTYPES)}", f"`{given}`", "dtype")
-        return DTYPES[given]
+        if given not in TFDS_DTYPES:
+            raise node.wrong(f"one of {', '.join(TFDS_DTYPES)}", f"`{given}`", "dtype")
+        return TFDS_DTYPES[given]
 
     def _label(self, node: FeatureNode, scope: Scope) -> Feature:
         names = self._class_names(scope.file)

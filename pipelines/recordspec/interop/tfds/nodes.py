@@ -1,7 +1,8 @@
-"""features.json, parsed to nodes: a class of TFDS and its content, in any of its three formats.
+"""The format of TFDS: features.json, parsed to nodes, and its names for dtypes, keys and files.
 
-Since release 4.4, TFDS writes the JSON of a protobuf message; before, a type and a content, which may be
-such a message, as JSON or as a string of JSON.
+A node is a class of TFDS and its content, in any of three formats: since release 4.4, TFDS writes the
+JSON of a protobuf message; before, a type and a content, which may be such a message, as JSON or as a string
+of JSON.
 """
 
 from __future__ import annotations
@@ -11,7 +12,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from recordspec.errors import Path, Problem, SpecError, describe
+from recordspec.spec.values import DTYPES, is_integer
+
+# The dtypes, by their names in all versions of features.json.
+TFDS_DTYPES = {name: name for name in DTYPES} | {"string": "string", "object": "string", "str": "string"}
+# The dtype that tf.io parses, in which TFDS stores each when no encoding is given.
+STORED_DTYPES: dict[str, str] = {
+    **{name: "int64" for name in DTYPES if is_integer(name)},
+    "bool": "int64",
+    **dict.fromkeys(("float16", "bfloat16", "float32", "float64"), "float32"),
+    "string": "string",
+}
+# What TFDS reads where an optional value is missing: the smallest value.
+OPTIONAL_DEFAULTS: dict[str, Any] = {
+    "string": "",
+    "int64": int(np.iinfo(np.int64).min),
+    "float32": float(np.finfo(np.float32).min),
+}
+# TFDS appends these to the key of nested sequences.
+FLAT, ROW_LENGTHS = "ragged_flat_values", "ragged_row_lengths_"
+LABELS_SUFFIX = ".labels.txt"
 
 # The deepest nesting of features that is accepted.
 _MAX_DEPTH = 32
@@ -135,3 +158,8 @@ def _content(value: Mapping[str, Any]) -> Any:
     """The content of a message; an empty one may be absent."""
     found: Any = next((value[name] for name in _CONTENTS if name in value), {})
     return found.get("json", "{}") if "jsonFeature" in value and isinstance(found, Mapping) else found
+
+
+def file_stem(name: str) -> str:
+    """How a feature's name appears in the names of files."""
+    return name.replace("/", ".")
