@@ -25,10 +25,10 @@ BUILDING = (ROOT / "docs/building.md").read_text()
 INTEROP = (ROOT / "docs/interop.md").read_text()
 READING = (ROOT / "docs/reading.md").read_text()
 INFERRING = (ROOT / "docs/inferring.md").read_text()
-LOOKING = (ROOT / "docs/looking.md").read_text()
+INSPECTING = (ROOT / "docs/inspecting.md").read_text()
 STATISTICS = (ROOT / "docs/statistics.md").read_text()
-WHOLE_FILES = (ROOT / "docs/whole-files.md").read_text()
-KINDS_OF_YOUR_OWN = (ROOT / "docs/kinds-of-your-own.md").read_text()
+INTEGRITY = (ROOT / "docs/integrity.md").read_text()
+CUSTOM_KINDS = (ROOT / "docs/custom-kinds.md").read_text()
 
 
 def blocks(text: str) -> list[tuple[str, str]]:
@@ -100,7 +100,7 @@ def test_the_page_on_building_runs(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_page_on_schemas_of_others_runs(tmp_path, monkeypatch):
+def test_the_page_on_interop_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run(INTEROP, tmp_path)
 
@@ -112,10 +112,10 @@ def test_the_page_on_reading_runs(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_page_on_looking_runs(tmp_path, monkeypatch):
+def test_the_page_on_inspecting_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    run(LOOKING, tmp_path)
+    run(INSPECTING, tmp_path)
 
 
 @pytest.mark.slow
@@ -133,18 +133,18 @@ def test_the_page_on_statistics_runs(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_page_on_whole_files_runs(tmp_path, monkeypatch):
+def test_the_page_on_integrity_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = run(WHOLE_FILES, tmp_path)
+    names = run(INTEGRITY, tmp_path)
     assert names["damaged"] == ["numbers/train-00000-of-00002.tfrecord"]
     assert names["done"].manifest.rows("train") == 999
 
 
 @pytest.mark.slow
-def test_a_kind_of_your_own_runs_and_keeps_every_law(tmp_path, monkeypatch):
+def test_a_custom_kind_runs_and_keeps_every_law(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert run(KINDS_OF_YOUR_OWN, tmp_path)["schema"].names["came"].unit == "s"
+    assert run(CUSTOM_KINDS, tmp_path)["schema"].names["came"].unit == "s"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_timestamp.py"]
     tested = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert f"{2 * len(LAWS)} passed" in tested.stdout, tested.stdout
@@ -156,8 +156,8 @@ def test_a_kind_of_your_own_runs_and_keeps_every_law(tmp_path, monkeypatch):
         (README, 6, 3),
         (BUILDING, 2, 2),
         (INTEROP, 4, 1),
-        (LOOKING, 7, 3),
-        (KINDS_OF_YOUR_OWN, 3, 1),
+        (INSPECTING, 7, 3),
+        (CUSTOM_KINDS, 3, 1),
     ],
 )
 def test_the_blocks_are_all_seen(text, pythons, yamls):

@@ -28,7 +28,7 @@ write: {splits: {train: 1}}
 read: {batch: 16, shuffle: {buffer: 40, seed: 3}}
 """
 FIT = "fit: {inputs: x, targets: y}\n"
-PAGE = (Path(__file__).parents[2] / "docs/many-workers.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/distributed.md").read_text()
 
 
 def run(script: str, folder: Path, workers: int = 1, **environment: str) -> list[str]:
