@@ -10,7 +10,7 @@ from recordspec.inspect.check import check as check_records
 from recordspec.inspect.count import count as count_records
 from recordspec.inspect.stats import stats as tell
 from recordspec.inspect.verify import verify as verify_files
-from recordspec.store.files import File
+from recordspec.store.shards import File
 from writing.data import DATASETS
 
 

@@ -27,8 +27,8 @@ from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.options import from_python, options_of
 from recordspec.spec.schema import Schema
 from recordspec.spec.tensors import dense
-from recordspec.store.files import check_schema
 from recordspec.store.manifest import Manifest, Shard
+from recordspec.store.shards import check_schema
 from recordspec.writing.builder import write
 from recordspec.writing.estimate import Estimate, estimate
 from recordspec.writing.sources import source_of

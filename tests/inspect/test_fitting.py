@@ -24,8 +24,7 @@ from recordspec.inspect.proposals import proposals
 from recordspec.inspect.scan import FileRange, UnreadableRecord
 from recordspec.inspect.scan import scan as scan_rows
 from recordspec.spec.misfits import failures
-from recordspec.store.files import File, known
-from recordspec.store.shards import expand
+from recordspec.store.shards import File, expand, known
 from recordspec.wire import proto
 from recordspec.wire.framing import framed
 from recordspec.wire.tfrecord import scan

@@ -13,8 +13,7 @@ from examples import example, file_of
 from recordspec.inspect.check import check
 from recordspec.inspect.infer import infer
 from recordspec.starting import inferred
-from recordspec.store.files import known
-from recordspec.store.shards import expand
+from recordspec.store.shards import expand, known
 from recordspec.wire.framing import framed
 from shell import run_here as run
 from third_party_data import DATA, needs_data

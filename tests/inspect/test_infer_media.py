@@ -13,7 +13,7 @@ import recordspec as rs
 from examples import example, file_of
 from recordspec.inspect.check import check
 from recordspec.inspect.infer import infer
-from recordspec.store.files import File
+from recordspec.store.shards import File
 
 GREY = Image.fromarray(np.arange(63, dtype=np.uint8).reshape(7, 9))
 COLOUR = Image.fromarray(np.arange(189, dtype=np.uint8).reshape(7, 9, 3))

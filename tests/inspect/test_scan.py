@@ -12,8 +12,7 @@ from examples import file_of
 from recordspec._tf import tf
 from recordspec.inspect import scan
 from recordspec.inspect.check import check
-from recordspec.store.files import File, known
-from recordspec.store.shards import expand
+from recordspec.store.shards import File, expand, known
 from recordspec.wire.framing import framed
 
 SCHEMA = rs.Schema.loads(

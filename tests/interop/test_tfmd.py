@@ -14,8 +14,7 @@ from recordspec.inspect.check import check
 from recordspec.interop import tfmd
 from recordspec.interop.tfmd.exporter import export_schema
 from recordspec.spec.options import options_of
-from recordspec.store.files import known
-from recordspec.store.shards import expand
+from recordspec.store.shards import expand, known
 from third_party_data import DATA, needs_data
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import recordspec as rs
 from recordspec._tf import tf
 from recordspec.reading.faults import check
-from recordspec.store.files import known
-from recordspec.store.shards import expand
+from recordspec.store.shards import expand, known
 from recordspec.wire import framing, tfrecord
 from recordspec.wire.compression import CODECS
 

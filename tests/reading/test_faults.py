@@ -25,8 +25,7 @@ import recordspec as rs
 from recordspec._tf import tf
 from recordspec.reading import faults
 from recordspec.reading.faults import check
-from recordspec.store.files import File, known
-from recordspec.store.shards import expand
+from recordspec.store.shards import File, expand, known
 from recordspec.wire import framing
 
 

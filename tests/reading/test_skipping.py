@@ -184,7 +184,7 @@ def test_copies_go_with_the_process(data, tmp_path):
 import recordspec as rs
 from pathlib import Path
 from recordspec.reading.mending import mended
-from recordspec.store.files import known
+from recordspec.store.shards import known
 from recordspec.store.shards import expand
 schema = rs.Schema.load({str(data / "schema.yaml")!r})
 copies = [mended(file, schema)[0] for file in known(expand({str(data)!r}), schema)]

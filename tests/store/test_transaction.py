@@ -20,9 +20,8 @@ from recordspec.inspect import repair as repairs
 from recordspec.inspect.repair import repair
 from recordspec.store import transaction as transactions
 from recordspec.store.journal import FILE as JOURNAL
-from recordspec.store.locks import reserve
 from recordspec.store.manifest import Manifest
-from recordspec.store.transaction import Transaction
+from recordspec.store.transaction import Transaction, reserve
 from recordspec.writing.sources.csv import Csv
 
 NONE = Manifest(schema=None, fingerprint=None, record="example", compression="none", splits={})

@@ -63,8 +63,7 @@ def check(
     from recordspec.inspect.proposals import proposals
     from recordspec.locations import output_file
     from recordspec.progress import Progress
-    from recordspec.store.files import compared
-    from recordspec.store.shards import expand
+    from recordspec.store.shards import compared, expand
 
     schema, to_read = _given(spec, files)
     to_check, differences = compared(expand(to_read), schema)

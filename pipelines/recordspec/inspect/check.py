@@ -18,7 +18,7 @@ from recordspec.progress import Progress
 from recordspec.spec.blocks import columns_in
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
-from recordspec.store.files import File
+from recordspec.store.shards import File
 from recordspec.wire.columns import KeySteps, KeyValues, Section
 from recordspec.wire.framing import place
 from recordspec.wire.record_batch import RecordBatch
@@ -214,7 +214,7 @@ def check(
     A feature with a key that no record of any file has is a finding, too, unless there are no records.
 
     Args:
-        files: as `store.files.known` gives them, or `compared` where the schema is not their own.
+        files: as `store.shards.known` gives them, or `compared` where the schema is not their own.
         examples: of each sort of fault, how many are kept; all are counted.
         allow_absent: names of features that no record need have.
         jobs: processes that share the work; None for one a processor where there is much to read.

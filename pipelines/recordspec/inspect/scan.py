@@ -19,9 +19,8 @@ import numpy as np
 from recordspec.errors import Problem, RecordError, SpecError, StoreError
 from recordspec.executors import Task, executor
 from recordspec.inspect.index import find_records
-from recordspec.store.files import schema_beside
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, find
-from recordspec.store.shards import Files, expand, parse_name
+from recordspec.store.shards import Files, expand, parse_name, schema_beside
 from recordspec.wire import blocks, proto, tfrecord
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, place

@@ -10,8 +10,8 @@ from typing import Any
 from recordspec.errors import Problem, StoreError, system_problem
 from recordspec.locations import open_file
 from recordspec.progress import Progress
-from recordspec.store.files import File
 from recordspec.store.manifest import Manifest, Shard
+from recordspec.store.shards import File
 from recordspec.wire.compression import CODECS, Compression
 from recordspec.wire.file_types import likely_compression
 from recordspec.wire.hashes import HashedFile

@@ -10,7 +10,7 @@ from recordspec._tf import tf
 from recordspec.errors import Problem
 from recordspec.spec.misfits import failures, misfits
 from recordspec.spec.schema import Schema
-from recordspec.store.files import File
+from recordspec.store.shards import File
 from recordspec.wire import tfrecord
 from recordspec.wire.framing import place
 from recordspec.wire.tfrecord import Damage, Record

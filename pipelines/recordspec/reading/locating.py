@@ -11,8 +11,7 @@ from recordspec.reading.faults import check
 from recordspec.reading.mending import is_mended
 from recordspec.spec.misfits import failures
 from recordspec.spec.schema import Schema
-from recordspec.store.files import File, known
-from recordspec.store.shards import Files, expand, listed
+from recordspec.store.shards import File, Files, expand, known, listed
 
 
 @contextmanager

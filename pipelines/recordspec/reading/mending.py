@@ -13,7 +13,7 @@ from typing import Any
 from recordspec.errors import RecordError, show_text
 from recordspec.reading.faults import Checked, Fault, check
 from recordspec.spec.schema import Schema
-from recordspec.store.files import File
+from recordspec.store.shards import File
 from recordspec.wire import file_types, tfrecord
 from recordspec.wire.framing import framed
 from recordspec.wire.tfrecord import Record

@@ -1,4 +1,4 @@
-"""Shards: their names, how many there are, and the files that a pattern means."""
+"""The shards of a dataset: their names, the files that a pattern means, and what a manifest says of each."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from recordspec.errors import IncompleteError, Problem, StoreError
+from recordspec.errors import IncompleteError, Problem, RecordError, StoreError
 from recordspec.locations import check_regular, local
-from recordspec.store.manifest import FILE, INDEX_SUFFIXES, Manifest, unlike
+from recordspec.store.manifest import FILE, INDEX_SUFFIXES, SCHEMA_FILE, Manifest, Shard, find, unlike
 from recordspec.wire.compression import CODECS, Compression
+
+if TYPE_CHECKING:
+    from recordspec.spec.schema import Schema
 
 Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -141,75 +145,86 @@ def _others(found: list[Path], pattern: str) -> list[Problem]:
 
     Raises StoreError for a manifest that cannot be read.
     """
-    by_folder: dict[Path, list[tuple[Path, re.Match[str]]]] = defaultdict(list)
+    by_folder: dict[Path, list[_Numbered]] = defaultdict(list)
     for path in found:
         name = _NUMBERED.fullmatch(path.name)
         if name is not None and path.suffix not in INDEX_SUFFIXES.values():
-            by_folder[path.parent].append((path, name))
+            by_folder[path.parent].append(_Numbered(path=path, name=name))
     problems: list[Problem] = []
     for folder, shards in by_folder.items():
         if (folder / FILE).exists():
-            problems += _other_than_manifest(folder, {path.name for path, _ in shards}, pattern)
+            named, there = Manifest.load(folder).files, {shard.path.name for shard in shards}
+            wanted = {name for name in named if fnmatch.fnmatchcase(name, pattern)}
+            problems += unlike(folder, wanted - there, there - named)
         else:
             problems += _incomplete(shards, pattern)
     return problems
 
 
-def _other_than_manifest(folder: Path, found: set[str], pattern: str) -> Iterator[Problem]:
-    named = Manifest.load(folder).files
-    wanted = {name for name in named if fnmatch.fnmatchcase(name, pattern)}
-    return unlike(folder, wanted - found, found - named)
+class _Numbered:
+    """A file whose name tells its number, and how many there are.
 
-
-def _incomplete(shards: Iterable[tuple[Path, re.Match[str]]], pattern: str) -> Iterator[Problem]:
-    """What is wrong with shards without a manifest, by their names, of which each tells how many there are:
-    those that a pattern of names would match and that are not there, and splits with more than one number
-    of shards.
+    Attributes:
+        type: what its name ends in, without that of a compression; `suffix` is all of it.
     """
-    splits: dict[tuple[Path, str, str], dict[int, dict[int, Path]]] = defaultdict(lambda: defaultdict(dict))
-    for path, name in shards:
-        index, count = int(name["index"]), int(name["count"])
-        if index >= count:
-            yield Problem(where=str(path), expected=f"a number below {count}", got=str(index))
+
+    def __init__(self, path: Path, name: re.Match[str]) -> None:
+        self.path = path
+        self.split, self.type, self.suffix = name["split"], name["type"], name["suffix"]
+        self.index, self.count = int(name["index"]), int(name["count"])
+
+    def sibling(self, number: str) -> Path:
+        """The shard of another number, or of `*`."""
+        return self.path.with_name(f"{self.split}-{number}-of-{self.count:05d}{self.suffix}")
+
+
+def _incomplete(shards: Iterable[_Numbered], pattern: str) -> Iterator[Problem]:
+    """What is wrong with shards without a manifest, by their names: some that `pattern` would match and that
+    are not there, and splits with more than one number of shards.
+    """
+    splits: dict[tuple[Path, str, str], dict[int, dict[int, _Numbered]]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
+    for shard in shards:
+        if shard.index >= shard.count:
+            yield Problem(
+                where=str(shard.path), expected=f"a number below {shard.count}", got=str(shard.index)
+            )
             continue
-        first = splits[path.parent, name["split"], name["type"]][count].setdefault(index, path)
-        if first != path:
-            yield Problem(where=str(path), expected=f"one shard of this number, {first.name}", got="two")
-    for (folder, split, _), counts in sorted(splits.items()):
+        first = splits[shard.path.parent, shard.split, shard.type][shard.count].setdefault(shard.index, shard)
+        if first is not shard:
+            expected = f"one shard of this number, {first.path.name}"
+            yield Problem(where=str(shard.path), expected=expected, got="two")
+    for _, counts in sorted(splits.items()):
         # the number of which most are there is the split's; of equals, the larger
         count = max(counts, key=lambda count: (len(counts[count]) / count, count))
-        for other in sorted(counts):
-            found = counts[other]
-            where = folder / f"{split}-*-of-{other:05d}{_suffix_of(found)}"
-            if other != count:
-                names = [path.name for path in found.values()]
-                got = f"{len(found)} of {other}: {_ranges(found)}" if len(names) > 1 else f"one of {other}"
-                hint = f"to read only some, give a pattern such as '{split}-*-of-{count:05d}*'"
-                yield Problem(
-                    where=str(where if len(names) > 1 else folder / names[0]),
-                    expected=f"shards of {count}, as {split}-*-of-{count:05d}",
-                    got=got,
-                    hint=hint,
-                )
-                continue
-            absent = list(islice((index for index in range(count) if index not in found), _MOST_MISSING))
-            suffix = _suffix_of(found)
-            lacking = [index for index in absent if _would_match(split, index, count, suffix, pattern)]
-            if lacking:
-                at_least = "at least " * (len(absent) == _MOST_MISSING)
-                got = f"{len(found)}; {at_least}{len(lacking):,} of {count} missing: {_ranges(lacking)}"
-                hint = "files that are listed one by one are taken as they are"
-                yield Problem(where=str(where), expected=f"{count} shards", got=got, hint=hint)
+        for other, found in sorted(counts.items()):
+            yield from _lacking(found, pattern) if other == count else [_uncounted(found, count)]
 
 
-def _suffix_of(shards: dict[int, Path]) -> str:
-    """What shards are called behind their numbers."""
-    name = _NUMBERED.fullmatch(next(iter(shards.values())).name)
-    return "" if name is None else name["suffix"]
+def _lacking(found: dict[int, _Numbered], pattern: str) -> Iterator[Problem]:
+    """The problem of a split of which some shards are not there."""
+    one = next(iter(found.values()))
+    absent = list(islice((index for index in range(one.count) if index not in found), _MOST_MISSING))
+    lacking = [index for index in absent if fnmatch.fnmatchcase(one.sibling(f"{index:05d}").name, pattern)]
+    if lacking:
+        at_least = "at least " * (len(absent) == _MOST_MISSING)
+        got = f"{len(found)}; {at_least}{len(lacking):,} of {one.count} missing: {_ranges(lacking)}"
+        hint = "files that are listed one by one are taken as they are"
+        where = str(one.sibling("*"))
+        yield Problem(where=where, expected=f"{one.count} shards", got=got, hint=hint)
 
 
-def _would_match(split: str, index: int, count: int, suffix: str, pattern: str) -> bool:
-    return fnmatch.fnmatchcase(f"{split}-{index:05d}-of-{count:05d}{suffix}", pattern)
+def _uncounted(found: dict[int, _Numbered], count: int) -> Problem:
+    """The problem of shards that tell another number of shards than that of their split."""
+    one = next(iter(found.values()))
+    several = len(found) > 1
+    return Problem(
+        where=str(one.sibling("*") if several else one.path),
+        expected=f"shards of {count}, as {one.split}-*-of-{count:05d}",
+        got=f"{len(found)} of {one.count}: {_ranges(found)}" if several else f"one of {one.count}",
+        hint=f"to read only some, give a pattern such as '{one.split}-*-of-{count:05d}*'",
+    )
 
 
 def _ranges(numbers: Iterable[int]) -> str:
@@ -230,8 +245,146 @@ def _siblings(path: Path) -> str:
         missing = "no folder matches" if glob.has_magic(str(folder)) else "there is no folder"
         return f"{missing} {folder}"
     names = sorted(child.name for child in folder.iterdir() if not child.name.startswith("."))
-    return (
-        f"{folder} has {', '.join(names[:3])}{', ...' * (len(names) > 3)}"
-        if names
-        else (f"{folder} is empty")
-    )
+    more = ", ..." * (len(names) > 3)
+    return f"{folder} has {', '.join(names[:3])}{more}" if names else f"{folder} is empty"
+
+
+@dataclass(frozen=True, kw_only=True)
+class File:
+    """A file to read, and what is known of it.
+
+    Attributes:
+        shard: what its manifest says; None without one.
+        block: rows of a record at most; None where each has one.
+    """
+
+    path: Path
+    shard: Shard | None = None
+    block: int | None = None
+
+    @property
+    def records_needed(self) -> int | None:
+        """Records that hold the rows that the manifest counts; None without one."""
+        return None if self.shard is None else -(-self.shard.rows // (self.block or 1))
+
+    def rows_of(self, number: int) -> int:
+        """Rows of a record."""
+        size = self.block or 1
+        return size if self.shard is None else min(size, max(0, self.shard.rows - number * size))
+
+    def rows_from(self, number: int) -> int | None:
+        """Rows of a record and of all behind it; None where nobody counted."""
+        return None if self.shard is None else max(0, self.shard.rows - number * (self.block or 1))
+
+
+def schema_beside(folder: Path, manifest: Manifest | None) -> Schema | None:
+    """The schema that a dataset was written with, where it lies in its folder."""
+    path = folder / SCHEMA_FILE
+    if manifest is None or not path.exists():
+        return None
+    from recordspec.spec.schema import Schema  # it takes 0.2 s, and most files have none beside them
+
+    return Schema.load(path)
+
+
+def known(paths: tuple[Path, ...], schema: Schema, manifest: Manifest | None = None) -> tuple[File, ...]:
+    """The files, with what the manifest beside them says of each; `manifest` is that, if it was read already.
+
+    Raises StoreError where one is missing or foreign, or they were written with another spec.
+    """
+    files, differences = compared(paths, schema, manifest)
+    if differences:
+        raise StoreError(differences)
+    return files
+
+
+def compared(
+    paths: tuple[Path, ...], schema: Schema, manifest: Manifest | None = None
+) -> tuple[tuple[File, ...], tuple[Problem, ...]]:
+    """The files, to be compared with any spec; and in what it differs from that of their manifest.
+
+    Raises StoreError where a file is missing or foreign.
+    """
+    manifest = find(paths) if manifest is None else manifest
+    if manifest is None:
+        block = block_in(paths)
+        return tuple(File(path=path, block=block) for path in paths), ()
+    problems: tuple[Problem, ...] = ()
+    try:
+        check_schema(manifest, schema, paths[0].parent)
+    except StoreError as error:
+        problems = error.problems
+    shards = {shard.file: shard for shard in manifest.all_shards}
+    files = [
+        File(path=path, shard=_present(path, shards.get(path.name)), block=manifest.block) for path in paths
+    ]
+    return tuple(files), problems
+
+
+def check_schema(manifest: Manifest, schema: Schema, data: Path) -> None:
+    """Raises StoreError, with every difference, if the dataset cannot be read with this schema."""
+    if manifest.fingerprint in (None, schema.fingerprint):
+        return
+    from recordspec.spec.features import KINDS
+    from recordspec.spec.schema import Schema, differences
+
+    kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
+    written = Schema.load(data / SCHEMA_FILE, kinds)
+    hint = "build it again, or read it with its own schema.yaml"
+    problems = [
+        Problem(where=str(data), path=one.path, expected=one.expected, got=one.got, hint=hint)
+        for one in differences(written, schema)
+    ]
+    if problems:
+        raise StoreError(problems)
+
+
+def _present(path: Path, shard: Shard | None) -> Shard:
+    """The shard that a file is. It must be in the manifest, and be there."""
+    if shard is None:
+        expected = "a shard that the manifest beside it names"
+        raise StoreError(Problem(where=str(path), expected=expected, got="another file"))
+    if not path.exists():
+        hint = "the manifest names it; build the dataset again"
+        raise StoreError(Problem(where=str(path), expected="a shard", got="no file", hint=hint))
+    return shard
+
+
+def check_size(path: Path, shard: Shard) -> None:
+    size = path.stat().st_size
+    if size != shard.bytes:
+        expected = f"{shard.bytes:,} bytes, as the manifest says"
+        hint = "build the dataset again"
+        raise StoreError(Problem(where=str(path), expected=expected, got=f"{size:,}", hint=hint))
+
+
+def block_in(paths: tuple[Path, ...]) -> int | None:
+    """Rows of a record in files without a manifest, as the first record of each tells: the last of a file may
+    have fewer. None where each record has one.
+
+    Raises StoreError where some files hold blocks of rows, and others do not.
+    """
+    sizes = {path: size for path in paths if (size := _first_block(path)) is not None}
+    blocks = [path for path, size in sizes.items() if size]
+    others = [path for path, size in sizes.items() if not size]
+    if blocks and others:
+        expected = f"blocks of many rows, as {blocks[0]} has"
+        raise StoreError(Problem(where=str(others[0]), expected=expected, got="records of one row"))
+    return max(sizes.values()) if blocks else None
+
+
+def _first_block(path: Path) -> int | None:
+    """Rows of the first whole record where that is a block; 0 where it is none, None without a record."""
+    # they take 0.2 s, and most files have a manifest
+    from recordspec.wire.blocks import block_size
+    from recordspec.wire.proto import parse_example
+    from recordspec.wire.tfrecord import Chunk, salvage
+
+    chunk = next((found for found in salvage(path) if isinstance(found, Chunk)), None)
+    if chunk is None:
+        return None
+    try:
+        size = block_size(parse_example(chunk.data(0), ""))
+    except RecordError:  # another message
+        return 0
+    return 0 if size is None else max(1, size)

@@ -29,6 +29,9 @@ from recordspec.wire.columns import (
     Sparse,
     Storage,
     VarLen,
+    ragged_call,
+    row_lengths_call,
+    uniform_call,
 )
 from recordspec.wire.example import Entry, sizes_of_groups
 from recordspec.wire.strings import Ints, Sizes, Strings, offsets, one_size
@@ -261,15 +264,12 @@ def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
             continue
         if isinstance(layout, Fixed) and section != "sequence" and _is_whole(column, section):
             if 0 not in layout.shape:  # of no values at all there is nothing to parse
-                calls[key] = _ragged(key, dtype, [])
+                calls[key] = ragged_call(key, dtype, [])
             continue
-        calls[key] = _ragged(key, dtype, _partitions(column, section))
+        calls[key] = ragged_call(key, dtype, _partitions(column, section))
         if isinstance(layout, Sparse):
-            lengths = _lengths(key)
-            calls |= {
-                block_key(index, section): _ragged(block_key(index, section), Name("int64"), [lengths])
-                for index in layout.index_keys
-            }
+            for index in (block_key(index, section) for index in layout.index_keys):
+                calls[index] = ragged_call(index, Name("int64"), [row_lengths_call(lengths_key(key))])
     return calls
 
 
@@ -280,40 +280,16 @@ def values_in_row(column: Column, section: Section) -> int | None:
     return math.prod(getattr(column.layout, "shape", ()))
 
 
-def _ragged(key: str, dtype: Name, partitions: list[Call]) -> Call:
-    return Call(
-        "RaggedFeature",
-        (
-            ("dtype", dtype),
-            ("value_key", key),
-            ("partitions", partitions),
-            ("row_splits_dtype", Name("int64")),
-            ("validate", True),
-        ),
-    )
-
-
 def _partitions(column: Column, section: Section) -> list[Call]:
     key, layout = block_key(column.key, section), column.layout
-    uniform = [_uniform(size) for size in getattr(layout, "shape", ())]
+    uniform = [uniform_call(size) for size in getattr(layout, "shape", ())]
     if isinstance(layout, Ragged):
         parts = [block_key(part, section) for part in layout.row_lengths]
-        inner = [_lengths((parts or [key])[0]), *map(_row_lengths, parts), *uniform]
+        outer = lengths_key((parts or [key])[0])
+        inner = [*map(row_lengths_call, (outer, *parts)), *uniform]
     else:
-        inner = uniform if _is_whole(column, section) else [_lengths(key), *uniform]
-    return [_row_lengths(_steps_key(key)), *inner] if section == "sequence" else inner
-
-
-def _lengths(key: str) -> Call:
-    return _row_lengths(lengths_key(key))
-
-
-def _row_lengths(key: str) -> Call:
-    return Call("RaggedFeature.RowLengths", (("key", key),))
-
-
-def _uniform(size: int) -> Call:
-    return Call("RaggedFeature.UniformRowLength", (("length", size),))
+        inner = uniform if _is_whole(column, section) else [row_lengths_call(lengths_key(key)), *uniform]
+    return [row_lengths_call(_steps_key(key)), *inner] if section == "sequence" else inner
 
 
 def rows_in(parsed: Parsed) -> int:

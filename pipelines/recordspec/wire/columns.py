@@ -233,9 +233,12 @@ def _step_call(key: str, dtype: Name, layout: Layout) -> Call:
 
 
 def _ragged_call(key: str, dtype: Name, layout: Ragged) -> Call:
-    lengths = [Call("RaggedFeature.RowLengths", (("key", part),)) for part in layout.row_lengths]
-    uniform = [Call("RaggedFeature.UniformRowLength", (("length", size),)) for size in layout.shape]
-    partitions = [*lengths, *uniform]
+    partitions = [*map(row_lengths_call, layout.row_lengths), *map(uniform_call, layout.shape)]
+    return ragged_call(key, dtype, partitions)
+
+
+def ragged_call(key: str, dtype: Name, partitions: list[Call]) -> Call:
+    """The tf.io.RaggedFeature of the values under a key."""
     # Without `validate`, row lengths that do not add up give wrong rows in silence.
     checked: tuple[tuple[str, Any], ...] = (("partitions", partitions), ("validate", True))
     return Call(
@@ -247,6 +250,16 @@ def _ragged_call(key: str, dtype: Name, layout: Ragged) -> Call:
             ("row_splits_dtype", Name("int64")),
         ),
     )
+
+
+def row_lengths_call(key: str) -> Call:
+    """The partition of a RaggedFeature whose row lengths stand under a key."""
+    return Call("RaggedFeature.RowLengths", (("key", key),))
+
+
+def uniform_call(size: int) -> Call:
+    """The partition of a RaggedFeature into rows of one size."""
+    return Call("RaggedFeature.UniformRowLength", (("length", size),))
 
 
 def _sparse_call(key: str, dtype: Name, layout: Sparse) -> Call:

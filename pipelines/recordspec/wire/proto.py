@@ -47,22 +47,26 @@ def parse_example(data: bytes, where: str) -> dict[str, Value]:
 
     Raises RecordError where it is none, and where TensorFlow refuses it or reads other values.
     """
-    parsed = _parse("Example", data, where)
-    entries = parsed.features.feature
-    values = {entry.key: _value(entry.value) for entry in entries}
-    _check_agreed(parsed, data, where, usual=_are_usual(entries, values))
-    return values
+    found = _agreed(data, where, sequence=False)
+    return {key: _value(feature) for key, feature in found.features}
 
 
 def parse_sequence_example(data: bytes, where: str) -> tuple[dict[str, Value], dict[str, list[Value]]]:
     """The context of a SequenceExample, and its feature lists. Raises RecordError as `parse_example` does."""
-    parsed = _parse("SequenceExample", data, where)
-    features, lists = _maps(parsed)
-    context = {entry.key: _value(entry.value) for entry in features}
-    steps = {entry.key: [_value(feature) for feature in entry.value.feature] or None for entry in lists}
-    usual = _are_usual(features, context) and _are_usual(lists, steps)
-    _check_agreed(parsed, data, where, usual=usual)
-    return context, {key: values or [] for key, values in steps.items()}
+    found = _agreed(data, where, sequence=True)
+    context = {key: _value(feature) for key, feature in found.features}
+    return context, {key: [_value(step) for step in steps] for key, steps in found.lists}
+
+
+def _agreed(data: bytes, where: str, *, sequence: bool) -> Entries:
+    found = entries(data, where, sequence=sequence)
+    if found.conflicts:
+        raise RecordError([conflict.problem.at(where) for conflict in found.conflicts])
+    return found
+
+
+def _value(feature: Listed) -> Value:
+    return None if feature.kind == "none" else feature.values
 
 
 def parses(data: bytes) -> bool:
@@ -121,8 +125,7 @@ def entries(data: bytes, where: str, *, sequence: bool | None) -> Entries:
     parsed = _parse("Example" if sequence is False else "SequenceExample", data, where)
     size = parsed.ByteSize()
     features, lists = _maps(parsed)
-    usual = all(_are_usual(some, {entry.key: None for entry in some}) for some in (features, lists))
-    conflicts = _conflicts(parsed, data, where, sequence=sequence, usual=usual)
+    conflicts = _conflicts(parsed, data, where, sequence=sequence)
     return Entries(
         features=[(entry.key, _listed(entry.value)) for entry in features],
         lists=[(entry.key, [_listed(step) for step in entry.value.feature]) for entry in lists],
@@ -176,35 +179,24 @@ def list_with_context(data: bytes) -> ListWithContext | None:
     return ListWithContext(context, tuple(example.SerializeToString() for example in parsed.examples))
 
 
-def _check_agreed(parsed: Any, data: bytes, where: str, *, usual: bool) -> None:
-    """Raises RecordError for a message on which TensorFlow does not agree."""
-    sequence = parsed.DESCRIPTOR.name == "SequenceExample"
-    conflicts = _conflicts(parsed, data, where, sequence=sequence, usual=usual)
-    if conflicts:
-        raise RecordError([conflict.problem.at(where) for conflict in conflicts])
+def _are_usual(entries: Sequence[Any]) -> bool:
+    """Whether all entries of a map have a key of their own, and a value."""
+    keys = {entry.key for entry in entries}
+    return len(keys) == len(entries) and "" not in keys and all(entry.HasField("value") for entry in entries)
 
 
-def _are_usual(entries: Sequence[Any], values: Mapping[str, Any]) -> bool:
-    """Whether all entries of a map have a key of their own, and a value, which may be None by its key."""
-    if len(values) < len(entries) or "" in values:
-        return False
-    return None not in values.values() or all(entry.HasField("value") for entry in entries)
-
-
-def _conflicts(
-    parsed: Any, data: bytes, where: str, *, sequence: bool | None, usual: bool
-) -> tuple[Conflict, ...]:
+def _conflicts(parsed: Any, data: bytes, where: str, *, sequence: bool | None) -> tuple[Conflict, ...]:
     """Where TensorFlow does not agree with what protobuf parsed. Discards unknown fields.
 
     Raises RecordError for an ExampleListWithContext.
     """
     parsed.DiscardUnknownFields()
+    features, lists = _maps(parsed)
     # most records are, byte by byte, what protobuf writes
-    if usual and parsed.SerializeToString() == data:
+    if _are_usual(features) and _are_usual(lists) and parsed.SerializeToString() == data:
         return ()
     if (other := list_with_context(data)) is not None:
         raise RecordError(other.problem.at(where))
-    features, lists = _maps(parsed)
     sequence = bool(lists) if sequence is None else sequence
     try:
         read = fast_parser.entries(data, sequence=sequence)
@@ -273,16 +265,11 @@ def _told(feature: Listed) -> str:
 
 
 def _listed(feature: Any) -> Listed:
-    kinds = feature.ListFields()
+    kinds = feature.ListFields()  # the oneof; of several on the wire, protobuf keeps the last
     if not kinds:
         return Listed("none", [])
     descriptor, found = kinds[-1]
     return Listed(_KINDS[descriptor.name], list(found.value))
-
-
-def _value(feature: Any) -> Value:
-    kinds = feature.ListFields()  # the oneof; of several on the wire, protobuf keeps the last
-    return list(kinds[-1][1].value) if kinds else None
 
 
 def _parse(name: str, data: bytes, where: str) -> Any:

@@ -15,9 +15,8 @@ from recordspec.errors import Problem, SpecError
 from recordspec.locations import check_regular
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
-from recordspec.store.files import schema_beside
 from recordspec.store.manifest import FILE, REJECTS_FILE, LabelCounts, Manifest, find
-from recordspec.store.shards import Files, expand
+from recordspec.store.shards import Files, expand, schema_beside
 from recordspec.writing.assembly import Shards
 from recordspec.writing.build import Build, Input, Work
 from recordspec.writing.encoding import PART_BITS, Advance

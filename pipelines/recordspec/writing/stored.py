@@ -11,9 +11,8 @@ from recordspec.errors import Problem, RecordError, StoreError
 from recordspec.spec.blocks import records_of_block, sections_of_records
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
-from recordspec.store.files import block_in
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
-from recordspec.store.shards import parse_name
+from recordspec.store.shards import block_in, parse_name
 from recordspec.wire import file_types, framing, tfrecord
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.strings import Strings

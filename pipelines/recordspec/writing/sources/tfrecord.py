@@ -28,8 +28,7 @@ from recordspec.spec.features.text import Text
 from recordspec.spec.features.var_len import VariableLen
 from recordspec.spec.features.video import Video
 from recordspec.spec.schema import Schema
-from recordspec.store.files import block_in
-from recordspec.store.shards import expand
+from recordspec.store.shards import block_in, expand
 from recordspec.wire import proto
 from recordspec.wire.blocks import contradictions
 from recordspec.wire.columns import Ragged, Sparse
