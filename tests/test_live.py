@@ -14,6 +14,7 @@ import tensorflow as tf
 
 import recordspec as rs
 from recordspec.config import load_any
+from recordspec.spec.decoder import batch_spec
 from recordspec.testing import Case, stored_again_it_is_the_same
 from recordspec.wire.tfrecord import scan
 from shell import run_here
@@ -54,7 +55,7 @@ def test_a_schema_is_written_and_read(path, tmp_path):
     schema = rs.Schema.load(path)
     rs.write(schema, invented(schema, 50), tmp_path / "data", shards=2)
     dataset = rs.read(schema, tmp_path / "data", batch=16)
-    assert dataset.element_spec == schema.batch_spec()
+    assert dataset.element_spec == batch_spec(schema)
     assert sum(next(iter(batch.values())).shape[0] for batch in dataset) == 50
     for section, feature in schema.placed:
         loss = LOSS.get(getattr(feature, "encoding", None), 0)

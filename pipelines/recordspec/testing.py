@@ -24,6 +24,8 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import RecordError
 from recordspec.spec import tensors
+from recordspec.spec.blocks import block_of_records, records_of_block
+from recordspec.spec.decoder import batch_spec
 from recordspec.spec.encoder import columns_of
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.schema import Schema
@@ -237,7 +239,7 @@ def the_decoded_type_is_the_spec(case: Case) -> None:
     single = case.traced("record").spec
     assert single == case.schema.element_spec(), f"{single} != {case.schema.element_spec()}"
     batch = case.traced("batch").spec
-    assert batch == case.schema.batch_spec(), f"{batch} != {case.schema.batch_spec()}"
+    assert batch == batch_spec(case.schema), f"{batch} != {batch_spec(case.schema)}"
 
 
 def a_batch_is_its_records(case: Case) -> None:
@@ -251,7 +253,7 @@ def a_batch_is_its_records(case: Case) -> None:
 def a_block_is_a_batch(case: Case) -> None:
     """Rows held together in one record read as the batch of their records do."""
     spec = case.traced("block").spec
-    assert spec == case.schema.batch_spec(), f"{spec} != {case.schema.batch_spec()}"
+    assert spec == batch_spec(case.schema), f"{spec} != {batch_spec(case.schema)}"
     decoded = case.schema.decode_block(case.block)
     for name, value in case.decoded_batch.items():
         _assert_same(value, decoded[name], 0)
@@ -259,15 +261,15 @@ def a_block_is_a_batch(case: Case) -> None:
 
 def a_block_is_its_records(case: Case) -> None:
     """Records become the block of their rows, and it becomes the records, to the byte."""
-    assert case.schema.block_of(case.records) == case.block
-    assert list(case.schema.records_of(case.block)) == case.records
+    assert block_of_records(case.schema, case.records) == case.block
+    assert list(records_of_block(case.schema, case.block)) == case.records
 
 
 def padding_is_not_data(case: Case) -> None:
     """Made dense, a batch has its values where the mask is true, and `padding` everywhere else."""
     padding = case.feature.padding
     assert list(padding) == list(case.feature.outputs)
-    types = case.schema.batch_spec()
+    types = batch_spec(case.schema)
     if len(types) == 1 and all(isinstance(one, tf.TensorSpec) for one in types.values()):
         return  # dense, and nothing says how many values are real
     batch = case.schema.decode(case.records)

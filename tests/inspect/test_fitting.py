@@ -23,7 +23,8 @@ from recordspec.inspect.check import check
 from recordspec.inspect.proposals import proposals
 from recordspec.inspect.scan import FileRange, UnreadableRecord
 from recordspec.inspect.scan import scan as scan_rows
-from recordspec.spec.misfits import failures
+from recordspec.spec.blocks import block_of_records
+from recordspec.spec.decoder import decode_errors
 from recordspec.store.shards import File, expand, known
 from recordspec.wire import proto
 from recordspec.wire.framing import framed
@@ -81,7 +82,7 @@ def test_what_tensorflow_refuses_does_not_fit(case, tmp_path):
 @pytest.mark.parametrize("case", OF_EACH_KIND, ids=str)
 def test_blocks_that_tensorflow_refuses_do_not_fit(case, tmp_path):
     schema, chance = case.schema, random.Random(str(case))
-    blocks = [damaged(False, schema.block_of(case.records), chance) for _ in range(30)]
+    blocks = [damaged(False, block_of_records(schema, case.records), chance) for _ in range(30)]
     refused = refused_by(schema.decode_block, blocks)
     path = stored(tmp_path / "x", blocks).path
     report = check([File(path=path, block=len(case.records))], schema, examples=1000)
@@ -103,7 +104,10 @@ def refused_by(decode, records: list[bytes]) -> set[int]:
 def decodes(decode, record: bytes) -> bool:
     try:
         decode(tf.constant([record]))
-    except (*failures(), ValueError):  # of a SparseTensor that is not in a graph, and has too few indices
+    except (
+        *decode_errors(),
+        ValueError,
+    ):  # of a SparseTensor that is not in a graph, and has too few indices
         return False
     return True
 

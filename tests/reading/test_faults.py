@@ -46,7 +46,7 @@ MISFITS = [
     ({"words": [3]}, ["features.words: expected any number of string, got 1 int64"]),
     ({"steps": [1, 2, 3]}, ["features.steps: expected a multiple of 2 int64, got 3 int64"]),
     ({"l": [1, 1]}, ["features.lists: expected 2 items, as `l` says, got 3"]),
-    ({"i": [4, 5]}, ["features.points: expected 1 indices, one for each value, got 2 (stored under `i`)"]),
+    ({"i": [4, 5]}, ["features.points: expected 1 indices under `i`, one for each value, got 2"]),
     ({"n": None, "p": [b"a", b"b"]}, ["features.n: expected 1 int64, got none", "features.pair: expected 2 float32, got 2 string (stored under `p`)"]),
 ]  # fmt: skip
 

@@ -17,6 +17,7 @@ from recordspec.reading import plan as planning
 from recordspec.reading.dataset import build
 from recordspec.reading.options import Read
 from recordspec.reading.plan import Share, plan
+from recordspec.spec.decoder import batch_spec
 from recordspec.spec.options import from_python
 from recordspec.store.shards import expand
 from recordspec.wire.tfrecord import scan
@@ -45,11 +46,11 @@ def test_without_options_records_come_one_by_one_in_order(data):
 
 def test_batches_have_the_type_that_the_schema_says(data):
     dataset = rs.read(SCHEMA, data, batch=32)
-    assert dataset.element_spec == SCHEMA.batch_spec()
+    assert dataset.element_spec == batch_spec(SCHEMA)
     assert int(dataset.cardinality()) == 4
     assert numbers(dataset) == list(range(ROWS))
     dropped = rs.read(SCHEMA, data, batch={"size": 32, "drop_remainder": True})
-    assert dropped.element_spec["n"] == SCHEMA.batch_spec(32)["n"]
+    assert dropped.element_spec["n"] == batch_spec(SCHEMA, 32)["n"]
     assert int(dropped.cardinality()) == 3
 
 

@@ -7,6 +7,8 @@ import pytest
 from instances import CASES
 from recordspec import testing
 from recordspec.spec import blocks
+from recordspec.spec.blocks import block_of_records
+from recordspec.spec.decoder import batch_spec
 from recordspec.testing import LAWS, trace_together
 from recordspec.wire.strings import Strings
 
@@ -34,7 +36,7 @@ def test_law(case, law):
 @pytest.mark.parametrize("graphs", GRAPHS, ids=lambda graphs: f"{len(graphs.schema.names)} features")
 def test_features_are_traced_together(graphs, graph):
     """Were a graph of several features to fail, each case would be traced alone, and pass."""
-    spec = graphs.schema.element_spec() if graph == "record" else graphs.schema.batch_spec()
+    spec = graphs.schema.element_spec() if graph == "record" else batch_spec(graphs.schema)
     assert graphs.trace(graph).spec == spec
 
 
@@ -43,7 +45,13 @@ def test_blocks_made_together_are_those_made_one_by_one(case):
     schema = case.schema
     records = Strings.of([*case.records, *case.records[::-1], *case.records])
     size = len(case.records)
-    sections = blocks._decoded_sections(schema, records.buffer, records.offsets[:-1], records.offsets[1:])
-    assert sections is not None  # no record needs to be parsed alone
+    sections = blocks.sections_of_records(schema, records.buffer, records.offsets[:-1], records.offsets[1:])
     together = blocks.blocks_of(schema, sections, size, 3)
-    assert list(together) == [case.block, schema.block_of(case.records[::-1]), case.block]
+    assert list(together) == [case.block, block_of_records(schema, case.records[::-1]), case.block]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_records_that_only_protobuf_reads_are_decoded_with_the_others(case):
+    """Two messages end to end are one, which has every key twice."""
+    twice = [record + record if place % 2 else record for place, record in enumerate(case.records)]
+    assert block_of_records(case.schema, twice) == case.block

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from recordspec import Schema
 from recordspec.inspect.diff import changes
+from recordspec.spec.feature_set import differences
 from recordspec.spec.features.fixed_len import FixedLen
-from recordspec.spec.schema import differences
 
 
 @given(st.text(min_size=1) | st.text("a \t\n\r\x85\u2028\u2029\ufeff\xa0", min_size=1))

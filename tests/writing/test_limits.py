@@ -18,6 +18,7 @@ from pyarrow import parquet
 import recordspec as rs
 from recordspec._tf import tf
 from recordspec.spec import blocks
+from recordspec.spec.blocks import block_of_records
 from recordspec.spec.encoder import columns_of
 from recordspec.store import key_hashes
 from recordspec.wire import example, framing, tfrecord
@@ -247,7 +248,7 @@ def test_records_that_are_none_of_the_schema_make_no_block(tmp_path, feature, va
 
 def fits(schema: rs.Schema, record: bytes) -> bool:
     try:
-        schema.block_of([record])
+        block_of_records(schema, [record])
     except rs.RecordError:
         return False
     return True
@@ -364,7 +365,11 @@ POINTS = "features: {x: {kind: sparse, dtype: int64, size: 9, index_keys: [i]}}"
         (LISTS, {"x": [1, 2, 3], "l": [4, -1]}, "features.x: expected lengths under `l`, got -1"),
         (LISTS, {"x": [1]}, "features.x: expected 0 items, as `l` says, got 1"),
         (DEEP, {"x": [1, 2], "k": [2], "l": [2]}, "features.x: expected 2 items, as `k` says, got 1"),
-        (POINTS, {"x": [1, 2], "i": [3]}, "features.i: expected 2 indices, one for each value, got 1"),
+        (
+            POINTS,
+            {"x": [1, 2], "i": [3]},
+            "features.x: expected 2 indices under `i`, one for each value, got 1",
+        ),
     ],
 )
 def test_a_record_that_contradicts_itself_is_refused_with_its_place(tmp_path, text, stored, message):
@@ -384,7 +389,7 @@ def test_a_record_that_contradicts_itself_is_refused_with_its_place(tmp_path, te
         rs.write(schema, TFRecords(files=path.name).open(tmp_path), tmp_path / "new", layout={"blocks": 4})
     assert str(caught.value) == f"{where}: {message}"
     with pytest.raises(rs.RecordError) as caught:
-        schema.block_of([good, wrong.SerializeToString()])
+        block_of_records(schema, [good, wrong.SerializeToString()])
     assert str(caught.value) == message
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
 

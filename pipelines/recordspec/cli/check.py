@@ -117,7 +117,7 @@ def _print_faults(found: CheckReport, as_json: bool) -> None:
         for problem in found.absent:
             print_json({"file": None, "record": None, "byte": None} | dump_problem(problem))
         return
-    from recordspec.inspect.fitting import SORTS
+    from recordspec.spec.validate import SORTS
 
     for group in found.groups.values():
         where = f"{show_path(group.path)}: " if group.path else ""

@@ -12,12 +12,12 @@ import numpy as np
 from recordspec.errors import Path as Place
 from recordspec.errors import Problem, nearest, show_path
 from recordspec.inspect.feature_names import check_known
-from recordspec.inspect.fitting import Code, Misfit, misfits
 from recordspec.inspect.scan import FileRange, RowBatch, UnreadableRecord, file_ranges, run, scan
 from recordspec.progress import Progress
-from recordspec.spec.blocks import columns_in
+from recordspec.spec.feature_set import columns_in
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
+from recordspec.spec.validate import Code, Violation, violations
 from recordspec.store.shards import File
 from recordspec.wire.columns import KeySteps, KeyValues, Section
 from recordspec.wire.framing import place
@@ -329,14 +329,14 @@ class _RangeCheck:
     def _add_rows(self, rows: RowBatch) -> None:
         records = rows.decode(sequence=self._schema.record == "sequence_example")
         invalid = np.zeros(records.rows, bool)
-        for misfit in (
+        for violation in (
             *_broken(records),
             *_conflicts(self._schema, records),
             *_repeated(records),
-            *misfits(self._schema, records),
+            *violations(self._schema, records),
         ):
-            invalid[misfit.rows] = True
-            self._count(misfit, rows)
+            invalid[violation.rows] = True
+            self._count(violation, rows)
         self._report.rows += records.rows
         self._report.whole += records.rows - len(records.broken)
         self._report.unfit += int(invalid.sum())
@@ -347,19 +347,19 @@ class _RangeCheck:
                 keys = (column.key for column in self._schema.columns(section))
                 self._report.present.update((section, key) for key in keys)
 
-    def _count(self, misfit: Misfit, batch: RowBatch) -> None:
-        rows, firsts = np.unique(misfit.rows, return_index=True)
-        room = self._report.room(misfit.code, misfit.path, self._examples)
+    def _count(self, violation: Violation, batch: RowBatch) -> None:
+        rows, firsts = np.unique(violation.rows, return_index=True)
+        room = self._report.room(violation.code, violation.path, self._examples)
         examples = [
             InvalidRecord(
                 path=self._file.path,
                 record=int(batch.records[row]),
                 offset=int(batch.offsets[row]),
-                problem=misfit.problem(first).at(batch.place(row)),
+                problem=violation.problem(first).at(batch.place(row)),
             )
             for row, first in zip(rows[:room].tolist(), firsts[:room].tolist(), strict=True)
         ]
-        self._report.add(misfit.code, misfit.path, len(rows), examples, misfit.found)
+        self._report.add(violation.code, violation.path, len(rows), examples, violation.found)
 
     def _add(self, code: Code, rows: int, number: int, offset: int, problem: Problem) -> None:
         example = InvalidRecord(path=self._file.path, record=number, offset=offset, problem=problem)
@@ -394,13 +394,13 @@ def _empty(held: KeyValues | KeySteps) -> int:
     return int((np.broadcast_to(counts, len(held.rows)) == 0).sum())
 
 
-def _broken(records: RecordBatch) -> Iterator[Misfit]:
+def _broken(records: RecordBatch) -> Iterator[Violation]:
     rows = sorted(records.broken)
     if rows:
-        yield Misfit("record", (), np.array(rows), lambda place: records.broken[rows[place]])
+        yield Violation("record", (), np.array(rows), lambda place: records.broken[rows[place]])
 
 
-def _conflicts(schema: Schema, records: RecordBatch) -> Iterator[Misfit]:
+def _conflicts(schema: Schema, records: RecordBatch) -> Iterator[Violation]:
     """Rows that TensorFlow refuses, or reads otherwise. It ignores what stands under other keys."""
     if not records.conflicts:
         return
@@ -418,14 +418,14 @@ def _conflicts(schema: Schema, records: RecordBatch) -> Iterator[Misfit]:
                 path = (path[0], features[path])
             code: Code = "refused" if conflict.refused else "misread"
             problem = replace(conflict.problem, path=path)
-            yield Misfit(code, path, np.array([row]), lambda place, one=problem: one)  # type: ignore[misc]
+            yield Violation(code, path, np.array([row]), lambda place, one=problem: one)  # type: ignore[misc]
 
 
-def _repeated(records: RecordBatch) -> Iterator[Misfit]:
+def _repeated(records: RecordBatch) -> Iterator[Violation]:
     by_key: dict[str, list[int]] = {}
     for row, key in records.repeated:
         by_key.setdefault(key, []).append(row)
     for key, rows in by_key.items():
         problem = Problem(path=("features", key), expected="the key once", got="it twice or more")
         # one sort of fault, whatever the key is: data may have any number of them
-        yield Misfit("repeated", (), np.unique(rows), lambda place, one=problem: one)  # type: ignore[misc]
+        yield Violation("repeated", (), np.unique(rows), lambda place, one=problem: one)  # type: ignore[misc]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from recordspec.spec.decoder import batch_spec
 from recordspec.spec.encoder import columns_of
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
@@ -44,7 +45,7 @@ def features(schema: Schema) -> list[dict[str, Any]]:
 
     The values are invented, so the bytes of what varies in length say little. Loads TensorFlow.
     """
-    specs, batches = schema.element_spec(), schema.batch_spec()
+    specs, batches = schema.element_spec(), batch_spec(schema)
     return [
         {
             "feature": feature.name,

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from recordspec.errors import Path, SpecError, show_path
 from recordspec.inspect.check import CheckReport, UnknownKey, ViolationGroup
-from recordspec.inspect.fitting import SORTS, Code
 from recordspec.spec.features import Feature
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.label import Label
 from recordspec.spec.features.var_len import VariableLen
 from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema
+from recordspec.spec.validate import SORTS, Code
 from recordspec.wire.columns import TF_DTYPES
 
 # The faults of one feature.

@@ -214,10 +214,13 @@ def _unpack(
     part: FileRange, schema: Schema, chunk: Chunk, first_row: int
 ) -> Iterator[RowBatch | UnreadableRecord]:
     """The rows of the blocks of a chunk: those of many blocks together, since a block alone has few."""
+    # the kinds of features take 0.1 s to import
+    from recordspec.spec.blocks import records_of_block
+
     unpacked: list[Strings] = []
     for index in range(len(chunk)):
         try:
-            unpacked.append(schema.records_of(chunk.data(index)))
+            unpacked.append(records_of_block(schema, chunk.data(index)))
         except RecordError as error:
             if unpacked:
                 yield (batch := _rows(part, chunk, index - len(unpacked), unpacked, first_row))

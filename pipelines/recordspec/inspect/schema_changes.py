@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordspec.errors import Path
+from recordspec.spec.feature_set import differences
 from recordspec.spec.features import Feature
 from recordspec.spec.features.label import Label
 from recordspec.spec.options import to_builtins
-from recordspec.spec.schema import Schema, differences
+from recordspec.spec.schema import Schema
 
 # What a change may break.
 OLD_RECORDS, OLD_READERS, MODELS = "reading old records", "old readers of new records", "models"

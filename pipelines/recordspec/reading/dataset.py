@@ -16,7 +16,7 @@ from recordspec.reading.order import Position, Seeds, key_of, passes
 from recordspec.reading.plan import Plan, plan
 from recordspec.reading.pools import Mix
 from recordspec.reading.transformations import CALLS, flat_map, map_elements
-from recordspec.spec.decoder import alone
+from recordspec.spec.decoder import alone, batch_spec
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import Files, expand
@@ -217,7 +217,7 @@ class Recipe:
         """Whether rows that may be decoded before they are batched should be: tf.data puts ragged rows into
         other batches one by one, and of large rows a chunk is no more than a batch."""
         batch = self.how.batch
-        dense = all(isinstance(spec, tf.TensorSpec) for spec in schema.batch_spec().values())
+        dense = all(isinstance(spec, tf.TensorSpec) for spec in batch_spec(schema).values())
         return dense and not self._shapes and batch is not None and self.plan.chunk >= 2 * batch.size
 
     def records(self, seeds: Seeds | None) -> Dataset:

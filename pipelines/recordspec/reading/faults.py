@@ -8,7 +8,7 @@ from pathlib import Path
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.misfits import failures, misfits
+from recordspec.spec.decoder import decode_errors, decode_problems
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import File
 from recordspec.wire import tfrecord
@@ -16,7 +16,7 @@ from recordspec.wire.framing import place
 from recordspec.wire.tfrecord import Damage, Record
 
 # Problems by number of record.
-Misfits = Mapping[int, tuple[Problem, ...]]
+Problems = Mapping[int, tuple[Problem, ...]]
 
 # Records that are decoded together.
 _RECORDS_AT_ONCE = 256
@@ -80,9 +80,9 @@ def _examined(file: File, schema: Schema) -> Iterator[Record | Fault]:
     for some in tfrecord.batched(
         tfrecord.one_by_one(tfrecord.salvage(file.path)), _BYTES_AT_ONCE, _RECORDS_AT_ONCE
     ):
-        misfits = trial.misfits([found for found in some if isinstance(found, Record)])
+        problems = trial.problems([found for found in some if isinstance(found, Record)])
         for found in some:
-            judged = _judged(file, found, misfits)
+            judged = _judged(file, found, problems)
             yield judged
             if isinstance(judged, Fault) and judged.ends:
                 return
@@ -94,7 +94,7 @@ def _examined(file: File, schema: Schema) -> Iterator[Record | Fault]:
         yield _fault(file, number, stop, (problem,), ends=True)
 
 
-def _judged(file: File, found: Record | Damage, misfits: Misfits) -> Record | Fault:
+def _judged(file: File, found: Record | Damage, problems: Problems) -> Record | Fault:
     number, offset = found.number, found.offset
     if isinstance(found, Damage):
         return _fault(file, number, offset, (found.problem,), ends=found.stop is None)
@@ -103,9 +103,9 @@ def _judged(file: File, found: Record | Damage, misfits: Misfits) -> Record | Fa
         expected = f"the end of the file, after {file.shard.records:,} records, as the manifest says"
         problem = Problem(where=where, expected=expected, got="another record")
         return _fault(file, number, offset, (problem,), ends=True)
-    if number not in misfits:
+    if number not in problems:
         return found
-    return _fault(file, number, offset, tuple(problem.at(where) for problem in misfits[number]))
+    return _fault(file, number, offset, tuple(problem.at(where) for problem in problems[number]))
 
 
 def _fault(
@@ -124,20 +124,20 @@ class Trial:
         serialized = tf.TensorSpec([None], tf.string)
         self._decode = tf.function(decode, input_signature=[serialized], autograph=False)
 
-    def misfits(self, records: list[Record]) -> dict[int, tuple[Problem, ...]]:
+    def problems(self, records: list[Record]) -> dict[int, tuple[Problem, ...]]:
         """The problems of those that do not decode. Only among records that do not together, they are
         looked for, half by half."""
         if not records or self._decodes(records):
             return {}
         if len(records) > 1:
             half = len(records) // 2
-            return self.misfits(records[:half]) | self.misfits(records[half:])
+            return self.problems(records[:half]) | self.problems(records[half:])
         (record,) = records
-        return {record.number: misfits(self._schema, record.data, in_blocks=self._in_blocks)}
+        return {record.number: decode_problems(self._schema, record.data, in_blocks=self._in_blocks)}
 
     def _decodes(self, records: list[Record]) -> bool:
         try:
             self._decode(tf.constant([record.data for record in records], tf.string))
-        except failures():
+        except decode_errors():
             return False
         return True

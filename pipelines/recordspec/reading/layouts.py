@@ -167,7 +167,7 @@ def keeps_in_any_batch(schema: Schema) -> bool:
     """
     if any(feature.per_example for _, feature in schema.placed):
         return False
-    return all(_is_rowwise(spec) for spec in schema.batch_spec().values())
+    return all(_is_rowwise(spec) for spec in decoder.batch_spec(schema).values())
 
 
 def _is_rowwise(spec: Any) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from recordspec.errors import RecordError
 from recordspec.reading.faults import check
 from recordspec.reading.mending import is_mended
-from recordspec.spec.misfits import failures
+from recordspec.spec.decoder import decode_errors
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import File, Files, expand, known, listed
 
@@ -35,7 +35,7 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not isinstance(error, failures()):
+        if not isinstance(error, decode_errors()):
             raise
         found = _first(known(expand(given), schema), schema)
         if found is None:

@@ -16,6 +16,7 @@ from recordspec.reading.options import Batch, Bucket
 from recordspec.reading.order import chances
 from recordspec.reading.pools import Held, taken
 from recordspec.reading.transformations import CALLS, map_elements
+from recordspec.spec.decoder import batch_spec
 from recordspec.spec.schema import Schema
 
 Dataset = Any
@@ -62,7 +63,7 @@ def names_asked(schema: Schema, function: Callable[..., Any]) -> tuple[str, ...]
 
     try:
         mask = (
-            tf.function(trace, autograph=False).get_concrete_function(schema.batch_spec()).structured_outputs
+            tf.function(trace, autograph=False).get_concrete_function(batch_spec(schema)).structured_outputs
         )
     except KeyError as error:
         known = ", ".join(schema.outputs)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.spec.feature_set import FeatureSet, columns_in
+from recordspec.spec.validate import aligned_steps, check_structure, step_counts
 from recordspec.wire import blocks, proto
 from recordspec.wire.columns import (
     TF_DTYPES,
@@ -20,48 +21,32 @@ from recordspec.wire.columns import (
     KeySteps,
     KeyValues,
     Part,
-    Ragged,
     Section,
     Sequence,
     Sparse,
     VarLen,
-    only,
 )
 from recordspec.wire.example import Entry, encode, oversized
 from recordspec.wire.framing import AT_MOST, LARGEST_RECORD
 from recordspec.wire.record_batch import RecordBatch, decode
-from recordspec.wire.strings import Bytes, Ints, Strings, lengths_of
-
-if TYPE_CHECKING:
-    from recordspec.spec.features import Feature
-    from recordspec.spec.schema import Schema
+from recordspec.wire.strings import Bytes, Ints, Strings, offsets
 
 Tensor = Any
 Sections = dict[Section, list[Entry]]
 
 
-def placed_columns(schema: Schema, section: Section) -> tuple[Column, ...]:
+def placed_columns(schema: FeatureSet, section: Section) -> tuple[Column, ...]:
     """The columns of a section, as `columns_in` gives them."""
     return tuple(column for feature in getattr(schema, section) for column in columns_in(section, feature))
 
 
-def columns_in(section: Section, feature: Feature) -> tuple[Column, ...]:
-    """The columns of a feature. Of a kind that spans the steps, a step of the sequence has one cell."""
-    if section != "sequence" or not feature.spans_steps:
-        return tuple(feature.columns())
-    return tuple(
-        replace(column, layout=Sequence(shape=getattr(column.layout, "shape", ())))
-        for column in feature.columns()
-    )
-
-
-def block_of(schema: Schema, sections: Sections, rows: int) -> bytes:
+def block_of(schema: FeatureSet, sections: Sections, rows: int) -> bytes:
     """The entries of some rows as the bytes of one Example. Raises what `blocks_of` raises."""
     return blocks_of(schema, sections, rows, 1)[0]
 
 
 def blocks_of(
-    schema: Schema, sections: Sections, size: int, count: int, *, head: int = 0, tail: int = 0
+    schema: FeatureSet, sections: Sections, size: int, count: int, *, head: int = 0, tail: int = 0
 ) -> Strings:
     """The entries of `count * size` rows as the bytes of `count` Examples, each a block of `size` rows.
 
@@ -89,7 +74,7 @@ def blocks_of(
     return encode(given, None, count, head=head, tail=tail)
 
 
-def block_of_records(schema: Schema, records: Iterable[Any]) -> bytes:
+def block_of_records(schema: FeatureSet, records: Iterable[Any]) -> bytes:
     """Records, each of one row, as one block. Their values are taken as they are stored.
 
     Raises RecordError for a record that is not one of the schema, or contradicts itself.
@@ -99,57 +84,46 @@ def block_of_records(schema: Schema, records: Iterable[Any]) -> bytes:
     return block_of(schema, sections, len(given))
 
 
-def sections_of_records(schema: Schema, buffer: Bytes, starts: Ints, stops: Ints) -> Sections:
+def sections_of_records(schema: FeatureSet, buffer: Bytes, starts: Ints, stops: Ints) -> Sections:
     """The entries of the records of one row each that stand in a buffer; they are decoded together.
 
-    Raises RecordError, which names the row, for one that is not of the schema, or contradicts itself.
+    Raises RecordError, which names the row, for one that violates the schema, since in a block the values of
+    all rows are end to end, and one too many would be the next row's; or that has a key of no feature.
     """
-    sections = _decoded_sections(schema, buffer, starts, stops)
-    if sections is None:  # protobuf reads one of them otherwise, or it is wrong: which one, and why?
-        places = zip(starts.tolist(), stops.tolist(), strict=True)
-        parsed = _checked_rows(schema, [buffer[start:stop].tobytes() for start, stop in places])
-        sections = {
-            section: [_stored(column, section, rows) for column in placed_columns(schema, section)]
-            for section, rows in parsed.items()
-        }
-    return sections
-
-
-def _decoded_sections(schema: Schema, buffer: Bytes, starts: Ints, stops: Ints) -> Sections | None:
-    """The entries of the records that stand in a buffer; None where one may not be what the schema says."""
     decoded = decode(buffer, starts, stops, sequence=schema.record == "sequence_example")
-    if decoded.broken or decoded.unknown_fields or decoded.conflicts or decoded.repeated:
-        return None
-    sections: Sections = {}
+    check_structure(schema.placed, decoded)
     for section in schema.sections:
-        columns = placed_columns(schema, section)
-        found = decoded.sequence if section == "sequence" else decoded.features
-        if not found.keys() <= {column.key for column in columns}:
-            return None
-        entries = []
-        for column in columns:
-            if section == "sequence":
-                entry = _step_entry(column, decoded.sequence.get(column.key, ()), decoded.rows)
-            else:
-                entry = _row_entry(column, decoded.features.get(column.key, ()), decoded.rows)
-            if entry is None or not blocks.fits(entry, section):
-                return None
-            entries.append(entry)
-        if section != "sequence" and not blocks.agree(entries):
-            return None
-        sections[section] = entries
-    return sections
+        _check_keys(section, placed_columns(schema, section), decoded)
+    return {
+        section: [
+            _step_entry(column, decoded.sequence.get(column.key, ()), decoded.rows)
+            if section == "sequence"
+            else _row_entry(column, decoded.features.get(column.key, ()), decoded.rows)
+            for column in placed_columns(schema, section)
+        ]
+        for section in schema.sections
+    }
 
 
-def _row_entry(column: Column, found: tuple[KeyValues, ...], rows: int) -> Entry | None:
-    """What all rows have under a key; None where it is not in lists of the column's type."""
-    lists = [held for held in found if held.kind != "none"]
-    if len(lists) > 1 or (lists and lists[0].kind != column.storage):
-        return None
+def _check_keys(section: Section, columns: tuple[Column, ...], decoded: RecordBatch) -> None:
+    """Raises RecordError for the first row with a key that no column has."""
+    found: Mapping[str, Any] = decoded.sequence if section == "sequence" else decoded.features
+    known = {column.key for column in columns}
+    unknown = {key: min(int(held.rows[0]) for held in found[key]) for key in found.keys() - known}
+    if unknown:
+        row = min(unknown.values())
+        key = min(key for key, first in unknown.items() if first == row)
+        raise RecordError(blocks.unknown_key(key, known, f"keys of the schema in {section}"), row)
+
+
+def _row_entry(column: Column, found: tuple[KeyValues, ...], rows: int) -> Entry:
+    """What all rows have under a key, in lists of the column's type."""
+    lists = tuple(held for held in found if held.kind != "none")
     if not lists:
         flat = Strings.of([]) if column.storage == "bytes" else np.zeros(0, column.storage)
         return Entry(column=column, cells=Cells(flat=flat, lengths=0, rows=rows))
-    held, cells = lists[0], lists[0].cells
+    held = lists[0] if len(lists) == 1 else _together(lists)
+    cells = held.cells
     if len(held.rows) < rows:
         present = np.zeros(rows, np.bool_)
         present[held.rows] = True
@@ -157,70 +131,29 @@ def _row_entry(column: Column, found: tuple[KeyValues, ...], rows: int) -> Entry
     return Entry(column=column, cells=cells)
 
 
-def _step_entry(column: Column, found: tuple[KeySteps, ...], rows: int) -> Entry | None:
+def _together(found: tuple[KeyValues, ...]) -> KeyValues:
+    """What several rows have that were decoded apart, in the order of the rows."""
+    rows = np.concatenate([held.rows for held in found])
+    lengths = np.concatenate([np.broadcast_to(held.cells.lengths, (len(held.rows),)) for held in found])
+    order = np.argsort(rows)
+    sizes = lengths[order]
+    places = np.repeat(offsets(lengths)[:-1][order] - offsets(sizes)[:-1], sizes) + np.arange(sizes.sum())
+    if isinstance(found[0].cells.flat, Strings):
+        flat: Any = Strings.of([data for held in found for data in held.cells.flat]).take(places)
+    else:
+        flat = np.concatenate([held.cells.flat for held in found])[places]
+    return KeyValues(found[0].kind, rows[order], Cells(flat=flat, lengths=sizes, rows=len(rows)))
+
+
+def _step_entry(column: Column, found: tuple[KeySteps, ...], rows: int) -> Entry:
     """What all steps of all rows have under a key."""
-    if len(found) > 1:
-        return None
-    counts = np.zeros(rows, np.int64)
-    if found:
-        counts[found[0].rows] = found[0].counts
-    entry = _row_entry(column, found[0].values if found else (), int(counts.sum()))
-    return None if entry is None else replace(entry, steps=counts)
-
-
-def _checked_rows(schema: Schema, records: list[bytes]) -> dict[Section, list[Mapping[str, Any]]]:
-    """What `_parsed_rows` gives. Raises RecordError, which names the row, for the first that is wrong."""
-    try:
-        return _parsed_rows(schema, records)
-    except RecordError:
-        for row, record in enumerate(records):
-            try:
-                _parsed_rows(schema, [record])
-            except RecordError as error:
-                raise RecordError(error.problems, row) from None
-        raise
-
-
-def _parsed_rows(schema: Schema, records: Iterable[Any]) -> dict[Section, list[Mapping[str, Any]]]:
-    """The values by section, row and key.
-
-    Raises RecordError for a record that is not one of the schema, or contradicts itself: in a block the
-    values of all rows are end to end, and the lengths of one would take values of the next.
-    """
-    parsed: dict[Section, list[Mapping[str, Any]]] = {section: [] for section in schema.sections}
-    for record in records:
-        if schema.record == "example":
-            parsed["features"].append(proto.parse_example(record, ""))
-        else:
-            context, sequence = proto.parse_sequence_example(record, "")
-            parsed["context"].append(context)
-            parsed["sequence"].append(sequence)
-    for section, rows in parsed.items():
-        columns = placed_columns(schema, section)
-        blocks.check_keys(columns, section, rows)
-        for column in columns:
-            blocks.check(column, section, _lists(column, section, rows))
-        for column in columns if section != "sequence" else ():
-            if isinstance(column.layout, Ragged | Sparse):
-                _check_agreement(column, section, rows)
-    return parsed
-
-
-def _lists(column: Column, section: Section, rows: list[Mapping[str, Any]]) -> list[list[Any]]:
-    """The values under a key of each row, or of each step of all rows."""
-    lists = [row.get(column.key) or [] for row in rows]
-    return lists if section != "sequence" else [values or [] for steps in lists for values in steps]
-
-
-def _check_agreement(column: Column, section: Section, rows: list[Mapping[str, Any]]) -> None:
-    for row in rows:
-        problems = list(blocks.contradictions(column, section, row))
-        if problems:
-            raise RecordError(problems)
+    counts = step_counts(found, rows)
+    held = found[0].values if len(found) == 1 else aligned_steps(found, counts, np.ones(rows, np.bool_))
+    return replace(_row_entry(column, held, int(counts.sum())), steps=counts)
 
 
 def records_of_block(
-    schema: Schema, block: Any, *, head: int = 0, tail: int = 0, whole: bool = False
+    schema: FeatureSet, block: Any, *, head: int = 0, tail: int = 0, whole: bool = False
 ) -> Strings:
     """The rows of a block as records of their own, with `head` and `tail` bytes of room around each.
 
@@ -259,51 +192,7 @@ def _rows_in(parsed: Mapping[str, Any], block: Any) -> int:
     return rows
 
 
-def rows_of_block(schema: Schema, block: Any) -> RecordBatch:
-    """The rows of a block as if each were a record of its own.
-
-    Raises RecordError for a block whose columns do not have as many values as its rows.
-    """
-    parsed = proto.parse_example(block, "")
-    found = RecordBatch(rows=_rows_in(parsed, block))
-    problems: list[Problem] = []
-    for section in schema.sections:
-        columns = placed_columns(schema, section)
-        problems += blocks.misfits(columns, section, parsed)
-        if problems:
-            continue
-        for entry in blocks.stored(columns, section, parsed):
-            _add(found, entry)
-    if problems:
-        raise RecordError(problems)
-    return found
-
-
-def _add(found: RecordBatch, entry: Entry) -> None:
-    """Puts an entry of rows among them."""
-    column, cells = entry.column, entry.cells
-    held = KeyValues(column.storage, np.arange(cells.rows), cells)
-    if entry.steps is None:
-        whole = np.ones(cells.rows, bool) if entry.present is None else entry.present
-        found.features[column.key] = (only(held, whole),)
-    else:
-        found.sequence[column.key] = (KeySteps(np.arange(found.rows), entry.steps, (held,)),)
-
-
-def _stored(column: Column, section: Section, rows: list[Mapping[str, Any]]) -> Entry:
-    """What is stored under a key in some rows."""
-    cells = _cells(column, _lists(column, section, rows))
-    steps = lengths_of([row.get(column.key) or [] for row in rows]) if section == "sequence" else None
-    return Entry(column=column, cells=cells, steps=steps)
-
-
-def _cells(column: Column, lists: list[list[Any]]) -> Cells:
-    values = list(chain.from_iterable(lists))
-    flat = Strings.of(values) if column.storage == "bytes" else np.array(values, column.storage)
-    return Cells(flat=flat, lengths=lengths_of(lists), rows=len(lists))
-
-
-def parse(schema: Schema, serialized: Tensor) -> dict[str, Tensor]:
+def parse(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:
     """The columns, by block key, of one block (string `[]`) or of several (`[p]`), whose rows follow each
     other.
 
@@ -347,7 +236,7 @@ def _whole(columns: Mapping[Section, tuple[Column, ...]], parsed: dict[str, Tens
     return tf.debugging.assert_equal(missing, tf.zeros([], tf.int64), message) if missing else tf.no_op()
 
 
-def columns_of(schema: Schema, held: Mapping[str, Tensor]) -> dict[Section, dict[str, Tensor]]:
+def columns_of(schema: FeatureSet, held: Mapping[str, Tensor]) -> dict[Section, dict[str, Tensor]]:
     """What `parse` gives, or some rows of it, as the columns of a batch, by section and key."""
     return {
         section: dict(_columns(placed_columns(schema, section), section, held)) for section in schema.sections

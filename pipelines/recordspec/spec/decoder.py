@@ -1,22 +1,42 @@
-"""Records to tensors, in a graph: one parse call for a batch, then each feature's own decoding."""
+"""Records to tensors, in a graph: one parse call for a batch, then each feature's own decoding; and why a
+record does not decode.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from recordspec._tf import tf
+from recordspec.errors import Problem, RecordError
 from recordspec.spec import blocks, tensors
+from recordspec.spec.feature_set import FeatureSet, columns_in
 from recordspec.spec.features.base import Feature
-from recordspec.wire.columns import Column, Fixed, Layout, Section, Sequence, as_decoded, parse_calls
-
-if TYPE_CHECKING:
-    from recordspec.spec.schema import Schema
+from recordspec.spec.validate import feature_violations
+from recordspec.wire import blocks as wire_blocks
+from recordspec.wire import proto
+from recordspec.wire.columns import (
+    Column,
+    Fixed,
+    KeyValues,
+    Layout,
+    Section,
+    Sequence,
+    as_decoded,
+    parse_calls,
+)
+from recordspec.wire.file_types import describe_type
+from recordspec.wire.record_batch import decode as decode_records
+from recordspec.wire.strings import Strings
 
 Tensor = Any
 
 
-def parse_dict(schema: Schema) -> Any:
+def parse_dict(schema: FeatureSet) -> Any:
     """The dictionary for `tf.io.parse_example`; of a SequenceExample, the pair of dictionaries."""
     made = {section: _made(schema.columns(section), section) for section in schema.sections}
     return tuple(made.values()) if len(made) > 1 else made["features"]
@@ -26,22 +46,22 @@ def _made(columns: Iterable[Column], section: Section) -> dict[str, Any]:
     return {key: call.make() for key, call in parse_calls(columns, section).items()}
 
 
-def decode(schema: Schema, serialized: Any) -> dict[str, Tensor]:
+def decode(schema: FeatureSet, serialized: Any) -> dict[str, Tensor]:
     """The decoded features of one record (string `[]`) or of a batch (string `[n]`), by name."""
     return _decoded(schema, parse(schema, tf.convert_to_tensor(serialized, tf.string)))
 
 
-def decode_block(schema: Schema, serialized: Any) -> dict[str, Tensor]:
+def decode_block(schema: FeatureSet, serialized: Any) -> dict[str, Tensor]:
     """The decoded features of the rows of one block, or of several, as `decode` gives those of a batch."""
     return decode_rows(schema, blocks.parse(schema, tf.convert_to_tensor(serialized, tf.string)))
 
 
-def decode_rows(schema: Schema, held: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def decode_rows(schema: FeatureSet, held: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The decoded features of rows of blocks, held as `blocks.parse` gives them."""
     return _decoded(schema, blocks.columns_of(schema, held))
 
 
-def _decoded(schema: Schema, parsed: Mapping[Section, Mapping[str, Tensor]]) -> dict[str, Tensor]:
+def _decoded(schema: FeatureSet, parsed: Mapping[Section, Mapping[str, Tensor]]) -> dict[str, Tensor]:
     decoded: dict[str, Tensor] = {}
     for section, feature in schema.placed:
         keys = [column.key for column in feature.columns() if column.key in parsed[section]]
@@ -52,7 +72,7 @@ def _decoded(schema: Schema, parsed: Mapping[Section, Mapping[str, Tensor]]) -> 
     return decoded
 
 
-def alone(schema: Schema, decoded: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def alone(schema: FeatureSet, decoded: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A batch of one row as that row."""
     stated = element_spec(schema)
     return {name: _first(value, stated[name]) for name, value in decoded.items()}
@@ -66,7 +86,7 @@ def _first(batch: Tensor, spec: Any) -> Tensor:
     return tf.ensure_shape(value.to_tensor(), spec.shape) if dense else value
 
 
-def parse(schema: Schema, serialized: Tensor) -> dict[Section, dict[str, Tensor]]:
+def parse(schema: FeatureSet, serialized: Tensor) -> dict[Section, dict[str, Tensor]]:
     """The columns of one record (string `[]`) or of a batch (string `[n]`): what is decoded from."""
     asked = {section: _made(map(as_decoded, schema.columns(section)), section) for section in schema.sections}
     if schema.record == "example":
@@ -126,7 +146,7 @@ def _merged(steps: Tensor) -> Tensor:
         return tf.identity(steps.values)
 
 
-def specs(schema: Schema) -> dict[str, Any]:
+def specs(schema: FeatureSet) -> dict[str, Any]:
     """The type of every decoded tensor of one record, as the features state it."""
     stated: dict[str, Any] = {}
     for section, feature in schema.placed:
@@ -138,11 +158,96 @@ def specs(schema: Schema) -> dict[str, Any]:
     return stated
 
 
-def element_spec(schema: Schema) -> dict[str, Any]:
+def element_spec(schema: FeatureSet) -> dict[str, Any]:
     """The element_spec of a dataset of single decoded records."""
     return {name: tensors.alone(spec) for name, spec in specs(schema).items()}
 
 
-def batch_spec(schema: Schema, size: int | None) -> dict[str, Any]:
-    """The element_spec of a dataset of decoded batches."""
+def batch_spec(schema: FeatureSet, size: int | None = None) -> dict[str, Any]:
+    """The element_spec of a dataset of decoded batches of `size`; None for any."""
     return {name: tensors.batched(spec, size) for name, spec in specs(schema).items()}
+
+
+# Why TensorFlow does not decode a record.
+
+
+def decode_errors() -> tuple[type[Exception], ...]:
+    """What TensorFlow raises for a record that does not decode.
+
+    Of one that is no Example it would show the bytes, which are no text either: hence the second.
+    """
+    return (tf.errors.OpError, UnicodeDecodeError)
+
+
+def decode_problems(schema: FeatureSet, record: bytes, *, in_blocks: bool) -> tuple[Problem, ...]:
+    """The problems of a record that TensorFlow does not decode, by feature; none of one that it does.
+
+    Where what is stored is valid, the problem has TensorFlow's own words.
+    """
+    if in_blocks:
+        return tuple(_problems_of_block(schema, record))
+    data = np.frombuffer(record, np.uint8)
+    sequence = schema.record == "sequence_example"
+    decoded = decode_records(data, np.array([0]), np.array([len(data)]), sequence=sequence)
+    for _, problems in decoded.problems:
+        return problems
+    found: list[Problem] = []
+    for section, feature in schema.placed:
+        invalid = [
+            violation.problem(place)
+            for violation in feature_violations(section, feature, decoded, values=False)
+            for place in range(len(violation.rows))
+        ]
+        stored = decoded.features.get(feature.stored, ()) if section != "sequence" else ()
+        found += invalid or _undecoded(schema, record, section, feature, stored)
+    return tuple(found)
+
+
+def _problems_of_block(schema: FeatureSet, record: bytes) -> Iterator[Problem]:
+    try:
+        parsed = proto.parse_example(record, "")
+        wire_blocks.rows_in(parsed)
+    except RecordError as error:
+        yield from error.problems
+        return
+    for section, feature in schema.placed:
+        problems = [
+            replace(
+                problem,
+                path=(section, feature.name),
+                hint=problem.hint or ("" if key == feature.name else f"stored under `{key}`"),
+            )
+            for problem in wire_blocks.misfits(columns_in(section, feature), section, parsed)
+            for key in problem.path[1:2]
+        ]
+        yield from problems or _undecoded(schema, record, section, feature, None)
+
+
+def _undecoded(
+    schema: FeatureSet,
+    record: bytes,
+    section: Section,
+    feature: Feature,
+    stored: tuple[KeyValues, ...] | None,
+) -> Iterator[Problem]:
+    """TensorFlow's message on a feature alone, of which `stored` are the values; None of a block."""
+    alone = schema.only(feature.outputs)
+    try:
+        (decode_block if stored is None else decode)(alone, [record])
+    except decode_errors() as error:
+        path, expected, message = (section, feature.name), f"what {feature.kind} decodes", _message(error)
+        strings = [held.cells.flat for held in stored or () if isinstance(held.cells.flat, Strings)]
+        if len(strings) == 1 and len(strings[0]) == 1:
+            got = describe_type(strings[0][0])
+            yield Problem(path=path, expected=expected, got=got, hint=message)
+        else:
+            yield Problem(path=path, expected=expected, got=message)
+
+
+def _message(error: Exception) -> str:
+    """TensorFlow's message without the code and the nodes around it."""
+    text = str(error)
+    if text.startswith("in user code"):
+        text = text.rpartition("Error: ")[2]
+    text = re.sub(r"^\{\{.*?\}\} ", "", text)
+    return text.partition(" [Op:")[0].strip().partition("\n")[0].rstrip(".")

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recordspec.errors import Problem, RecordError, SpecError, nearest
 from recordspec.spec.blocks import Sections, block_of
+from recordspec.spec.feature_set import FeatureSet
 from recordspec.spec.features.base import Feature
 from recordspec.spec.lists import Lists, by_row, rows_of
 from recordspec.spec.values import BadValue
 from recordspec.wire.columns import Cells, Part, Section
 from recordspec.wire.example import Entry, encode
 from recordspec.wire.strings import Ints, Strings, lengths_of
-
-if TYPE_CHECKING:
-    from recordspec.spec.schema import Schema
 
 Mask = npt.NDArray[np.bool_]
 
@@ -52,7 +50,7 @@ def part_of(values: Any, start: int, stop: int) -> Any:
 
 
 def columns_of(
-    schema: Schema, rows: Sequence[Mapping[str, Any]], extra: tuple[str, ...] = ()
+    schema: FeatureSet, rows: Sequence[Mapping[str, Any]], extra: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     """The values of each feature, and of the `extra` names, in these rows; None where a row has none.
 
@@ -75,7 +73,7 @@ def columns_of(
     return columns
 
 
-def _check_names(schema: Schema, known: Mapping[str, Any], index: int, row: Mapping[str, Any]) -> None:
+def _check_names(schema: FeatureSet, known: Mapping[str, Any], index: int, row: Mapping[str, Any]) -> None:
     for name in row:
         if name not in known:
             problem = Problem(
@@ -88,7 +86,7 @@ def _check_names(schema: Schema, known: Mapping[str, Any], index: int, row: Mapp
 
 
 def encode_batch(
-    schema: Schema, columns: Mapping[str, Any], rows: int, *, head: int = 0, tail: int = 0
+    schema: FeatureSet, columns: Mapping[str, Any], rows: int, *, head: int = 0, tail: int = 0
 ) -> Strings:
     """The records of a batch.
 
@@ -105,7 +103,7 @@ def encode_batch(
     return records_of(schema, sections_of(schema, columns, rows), rows, head=head, tail=tail)
 
 
-def records_of(schema: Schema, sections: Sections, rows: int, *, head: int = 0, tail: int = 0) -> Strings:
+def records_of(schema: FeatureSet, sections: Sections, rows: int, *, head: int = 0, tail: int = 0) -> Strings:
     """The records that have these entries. Raises RecordError for one that is too large."""
     features = sections["features"] + sections["context"]
     sequence = sections["sequence"] if schema.record == "sequence_example" else None
@@ -115,12 +113,12 @@ def records_of(schema: Schema, sections: Sections, rows: int, *, head: int = 0, 
         raise error.at(f"row {error.row}") from None
 
 
-def encode_block(schema: Schema, columns: Mapping[str, Any], rows: int) -> bytes:
+def encode_block(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> bytes:
     """The rows of a batch as one record, a block; the arguments are those of `encode_batch`."""
     return block_of(schema, sections_of(schema, columns, rows), rows)
 
 
-def sections_of(schema: Schema, columns: Mapping[str, Any], rows: int) -> Sections:
+def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Sections:
     """The entries of each section of the records of a batch. Raises RecordError."""
     _check_columns(schema, columns, rows)
     sections: Sections = {"features": [], "context": [], "sequence": []}
@@ -137,7 +135,7 @@ def sections_of(schema: Schema, columns: Mapping[str, Any], rows: int) -> Sectio
     return sections
 
 
-def _check_columns(schema: Schema, columns: Mapping[str, Any], rows: int) -> None:
+def _check_columns(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> None:
     """Raises SpecError where columns are not those of the schema, or it cannot be written at all."""
     if schema.shared_keys:
         raise SpecError(schema.shared_keys)

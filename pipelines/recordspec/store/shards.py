@@ -325,8 +325,9 @@ def check_schema(manifest: Manifest, schema: Schema, data: Path) -> None:
     """Raises StoreError, with every difference, if the dataset cannot be read with this schema."""
     if manifest.fingerprint in (None, schema.fingerprint):
         return
+    from recordspec.spec.feature_set import differences
     from recordspec.spec.features import KINDS
-    from recordspec.spec.schema import Schema, differences
+    from recordspec.spec.schema import Schema
 
     kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
     written = Schema.load(data / SCHEMA_FILE, kinds)

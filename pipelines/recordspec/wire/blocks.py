@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -81,78 +80,6 @@ def _each(lengths: Sizes) -> Sizes:
     return lengths if isinstance(lengths, int) else one_size(lengths)
 
 
-def check(column: Column, section: Section, lists: Iterable[list[Any]]) -> None:
-    """Raises RecordError where a list of stored values is not what the column has for a row, or a step.
-
-    In a block the values of all rows are end to end: one too many would be the next row's.
-    """
-    size = math.prod(getattr(column.layout, "shape", ()))
-    whole, default = _is_whole(column, section), _has_default(column)
-    for values in lists:
-        count = len(values)
-        fits = count == size if whole or (default and count) else count % max(1, size) == 0
-        if not fits or (values and type(values[0]) is not _TYPES[column.storage]):
-            number = size if whole or default else "any number of" if size == 1 else f"a multiple of {size}"
-            expected = f"{number} {TF_DTYPES[column.storage]}"
-            got = f"{count} {_dtype(values)}" if values else "none"
-            raise RecordError(Problem(path=(section, column.key), expected=expected, got=got))
-
-
-def fits(entry: Entry, section: Section) -> bool:
-    """Whether every row, or step, has as many values as `check` asks for."""
-    lengths = np.asarray(entry.cells.lengths)
-    size = math.prod(getattr(entry.column.layout, "shape", ()))
-    if _is_whole(entry.column, section):
-        return bool((lengths == size).all())
-    if _has_default(entry.column):
-        return bool(((lengths == size) | (lengths == 0)).all())
-    return not (lengths % max(1, size)).any()
-
-
-def agree(given: Iterable[Entry]) -> bool:
-    """Whether no row has `contradictions`: given are the entries of all columns of a section."""
-    by_key = {entry.column.key: entry for entry in given}
-    counts = {key: np.asarray(entry.cells.lengths) for key, entry in by_key.items()}
-    for key, entry in by_key.items():
-        layout = entry.column.layout
-        if isinstance(layout, Ragged):
-            items = counts | {key: counts[key] // max(1, math.prod(layout.shape))}
-            for outer, inner in pairwise((*layout.row_lengths, key)):
-                lengths = np.asarray(by_key[outer].cells.flat, np.int64)
-                sums = np.asarray(sizes_of_groups(lengths, _each(by_key[outer].cells.lengths)))
-                if lengths.min(initial=0) < 0 or np.any(sums != items[inner]):
-                    return False
-        if isinstance(layout, Sparse) and any(
-            np.any(counts[one] != counts[key]) for one in layout.index_keys
-        ):
-            return False
-    return True
-
-
-def contradictions(column: Column, section: Section, row: Parsed) -> Iterator[Problem]:
-    """The problems of a row whose values under several keys do not agree: row lengths that do not add up to
-    the items they divide, other numbers of indices than of values."""
-    layout = column.layout
-    counts = {key: len(values or []) for key, values in row.items()}
-    if isinstance(layout, Ragged):
-        counts[column.key] = counts.get(column.key, 0) // max(1, math.prod(layout.shape))
-        for outer, inner in pairwise((*layout.row_lengths, column.key)):
-            lengths = row.get(outer) or []
-            if lengths and type(lengths[0]) is not int:
-                return  # `check` tells
-            if min(lengths, default=0) < 0:
-                got = str(min(lengths))
-                yield Problem(path=(section, column.key), expected=f"lengths under `{outer}`", got=got)
-            elif sum(lengths) != counts.get(inner, 0):
-                expected = f"{sum(lengths)} items, as `{outer}` says"
-                yield Problem(path=(section, column.key), expected=expected, got=str(counts.get(inner, 0)))
-    if isinstance(layout, Sparse):
-        for key in layout.index_keys:
-            if counts.get(key, 0) != counts.get(column.key, 0):
-                expected = f"{counts.get(column.key, 0)} indices, one for each value"
-                yield Problem(path=(section, key), expected=expected, got=str(counts.get(key, 0)))
-
-
 def block_size(record: Parsed) -> int | None:
     """How many rows a record has that is a block, as far as its values by key tell; None of another one."""
     rows = record.get(ROWS)
@@ -195,24 +122,17 @@ def _miscounted(entry: Entry, section: Section, rows: int) -> Iterator[Problem]:
         yield Problem(path=(section, key), expected=expected, got=str(len(cells.flat)))
 
 
-def check_keys(columns: Iterable[Column], section: Section, rows: Iterable[Parsed]) -> None:
-    """Raises RecordError where a row has something under a key that no column has: it would be lost."""
-    known = {column.key for column in columns}
-    for row in rows:
-        _check_keys(row, known, f"keys of the schema in {section}")
-
-
 def check_block_keys(columns: Mapping[Section, Iterable[Column]], block: Parsed) -> None:
     """Raises RecordError where a block has something under a key that no column has."""
     keys = [block_key(column.key, section) for section, some in columns.items() for column in some]
     known = {ROWS, *keys, *map(lengths_key, keys), *map(_steps_key, keys)}
-    _check_keys(block, known, "keys of the schema in a block")
+    if not block.keys() <= known:
+        raise RecordError(unknown_key(min(block.keys() - known), known, "keys of the schema in a block"))
 
 
-def _check_keys(row: Parsed, known: set[str], expected: str) -> None:
-    if not row.keys() <= known:
-        other = min(row.keys() - known)
-        raise RecordError(Problem(expected=expected, got=f"`{other}`", hint=nearest(other, known)))
+def unknown_key(key: str, known: Iterable[str], expected: str) -> Problem:
+    """A key that no column has: its values would be lost."""
+    return Problem(expected=expected, got=f"`{key}`", hint=nearest(key, known))
 
 
 def rows_entry(sizes: Sizes, count: int) -> Entry:

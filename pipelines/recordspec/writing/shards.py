@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from recordspec.errors import RecordError
+from recordspec.spec.blocks import block_of_records
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Shard
 from recordspec.store.shard_file import ShardFile
@@ -86,7 +87,7 @@ class ShardWriter:
             rows = records.part(start, min(start + (self._block or 1), len(records)))
             assert self._schema is not None  # blocks cannot be made without
             try:
-                block = self._schema.block_of(rows.inner(framing.HEADER_BYTES, framing.FOOTER_BYTES))
+                block = block_of_records(self._schema, rows.inner(framing.HEADER_BYTES, framing.FOOTER_BYTES))
             except RecordError as error:
                 last = self._written + len(rows) - 1
                 placed = error.at(f"{self._name}: rows {self._written} to {last}")

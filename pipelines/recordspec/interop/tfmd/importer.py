@@ -31,10 +31,10 @@ from recordspec.interop.tfmd.representations import (
     unsupported_options,
 )
 from recordspec.interop.tfmd.unsupported import NO_COUNTERPART, unsupported
+from recordspec.spec.feature_set import ALL_SECTIONS
 from recordspec.spec.features import Feature
 from recordspec.spec.features.sparse import SparseValues
 from recordspec.spec.features.text import Text
-from recordspec.spec.rules import ALL_SECTIONS
 from recordspec.spec.schema import Schema
 from recordspec.spec.values import dtype_range
 

@@ -28,12 +28,14 @@ from recordspec.spec.features.text import Text
 from recordspec.spec.features.var_len import VariableLen
 from recordspec.spec.features.video import Video
 from recordspec.spec.schema import Schema
+from recordspec.spec.validate import check_structure
 from recordspec.store.shards import block_in, expand
 from recordspec.wire import proto
-from recordspec.wire.blocks import contradictions
 from recordspec.wire.columns import Ragged, Sparse
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.framing import place
+from recordspec.wire.record_batch import decode
+from recordspec.wire.strings import Strings
 from recordspec.wire.tfrecord import Record, RecordRange, batched, record_ranges, scan
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import Batch, identity_of
@@ -153,16 +155,25 @@ def _parsed(record: Record, row: int) -> Stored:
 
 def _columns(features: list[Feature], records: list[Record], start: int, stop: int) -> dict[str, Any]:
     rows = [_parsed(record, row) for row, record in enumerate(records[start:stop])]
-    columns = [column for feature in features for column in feature.columns()]
-    in_parts = [column for column in columns if isinstance(column.layout, Ragged | Sparse)]
-    for row, values in enumerate(rows if in_parts else ()):
-        problems = [one for column in in_parts for one in contradictions(column, "features", values)]
-        if problems:
-            raise RecordError(problems, row)
+    _check_parts(features, records[start:stop])
     return {
         feature.name: [_given(feature, values, row) for row, values in enumerate(rows)]
         for feature in features
     }
+
+
+def _check_parts(features: list[Feature], records: list[Record]) -> None:
+    """Raises RecordError for the first record whose values under several keys do not agree."""
+    layouts = [feature.columns()[0].layout for feature in features]
+    in_parts = [
+        feature
+        for feature, layout in zip(features, layouts, strict=True)
+        if isinstance(layout, Ragged | Sparse)
+    ]
+    if in_parts:
+        given = Strings.of([record.data for record in records])
+        decoded = decode(given.buffer, given.offsets[:-1], given.offsets[1:])
+        check_structure([("features", feature) for feature in in_parts], decoded)
 
 
 def _given(feature: Feature, values: Stored, row: int) -> Any:

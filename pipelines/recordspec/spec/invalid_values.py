@@ -38,7 +38,7 @@ _MOST_INFLATED = 1 << 31
 
 
 @dataclass(frozen=True)
-class Unfit:
+class Invalid:
     """Values that a feature does not take, all for one reason.
 
     Attributes:
@@ -51,19 +51,19 @@ class Unfit:
 
 
 @singledispatch
-def unfit(feature: Feature, cells: Cells) -> Iterator[Unfit]:
+def invalid_values(feature: Feature, cells: Cells) -> Iterator[Invalid]:
     """The stored values of a feature's first column that it would not take."""
     return iter(())
 
 
-@unfit.register
-def _label(feature: Label, cells: Cells) -> Iterator[Unfit]:
+@invalid_values.register
+def _label(feature: Label, cells: Cells) -> Iterator[Invalid]:
     last = feature.classes - 1
     return _outside(cells, 0, last, f"an index from 0 to {last}")
 
 
-@unfit.register
-def _tensor(feature: AnyTensor, cells: Cells) -> Iterator[Unfit]:
+@invalid_values.register
+def _tensor(feature: AnyTensor, cells: Cells) -> Iterator[Invalid]:
     if isinstance(cells.flat, Strings):
         yield from _each(cells, lambda data: _check_tensor(feature, data))
     elif is_integer(feature.dtype) or feature.dtype == "bool":
@@ -71,9 +71,9 @@ def _tensor(feature: AnyTensor, cells: Cells) -> Iterator[Unfit]:
         yield from _outside(cells, low, high, feature.dtype)
 
 
-@unfit.register(VariableLen)
-@unfit.register(FixedLenSequence)
-def _bounded(feature: VariableLen | FixedLenSequence, cells: Cells) -> Iterator[Unfit]:
+@invalid_values.register(VariableLen)
+@invalid_values.register(FixedLenSequence)
+def _bounded(feature: VariableLen | FixedLenSequence, cells: Cells) -> Iterator[Invalid]:
     longest, size = feature.max_length, math.prod(size or 0 for size in getattr(feature, "shape", ()))
     if longest is None:
         return
@@ -81,19 +81,19 @@ def _bounded(feature: VariableLen | FixedLenSequence, cells: Cells) -> Iterator[
     rows = np.flatnonzero(counts > longest)
     if len(rows):
         expected = f"at most {longest} items (max_length)"
-        yield Unfit(rows, lambda row: Problem(expected=expected, got=str(counts[row])))
+        yield Invalid(rows, lambda row: Problem(expected=expected, got=str(counts[row])))
 
 
-@unfit.register
-def _text(feature: Text, cells: Cells) -> Iterator[Unfit]:
+@invalid_values.register
+def _text(feature: Text, cells: Cells) -> Iterator[Invalid]:
     if isinstance(cells.flat, Strings) and bool((cells.flat.buffer > 0x7F).any()):
         # how long a text may be matters to who writes it
         yield from _encoded(replace(feature, max_bytes=None), cells)
 
 
-@unfit.register(Image)
-@unfit.register(Audio)
-def _media(feature: Image | Audio, cells: Cells) -> Iterator[Unfit]:
+@invalid_values.register(Image)
+@invalid_values.register(Audio)
+def _media(feature: Image | Audio, cells: Cells) -> Iterator[Invalid]:
     if feature.encoding == "raw" and isinstance(feature, Audio):
         size = feature.channels * np.dtype(feature.dtype).itemsize
         yield from _each(cells, lambda data: _check_multiple(data, size))
@@ -101,27 +101,27 @@ def _media(feature: Image | Audio, cells: Cells) -> Iterator[Unfit]:
         yield from _each(cells, lambda data: _check_media(feature, data))
 
 
-@unfit.register
-def _video(feature: Video, cells: Cells) -> Iterator[Unfit]:
+@invalid_values.register
+def _video(feature: Video, cells: Cells) -> Iterator[Invalid]:
     yield from _encoded(feature, cells)
 
 
-@unfit.register
-def _box(feature: Box, cells: Cells) -> Iterator[Unfit]:
+@invalid_values.register
+def _box(feature: Box, cells: Cells) -> Iterator[Invalid]:
     yield from _encoded(feature, cells)
 
 
-def _outside(cells: Cells, low: int, high: int, expected: str) -> Iterator[Unfit]:
+def _outside(cells: Cells, low: int, high: int, expected: str) -> Iterator[Invalid]:
     """Integers that are not between two."""
     flat = np.asarray(cells.flat)
     bad = np.flatnonzero((flat < low) | (flat > high))
     if len(bad):
         rows, first = np.unique(_rows_of(cells, bad), return_index=True)
         found = dict(zip(rows.tolist(), flat[bad[first]].tolist(), strict=True))
-        yield Unfit(rows, lambda row: Problem(expected=expected, got=str(found[row])))
+        yield Invalid(rows, lambda row: Problem(expected=expected, got=str(found[row])))
 
 
-def _each(cells: Cells, check: Callable[[bytes], None]) -> Iterator[Unfit]:
+def _each(cells: Cells, check: Callable[[bytes], None]) -> Iterator[Invalid]:
     """What a check refuses that looks at one string at a time. It raises BadValue."""
     found: dict[int, Problem] = {}
     rows = _rows_of(cells, np.arange(len(cells.flat))).tolist()
@@ -131,10 +131,10 @@ def _each(cells: Cells, check: Callable[[bytes], None]) -> Iterator[Unfit]:
         except BadValue as bad:
             found.setdefault(row, bad.problem)
     if found:
-        yield Unfit(np.fromiter(found, np.int64, len(found)), found.__getitem__)
+        yield Invalid(np.fromiter(found, np.int64, len(found)), found.__getitem__)
 
 
-def _encoded(feature: Feature, cells: Cells) -> Iterator[Unfit]:
+def _encoded(feature: Feature, cells: Cells) -> Iterator[Invalid]:
     """What the feature's own encoder refuses: it takes what it stores."""
     values = _values(feature, cells)
     try:
@@ -147,7 +147,7 @@ def _encoded(feature: Feature, cells: Cells) -> Iterator[Unfit]:
             feature.encode([value])
         except BadValue as bad:
             found[row] = bad.problem
-    yield Unfit(np.fromiter(found, np.int64, len(found)), found.__getitem__)
+    yield Invalid(np.fromiter(found, np.int64, len(found)), found.__getitem__)
 
 
 def _values(feature: Feature, cells: Cells) -> list[Any]:

@@ -1,0 +1,283 @@
+"""The features of a record: which there are, what they store, and what they must keep as a whole."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+from typing import Any, Literal, TypeVar
+
+from recordspec.errors import Path, Problem, SpecError, nearest, one_of
+from recordspec.spec.features import Feature
+from recordspec.spec.options import freeze, to_builtins
+from recordspec.wire.columns import Column, Section, Sequence, Sparse, VarLen
+
+SECTIONS: dict[str, tuple[Section, ...]] = {
+    "example": ("features",),
+    "sequence_example": ("context", "sequence"),
+}
+ALL_SECTIONS = ("features", "context", "sequence")
+# An option that takes more letters is not shown whole.
+_LONGEST_OPTION = 60
+
+_Set = TypeVar("_Set", bound="FeatureSet")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureSet:
+    """The data of a `Schema`, for what encodes, decodes and validates by it; `Schema` has the attributes."""
+
+    name: str
+    version: int = 1
+    description: str = ""
+    record: Literal["example", "sequence_example"] = "example"
+    features: tuple[Feature, ...] = ()
+    context: tuple[Feature, ...] = ()
+    sequence: tuple[Feature, ...] = ()
+
+    def __post_init__(self) -> None:
+        freeze(self)
+        problems = list(_check(self))
+        if problems:
+            raise SpecError(problems)
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """Where features stand: `features`, or `context` and `sequence`."""
+        return SECTIONS[self.record]
+
+    @property
+    def placed(self) -> Iterator[tuple[Section, Feature]]:
+        """Every feature with its section, in the order of the spec."""
+        for section in self.sections:
+            for feature in getattr(self, section):
+                yield section, feature
+
+    @cached_property
+    def names(self) -> dict[str, Feature]:
+        """The features by name."""
+        return {feature.name: feature for _, feature in self.placed}
+
+    @cached_property
+    def classes(self) -> dict[str, int]:
+        """The features that give a row one class, by name, and how many classes each has."""
+        return {
+            feature.name: len(feature.class_names)
+            for section, feature in self.placed
+            if feature.class_names and not feature.value_type.shape and section != "sequence"
+        }
+
+    @cached_property
+    def shared_keys(self) -> tuple[Problem, ...]:
+        """Features that store under one key: reading may share it, writing not."""
+        return tuple(_shared_keys(self))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the tensors that `decode` gives."""
+        return tuple(output for _, feature in self.placed for output in feature.outputs)
+
+    @property
+    def padding(self) -> dict[str, Any]:
+        """The padding of what `decode` gives, by its names: see `Feature.padding`."""
+        return {name: pad for _, feature in self.placed for name, pad in feature.padding.items()}
+
+    def only(self: _Set, names: Iterable[str]) -> _Set:
+        """The schema of those features alone that decode to these names. Raises SpecError for others."""
+        wanted = tuple(names)
+        unknown = [
+            Problem(expected=one_of(self.outputs), got=f"`{name}`", hint=nearest(name, self.outputs))
+            for name in wanted
+            if name not in self.outputs
+        ]
+        if unknown:
+            raise SpecError(unknown)
+        kept = {
+            section: tuple(
+                feature for feature in getattr(self, section) if not set(wanted).isdisjoint(feature.outputs)
+            )
+            for section in self.sections
+        }
+        return dataclasses.replace(self, **kept)  # type: ignore[arg-type]
+
+    def columns(self, section: Section) -> tuple[Column, ...]:
+        """The columns that the features of a section store."""
+        features: tuple[Feature, ...] = getattr(self, section)
+        return tuple(column for feature in features for column in feature.columns())
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of what the stored bytes depend on: not of descriptions, nor of how they are read.
+
+        Of a default only that there is one: rows may then lack the key.
+        """
+        stored = {
+            section: sorted(
+                (
+                    to_builtins(feature.stored_options() | ({"optional": True} if feature.optional else {}))
+                    for feature in getattr(self, section)
+                ),
+                key=str,
+            )
+            for section in self.sections
+        }
+        text = json.dumps({"record": self.record, **stored}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def columns_in(section: Section, feature: Feature) -> tuple[Column, ...]:
+    """The columns of a feature. Of a kind that spans the steps, a step of the sequence has one cell."""
+    if section != "sequence" or not feature.spans_steps:
+        return tuple(feature.columns())
+    return tuple(
+        dataclasses.replace(column, layout=Sequence(shape=getattr(column.layout, "shape", ())))
+        for column in feature.columns()
+    )
+
+
+def _check(schema: FeatureSet) -> Iterator[Problem]:
+    if schema.record not in SECTIONS:
+        yield Problem(path=("record",), expected=one_of(SECTIONS), got=f"`{schema.record}`")
+        return
+    for section in ALL_SECTIONS:
+        if getattr(schema, section) and section not in schema.sections:
+            yield Problem(
+                path=(section,),
+                expected=one_of(schema.sections),
+                got=f"`{section}`",
+                hint=f"record is {schema.record}",
+            )
+    if not list(schema.placed):
+        yield Problem(path=(schema.sections[0],), expected="at least one feature", got="none")
+    for section, feature in schema.placed:
+        yield from _check_section(section, feature)
+    yield from _check_names(schema)
+    yield from _check_keys(schema)
+
+
+def _check_section(section: Section, feature: Feature) -> Iterator[Problem]:
+    """What tf.io's parser of SequenceExamples does not take."""
+    path = (section, feature.name)
+    layouts = [type(column.layout) for column in feature.columns()]
+    if section == "context" and (Sequence in layouts or feature.spans_steps):
+        expected = "a kind without steps in the context"
+        yield Problem(path=path, expected=expected, got=feature.kind, hint="put it under sequence")
+    if section != "features" and Sparse in layouts:
+        expected = f"a kind that tf.io parses in a {section}"
+        yield Problem(path=path, expected=expected, got=feature.kind, hint="it has no SparseFeature there")
+    if section == "sequence":
+        yield from _check_step(path, feature, layouts)
+
+
+def _check_step(path: tuple[str, str], feature: Feature, layouts: list[type]) -> Iterator[Problem]:
+    if feature.kind == "fixed_len":
+        hint = "fixed_len_sequence has one value of its shape a step"
+        yield Problem(path=path, expected="a kind for steps", got=feature.kind, hint=hint)
+    if any(0 in getattr(column.layout, "shape", ()) for column in feature.columns()):
+        hint = "such steps could not be counted"
+        yield Problem(path=(*path, "shape"), expected="sizes of at least 1", got="0", hint=hint)
+    as_ = getattr(feature, "as_", None)
+    if VarLen in layouts and as_ == "sparse":
+        expected = "ragged or dense steps"
+        yield Problem(path=(*path, "as"), expected=expected, got="sparse", hint="steps would be lost")
+    if VarLen in layouts and as_ == "dense" and getattr(feature, "max_length", None) is None:
+        hint = "steps are put together one by one, so each must have the same size"
+        yield Problem(path=path, expected="a max_length for dense steps", got="none", hint=hint)
+
+
+def _check_names(schema: FeatureSet) -> Iterator[Problem]:
+    owners: dict[str, str] = {}
+    for section, feature in schema.placed:
+        path = (section, feature.name)
+        if not feature.name or feature.stored == "":
+            yield Problem(path=path, expected="a name", got="an empty one")
+        for output in feature.outputs:
+            if output in owners:
+                got = f"`{output}`, which `{owners[output]}` decodes to"
+                yield Problem(path=path, expected="a name of its own", got=got)
+            owners.setdefault(output, feature.name)
+
+
+def _shared_keys(schema: FeatureSet) -> Iterator[Problem]:
+    owners: dict[tuple[Section, str], str] = {}
+    for section, feature in schema.placed:
+        for column in feature.columns():
+            other = owners.setdefault((section, column.key), feature.name)
+            if other != feature.name:
+                yield Problem(
+                    where=schema.name,
+                    path=(section, feature.name, "key"),
+                    expected="a key of its own, to be written",
+                    got=f"`{column.key}`, which `{other}` writes",
+                )
+
+
+def _check_keys(schema: FeatureSet) -> Iterator[Problem]:
+    """One key has one layout: tf.io parses it once."""
+    owners: dict[tuple[Section, str], tuple[str, Column]] = {}
+    for section, feature in schema.placed:
+        for column in feature.columns():
+            owner, other = owners.setdefault((section, column.key), (feature.name, column))
+            if other != column:
+                got = f"`{column.key}` with another one than that of `{owner}`"
+                yield Problem(path=(section, feature.name), expected="one layout for a key", got=got)
+
+
+def differences(written: FeatureSet, wanted: FeatureSet) -> Iterator[Problem]:
+    """What of `wanted` cannot be read from records that `written` describes.
+
+    A new feature with a default is no difference, nor is one that is no longer wanted.
+    """
+    if written.record != wanted.record:
+        yield Problem(path=("record",), expected=written.record, got=wanted.record)
+        return
+    stored = {(section, feature.name): feature for section, feature in written.placed}
+    for place in wanted.placed:
+        section, feature = place
+        other = stored.get((section, feature.name))
+        if other is None and feature.optional:
+            continue
+        if other is None:
+            expected = "a feature that the data has"
+            yield Problem(path=(section, feature.name), expected=expected, got="none of this name")
+        else:
+            yield from _differences((section, feature.name), other, feature)
+
+
+def _differences(path: Path, written: Feature, wanted: Feature) -> Iterator[Problem]:
+    """Option by option; of another kind only that, as it has others."""
+    if written.kind != wanted.kind:
+        yield _difference((*path, "kind"), written.kind, wanted.kind)
+        return
+    old, new = written.stored_options(), wanted.read_options()
+    for name in new:
+        if old[name] != new[name]:
+            yield _difference((*path, name.rstrip("_")), old[name], new[name])
+    if written.optional and not wanted.optional:
+        expected = "a default, as rows were written that may lack it"
+        yield Problem(path=(*path, "default"), expected=expected, got="none")
+
+
+def _difference(path: Path, before: Any, after: Any) -> Problem:
+    """Of long lists, where they begin to differ."""
+    old, new = map(_shown, (before, after))
+    if max(len(old), len(new)) > _LONGEST_OPTION and isinstance(before, tuple) and isinstance(after, tuple):
+        index, values = next(
+            (index, values)
+            for index, values in enumerate(zip_longest(before, after))
+            if values[0] != values[1]
+        )
+        return _difference((*path, index), *values)
+    return Problem(path=path, expected=f"`{old}`, as the data was written", got=f"`{new}`")
+
+
+def _shown(option: Any) -> str:
+    return (
+        option
+        if isinstance(option, str)
+        else json.dumps(to_builtins(option), ensure_ascii=False, default=str)
+    )

@@ -1,0 +1,400 @@
+"""Records against a schema, as columns and without TensorFlow: which rows violate it, and why.
+
+The one home of this rule: `check`, blocks made of records, rows read from TFRecord files, and the explanation
+of what TensorFlow refuses all ask it. Tests compare it with TensorFlow, which refuses nothing that is valid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from recordspec.errors import Path, Problem, RecordError
+from recordspec.spec.feature_set import FeatureSet, columns_in
+from recordspec.spec.features import Feature
+from recordspec.spec.invalid_values import Invalid, invalid_values
+from recordspec.wire.columns import (
+    TF_DTYPES,
+    Cells,
+    Column,
+    Fixed,
+    KeySteps,
+    KeyValues,
+    Ragged,
+    Section,
+    Sequence,
+    Sparse,
+    of_kind,
+    only_steps,
+)
+from recordspec.wire.record_batch import RecordBatch
+from recordspec.wire.strings import Ints, Mask, offsets
+
+# Sorts of violations, by which reports count them.
+Code = Literal["record", "refused", "misread", "missing", "kind", "count", "value", "repeated"]
+SORTS: dict[Code, str] = {
+    "record": "cannot be read",
+    "refused": "refused by TensorFlow",
+    "misread": "read otherwise by TensorFlow",
+    "missing": "missing",
+    "kind": "of another kind",
+    "count": "of another number",
+    "value": "other values",
+    "repeated": "a key more than once",
+}
+# Of what is found instead, so many are kept.
+FEW = 8
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Rows that violate the schema, all for one reason.
+
+    Attributes:
+        path: of the section and the feature.
+        rows: rising, int64 `[m]`. A row may be in it more than once, for several of its steps.
+        problem: of the row at a place in `rows`.
+        found: what they have instead, a few of all: a kind of list, or numbers of values.
+    """
+
+    code: Code
+    path: Path
+    rows: Ints
+    problem: Callable[[int], Problem]
+    found: tuple[str | int, ...] = ()
+
+    def only(self, rows: Mask) -> Violation:
+        """The same, of these rows alone."""
+        places = np.flatnonzero(rows[self.rows])
+        if len(places) == len(self.rows):
+            return self
+        return replace(self, rows=self.rows[places], problem=lambda place: self.problem(int(places[place])))
+
+    def at_steps(self, owners: Ints, within: Ints) -> Violation:
+        """A violation of steps as one of the rows that own them."""
+
+        def problem(place: int) -> Problem:
+            found = self.problem(place)
+            return replace(found, path=(*found.path, int(within[self.rows[place]])))
+
+        return replace(self, rows=owners[self.rows], problem=problem)
+
+
+def violations(schema: FeatureSet, records: RecordBatch, *, values: bool = True) -> Iterator[Violation]:
+    """The violations of records that could be decoded.
+
+    Args:
+        values: whether values are validated as well; if not, only their types and how many there are.
+    """
+    for section, feature in schema.placed:
+        yield from feature_violations(section, feature, records, values=values)
+
+
+def feature_violations(
+    section: Section, feature: Feature, records: RecordBatch, *, values: bool = True
+) -> Iterator[Violation]:
+    """The violations of one feature, as `violations` gives those of all."""
+    decoded = np.ones(records.rows, bool)
+    decoded[list(records.broken)] = False
+    validate = _in_steps if section == "sequence" else _in_rows
+    for found in validate(section, feature, records, values):
+        violation = found.only(decoded)
+        if len(violation.rows):
+            yield violation
+
+
+def check_structure(placed: Iterable[tuple[Section, Feature]], records: RecordBatch) -> None:
+    """Raises RecordError, which names the row, for the first record that could not be decoded, or in which
+    a feature has another type, or another number of values; their values are not validated."""
+    row, problems = next(records.problems, (records.rows, ()))
+    found = [
+        violation
+        for section, feature in placed
+        for violation in feature_violations(section, feature, records, values=False)
+    ]
+    first = min((int(violation.rows[0]) for violation in found), default=records.rows)
+    if first < row:
+        row, problems = first, tuple(one.problem(0) for one in found if one.rows[0] == first)
+    if problems:
+        raise RecordError(problems, row)
+
+
+def _in_rows(section: Section, feature: Feature, records: RecordBatch, values: bool) -> Iterator[Violation]:
+    """Of a feature of an Example, or of a SequenceExample's context."""
+    columns, path = columns_in(section, feature), (section, feature.name)
+    valid = np.ones(records.rows, bool)
+    for column in columns:
+        key = _Key(column, section, records.rows, records.features.get(column.key, ()))
+        for violation in key.violations(feature):
+            valid[violation.rows] = False
+            yield violation
+    for violation in _inconsistent(columns, records.features, valid, path, values):
+        valid[violation.rows] = False
+        yield violation
+    if values:
+        for held in of_kind(records.features.get(columns[0].key, ()), columns[0].storage, valid):
+            yield from _invalid(feature, held.cells, held.rows, path)
+
+
+def _in_steps(section: Section, feature: Feature, records: RecordBatch, values: bool) -> Iterator[Violation]:
+    """Of a feature of a SequenceExample's feature lists."""
+    columns, path = columns_in(section, feature), (section, feature.name)
+    valid = np.ones(records.rows, bool)
+    for stated, column in zip(feature.columns(), columns, strict=True):
+        found = records.sequence.get(column.key, ())
+        violations = [*_without_list(stated, found, records.rows, path)]
+        for steps in found:
+            violations += _of_steps(section, feature, column, steps, values)
+        for violation in violations:
+            valid[violation.rows] = False
+            yield violation
+    if len(columns) > 1:
+        yield from _inconsistent_steps(columns, records, valid, path, values)
+
+
+def _without_list(column: Column, found: tuple[KeySteps, ...], rows: int, path: Path) -> Iterator[Violation]:
+    """Rows without a list of steps, where tf.io wants one: to what has a pad of its own, it gives none."""
+    if isinstance(column.layout, Sequence) and column.layout.pad is None:
+        missing = np.ones(rows, bool)
+        for steps in found:
+            missing[steps.rows] = False
+        yield Violation("missing", path, np.flatnonzero(missing), _problem(path, "a list of steps", "none"))
+
+
+def _of_steps(
+    section: Section, feature: Feature, column: Column, steps: KeySteps, values: bool
+) -> Iterator[Violation]:
+    path = (section, feature.name)
+    owners, within = _owners(steps.rows, steps.counts)
+    valid = np.ones(len(owners), bool)
+    for violation in _Key(column, section, len(owners), steps.values).violations(feature):
+        valid[violation.rows] = False
+        yield violation.at_steps(owners, within)
+    if not values:
+        return
+    if isinstance(column.layout, Sequence) and valid.all():
+        size = max(1, math.prod(column.layout.shape))
+        for held in of_kind(steps.values, column.storage, valid):
+            cells = replace(held.cells, lengths=steps.counts * size, rows=len(steps.rows))
+            yield from _invalid(feature, cells, steps.rows, path)
+    elif not isinstance(column.layout, Sequence):
+        for held in of_kind(steps.values, column.storage, valid):
+            for violation in _invalid(feature, held.cells, held.rows, path):
+                yield violation.at_steps(owners, within)
+
+
+def _owners(rows: Ints, counts: Ints) -> tuple[Ints, Ints]:
+    """Of each step its row, and which of the row's it is."""
+    owners = np.repeat(rows, counts)
+    return owners, np.arange(len(owners)) - np.repeat(offsets(counts)[:-1], counts)
+
+
+@dataclass(frozen=True)
+class _Key:
+    """What is stored under a column's key, in so many rows or steps."""
+
+    column: Column
+    section: Section
+    rows: int
+    held: tuple[KeyValues, ...]
+
+    def violations(self, feature: Feature) -> Iterator[Violation]:
+        """Rows whose list is of another kind, or of another number of values; no row twice."""
+        key, path = self.column.key, (self.section, feature.name)
+        hint = "" if key == feature.name else f"stored under `{key}`"
+        counts, has_list = np.zeros(self.rows, np.int64), np.zeros(self.rows, bool)
+        right = np.ones(self.rows, bool)
+        for held in self.held:
+            counts[held.rows] = held.cells.lengths
+            has_list[held.rows] = held.kind != "none"
+            if held.kind not in ("none", self.column.storage):
+                right[held.rows] = False
+                got = _of(counts[held.rows], f" {TF_DTYPES[held.kind]}")
+                problem = _problem(path, self._expected, got, hint)
+                yield Violation("kind", path, held.rows, problem, (held.kind,))
+        wrong = np.flatnonzero(right & ~self._are_valid(counts, has_list))
+        missing, wrong = wrong[counts[wrong] == 0], wrong[counts[wrong] != 0]
+        problem = _problem(path, self._expected, "none", hint)
+        if self._default:
+            without = "without the key it would have its default"
+            problem = _problem(path, "values", "an empty list", without)
+        yield Violation("missing", path, missing, problem)
+        got = _of(counts[wrong], f" {TF_DTYPES[self.column.storage]}")
+        found = tuple(np.unique(counts[wrong])[:FEW].tolist())
+        yield Violation("count", path, wrong, _problem(path, self._expected, got, hint), found)
+
+    def _are_valid(self, counts: Ints, has_list: Mask) -> Mask:
+        """Whether a row has as many values as it should."""
+        if self._whole:
+            return np.asarray((counts == self._size) & has_list)
+        if self._default:
+            return np.asarray((counts == self._size) | ~has_list)
+        return np.asarray(counts % max(1, self._size) == 0)
+
+    @property
+    def _size(self) -> int:
+        return math.prod(getattr(self.column.layout, "shape", ()))
+
+    @property
+    def _default(self) -> bool:
+        layout = self.column.layout
+        return self.section != "sequence" and isinstance(layout, Fixed) and layout.default is not None
+
+    @property
+    def _whole(self) -> bool:
+        """Whether each has one cell."""
+        kinds = Fixed | Sequence if self.section == "sequence" else Fixed
+        return isinstance(self.column.layout, kinds) and not self._default
+
+    @property
+    def _expected(self) -> str:
+        dtype = TF_DTYPES[self.column.storage]
+        if self._whole or self._default:
+            return f"{self._size} {dtype}"
+        number = "any number of" if self._size <= 1 else f"a multiple of {self._size}"
+        return f"{number} {dtype}"
+
+
+def _invalid(feature: Feature, cells: Cells, rows: Ints, path: Path) -> Iterator[Violation]:
+    """Values of the right type and number that the feature would not take."""
+    for found in invalid_values(feature, cells) if cells.rows else ():
+
+        def problem(place: int, invalid: Invalid = found) -> Problem:
+            return replace(invalid.problem(int(invalid.rows[place])), path=path)
+
+        yield Violation("value", path, rows[found.rows], problem)
+
+
+# Values under several keys, which have to agree: row lengths with items, indices with sparse values.
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """Of each row, how many values it has; of integers also their sum, the least and the most."""
+
+    counts: Ints
+    sums: Ints
+    least: Ints
+    most: Ints
+
+
+def _inconsistent(
+    columns: tuple[Column, ...],
+    held: Mapping[str, tuple[KeyValues, ...]],
+    valid: Mask,
+    path: Path,
+    values: bool,
+) -> Iterator[Violation]:
+    """Rows, or steps, whose values under several keys do not agree, of those that are valid so far."""
+    layout, key = columns[0].layout, columns[0].key
+    if not isinstance(layout, Ragged | Sparse):
+        return
+    numbers = {column.key: _numbers(held.get(column.key, ()), column, valid) for column in columns}
+    if isinstance(layout, Ragged):
+        yield from _inconsistent_lengths(key, layout, numbers, valid, path)
+    else:
+        yield from _inconsistent_indices(key, layout, numbers, valid, path, values)
+
+
+def _inconsistent_lengths(
+    key: str, layout: Ragged, numbers: Mapping[str, _Numbers], valid: Mask, path: Path
+) -> Iterator[Violation]:
+    """Row lengths that do not add up to what they are lengths of."""
+    size = max(1, math.prod(layout.shape))
+    for outer, inner in pairwise((*layout.row_lengths, key)):
+        counts = numbers[inner].counts // (size if inner == key else 1)
+        totals, least = numbers[outer].sums, numbers[outer].least
+        bad = np.flatnonzero(valid & (least < 0))
+        yield Violation("count", path, bad, _problem(path, f"lengths under `{outer}`", _of(least[bad])))
+        bad = np.flatnonzero(valid & (totals != counts) & (least >= 0))
+        expected = _of(totals[bad], f" items, as `{outer}` says")
+        yield Violation("count", path, bad, _problem(path, expected, _of(counts[bad])))
+
+
+def _inconsistent_indices(
+    key: str, layout: Sparse, numbers: Mapping[str, _Numbers], valid: Mask, path: Path, values: bool
+) -> Iterator[Violation]:
+    """Indices of other numbers than the values, or outside of the tensor."""
+    wanted = numbers[key].counts
+    for index, size in zip(layout.index_keys, layout.size, strict=True):
+        found = numbers[index]
+        bad = np.flatnonzero(valid & (found.counts != wanted))
+        expected = _of(wanted[bad], f" indices under `{index}`, one for each value")
+        yield Violation("count", path, bad, _problem(path, expected, _of(found.counts[bad])))
+        outside = (found.least < 0) | (found.most >= size)
+        bad = np.flatnonzero(valid & (found.counts == wanted) & outside & values)
+        indices = np.where(found.least[bad] < 0, found.least[bad], found.most[bad])
+        within = f"indices from 0 to {size - 1} under `{index}`"
+        yield Violation("count", path, bad, _problem(path, within, _of(indices)))
+
+
+def _numbers(found: tuple[KeyValues, ...], column: Column, valid: Mask) -> _Numbers:
+    numbers = _Numbers(*(np.zeros(len(valid), np.int64) for _ in range(4)))
+    for held in of_kind(found, column.storage, valid):
+        lengths = np.broadcast_to(np.asarray(held.cells.lengths, np.int64), (len(held.rows),))
+        numbers.counts[held.rows] = lengths
+        some = lengths > 0
+        if held.kind == "int64" and some.any():
+            starts, rows, flat = offsets(lengths)[:-1][some], held.rows[some], np.asarray(held.cells.flat)
+            numbers.sums[rows] = np.add.reduceat(flat, starts)
+            numbers.least[rows] = np.minimum.reduceat(flat, starts)
+            numbers.most[rows] = np.maximum.reduceat(flat, starts)
+    return numbers
+
+
+def _inconsistent_steps(
+    columns: tuple[Column, ...], records: RecordBatch, valid: Mask, path: Path, values: bool
+) -> Iterator[Violation]:
+    """KeySteps whose values under several keys do not agree, of rows that are valid so far."""
+    found = {column.key: records.sequence.get(column.key, ()) for column in columns}
+    (key, counts), *others = ((key, step_counts(steps, records.rows)) for key, steps in found.items())
+    for other, number in others:
+        rows = np.flatnonzero(valid & (number != counts))
+        valid[rows] = False
+        expected = _of(counts[rows], f" steps under `{other}`, as under `{key}`")
+        yield Violation("count", path, rows, _problem(path, expected, _of(number[rows])))
+    counts = np.where(valid, counts, 0)
+    aligned = {key: aligned_steps(steps, counts, valid) for key, steps in found.items()}
+    owners, within = _owners(np.arange(records.rows), counts)
+    for violation in _inconsistent(columns, aligned, np.ones(len(owners), bool), path, values):
+        yield violation.at_steps(owners, within)
+
+
+def step_counts(found: tuple[KeySteps, ...], rows: int) -> Ints:
+    """How many steps each row has, 0 where it has no list of them."""
+    counts = np.zeros(rows, np.int64)
+    for steps in found:
+        counts[steps.rows] = steps.counts
+    return counts
+
+
+def aligned_steps(found: tuple[KeySteps, ...], counts: Ints, rows: Mask) -> tuple[KeyValues, ...]:
+    """What the steps of these rows have, the steps counted over all rows, of which each has `counts`."""
+    firsts, held = offsets(counts)[:-1], []
+    for steps in (only_steps(one, rows) for one in found):
+        _, within = _owners(steps.rows, steps.counts)
+        places = np.repeat(firsts[steps.rows], steps.counts) + within
+        held += [replace(one, rows=places[one.rows]) for one in steps.values]
+    return tuple(held)
+
+
+def _problem(
+    path: Path, expected: str | Callable[[int], str], got: str | Callable[[int], str], hint: str = ""
+) -> Callable[[int], Problem]:
+    """The problem of the row at a place, of texts that may depend on the place."""
+
+    def problem(place: int) -> Problem:
+        texts = [text if isinstance(text, str) else text(place) for text in (expected, got)]
+        return Problem(path=path, expected=texts[0], got=texts[1], hint=hint)
+
+    return problem
+
+
+def _of(numbers: Ints, what: str = "") -> Callable[[int], str]:
+    """Of the row at a place, its number, and what there are so many of."""
+    return lambda place: f"{numbers[place]}{what}"
