@@ -192,7 +192,7 @@ def parameters() -> list[tuple[str, click.Parameter]]:
 
 
 def is_path(param: click.Parameter) -> bool:
-    from recordspec.cli.choosing import LocalPath
+    from recordspec.cli.options import LocalPath
 
     return isinstance(param.type, LocalPath)
 
@@ -550,7 +550,7 @@ def test_a_file_that_is_too_large_is_not_read(
 
 # What may open files without `locations`, and why.
 OPENERS = {
-    "cli/init.py: (starter / name).read_text": "a file of the package",
+    "cli/schemas.py: (starter / name).read_text": "a file of the package",
     "inspect/stats/page.py: files('recordspec.inspect.stats').joinpath('page.css').read_text": "the same",
     "reading/memory.py: Path('/proc/meminfo').read_text": "a file of the system",
     "reading/memory.py: Path(f'/sys/fs/cgroup/memory.{name}').read_text": "the same",

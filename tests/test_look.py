@@ -155,7 +155,7 @@ def test_what_files_hold_on_a_terminal(home):
     assert shown[1:6] == [
         f"data/train-00000-of-00001.tfrecord        6    {size}  none",
         f"6 records in 1 file, {size} bytes",
-        "all looked at: 6 Example",
+        "all read: 6 Example",
         "manifest: schema s, example, layout rows",
         f"  train: 6 rows in 1 shard, {size} bytes",
     ]

@@ -15,49 +15,49 @@ from recordspec.errors import Interrupted, RecordspecError, StoreError, nearest,
 
 # What Ctrl-C ends a shell command with: 128 and the number of SIGINT.
 _INTERRUPTED = 130
-# Each command, and the module of this package where it is.
-_HOMES = {
+# The module of each command.
+_MODULES = {
     "bench": "bench",
     "build": "build",
     "check": "check",
-    "count": "look",
-    "describe": "describe",
+    "count": "records",
+    "describe": "schemas",
     "diff": "diff",
     "doctor": "doctor",
-    "explain": "explain",
-    "export": "export",
-    "head": "look",
-    "index": "whole",
+    "explain": "schemas",
+    "export": "records",
+    "head": "records",
+    "index": "integrity",
     "infer": "infer",
     "info": "info",
-    "init": "init",
-    "lint": "lint",
-    "repair": "whole",
-    "reshard": "reshard",
-    "sample": "look",
-    "show": "look",
+    "init": "schemas",
+    "lint": "schemas",
+    "repair": "integrity",
+    "reshard": "build",
+    "sample": "records",
+    "show": "records",
     "stats": "stats",
-    "verify": "whole",
+    "verify": "integrity",
 }
 
 
 class Commands(click.Group):
-    """Commands that are loaded when they are asked for, so that none waits for the others."""
+    """Commands that are imported when they are called, so that none waits for the others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_HOMES)
+        return list(_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _HOMES:
+        if cmd_name not in _MODULES:
             return None
-        module = importlib.import_module(f"recordspec.cli.{_HOMES[cmd_name]}")
+        module = importlib.import_module(f"recordspec.cli.{_MODULES[cmd_name]}")
         command: click.Command = getattr(module, cmd_name)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        hint = "" if args[0] in _HOMES else nearest(args[0], _HOMES)
+        hint = "" if args[0] in _MODULES else nearest(args[0], _MODULES)
         if hint:
             ctx.fail(f"No such command '{args[0]}' ({hint})")
         return super().resolve_command(ctx, args)
@@ -94,9 +94,9 @@ def main() -> None:
             echo(line, err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        told = io.StringIO()
-        error.show(told)
-        print_text(told.getvalue(), err=True)  # it repeats arguments
+        message = io.StringIO()
+        error.show(message)
+        print_text(message.getvalue(), err=True)  # it repeats arguments
         sys.exit(error.exit_code)
     except (Interrupted, KeyboardInterrupt, click.Abort) as error:
         echo(str(error) or "interrupted", err=True)

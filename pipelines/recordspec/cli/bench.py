@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.choosing import PATH
-from recordspec.cli.output import json_option, print_json, print_rows, quiet_tensorflow, wants_json
+from recordspec.cli.options import PATH, json_option
+from recordspec.cli.output import print_json, print_rows, quiet_tensorflow, wants_json
 
 if TYPE_CHECKING:
     from recordspec.reading.bench import Bench
     from recordspec.reading.mixing import Classes, Neighbours
 
 
-@click.command(short_help="How fast a dataset is read, and what limits it.")
+@click.command(short_help="Measure how fast a dataset is read, and what limits it.")
 @click.argument("config", type=PATH)
-@click.option("--split", default="train", show_default=True, help="What is read.")
-@click.option("--seconds", type=float, default=5.0, show_default=True, help="For each stage.")
-@click.option("--png", type=PATH, help="Draw the stages into this file.")
+@click.option("--split", default="train", show_default=True, help="The split to read.")
+@click.option("--seconds", type=float, default=5.0, show_default=True, help="The time for each stage.")
+@click.option("--png", type=PATH, help="Draw the stages to this file.")
 @json_option
 def bench(config: Path, split: str, seconds: float, png: Path | None, as_json: bool) -> None:
     """Measure how fast the dataset of CONFIG is read, stage by stage, and how well it is shuffled.
@@ -28,14 +28,14 @@ def bench(config: Path, split: str, seconds: float, png: Path | None, as_json: b
       recordspec bench configs/digits.yaml
       recordspec bench configs/digits.yaml --split validation --png bench.png
 
-    Each stage is the pipeline up to there. The limit is the stage that adds most to the time of a row; what
-    is advised was tried, and faster.
+    Each stage is the pipeline up to there. The limit is the stage that adds most to the time of a row. Each
+    advice was tried, and is faster.
     """
     from recordspec.cli.plot import check_plots, plot
     from recordspec.pipeline import Pipeline
 
     if png is not None:
-        check_plots()  # before the measuring, which takes its time
+        check_plots()  # before the measuring, which may take long
     pipeline = Pipeline.load(config)
     with quiet_tensorflow():
         measured = pipeline.bench(split, seconds=seconds)
@@ -57,7 +57,7 @@ def _row(stage: Any) -> dict[str, Any]:
 
 
 def _short(value: float) -> float:
-    """No more digits than there is truth in them."""
+    """Rounded to three significant digits."""
     return float(f"{value:.3g}")
 
 

@@ -1,4 +1,4 @@
-"""`recordspec build`."""
+"""`recordspec build` and `reshard`: commands that write datasets."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.choosing import PATH
-from recordspec.cli.output import json_option, print_notes, print_rows, size
+from recordspec.cli.options import PATH, PATTERN, build_options, json_option
+from recordspec.cli.output import print_notes, print_rows, size
+from recordspec.wire.compression import CODECS
 
 if TYPE_CHECKING:
     from recordspec.store.manifest import Manifest
@@ -19,39 +20,84 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Build the dataset that a config defines.")
 @click.argument("config", type=PATH)
-@click.option("--force", is_flag=True, help="Replace the dataset if it exists.")
 @click.option("--append", is_flag=True, help="Add the rows to the dataset, in shards of their own.")
-@click.option("--resume", is_flag=True, help="Go on with a build that was broken off.")
-@click.option("--dry-run", is_flag=True, help="Print what would be written, from a sample; build nothing.")
-@click.option("--limit", type=int, help="Take so many rows and no more.")
+@click.option("--dry-run", is_flag=True, help="Print an estimate from a sample; build nothing.")
+@click.option("--limit", type=int, help="The most rows to take.")
 @click.option("--allow-empty", is_flag=True, help="Build a dataset without rows if the source has none.")
-@click.option("--jobs", type=int, default=1, show_default=True, help="Processes that share the work.")
-@click.option("--memory", help="What they may use together, such as 2GiB; by default 512MiB each.")
-@click.option("--source", type=PATH, help="Read rows here, not where CONFIG says.")
+@click.option("--source", type=PATH, help="Read rows here, not from the source in CONFIG.")
+@build_options
 @json_option
-def build(config: Path, dry_run: bool, source: Path | None, as_json: bool, **how: Any) -> None:
+def build(config: Path, dry_run: bool, source: Path | None, as_json: bool, **options: Any) -> None:
     """Build the dataset that CONFIG defines.
 
     \b
       recordspec build configs/digits.yaml
       recordspec build configs/digits.yaml --force --jobs 4
 
-    It appears whole or not at all. Prints its splits: shards, rows, bytes.
+    It is published as a whole or not at all. Prints its splits: shards, rows, bytes.
     """
     from recordspec.pipeline import Pipeline
 
     pipeline = Pipeline.load(config)
     if dry_run:
-        _print_plan(pipeline.plan(source=source, **how), as_json)
+        _print_plan(pipeline.plan(source=source, **options), as_json)
         return
-    with print_dataset(pipeline.data, as_json) as printed:
-        printed(pipeline.build(source=source, **how))
+    with _timed(pipeline.data, as_json) as finish:
+        finish(pipeline.build(source=source, **options))
     print_notes(pipeline.notes)
 
 
+@click.command(short_help="Write the records of files to other shards.")
+@click.argument("files", nargs=-1, required=True, type=PATTERN)
+@click.argument("folder", type=PATH)
+@click.option(
+    "--shards", help="Shards of each split: a number, a size such as 128MiB, or auto (the default)."
+)
+@click.option("--compression", type=click.Choice(list(CODECS)), help="[default: that of the files]")
+@click.option("--shuffle", type=int, metavar="SEED", help="Shuffle all rows.")
+@click.option("--blocks", type=int, metavar="ROWS", help="Rows of a record; 0 for rows that are records.")
+@click.option("--schema", type=PATH, help="The schema of the records, which blocks need.")
+@build_options
+@json_option
+def reshard(
+    files: tuple[str, ...],
+    folder: Path,
+    schema: Path | None,
+    blocks: int | None,
+    shards: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Write the records of FILES (paths, folders, patterns) to other shards, in FOLDER.
+
+    \b
+      recordspec reshard data/digits data/digits-8 --shards 8
+      recordspec reshard 'old/*.tfrecord' data/new --shards 128MiB --compression gzip --shuffle 7
+
+    The bytes of records and the splits do not change; each CRC is checked.
+    """
+    from recordspec.spec.schema import Schema
+    from recordspec.writing.reshard import reshard
+
+    given = {name: value for name, value in options.items() if value is not None}
+    if shards is not None:
+        given["shards"] = _shards(shards)
+    if blocks is not None:
+        given["layout"] = {"blocks": blocks} if blocks else "rows"
+    loaded = None if schema is None else Schema.load(schema)
+    with _timed(folder, as_json) as finish:
+        finish(reshard(files, folder, schema=loaded, **given))
+
+
+def _shards(text: str) -> Any:
+    if text.isdecimal():
+        return int(text)
+    return text if text == "auto" else {"size": text}
+
+
 @contextmanager
-def print_dataset(folder: Path, as_json: bool) -> Iterator[Callable[[Manifest], None]]:
-    """A context that is given the manifest of what was built in it, and prints that, and how long it took."""
+def _timed(folder: Path, as_json: bool) -> Iterator[Callable[[Manifest], None]]:
+    """A context for a build, which yields a function that takes its manifest; prints that, and the time."""
     built: list[Manifest] = []
     start = time.perf_counter()
     yield built.append
@@ -90,6 +136,6 @@ def _print_plan(plan: Any, as_json: bool) -> None:
         lambda: (
             f"{'about ' if plan.about else ''}{plan.rows:,} rows; needs {size(plan.disk)} of disk, of which"
             f" {size(plan.disk_free)} are free, and up to {size(plan.memory)} of memory;"
-            f" told from {plan.sampled:,} rows, nothing was built"
+            f" estimated from {plan.sampled:,} rows, nothing was built"
         ),
     )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recordspec.cli.choosing import PATH, PATTERN, jobs_option
-from recordspec.cli.output import counted, echo, json_option, print_json, wants_json
+from recordspec.cli.options import PATH, PATTERN, jobs_option, json_option
+from recordspec.cli.output import counted, echo, print_json, wants_json
 from recordspec.errors import RecordError, show_path
 
 if TYPE_CHECKING:

@@ -7,31 +7,31 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.choosing import PATTERN, jobs_option
-from recordspec.cli.output import echo, json_option, print_json, print_rows, wants_json
-from recordspec.cli.stats import is_yaml, spec_option, to_read
+from recordspec.cli.options import PATTERN, jobs_option, json_option, spec_option
+from recordspec.cli.output import echo, print_json, print_rows, wants_json
+from recordspec.cli.stats import is_yaml, to_read
 from recordspec.errors import RecordError, show_path
 
 if TYPE_CHECKING:
     from recordspec.inspect.diff import Change, Difference, Measure
 
 
-@click.command(short_help="What changed from one schema or dataset to another.")
+@click.command(short_help="Compare two schemas or datasets.")
 @click.argument("old", type=PATTERN)
 @click.argument("new", type=PATTERN)
 @spec_option
 @click.option(
     "--by",
     type=click.Choice(["key", "distribution"]),
-    help="How datasets are compared. [default: by key, where both have keys]",
+    help="How datasets are compared. [default: by key if both have keys]",
 )
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1),
-    help="The distance from which on a distribution is another. [default: 0.05]",
+    help="The largest distance of distributions that count as alike. [default: 0.05]",
 )
-@click.option("--strict", is_flag=True, help="Take changes of a schema that break nothing for differences.")
-@click.option("--all", "everything", is_flag=True, help="Also print what is alike.")
+@click.option("--strict", is_flag=True, help="Count compatible changes of a schema as differences.")
+@click.option("--all", "everything", is_flag=True, help="Also print distances that are small.")
 @jobs_option
 @json_option
 def diff(
@@ -51,9 +51,9 @@ def diff(
       recordspec diff data/digits/train-00000-of-00002.tfrecord data/digits/train-00001-of-00002.tfrecord
       recordspec diff schemas/digits.yaml schemas/digits.yaml --strict
 
-    Of schemas: each change, what it breaks, and why. Of datasets: rows added, removed, moved and changed by
-    key, or else how far apart the distributions of each feature are, by split. Exits with 0 if they are
-    alike, 1 if they differ.
+    For schemas: each change, what it breaks, and why. For datasets: the rows added, removed, moved and
+    changed by key, or else the distance of the distributions of each feature, by split. Exits with 0 if they
+    are alike, 1 if they differ.
     """
     from recordspec.inspect.diff import THRESHOLD, Difference, changes
     from recordspec.inspect.diff import diff as diff_of

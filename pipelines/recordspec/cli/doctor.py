@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from recordspec.cli.output import json_option, print_rows, quiet_tensorflow
+from recordspec.cli.options import json_option
+from recordspec.cli.output import print_rows, quiet_tensorflow
 
 
-@click.command(short_help="What this installation can do.")
+@click.command(short_help="Check what this installation can do.")
 @json_option
 def doctor(as_json: bool) -> None:
-    """Try out what this installation can do, and say what is missing for the rest.
+    """Check what this installation can do, and what to install for the rest.
 
     \b
       recordspec doctor

@@ -1,4 +1,4 @@
-"""`recordspec infer`: a schema of files that have none."""
+"""`recordspec infer`."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from pathlib import Path
 
 import click
 
-from recordspec.cli.choosing import PATH, PATTERN, jobs_option
+from recordspec.cli.options import PATH, PATTERN, jobs_option
 from recordspec.cli.output import echo, print_json, print_text
 from recordspec.errors import Problem, StoreError
 
 
-@click.command(short_help="A schema of files that have none.")
+@click.command(short_help="Infer a schema from files.")
 @click.argument("files", nargs=-1, required=True, type=PATTERN)
 @click.option("--out", type=PATH, help="Write the schema to this file.")
-@click.option("--config", type=PATH, help="Write a config, too, that builds a dataset of them.")
-@click.option("--name", help="What the schema is called; by default as the first file.")
-@click.option("--sample", type=click.IntRange(1), help="Look at the first records of each file only.")
+@click.option("--config", type=PATH, help="Also write a config that builds a dataset of them.")
+@click.option("--name", help="The name of the schema. [default: that of the first file]")
+@click.option(
+    "--sample", type=click.IntRange(1), help="Read only so many records of each file, from its start."
+)
 @jobs_option
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON: schema, rows, notes, files written.")
 def infer(
@@ -28,15 +30,15 @@ def infer(
     jobs: int | None,
     as_json: bool,
 ) -> None:
-    """Find a schema for FILES: TFRecords, a CSV or Parquet file, TensorFlow Metadata's `schema.pbtxt`, or
+    """Infer a schema for FILES: TFRecords, a CSV or Parquet file, TensorFlow Metadata's `schema.pbtxt`, or
     TFDS's `features.json`.
 
     \b
       recordspec infer 'data/digits/train-*'
       recordspec infer rows.csv --out schemas/rows.yaml --config configs/rows.yaml
 
-    The schema goes to --out or to stdout. What it does not say is told on stderr: keys that are always empty,
-    how often others are missing, what may be a class.
+    The schema goes to --out or to stdout. Notes go to stderr: keys that are always empty, how often others
+    are missing, what may be a class.
     """
     from recordspec.progress import Progress
     from recordspec.starting import dumped, inferred

@@ -7,30 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.choosing import files_argument
-from recordspec.cli.output import counted, echo, json_option, print_json, print_rows, size, wants_json
+from recordspec.cli.options import files_argument, json_option
+from recordspec.cli.output import counted, echo, print_json, print_rows, size, wants_json
 
 if TYPE_CHECKING:
     from recordspec.inspect.info import FeatureInfo, Info, Lengths
     from recordspec.store.manifest import Manifest
 
 
-@click.command(short_help="What files hold: records, bytes, features.")
+@click.command(short_help="Show the records, bytes and features of files.")
 @files_argument
-@click.option(
-    "-n", "most", type=click.IntRange(1), help="Look at so many records of each file, and not at 1000."
-)
-@click.option("--all", "every", is_flag=True, help="Look at all records.")
+@click.option("-n", "most", type=click.IntRange(1), help="Read so many records of each file. [default: 1000]")
+@click.option("--all", "every", is_flag=True, help="Read all records.")
 @json_option
 def info(files: tuple[str, ...], most: int | None, every: bool, as_json: bool) -> None:
-    """Show what TFRecord files hold, with or without a manifest beside them.
+    """Show what TFRecord files contain, with or without a manifest beside them.
 
     \b
       recordspec info data/digits
       recordspec info "data/digits/train-*" --all --json
 
-    Files, records, bytes and compression; and of the first records of each file, what they are, and
-    the kinds, presence and lengths of their features.
+    Files, records, bytes and compression; and from the first records of each file their type, and the
+    kinds, presence and lengths of their features.
     """
     from recordspec.inspect.info import info as info_of
     from recordspec.inspect.scan import FIRST
@@ -119,12 +117,12 @@ def _lines(found: Info) -> Iterator[str]:
     total = sum(one.bytes for one in found.files)
     yield f"{counted(found.records, 'record')} in {counted(len(found.files), 'file')}, {size(total)}"
     every = found.looked_at == found.records
-    which = "all looked at" if every else f"{found.looked_at:,} looked at, the first of each file"
+    which = "all read" if every else f"{found.looked_at:,} read, the first of each file"
     yield f"{which}: {kinds or 'none'}"
     if found.examples.lists:
         yield f"an ExampleListWithContext has {_shown(found.examples)} Examples, and is not read as rows"
     if found.conflicts:
-        yield f"TensorFlow refuses {found.conflicts:,} of them, or reads other values: `check` tells which"
+        yield f"TensorFlow refuses {found.conflicts:,} of them, or reads other values: see `check`"
     if found.more_keys:
         yield f"there are more features than the {len(found.features):,} below"
     if found.blocks:

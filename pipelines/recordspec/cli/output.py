@@ -6,24 +6,25 @@ import base64
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import click
 
 from recordspec.errors import show_json, show_text
 
-json_option = click.option("--json", "as_json", is_flag=True, help="JSON lines, also on a terminal.")
+# A column is made no narrower than this, nor than the longest of its words: below, texts are towers of words.
+_NARROWEST = 40
 
 
 def wants_json(as_json: bool) -> bool:
-    """Whether to print for a program."""
+    """Whether to print JSON."""
     return as_json or sys.stdout is None or not sys.stdout.isatty()
 
 
 def echo(line: Any = "", *, err: bool = False, bold: bool = False) -> None:
-    """Prints a line. Commands print nothing without it: names in files may be hostile to a terminal."""
+    """Prints a line, with escapes: names in files may be hostile to a terminal. Commands print only by it."""
     text = show_text(str(line))
     click.echo(click.style(text, bold=True) if bold else text, err=err)
 
@@ -35,7 +36,7 @@ def print_text(text: str, *, err: bool = False) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One value on a line; bytes in base64. What a terminal would take for a command is escaped."""
+    """Prints a value on a line; bytes in base64. Control characters are escaped."""
     click.echo(show_json(json.dumps(value, ensure_ascii=False, allow_nan=True, default=_base64)))
 
 
@@ -56,13 +57,52 @@ def print_rows(rows: Iterable[Mapping[str, Any]], as_json: bool, footer: Callabl
         for row in rows:
             print_json(row)
         return
-    from recordspec.cli.tables import print_table
-
-    keys = rows[0] if rows else ()
-    numbers = frozenset(key for key in keys if all(isinstance(row[key], (int, float)) for row in rows))
-    print_table([{key: shown(row[key]) for key in row} for row in rows], numbers)
+    if rows:
+        numbers = {key for key in rows[0] if all(isinstance(row[key], (int, float)) for row in rows)}
+        _print_table([{show_text(key): shown(row[key]) for key in row} for row in rows], numbers)
     if text := footer():
         print_text(text)
+
+
+def _print_table(rows: Sequence[Mapping[str, str]], numbers: set[str]) -> None:
+    """Rows of the same keys, of which `numbers` are aligned to the right.
+
+    Where the terminal is too narrow for a table that can be read, each row is a list under its first cell,
+    without those that are empty.
+    """
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.padding import Padding
+    from rich.table import Table
+
+    console = Console()
+    table = Table(box=None, pad_edge=False)
+    width = -2
+    for key in rows[0]:
+        cells = [key, *(row[key] for row in rows)]
+        longest_word = max((cell_len(word) for cell in cells for word in cell.split()), default=0)
+        needed = max(longest_word, min(_NARROWEST, max(map(cell_len, cells))))
+        width += needed + 2
+        # a column that is no wider than it must be gives nothing away to the others
+        tight = needed >= max(cell_len(row[key]) for row in rows)
+        justify: Literal["left", "right"] = "right" if key in numbers else "left"
+        table.add_column(escape(key), justify=justify, overflow="fold", no_wrap=tight)
+    for row in rows:
+        table.add_row(*map(escape, row.values()))
+    if width <= console.width:
+        console.print(table)
+        return
+    for row in rows:
+        (_, first), *others = row.items()
+        echo(first, bold=True)
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
+        for key, text in others:
+            if text:
+                grid.add_row(escape(key), escape(text))
+        console.print(Padding(grid, (0, 0, 0, 2)))
 
 
 def shown(value: Any) -> str:
@@ -76,17 +116,14 @@ def shown(value: Any) -> str:
 
 
 def print_notes(notes: Iterable[Any]) -> None:
-    """What is worth knowing beside the result, on stderr."""
+    """Notes beside the result, on stderr."""
     for note in notes:
         echo(f"note: {note}", err=True)
 
 
 @contextmanager
 def quiet_tensorflow() -> Iterator[IO[str]]:
-    """Keeps TensorFlow's log, which no setting silences, off stderr, and gives stderr to who else writes.
-
-    Errors are raised as ever.
-    """
+    """Keeps TensorFlow's log, which no setting silences, off stderr; yields a stream that does reach it."""
     kept = os.dup(2)
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 2)
@@ -105,7 +142,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes in a unit that suits."""
+    """A number of bytes in a suitable unit."""
     amount = float(count)
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if amount < 1024 or unit == "GiB":

@@ -1,4 +1,4 @@
-"""Drawing what was measured, with matplotlib, which is an extra."""
+"""Charts as PNG, with matplotlib, which is an extra."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from recordspec.reading.bench import Bench
 
 _COLOUR, _LIMIT = "#8c98a8", "#d9622b"
-# Features in a picture: more are for a page.
+# More features than this are for a page.
 _MOST_ROWS = 40
 
 
@@ -77,7 +77,7 @@ def _bars(feature: FeatureSummary) -> Histogram | None:
 
 
 def _plain(text: str) -> str:
-    """Text that matplotlib does not take for formulas."""
+    """Text in which matplotlib finds no formulas."""
     return show_text(text).replace("$", r"\$")
 
 

@@ -8,22 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.choosing import PATH, PATTERN, jobs_option
-from recordspec.cli.output import echo, json_option, print_json, print_rows, wants_json
+from recordspec.cli.options import PATH, PATTERN, jobs_option, json_option, spec_option
+from recordspec.cli.output import echo, print_json, print_rows, wants_json
 from recordspec.errors import Problem, RecordError, StoreError
 
 if TYPE_CHECKING:
     from recordspec.inspect.stats.summary import FeatureSummary, SplitSummary, StatsReport
     from recordspec.spec.schema import Schema
 
-spec_option = click.option("--spec", type=PATH, help="A schema or a config, which gives names to values.")
 
-
-@click.command(short_help="What values features have, and what is odd about them.")
+@click.command(short_help="Summarize the values of features, with warnings.")
 @click.argument("paths", nargs=-1, required=True, type=PATTERN)
 @spec_option
-@click.option("--html", type=PATH, help="Write a page with plots into this file.")
-@click.option("--png", type=PATH, help="Draw the distributions into this file.")
+@click.option("--html", type=PATH, help="Write a page with charts to this file.")
+@click.option("--png", type=PATH, help="Draw the distributions to this file.")
 @jobs_option
 @json_option
 def stats(
@@ -34,21 +32,21 @@ def stats(
     jobs: int | None,
     as_json: bool,
 ) -> int:
-    """Tell what each feature of the records in PATHS (files, patterns, folders, or a config) holds, by split.
+    """Summarize each feature of the records in PATHS (files, patterns, folders, or a config), by split.
 
     \b
       recordspec stats data/digits
       recordspec stats configs/digits.yaml --html stats.html
 
-    Presence, lengths, distributions, frequent values, labels and their order, copies. Takes bounded
-    memory: of much data, quantiles and distinct values are estimates, and said to be. Exits with 1 if a
+    Presence, lengths, distributions, frequent values, labels and their order, duplicates. Takes bounded
+    memory: for large data, quantiles and distinct values are estimates, and marked as such. Exits with 1 if a
     record cannot be read.
     """
     from recordspec.cli.plot import check_plots, plot_report
     from recordspec.inspect.stats import stats as stats_of
     from recordspec.progress import Progress
 
-    _check_folders(html, png)  # before the counting, which takes its time
+    _check_folders(html, png)  # before the counting, which may take long
     if png is not None:
         check_plots()
     files, schema = to_read(paths, spec)
@@ -74,7 +72,7 @@ def _check_folders(*outputs: Path | None) -> None:
 
 
 def to_read(paths: tuple[str, ...], spec: Path | None) -> tuple[tuple[str, ...], Schema | None]:
-    """The files that are meant, and what their records are. Raises SpecError and StoreError."""
+    """The files that the arguments name, and their schema. Raises SpecError and StoreError."""
     config_given = len(paths) == 1 and is_yaml(paths[0])
     if spec is None and not config_given:
         return paths, None  # without what configs need, which takes 0.1 s to import
@@ -91,7 +89,7 @@ def to_read(paths: tuple[str, ...], spec: Path | None) -> tuple[tuple[str, ...],
 
 
 def is_yaml(path: str) -> bool:
-    """Whether a path means a schema or a config."""
+    """Whether a path names a schema or a config."""
     return path.endswith((".yaml", ".yml")) and not os.path.isdir(path)
 
 

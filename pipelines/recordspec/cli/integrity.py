@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.choosing import PATH, files_argument
-from recordspec.cli.output import counted, echo, json_option, print_json, print_notes, print_rows, wants_json
+from recordspec.cli.options import PATH, files_argument, json_option
+from recordspec.cli.output import counted, echo, print_json, print_notes, print_rows, wants_json
 from recordspec.errors import RecordError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Options that several commands have: which files and records, and by how many processes."""
+"""Arguments and options that several commands have."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from recordspec.locations import local
 
 if TYPE_CHECKING:
     from recordspec.inspect.query import Query
-    from recordspec.spec.schema import Schema
 
-Function = Callable[..., Any]
+Command = Callable[..., Any]
 
 
 class LocalPath(click.Path):
     """A path on this machine. Every path of a command line is one: a URL raises SpecError."""
 
     def __init__(self, path_type: type[str] | type[Path]) -> None:
-        super().__init__(readable=False, path_type=path_type)  # who opens it tells what is wrong with it
+        super().__init__(readable=False, path_type=path_type)  # who opens it reports what is wrong with it
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         local(value, _name_of(param))
@@ -44,35 +43,48 @@ _NAME = re.compile(r'\s*(?:"((?:[^"]|"")+)"\s*|([^,]*)),')
 
 files_argument = click.argument("files", nargs=-1, required=True, type=PATTERN)
 
+json_option = click.option("--json", "as_json", is_flag=True, help="JSON lines, also on a terminal.")
+
 jobs_option = click.option("--jobs", type=click.IntRange(1), help="Processes. [default: one a processor]")
+
+spec_option = click.option("--spec", type=PATH, help="A schema or config: names features and classes.")
 
 where_option = click.option(
     "--where", metavar="CONDITION", help="""Only records such as 'age > 30 and city == "Paris"'."""
 )
 
 
-def columns_options(function: Function) -> Function:
+def build_options(command: Command) -> Command:
+    """Of commands that write a dataset: `--force`, `--resume`, `--jobs`, `--memory`."""
+    for option in (
+        click.option("--memory", help="What they may use together, such as 2GiB; by default 512MiB each."),
+        click.option("--jobs", type=int, default=1, show_default=True, help="Processes that share the work."),
+        click.option("--resume", is_flag=True, help="Continue an interrupted build."),
+        click.option("--force", is_flag=True, help="Replace the dataset if it exists."),
+    ):
+        command = option(command)
+    return command
+
+
+def columns_options(command: Command) -> Command:
     """`--columns` and `--spec`, which `query` takes."""
-    told = 'Only these features, in this order; "A, B" in double quotes is one.'
-    wanted = click.option("--columns", metavar="A,B", help=told)
-    said = "A schema or config: what features and labels are called."
-    return wanted(click.option("--spec", type=PATH, help=said)(function))
+    columns_help = 'Only these features, in this order; "A, B" in double quotes is one.'
+    return click.option("--columns", metavar="A,B", help=columns_help)(spec_option(command))
 
 
 def query(columns: str | None, spec: Path | None, where: str | None = None) -> Query:
-    """What these options choose. Raises SpecError."""
+    """The query that these options state. Raises SpecError."""
     from recordspec.inspect.query import Query
 
-    return Query(columns=_names(columns or ""), where=where, spec=None if spec is None else _schema(spec))
+    schema = None
+    if spec is not None:
+        from recordspec.config import load_any  # it takes 0.1 s, and most queries have no spec
+
+        schema = load_any(spec)[1]
+    return Query(columns=_names(columns or ""), where=where, spec=schema)
 
 
 def _names(columns: str) -> tuple[str, ...]:
-    """Names with commas between them. One in double quotes is what it is, with `""` for each that it has."""
+    """Comma-separated names. One in double quotes may have commas, and `""` for a double quote."""
     found = _NAME.findall(columns + ",") if columns else ()
     return tuple(quoted.replace('""', '"') if quoted else plain.strip() for quoted, plain in found)
-
-
-def _schema(spec: Path) -> Schema:
-    from recordspec.config import load_any  # it takes 0.1 s, and most look without a spec
-
-    return load_any(spec)[1]

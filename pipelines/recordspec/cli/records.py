@@ -1,0 +1,200 @@
+"""`recordspec count`, `head`, `show`, `sample` and `export`: the records of TFRecord files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recordspec.cli.options import (
+    PATH,
+    Command,
+    columns_options,
+    files_argument,
+    json_option,
+    query,
+    where_option,
+)
+from recordspec.cli.output import counted, echo, print_json, print_rows, shown, size, wants_json
+
+if TYPE_CHECKING:
+    from recordspec.inspect.show import RecordViewer, Shown
+
+number_option = click.option(
+    "-n", "number", type=click.IntRange(1, 1 << 31), default=5, show_default=True, help="How many."
+)
+
+
+@click.command(short_help="Count the records of files.")
+@files_argument
+@json_option
+def count(files: tuple[str, ...], as_json: bool) -> None:
+    """Count the records of TFRecord files, or of all shards in a folder.
+
+    \b
+      recordspec count data/digits
+      recordspec count "data/digits/train-*" --json
+    """
+    from recordspec.inspect.count import count as count_records
+    from recordspec.progress import Progress
+
+    with Progress() as progress:
+        found = count_records(files, progress)
+    records, total = sum(one.records for one in found), sum(one.bytes for one in found)
+    print_rows(
+        (vars(one) for one in found),
+        as_json,
+        lambda: f"{counted(records, 'record')} in {counted(len(found), 'file')}, {size(total)}",
+    )
+
+
+def _view_options(command: Command) -> Command:
+    """What is shown of a record, and how."""
+    full = click.option("--full", is_flag=True, help="Do not truncate values.")
+    raw = click.option(
+        "--raw", is_flag=True, help="Neither truncate nor describe values: bytes, in JSON as base64."
+    )
+    return columns_options(full(raw(json_option(command))))
+
+
+@click.command(short_help="Show the first records of files.")
+@files_argument
+@number_option
+@where_option
+@_view_options
+def head(files: tuple[str, ...], number: int, as_json: bool, **view: Any) -> None:
+    """Show the first records of TFRecord files, with or without a spec for them.
+
+    \b
+      recordspec head data/digits
+      recordspec head "data/digits/train-*" -n 20 --json
+    """
+    viewer = _viewer(files, **view)
+    _print(viewer, viewer.head(number), as_json)
+
+
+@click.command(short_help="Show one record by its number.")
+@files_argument
+@click.option("--record", "number", type=click.IntRange(0), required=True, help="Counted from 0.")
+@_view_options
+def show(files: tuple[str, ...], number: int, as_json: bool, **view: Any) -> None:
+    """Show one record of TFRecord files by its number, counted from 0 through all of them.
+
+    \b
+      recordspec show data/digits --record 0
+      recordspec show "data/digits/train-*" --record 7 --full
+
+    In shards of blocks that are unpacked, rows are counted.
+    """
+    viewer = _viewer(files, **view)
+    _print(viewer, [viewer.show(number)], as_json)
+
+
+@click.command(short_help="Show a random sample of records.")
+@files_argument
+@number_option
+@click.option("--seed", type=int, default=0, show_default=True, help="Another seed gives other records.")
+@where_option
+@_view_options
+def sample(files: tuple[str, ...], number: int, seed: int, as_json: bool, **view: Any) -> None:
+    """Show a random sample of the records of TFRecord files, each equally likely.
+
+    \b
+      recordspec sample data/digits
+      recordspec sample "data/digits/train-*" -n 3 --seed 17
+    """
+    viewer = _viewer(files, **view)
+    _print(viewer, viewer.sample(number, seed), as_json)
+
+
+@click.command(short_help="Export records as jsonl, csv or parquet.")
+@files_argument
+@click.option("--out", required=True, type=PATH, help="FILE.jsonl, .csv or .parquet")
+@click.option("--limit", type=click.IntRange(1), help="The most records to write.")
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@where_option
+@columns_options
+@json_option
+def export(
+    files: tuple[str, ...], out: Path, limit: int | None, force: bool, as_json: bool, **options: Any
+) -> None:
+    """Write the records of TFRecord files to a file of another format, by the suffix of its name.
+
+    \b
+      recordspec export data/digits --out digits.parquet
+      recordspec export "data/digits/train-*" --out labels.csv --columns label --limit 1000
+
+    A column holds single values where every record has one, else lists; missing values are null.
+    """
+    from recordspec.inspect.export import export as export_records
+    from recordspec.progress import Progress
+
+    done = export_records(files, out, query(**options), limit=limit, force=force, progress=Progress())
+    if wants_json(as_json):
+        print_json(vars(done))
+    else:
+        held = f"{counted(done.rows, 'row')} of {counted(len(done.columns), 'column')}"
+        echo(f"{held} in {done.file}, {size(done.bytes)}")
+
+
+def _viewer(files: tuple[str, ...], full: bool, raw: bool, **options: Any) -> RecordViewer:
+    from recordspec.inspect.show import RecordViewer
+
+    return RecordViewer(files, query(**options), "raw" if raw else "full" if full else "short")
+
+
+def _print(viewer: RecordViewer, records: Iterable[Shown], as_json: bool) -> None:
+    for note in viewer.notes:
+        echo(note, err=True)
+    for record in records:
+        if wants_json(as_json):
+            print_json(record)
+            continue
+        number = "row" if "row" in record else "record"
+        echo(f"{record['file']}: {number} {record[number]}", bold=True)
+        for line in _lines(record):
+            echo(f"  {line}")
+
+
+def _lines(record: Shown) -> Iterator[str]:
+    if "fields" in record:
+        yield from _fields(record["fields"], "")
+    elif "bytes" in record:
+        yield shown(record["bytes"])
+    else:
+        yield from _values(record)
+    for problem in record.get("tensorflow", ()):
+        yield shown(problem)
+
+
+def _values(record: Shown) -> Iterator[str]:
+    if "examples" in record:
+        yield f"{record['message']}, {counted(len(record['examples']), 'example')}"
+        parts = {"context": record.get("context", {})}
+        parts |= {f"examples[{number}]": features for number, features in enumerate(record["examples"])}
+        values = [(f"{part}.{key}", value) for part, some in parts.items() for key, value in some.items()]
+    else:
+        values = [*record["features"].items(), *record.get("sequence", {}).items()]
+    width = max((len(shown(key)) for key, _ in values), default=0)
+    for key, value in values:
+        # without commas: 1478559600 is a time and 17031320600 a place, not a count
+        text = str(value) if isinstance(value, int) else value
+        yield f"{shown(key):{width}}  {shown(text)}"
+    for key in record.get("repeated", ()):
+        yield f"(duplicate key: {shown(key)}; the last counts)"
+
+
+def _fields(fields: list[Shown], indent: str) -> Iterator[str]:
+    """The fields of a message, those of nested messages indented."""
+    for field in fields:
+        value = field.get("value")
+        if "more" in field:
+            yield f"{indent}..."
+        elif isinstance(value, list):
+            yield f"{indent}{field['field']} {field['type']}"
+            yield from _fields(value, f"{indent}  ")
+        else:
+            text = str(value) if isinstance(value, int) else shown("" if value is None else value)
+            yield f"{indent}{field['field']} {field['type']}  {text}".rstrip()

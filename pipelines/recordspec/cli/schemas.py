@@ -1,0 +1,154 @@
+"""`recordspec lint`, `explain`, `describe` and `init`: schemas and configs."""
+
+from __future__ import annotations
+
+import importlib.resources
+from pathlib import Path
+
+import click
+
+from recordspec.cli.options import PATH, json_option
+from recordspec.cli.output import (
+    echo,
+    print_json,
+    print_notes,
+    print_rows,
+    print_text,
+    quiet_tensorflow,
+    size,
+)
+from recordspec.errors import Problem, RecordspecError, StoreError, show_path, system_problem
+
+_STARTER_FILES = {
+    "schema.yaml": "schemas/flowers.yaml",
+    "config.yaml": "configs/flowers.yaml",
+    "rows.csv": "raw/flowers.csv",
+}
+
+
+@click.command(short_help="List every problem in schemas and configs, with lines.")
+@click.argument("files", nargs=-1, required=True, type=PATH)
+@json_option
+def lint(files: tuple[Path, ...], as_json: bool) -> int:
+    """List every problem in schemas and configs.
+
+    \b
+      recordspec lint schemas/digits.yaml
+      recordspec lint schemas/*.yaml configs/*.yaml --json
+
+    Exits with 2 if there is one, with 3 if a file cannot be read.
+    """
+    from recordspec.config import load_any
+
+    exit_code = 0
+    for file in files:
+        try:
+            load_any(file)
+        except RecordspecError as error:
+            exit_code = max(exit_code, error.exit_code)
+            for problem in error.problems:
+                if as_json:
+                    print_json({**vars(problem), "path": show_path(problem.path)})
+                else:
+                    echo(problem)
+            continue
+        if as_json:
+            print_json({"file": str(file), "problems": 0})
+        else:
+            echo(f"{file}: no problems")
+    return exit_code
+
+
+@click.command(short_help="Show what a spec or config compiles to.")
+@click.argument("file", type=PATH)
+@click.option("--python", is_flag=True, help="The same as --as python.")
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["python", "tfmd", "tfds"]),
+    help="Only the spec, as: the parse dictionary in Python that runs; schema.pbtxt of TensorFlow Metadata; "
+    "features.json of TensorFlow Datasets.",
+)
+@json_option
+def explain(file: Path, python: bool, form: str | None, as_json: bool) -> None:
+    """Show what a spec or a config compiles to.
+
+    \b
+      recordspec explain schemas/movie_ratings.yaml
+      recordspec explain schemas/movie_ratings.yaml --as python > parse.py
+
+    For each feature: what it stores, what it decodes to, and the bytes of an invented value. What --as tfmd
+    and --as tfds cannot express is listed on stderr.
+    """
+    from recordspec.config import load_any
+    from recordspec.inspect.explain import features, python_source
+
+    _, schema = load_any(file)
+    if form in ("tfmd", "tfds"):
+        from recordspec.interop import tfds, tfmd
+
+        text, notes = tfmd.dumps(schema) if form == "tfmd" else tfds.dumps(schema)
+        print_text(text)
+        print_notes(notes)
+    elif python or form is not None:
+        print_text(python_source(schema))
+    else:
+        with quiet_tensorflow():
+            rows = features(schema)
+        total = size(sum(row["bytes"] for row in rows))
+        print_rows(rows, as_json, lambda: f"{schema.record}, about {total} a row\n\n{python_source(schema)}")
+
+
+@click.command(short_help="Write files by which TensorFlow Datasets opens a dataset.")
+@click.argument("folder", type=PATH)
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["tfds"]),
+    default="tfds",
+    show_default=True,
+    help="The reader: TensorFlow Datasets.",
+)
+@json_option
+def describe(folder: Path, form: str, as_json: bool) -> None:
+    """Write files beside the shards of the dataset in FOLDER, by which others open it.
+
+    \b
+      recordspec describe data/digits
+      recordspec describe data/digits --as tfds --json
+
+    tfds.builder_from_directory("data/digits") then reads it by features.json, dataset_info.json and the names
+    of labels. What they cannot express is listed on stderr. A file of another origin is not replaced.
+    """
+    from recordspec.interop import tfds
+
+    files, notes = tfds.describe(folder)
+    rows = [{"file": str(folder / name), "bytes": (folder / name).stat().st_size} for name in files]
+    print_rows(rows, as_json)
+    print_notes(notes)
+
+
+@click.command(short_help="Write a schema, a config and a few rows to start from.")
+@click.argument("folder", default=".", type=PATH)
+def init(folder: Path) -> None:
+    """Write a schema, a config and a few rows into FOLDER, to start from.
+
+    \b
+      recordspec init my-data
+      recordspec build my-data/configs/flowers.yaml
+
+    Existing files are not overwritten.
+    """
+    targets = {name: folder / place for name, place in _STARTER_FILES.items()}
+    for target in targets.values():
+        if target.exists():
+            raise StoreError(Problem(where=str(target), expected="a new file", got="one that exists"))
+    starter = importlib.resources.files("recordspec.cli") / "starter"
+    for name, target in targets.items():
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text((starter / name).read_text(encoding="utf-8"), encoding="utf-8")
+        except OSError as error:
+            raise StoreError(system_problem("write", error, str(target))) from None
+        echo(target)
+    echo(f"next: recordspec build {targets['config.yaml']}", err=True)
