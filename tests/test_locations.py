@@ -450,7 +450,7 @@ REFUSAL = "{path}: expected a regular file, got {got} " + HINT
         ("data/manifest.json", "info data", 3, REFUSAL),
         ("data/schema.yaml", "describe data", 3, REFUSAL),
         ("data/schema.yaml", "stats data", 3, REFUSAL),
-        ("data/features.json", "describe data", 3, "{path}: expected no file, or one that was put here, got another (move it elsewhere first)"),
+        ("data/features.json", "describe data", 3, "{path}: expected no file, or a sidecar of this dataset, got another file (move it elsewhere first)"),
         ("data/rejects.jsonl", "reshard data other", 3, REFUSAL),
         ("repaired/repair.json", "repair data --out repaired --force", 3, "repaired: expected a dataset, and nothing else, got something without a manifest"),
     ],
@@ -504,7 +504,7 @@ def test_an_unfinished_build_without_regular_files_is_no_writers(special, tmp_pa
     with pytest.raises(rs.StoreError) as caught:
         rs.write(SCHEMA, [{"a": 1}], tmp_path / "data")
     assert str(caught.value) == (
-        f"{staging}: expected a folder with its writer's name in it, got none"
+        f"{staging}: expected a folder with an owner.json, got none"
         f" (if nobody writes there, remove {staging})"
     )
 

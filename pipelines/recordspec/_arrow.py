@@ -1,4 +1,4 @@
-"""The one handle on pyarrow. It is imported at the first use, because that takes 0.2 seconds."""
+"""Imports pyarrow at the first use, because that takes 0.2 seconds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from recordspec.errors import missing_package
 
 
 def arrow() -> Any:
-    """The module pyarrow, with `pyarrow.compute`. Raises MissingExtra where it is missing or does not load.
+    """The module pyarrow, with `pyarrow.compute`. Raises MissingExtra if it is missing or does not load.
 
     pyarrow 26 does not load with NumPy 1, which TensorFlow 2.16 needs.
     """

@@ -1,4 +1,4 @@
-"""The one handle on TensorFlow. It is imported at the first use, because that takes 2 to 4 seconds."""
+"""Imports TensorFlow at the first use, because that takes 2 to 4 seconds."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Problem:
 
 
 class RecordspecError(Exception):
-    """The base of all errors raised here. `problems` holds them one by one, in order of place."""
+    """The base class of all errors of the package. `problems` holds them one by one, in order of place."""
 
     exit_code: ClassVar[int] = 1
     # Autograph raises another error in place of one from below a user's function, unless it has this.
@@ -66,13 +66,13 @@ class RecordspecError(Exception):
 
 
 class SpecError(RecordspecError):
-    """A schema, a config or an argument does not hold together."""
+    """A schema, a config or an argument is invalid."""
 
     exit_code = 2
 
 
 class RecordError(RecordspecError):
-    """A row or a record does not fit. `row` counts from 0 within what was given."""
+    """A row or a record is invalid. `row` counts from 0 within the input."""
 
     exit_code = 1
 
@@ -89,25 +89,25 @@ class RecordError(RecordspecError):
 
 
 class WriteError(RecordspecError):
-    """The rows came to an end too early: their source failed."""
+    """The source of the rows failed."""
 
     exit_code = 1
 
 
 class StoreError(RecordspecError):
-    """The disk, a permission, or a dataset that stands in the way."""
+    """A file or folder cannot be read or written: the disk, a permission, or a dataset that exists."""
 
     exit_code = 3
 
 
 class IncompleteError(StoreError):
-    """Shards of a dataset are missing, or there are others beside them. The data is wrong, not the disk."""
+    """Shards of a dataset are missing, or others are beside them: the data is wrong, not the disk."""
 
     exit_code = 1
 
 
 class MissingExtra(RecordspecError):
-    """A package that this needs is not installed."""
+    """An optional package is not installed."""
 
     exit_code = 3
 
@@ -117,12 +117,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 def system_problem(action: str, error: BaseException, where: str = "", hint: str = "") -> Problem:
-    """The problem `cannot ACTION: REASON`, where the reason is what the operating system says."""
+    """The problem `cannot ACTION: REASON`, with the reason that the operating system gives."""
     return Problem(where=where, expected="", got=f"cannot {action}: {system_reason(error)}", hint=hint)
 
 
 def system_reason(error: BaseException) -> str:
-    """What the operating system says of an error: `no space left on device`."""
+    """The reason that the operating system gives for an error: `no space left on device`."""
     number = getattr(error, "errno", None)
     reason = os.strerror(number) if number else str(error)  # pyarrow's own text is a long one
     return f"{reason[:1].lower()}{reason[1:]}"
@@ -153,7 +153,7 @@ def one_of(names: Iterable[str]) -> str:
 
 
 def describe(value: Any) -> str:
-    """A value in an error message: its type and a short form of it."""
+    """Formats a value for an error message: its type and a short form of it."""
     if value is None:
         return "nothing"
     shape = getattr(value, "shape", None)
@@ -171,17 +171,17 @@ def describe(value: Any) -> str:
 
 
 def show_int(value: int) -> str:
-    """A whole number; Python refuses to print very long ones."""
+    """Formats an integer; Python refuses to print very long ones."""
     return str(value) if value.bit_length() < 256 else f"a number of {value.bit_length()} bits"
 
 
 def show_shape(shape: Sequence[int | None]) -> str:
-    """A shape as the language writes it: `[null, 4]`."""
+    """Formats a shape as YAML: `[null, 4]`."""
     return f"[{', '.join('null' if size is None else str(size) for size in shape)}]"
 
 
 def show_path(path: Path) -> str:
-    """`features.image.shape[2]`; a name with other than word characters is quoted."""
+    """Formats a path, `features.image.shape[2]`; quotes names with other than word characters."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -193,18 +193,18 @@ def show_path(path: Path) -> str:
 
 
 def show_text(text: str) -> str:
-    """Text on one line, with escapes for characters that are not seen: a terminal may take them for commands,
-    and U+202E and its kind turn the direction of writing."""
+    """Text on one line, with escapes for characters that are not printable: a terminal may take them for
+    commands, and U+202E and its kind turn the direction of writing."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def escape_unseen(text: str, escape: Callable[[str], str]) -> str:
-    """Text of a language that has escapes, which keep its meaning; its lines stay."""
+    """Escapes the characters that are not printable in a text, but for line breaks."""
     return "".join(char if char == "\n" or char.isprintable() else escape(char) for char in text)
 
 
 def show_json(text: str) -> str:
-    """JSON with escapes for characters that are not seen."""
+    """JSON with escapes for characters that are not printable."""
     return escape_unseen(text, lambda char: json.dumps(char)[1:-1])

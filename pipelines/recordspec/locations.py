@@ -36,7 +36,7 @@ PathText = Annotated[str, LOCATION]
 
 
 def url_problem(path: str | os.PathLike[str]) -> Problem | None:
-    """What is wrong with a path that is a URL; None of any other."""
+    """The problem of a path that is a URL; None for any other path."""
     text = os.fspath(path)
     if "://" not in text and _SCHEME.match(text) is None:
         return None
@@ -46,7 +46,7 @@ def url_problem(path: str | os.PathLike[str]) -> Problem | None:
 
 
 def local(path: str | os.PathLike[str], where: str = "") -> Path:
-    """A path on this machine; `where` names its place in messages.
+    """The path of a local file; `where` is the place of the path in messages.
 
     Raises SpecError for a URL, which pathlib would turn into a relative path, `s3:/bucket/data`.
     """
@@ -59,7 +59,7 @@ def local(path: str | os.PathLike[str], where: str = "") -> Path:
 def check_regular(path: Path) -> None:
     """Raises StoreError for a pipe or a device: files are read more than once, and from any byte on.
 
-    For files that others open. What is not there, they tell.
+    For files that other packages open, which report a missing file themselves.
     """
     try:
         mode = path.stat().st_mode
@@ -69,7 +69,7 @@ def check_regular(path: Path) -> None:
 
 
 class _Named(io.FileIO):
-    """A file whose name stands in the errors of reading, too: Python says it of opening alone."""
+    """A file whose name is in the errors of reading; Python names it in those of opening alone."""
 
     def readinto(self, buffer: Any, /) -> int | None:
         with self._named():
@@ -91,7 +91,7 @@ class _Named(io.FileIO):
 def open_file(path: Path) -> io.BufferedReader:
     """Opens a regular file for reading.
 
-    Raises StoreError, at once, for a pipe or a device, which may never end, and where nothing can be read.
+    Raises StoreError if it cannot be read, and at once for a pipe or a device, which may never end.
     """
 
     def opener(name: str, flags: int) -> int:
@@ -112,11 +112,11 @@ def open_file(path: Path) -> io.BufferedReader:
 
 
 def read_bytes(path: Path, most: int, too_large: type[RecordspecError] = StoreError) -> bytes:
-    """The bytes of a regular file, of which there are at most `most`.
+    """Reads a regular file of at most `most` bytes.
 
     The limit applies while reading: a file may grow, and those of /proc have size 0.
 
-    Raises StoreError where it cannot be read, and `too_large` for a larger one.
+    Raises StoreError if it cannot be read, and `too_large` for a larger file.
     """
     with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -132,7 +132,7 @@ def read_bytes(path: Path, most: int, too_large: type[RecordspecError] = StoreEr
 
 
 def _pieces(file: io.BufferedReader, first: int, most: int) -> Iterator[bytes]:
-    """What is in a file, in pieces, up to `most` bytes."""
+    """Reads a file in pieces, up to `most` bytes."""
     left, ahead = most, first
     # None, of a file of /proc that would wait for more, ends it too
     while left and (piece := file.read(min(ahead, left))):
@@ -142,9 +142,9 @@ def _pieces(file: io.BufferedReader, first: int, most: int) -> Iterator[bytes]:
 
 
 def read_text(path: Path, most: int, encoding: str = "utf-8") -> str:
-    """The text of a regular file of at most `most` bytes; each line ends with a newline.
+    """Reads the text of a regular file of at most `most` bytes, with universal newlines.
 
-    Raises StoreError where it cannot be read, SpecError for a larger one and for what is no UTF-8.
+    Raises StoreError if it cannot be read, SpecError for a larger file and for invalid UTF-8.
     """
     data = read_bytes(path, most, SpecError)
     try:

@@ -1,16 +1,16 @@
-"""Progress of long work on a terminal: rows, rows/s, MB/s, time left. Silent where there is none."""
+"""Shows the progress of long work on a terminal: rows, rows/s, MB/s, time left."""
 
 from __future__ import annotations
 
 import sys
 from typing import IO, Any
 
-# Telling the bar costs a few microseconds: not for every row.
+# To update the bar costs a few microseconds: not for every row.
 _ROWS_AT_ONCE = 256
 
 
 class Progress:
-    """A context in which `begin` names a stage of the work and `advance` tells what is done of it."""
+    """A context manager that shows a progress bar; without a terminal it shows nothing."""
 
     def __init__(self, *, show: bool | None = None, stream: IO[str] | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -27,25 +27,25 @@ class Progress:
 
     def __exit__(self, *exception: object) -> None:
         if self._bar is not None:
-            self._tell()
+            self._update()
             self._bar.stop()
 
     def begin(self, stage: str, rows: int | None) -> None:
-        """What comes now is another stage, of so many rows (None: nobody knows)."""
+        """Begins a stage of the work; `rows` is None where their number is unknown."""
         if self._bar is not None:
-            self._tell()
+            self._update()
             self._task = self._bar.add_task(stage, total=rows, bytes=0)
 
     def advance(self, rows: int, size: int = 0) -> None:
-        """So many rows, and bytes of records, are done."""
+        """Adds rows, and bytes of records, that are done."""
         if self._bar is None:
             return
         self._rows += rows
         self._bytes += size
         if self._rows >= _ROWS_AT_ONCE:
-            self._tell()
+            self._update()
 
-    def _tell(self) -> None:
+    def _update(self) -> None:
         if self._task is not None:
             size = self._bar.tasks[self._task].fields["bytes"] + self._bytes
             self._bar.update(self._task, advance=self._rows, bytes=size)

@@ -220,7 +220,7 @@ def test_no_example_and_a_key_twice(tmp_path):
     report = check([stored(tmp_path / "x", [b"\xff" * 9, good + good])], SCHEMA, examples=20)
     keys = [key for key, _ in proto.entries(good, "", sequence=False).features]
     assert told(report) == [
-        "record 0 at byte 0: expected an Example, got 9 bytes that are none",
+        "record 0 at byte 0: expected an Example, got 9 bytes that do not parse",
         *(
             f"record 1 at byte 25: {show_path(('features', key))}: expected the key once, got it twice or more"
             for key in keys

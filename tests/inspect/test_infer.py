@@ -215,7 +215,7 @@ def test_records_without_features_have_no_schema(tmp_path):
     with pytest.raises(rs.RecordError) as caught:
         infer(path, "s")
     assert str(caught.value).splitlines()[0] == (
-        f"{path}: record 0 at byte 0: expected an Example or a SequenceExample, got 2 bytes that are none"
+        f"{path}: record 0 at byte 0: expected an Example or a SequenceExample, got 2 bytes that do not parse"
     )
 
 

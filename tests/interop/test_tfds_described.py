@@ -89,7 +89,7 @@ def test_files_of_another_hand_are_not_replaced(data, name):
     with pytest.raises(rs.StoreError) as error:
         tfds.describe(data)
     assert str(error.value) == (
-        f"{data / name}: expected no file, or one that was put here, got another (move it elsewhere first)"
+        f"{data / name}: expected no file, or a sidecar of this dataset, got another file (move it elsewhere first)"
     )
     assert {path.name: path.read_bytes() for path in data.iterdir()} == before
 
@@ -97,7 +97,7 @@ def test_files_of_another_hand_are_not_replaced(data, name):
 def test_a_file_that_was_changed_is_not_replaced(data):
     tfds.describe(data)
     (data / "features.json").write_text("{}")
-    with pytest.raises(rs.StoreError, match="expected no file, or one that was put here"):
+    with pytest.raises(rs.StoreError, match="expected no file, or a sidecar of this dataset"):
         tfds.describe(data)
 
 

@@ -77,7 +77,7 @@ def test_an_image_that_does_not_decode_is_named_with_what_it_is(data):
 
 def test_bytes_that_are_no_example_are_named(data):
     place = replace(shard(data, 0), 24, b"\xff\xfe not an Example")
-    assert told(SCHEMA, data) == [f"{place}: expected an Example, got 17 bytes that are none"]
+    assert told(SCHEMA, data) == [f"{place}: expected an Example, got 17 bytes that do not parse"]
 
 
 def test_faults_of_many_records_are_told_in_order(data, monkeypatch):

@@ -35,7 +35,7 @@ def test_corruption_and_bytes_that_are_no_example_are_located(data):
     place = replace(shard(data, 2), 3, b"\xff\xff")
     with pytest.raises(rs.RecordError) as caught, rs.locating(SCHEMA, data):
         numbers(rs.read(SCHEMA, data, batch=8))
-    assert str(caught.value) == f"{place}: expected an Example, got 2 bytes that are none"
+    assert str(caught.value) == f"{place}: expected an Example, got 2 bytes that do not parse"
     path = shard(data, 0)
     flip(path, records(path)[9].offset + 40)
     with pytest.raises(rs.RecordError) as caught, rs.locating(SCHEMA, data):

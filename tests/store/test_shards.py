@@ -394,7 +394,7 @@ def test_a_staging_folder_of_nobody_is_not_removed(tmp_path, text):
     if text is not None:
         (staging / "owner.json").write_text(text)
     with (
-        pytest.raises(StoreError, match="expected a folder with its writer's name in it, got none"),
+        pytest.raises(StoreError, match=r"expected a folder with an owner\.json, got none"),
         Transaction(tmp_path / "data"),
     ):
         pass

@@ -334,7 +334,9 @@ def test_any_record(draw, sequence):
 def test_a_key_that_is_no_text_is_refused_by_protobuf_alone(key):
     record = example(sized(1, sized(1, key), sized(2, ints(5))))
     assert of_tensorflow(record, False) is not None
-    with pytest.raises(RecordError, match=rf"^expected an Example, got {len(record)} bytes that are none$"):
+    with pytest.raises(
+        RecordError, match=rf"^expected an Example, got {len(record)} bytes that do not parse$"
+    ):
         proto.entries(record, "", sequence=False)
 
 
@@ -342,7 +344,7 @@ def test_floats_that_are_cut_and_field_0_are_refused_by_protobuf():
     cut = example(entry("f", listed("float32", sized(1, bytes(6)))))
     assert of_tensorflow(cut, False)[0][0]["f"] == [0.0]  # the bytes behind it are passed over
     for record in (cut, example(FIVE) + tag(0, 0) + b"\x05", example(FIVE) + b"\xff", example(FIVE)[:-1]):
-        with pytest.raises(RecordError, match="bytes that are none"):
+        with pytest.raises(RecordError, match="bytes that do not parse"):
             proto.entries(record, "", sequence=False)
 
 

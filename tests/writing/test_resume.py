@@ -191,8 +191,8 @@ def test_another_build_cannot_go_on_with_it(tmp_path, script, caplog):
     with pytest.raises(rs.StoreError) as caught:
         rs.write(SCHEMA, source(tmp_path), tmp_path / "data", resume=True, **{**OPTIONS, "shards": 2})
     assert str(caught.value) == (
-        f"{tmp_path}/data: expected the build that was begun, got another options, source, version "
-        "(without resume=True, or --resume, it starts anew)"
+        f"{tmp_path}/data: expected the unfinished build, got another options, source, version "
+        "(without resume=True, or --resume, it starts from the beginning)"
     )
     assert (tmp_path / ".data.partial/work/journal.jsonl").exists()
     caplog.clear()

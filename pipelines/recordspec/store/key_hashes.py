@@ -13,7 +13,7 @@ from recordspec.wire.hashes import Words
 
 _WORD = np.dtype("<u8")
 _ROW = 2 * _WORD.itemsize
-# Rows that are looked at together.
+# Rows that are read at once.
 _AT_ONCE = 1 << 20
 
 
@@ -24,19 +24,19 @@ def add(path: Path, hashed: Words) -> None:
 
 
 def rows(path: Path) -> int:
-    """How many rows' hashes a file has."""
+    """The number of hashes in a file; 0 without one."""
     return path.stat().st_size // _ROW if path.exists() else 0
 
 
 def read(path: Path, start: int, count: int) -> Words:
-    """The hashes of some rows, uint64 `[count, 2]`. Of no rows, there need not be a file."""
+    """Reads the hashes of some rows, uint64 `[count, 2]`. For no rows, the file need not exist."""
     if not count:
         return np.zeros((0, 2), np.uint64)
     return np.fromfile(path, _WORD, count * 2, offset=start * _ROW).reshape(count, 2)
 
 
 def in_range(path: Path, low: np.uint64, high: np.uint64) -> tuple[Words, Words]:
-    """Of the rows whose hash begins in a range the hashes, uint64 `[n, 2]`, and where they stand there."""
+    """The hashes whose first word is in a range, uint64 `[n, 2]`, and their rows, uint64 `[n]`."""
     hashed, places = [np.zeros((0, 2), np.uint64)], [np.zeros(0, np.uint64)]
     for start in range(0, rows(path), _AT_ONCE):
         known = read(path, start, min(_AT_ONCE, rows(path) - start))
@@ -47,7 +47,7 @@ def in_range(path: Path, low: np.uint64, high: np.uint64) -> tuple[Words, Words]
 
 
 def write(path: Path, parts: Iterable[Words]) -> str:
-    """Writes hashes, uint64 `[n, 2]`, one part after another, to the disk. Returns the file's sha256."""
+    """Writes hashes, uint64 `[n, 2]`, one part after another, durably. Returns the file's SHA-256."""
     digest = hashlib.sha256()
     with path.open("wb") as file:
         for part in parts:

@@ -1,4 +1,4 @@
-"""The manifest: what a finished dataset says of itself. TFRecord files have no room for it."""
+"""The manifest describes a finished dataset, for which TFRecord files have no room."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LabelCounts = Mapping[str, Mapping[str, tuple[int, ...]]]
 
 @dataclass(frozen=True, kw_only=True)
 class Shard:
-    """One file. `rows` and `records` differ where a record holds several rows.
+    """A file of a dataset. `rows` and `records` differ where a record holds several rows.
 
     Attributes:
         file: its name.
@@ -59,7 +59,7 @@ class Shard:
 
 
 def _is_name(value: Any) -> bool:
-    """Whether it names a file of a folder, and none elsewhere."""
+    """Whether it is the name of a file in a folder, and no path."""
     if not isinstance(value, str) or value in ("", ".", "..") or {"/", "\0"} & {*value}:
         return False
     return len(os.fsencode(value)) <= _LONGEST_NAME
@@ -70,7 +70,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_hash(value: Any) -> bool:
-    """Whether it may be compared with one, and shown."""
+    """Whether it is short enough to be compared with a hash, and shown."""
     return isinstance(value, str) and len(value) <= 64
 
 
@@ -87,11 +87,11 @@ def _are_counts(value: Any) -> bool:
 
 
 def _is_beside(name: str) -> bool:
-    """Whether it may be the name of a file of others, which is no part of every dataset."""
+    """Whether it may be the name of a sidecar."""
     return _is_name(name) and name not in (FILE, SCHEMA_FILE, REJECTS_FILE, KEYS_FILE, REPORT_FILE)
 
 
-# What a manifest that somebody else wrote, or changed, may say.
+# The values that a manifest may have; somebody else may have written or changed it.
 _FITS: Mapping[str, Callable[[Any], bool]] = {
     "schema": _is_text,
     "fingerprint": lambda value: value is None or _is_hash(value),
@@ -113,10 +113,10 @@ _FITS: Mapping[str, Callable[[Any], bool]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What was written, and from what.
+    """The schema, options, splits and shards of a dataset, and the rows in each.
 
     Attributes:
-        schema: the schema's name; None where nobody said what the records are.
+        schema: the schema's name; None for records of an unknown schema.
         fingerprint: of the schema; see Schema.fingerprint.
         record: whether the records are Examples or SequenceExamples; their bytes do not tell.
         compression: of every shard.
@@ -124,16 +124,16 @@ class Manifest:
         key: the names of what identifies a row; none where it is the row's own content.
         shuffle_seed: of the order of rows; None where it is the order of the source.
         labels: the names of every label feature, by feature.
-        label_counts: of each split and each label that gives a row one class, the rows of every class;
-            without the splits that nobody counted.
-        rejected: rows that did not fit, and were set aside in `rejects.jsonl`.
+        label_counts: by split and by label that gives a row one class, the number of rows of every class;
+            without splits that were not counted.
+        rejected: invalid rows, which were set aside in `rejects.jsonl`.
         division: what a row's split depends on beside its key: `splits` as they were asked for, and
             `group_by`.
         keys_sha256: of `keys.bin`, where keys are unique: of every row, in the order of the splits and
             shards, the 128-bit hash of its key, so that rows that are appended can be compared.
         block: how many rows a record holds at most; None in the layout `rows`, where each has its own.
-        beside: files that were put beside the shards for other readers, and the SHA-256 of each.
-        format: of the manifest.
+        beside: the sidecars, files for other readers, and the SHA-256 of each.
+        format: the version of this format.
     """
 
     schema: str | None
@@ -170,7 +170,7 @@ class Manifest:
         return {shard.file for shard in self.all_shards}
 
     def splits_of(self, files: Iterable[str]) -> tuple[str, ...]:
-        """The splits that these shards belong to, by their names."""
+        """The splits that these files belong to."""
         names = set(files)
         return tuple(
             split
@@ -184,15 +184,15 @@ class Manifest:
         return {shard.file: start for shard, start in zip(self.all_shards, starts, strict=False)}
 
     def rows(self, split: str) -> int:
-        """Rows of a split."""
+        """The number of rows of a split."""
         return sum(shard.rows for shard in self.shards(split))
 
     def bytes(self, split: str) -> int:
-        """Bytes of a split's files."""
+        """The size of a split's files."""
         return sum(shard.bytes for shard in self.shards(split))
 
     def class_counts(self, splits: Iterable[str]) -> dict[str, tuple[int, ...]]:
-        """Of each label, the rows of every class in all these splits; without what nobody counted."""
+        """The rows of every class in these splits, by label; without labels that were not counted."""
         counted = [self.label_counts.get(split, {}) for split in splits]
         return {
             label: tuple(map(sum, zip(*(counts[label] for counts in counted), strict=True)))
@@ -201,13 +201,15 @@ class Manifest:
         }
 
     def dump(self) -> str:
-        """JSON."""
+        """The manifest as JSON."""
         return json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
     def load(cls, folder: str | Path) -> Manifest:
-        """The manifest of a dataset's folder. Raises StoreError where there is none, or it is broken, and
-        SpecError for a URL."""
+        """Reads the manifest of a dataset's folder.
+
+        Raises StoreError where it is missing or invalid, and SpecError for a URL.
+        """
         path = local(folder) / FILE
         try:
             return _from_json(_parsed(read_bytes(path, _MOST_BYTES).decode()))
@@ -226,7 +228,7 @@ class Manifest:
 
 
 def _parsed(text: str) -> Any:
-    """JSON whose texts can be written again: half of a surrogate pair cannot, and only escapes give one."""
+    """Parses JSON; raises ValueError for half of a surrogate pair, which cannot be written again."""
     data = json.loads(text)
     if "\\u" in text:
         json.dumps(data, ensure_ascii=False).encode()
@@ -252,14 +254,14 @@ def _from_json(data: dict[str, Any]) -> Manifest:
 
 
 def _check_once(files: Iterable[str]) -> None:
-    """Raises ValueError where a shard stands twice: its rows would be counted twice."""
+    """Raises ValueError for a shard that is listed twice: its rows would be counted twice."""
     name, count = next(iter(Counter(files).most_common(1)), ("", 0))
     if count > 1:
         raise ValueError(f"{count} shards of the name {name}")
 
 
 def unlike(folder: Path, missing: set[str], foreign: set[str]) -> Iterator[Problem]:
-    """What is wrong with a folder's shards: those that its manifest names and are not there, and others."""
+    """The problems of missing shards, which the manifest names, and of those that it does not name."""
     for name in sorted(missing):
         yield Problem(where=str(folder / name), expected="a shard that the manifest names", got="no file")
     for name in sorted(foreign):
@@ -267,7 +269,7 @@ def unlike(folder: Path, missing: set[str], foreign: set[str]) -> Iterator[Probl
 
 
 def find(files: tuple[Path, ...]) -> Manifest | None:
-    """The manifest beside these files, where they lie in one folder that has one."""
+    """The manifest of these files, if they are in one folder that has one."""
     folders = {path.parent for path in files}
     if len(folders) != 1:
         return None

@@ -1,4 +1,4 @@
-"""One shard being written: compressed, hashed and counted on the way."""
+"""A shard that is being written: compresses, hashes and counts its records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recordspec.store.manifest import Shard
 from recordspec.wire.compression import CODECS, Compression
 from recordspec.wire.hashes import Sha256
 
-# Bytes that may wait for the thread that writes them: it comes by its turn late where NumPy is busy.
+# Bytes that may wait for the thread that writes them: it gets its turn late where NumPy is busy.
 _AHEAD = 16 << 20
 # Sent to the disk as it grows, so that it is not all left for the end: 200 MB took 0.26 s so, 0.29 s with
 # 16 MiB, 0.34 s with 32 MiB, and 0.46 s without.
@@ -26,8 +26,8 @@ _flush = getattr(os, "fdatasync", os.fsync)
 
 
 class ShardFile:
-    """Takes framed records. They are compressed and written in one thread and hashed in another, since all
-    three let Python go on meanwhile."""
+    """Writes framed records. They are compressed and written in one thread and hashed in another, since all
+    three release the GIL."""
 
     def __init__(self, path: Path, compression: Compression) -> None:
         self._path = path
@@ -41,19 +41,19 @@ class ShardFile:
         self._ahead = 0
 
     def write(self, frames: memoryview | bytes, records: int, rows: int) -> None:
-        """Appends framed records, which must not change afterwards, and hold so many rows."""
+        """Appends framed records, which must not change afterwards; `rows` is the number of rows in them."""
         while self._waiting and (self._ahead > _AHEAD or self._waiting[0][1].done()):
             self._wait()
-        self._put_off(len(frames), self._compress, frames)
+        self._submit(len(frames), self._compress, frames)
         self._records += records
         self._rows += rows
 
     def close(self, name: str) -> Shard:
-        """Flushes the file to the disk, and says what is in it, as the shard `name`.
+        """Flushes the file to the disk, and returns its entry in the manifest, as the shard `name`.
 
-        Raises StoreError if the disk lost some, OSError if it is full.
+        Raises StoreError if the file has another size than was written, OSError if the disk is full.
         """
-        self._put_off(0, self._finish)
+        self._submit(0, self._finish)
         try:
             while self._waiting:
                 self._wait()
@@ -67,18 +67,18 @@ class ShardFile:
         return Shard(file=name, rows=self._rows, records=self._records, bytes=size, sha256=self._sha256)
 
     def abandon(self) -> None:
-        """Stops writing, whatever is left to write."""
+        """Stops writing; data that waits is dropped."""
         self._writing.close()
         self._hash.close()
         self._file.close()
 
-    def _put_off(self, size: int, function: Callable[..., None], *arguments: Any) -> None:
-        """Has the thread do something with so many bytes."""
+    def _submit(self, size: int, function: Callable[..., None], *arguments: Any) -> None:
+        """Submits a call for `size` bytes to the thread that writes."""
         self._waiting.append((size, self._writing.submit(function, *arguments)))
         self._ahead += size
 
     def _wait(self) -> None:
-        """Until the first of what was put off is done."""
+        """Waits for the first submitted call."""
         size, done = self._waiting.popleft()
         self._ahead -= size
         done.result()

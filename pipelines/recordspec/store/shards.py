@@ -1,4 +1,4 @@
-"""The shards of a dataset: their names, the files that a pattern means, and what a manifest says of each."""
+"""The shards of a dataset: their names, the files that a pattern matches, and their manifest entries."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SMALLEST_AUTO = 64 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class ShardName:
-    """What a shard's file name says."""
+    """The parts of a shard's file name."""
 
     split: str
     index: int
@@ -51,7 +51,7 @@ class ShardName:
 
 
 def parse_name(file: str) -> ShardName | None:
-    """What the name says, or None where it is no shard's."""
+    """Parses a file name; None if it is not a shard's."""
     match = _NAME.fullmatch(file)
     if match is None:
         return None
@@ -59,20 +59,22 @@ def parse_name(file: str) -> ShardName | None:
 
 
 def auto_count(size: int, rows: int) -> int:
-    """How many shards `auto` means: a power of two, each of 64 to 128 MiB, never more than rows."""
+    """The number of shards that `auto` stands for: a power of two, so that each has 64 to 128 MiB, and never
+    more than rows."""
     wanted = 1 << max(0, (size // SMALLEST_AUTO).bit_length() - 1)
     return max(1, min(wanted, rows))
 
 
 def expand(files: Files, *, as_found: bool = False) -> tuple[Path, ...]:
-    """The files that a path, a pattern, a folder, or several of them mean, in order of name.
+    """Expands paths, patterns and folders to files, in the order of their names.
 
-    A folder means its shards; a file that is meant twice is there once; the index of a file that is meant
-    (`data/train-*` matches both) is not. Files that are listed one by one are taken as they are.
+    A folder stands for its shards. A file that is found twice is returned once, and the index of a file that
+    is found (`data/train-*` matches both) is left out. Files that are listed one by one are taken as they
+    are.
 
     Raises:
-        StoreError: one means nothing.
-        SpecError: one is a URL.
+        StoreError: a path or pattern matches no file.
+        SpecError: a path is a URL.
         IncompleteError: a folder, or what a pattern matches, lacks shards that the manifest or the names of
             the others announce, or has shards that do not belong to them; not with `as_found`.
     """
@@ -90,7 +92,7 @@ def expand(files: Files, *, as_found: bool = False) -> tuple[Path, ...]:
 
 
 def listed(files: Files) -> tuple[str, ...]:
-    """A path, a pattern, a folder, or several, one by one. Raises SpecError for a URL."""
+    """Paths, patterns and folders as a tuple. Raises SpecError for a URL."""
     several = [files] if isinstance(files, (str, os.PathLike)) else files
     given = tuple(os.fspath(one) for one in several)
     for one in given:
@@ -99,18 +101,18 @@ def listed(files: Files) -> tuple[str, ...]:
 
 
 def missing(files: Files) -> tuple[Problem, ...]:
-    """What `expand` refuses: shards that are missing in a folder, or of a pattern, or do not belong there.
+    """The problems for which `expand` raises IncompleteError.
 
-    A manifest that cannot be read is passed over, and so are its shards.
+    Skips folders whose manifest cannot be read.
     """
     problems: list[Problem] = []
     for one in listed(files):
         path = Path(one)
         with suppress(StoreError):
             if path.is_dir():
-                problems += _others(_expand_one(str(path), as_found=True), "*")
+                problems += _completeness(_expand_one(str(path), as_found=True), "*")
             elif not path.exists():
-                problems += _others(_expand_one(str(path), as_found=True), path.name)
+                problems += _completeness(_expand_one(str(path), as_found=True), path.name)
     return tuple(dict.fromkeys(problems))
 
 
@@ -135,13 +137,13 @@ def _expand_one(pattern: str, as_found: bool) -> list[Path]:
 
 
 def _check(found: list[Path], pattern: str) -> None:
-    problems = _others(found, pattern)
+    problems = _completeness(found, pattern)
     if problems:
         raise IncompleteError(problems)
 
 
-def _others(found: list[Path], pattern: str) -> list[Problem]:
-    """What is wrong where these are not all the shards that a pattern of names should match, and no others.
+def _completeness(found: list[Path], pattern: str) -> list[Problem]:
+    """The problems of files that are not all the shards, and no others, that a pattern of names should match.
 
     Raises StoreError for a manifest that cannot be read.
     """
@@ -162,10 +164,10 @@ def _others(found: list[Path], pattern: str) -> list[Problem]:
 
 
 class _Numbered:
-    """A file whose name tells its number, and how many there are.
+    """A file whose name has its number and the number of shards.
 
     Attributes:
-        type: what its name ends in, without that of a compression; `suffix` is all of it.
+        type: the suffix without that of a compression.
     """
 
     def __init__(self, path: Path, name: re.Match[str]) -> None:
@@ -179,8 +181,8 @@ class _Numbered:
 
 
 def _incomplete(shards: Iterable[_Numbered], pattern: str) -> Iterator[Problem]:
-    """What is wrong with shards without a manifest, by their names: some that `pattern` would match and that
-    are not there, and splits with more than one number of shards.
+    """The problems of shards without a manifest, by their names: missing ones that `pattern` would match, and
+    splits whose shards announce different numbers of shards.
     """
     splits: dict[tuple[Path, str, str], dict[int, dict[int, _Numbered]]] = defaultdict(
         lambda: defaultdict(dict)
@@ -199,11 +201,11 @@ def _incomplete(shards: Iterable[_Numbered], pattern: str) -> Iterator[Problem]:
         # the number of which most are there is the split's; of equals, the larger
         count = max(counts, key=lambda count: (len(counts[count]) / count, count))
         for other, found in sorted(counts.items()):
-            yield from _lacking(found, pattern) if other == count else [_uncounted(found, count)]
+            yield from _missing_shards(found, pattern) if other == count else [_other_count(found, count)]
 
 
-def _lacking(found: dict[int, _Numbered], pattern: str) -> Iterator[Problem]:
-    """The problem of a split of which some shards are not there."""
+def _missing_shards(found: dict[int, _Numbered], pattern: str) -> Iterator[Problem]:
+    """The problem of a split with missing shards."""
     one = next(iter(found.values()))
     absent = list(islice((index for index in range(one.count) if index not in found), _MOST_MISSING))
     lacking = [index for index in absent if fnmatch.fnmatchcase(one.sibling(f"{index:05d}").name, pattern)]
@@ -215,8 +217,8 @@ def _lacking(found: dict[int, _Numbered], pattern: str) -> Iterator[Problem]:
         yield Problem(where=where, expected=f"{one.count} shards", got=got, hint=hint)
 
 
-def _uncounted(found: dict[int, _Numbered], count: int) -> Problem:
-    """The problem of shards that tell another number of shards than that of their split."""
+def _other_count(found: dict[int, _Numbered], count: int) -> Problem:
+    """The problem of shards that announce another number of shards than their split has."""
     one = next(iter(found.values()))
     several = len(found) > 1
     return Problem(
@@ -228,7 +230,7 @@ def _uncounted(found: dict[int, _Numbered], count: int) -> Problem:
 
 
 def _ranges(numbers: Iterable[int]) -> str:
-    """Numbers of shards: `00002, 00004 to 00007`."""
+    """Formats shard numbers: `00002, 00004 to 00007`."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][-1] + 1:
@@ -239,7 +241,7 @@ def _ranges(numbers: Iterable[int]) -> str:
 
 
 def _siblings(path: Path) -> str:
-    """What stands where a file was looked for."""
+    """A hint that lists the files of a folder in which none was found."""
     folder = path.parent
     if not folder.is_dir():
         missing = "no folder matches" if glob.has_magic(str(folder)) else "there is no folder"
@@ -251,11 +253,11 @@ def _siblings(path: Path) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """A file to read, and what is known of it.
+    """A file to read.
 
     Attributes:
-        shard: what its manifest says; None without one.
-        block: rows of a record at most; None where each has one.
+        shard: its entry in the manifest; None without one.
+        block: the most rows of a record; None where each record is one row.
     """
 
     path: Path
@@ -264,21 +266,21 @@ class File:
 
     @property
     def records_needed(self) -> int | None:
-        """Records that hold the rows that the manifest counts; None without one."""
+        """The number of records for the rows in the manifest; None without one."""
         return None if self.shard is None else -(-self.shard.rows // (self.block or 1))
 
     def rows_of(self, number: int) -> int:
-        """Rows of a record."""
+        """The number of rows of a record."""
         size = self.block or 1
         return size if self.shard is None else min(size, max(0, self.shard.rows - number * size))
 
     def rows_from(self, number: int) -> int | None:
-        """Rows of a record and of all behind it; None where nobody counted."""
+        """The number of rows of a record and of all that follow; None without a manifest."""
         return None if self.shard is None else max(0, self.shard.rows - number * (self.block or 1))
 
 
 def schema_beside(folder: Path, manifest: Manifest | None) -> Schema | None:
-    """The schema that a dataset was written with, where it lies in its folder."""
+    """Loads the schema that a dataset was written with, if it is in its folder."""
     path = folder / SCHEMA_FILE
     if manifest is None or not path.exists():
         return None
@@ -288,9 +290,10 @@ def schema_beside(folder: Path, manifest: Manifest | None) -> Schema | None:
 
 
 def known(paths: tuple[Path, ...], schema: Schema, manifest: Manifest | None = None) -> tuple[File, ...]:
-    """The files, with what the manifest beside them says of each; `manifest` is that, if it was read already.
+    """The files with their entries in the manifest. Pass `manifest` if it was read already.
 
-    Raises StoreError where one is missing or foreign, or they were written with another spec.
+    Raises StoreError where a file is missing, the manifest does not name one, or the files were written with
+    another schema.
     """
     files, differences = compared(paths, schema, manifest)
     if differences:
@@ -301,9 +304,9 @@ def known(paths: tuple[Path, ...], schema: Schema, manifest: Manifest | None = N
 def compared(
     paths: tuple[Path, ...], schema: Schema, manifest: Manifest | None = None
 ) -> tuple[tuple[File, ...], tuple[Problem, ...]]:
-    """The files, to be compared with any spec; and in what it differs from that of their manifest.
+    """The same, for files whose schema may be another one: returns the differences in place of raising.
 
-    Raises StoreError where a file is missing or foreign.
+    Raises StoreError where a file is missing, or the manifest does not name one.
     """
     manifest = find(paths) if manifest is None else manifest
     if manifest is None:
@@ -341,7 +344,7 @@ def check_schema(manifest: Manifest, schema: Schema, data: Path) -> None:
 
 
 def _present(path: Path, shard: Shard | None) -> Shard:
-    """The shard that a file is. It must be in the manifest, and be there."""
+    """Checks that a file exists and has an entry in the manifest, and returns the entry."""
     if shard is None:
         expected = "a shard that the manifest beside it names"
         raise StoreError(Problem(where=str(path), expected=expected, got="another file"))
@@ -360,8 +363,8 @@ def check_size(path: Path, shard: Shard) -> None:
 
 
 def block_in(paths: tuple[Path, ...]) -> int | None:
-    """Rows of a record in files without a manifest, as the first record of each tells: the last of a file may
-    have fewer. None where each record has one.
+    """The most rows of a record in files without a manifest, by the first record of each: the last record of
+    a file may have fewer. None where each record is one row.
 
     Raises StoreError where some files hold blocks of rows, and others do not.
     """
@@ -375,7 +378,7 @@ def block_in(paths: tuple[Path, ...]) -> int | None:
 
 
 def _first_block(path: Path) -> int | None:
-    """Rows of the first whole record where that is a block; 0 where it is none, None without a record."""
+    """The rows of the first whole record if it is a block; 0 if it is not, None without a record."""
     # they take 0.2 s, and most files have a manifest
     from recordspec.wire.blocks import block_size
     from recordspec.wire.proto import parse_example

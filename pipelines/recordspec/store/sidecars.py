@@ -26,8 +26,10 @@ def add_sidecars(folder: Path, texts: Mapping[str, str]) -> None:
     for name, sha256 in hashes.items():
         # after a crash the new text may be there already
         if not _is_one_of(folder / name, {manifest.beside.get(name), sha256}):
-            expected, hint = "no file, or one that was put here", "move it elsewhere first"
-            problems.append(Problem(where=str(folder / name), expected=expected, got="another", hint=hint))
+            expected, hint = "no file, or a sidecar of this dataset", "move it elsewhere first"
+            problems.append(
+                Problem(where=str(folder / name), expected=expected, got="another file", hint=hint)
+            )
     if problems:
         raise StoreError(problems)
     files[FILE] = replace(manifest, beside={**manifest.beside, **hashes}).dump().encode()

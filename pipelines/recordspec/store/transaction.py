@@ -1,6 +1,6 @@
-"""A dataset appears whole or not at all: staged beside its target, then renamed.
+"""Publishes a dataset atomically: it is staged beside its target, then renamed.
 
-A staging folder names its owner, and is locked by it as long as it lives.
+A staging folder has a file with its owner, the process that writes it, and is locked as long as that runs.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from recordspec.store.manifest import (
     Shard,
 )
 
-# What is needed on the way, and gone in the end.
+# The folder of temporary files.
 _WORK = "work"
 _DATASET = "a dataset, and nothing else"
-_SAYS_WHAT_IT_IS = (FILE, REPORT_FILE)
+_IDENTIFYING_FILES = (FILE, REPORT_FILE)
 _MOST_BYTES = 1 << 30  # of a report: it names each shard, and up to 10,000 losses of each
 
 OWNER = "owner.json"
@@ -50,15 +50,15 @@ log = logging.getLogger("recordspec")
 
 
 class Transaction:
-    """A folder to write in, that becomes `target` at `commit`, and is gone if that is not reached.
+    """A staging folder, which becomes `target` at `commit` and is removed without it.
 
-    Raises StoreError if `target` stands already and neither `force` nor `append` is given, if with these
-    it is something else than a dataset (with `append` it must be one), or if another process is at it.
+    Raises StoreError if `target` exists and neither `force` nor `append` is given, if with these it is no
+    dataset (with `append` it must be one), or if another process writes it.
 
     Attributes:
-        staging: what becomes the dataset.
-        work: a folder in it, for what does not.
-        keep: whether the folder stays if no commit is reached, for `resume` to go on with.
+        staging: the folder that becomes the dataset.
+        work: a folder in it for temporary files.
+        keep: whether the staging folder is kept without a commit, for `resume`.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Transaction:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        # what stands there under this name may be another writer's by now
+        # another writer may have a folder of this name by now
         if not self.keep and self._is_at(self.staging):
             with contextlib.suppress(OSError):  # what stays, the next writer clears
                 self._discard()
@@ -105,11 +105,11 @@ class Transaction:
 
     @property
     def published(self) -> bool:
-        """Whether the folder stands in its place."""
+        """Whether the staging folder has become the target."""
         return self._is_at(self.target)
 
     def _is_at(self, path: Path) -> bool:
-        """Whether the folder that this writer has locked is there. A flag would be wrong where Ctrl-C comes
+        """Whether `path` is the folder that this writer has locked. A flag would be wrong where Ctrl-C comes
         between a rename and the flag."""
         with contextlib.suppress(OSError):
             return self._lock is not None and os.path.samestat(os.fstat(self._lock), path.stat())
@@ -117,11 +117,11 @@ class Transaction:
 
     @property
     def resumable(self) -> bool:
-        """Whether the folder has a build to go on with."""
+        """Whether the staging folder has an unfinished build."""
         return (self.work / JOURNAL).exists()
 
     def commit(self, manifest: Manifest | None, schema: str | None) -> None:
-        """Writes the schema, then the manifest, if any, and puts the folder in its place."""
+        """Writes the schema and then the manifest, if any, and publishes the folder."""
         for name, text in ((SCHEMA_FILE, schema), (FILE, None if manifest is None else manifest.dump())):
             if text is not None:
                 atomic_write(self.staging / name, text.encode(), self.work / name)
@@ -135,10 +135,11 @@ class Transaction:
 
     def _publish(self) -> None:
         self.staging.rename(self.target)
-        self._settle()
+        self._make_durable()
 
-    def _settle(self) -> None:
-        """What a recovery needs goes only when the new names last: the owner here, the old dataset next."""
+    def _make_durable(self) -> None:
+        """Flushes the new names; only then may what a recovery needs be removed: the owner here, the old
+        dataset next."""
         try:
             sync_folder(self.target.parent)
         except OSError as error:
@@ -155,14 +156,14 @@ class Transaction:
         if exchange(self.staging, self.target):
             with contextlib.suppress(OSError):  # published by now: the next writer knows it by its files
                 self.staging.rename(self._old)
-            self._settle()
+            self._make_durable()
         else:
             self._replace()
         with contextlib.suppress(OSError):  # published by now: what stays, the next writer clears
-            _remove(self._old, *_SAYS_WHAT_IT_IS)
+            _remove(self._old, *_IDENTIFYING_FILES)
 
     def _replace(self) -> None:
-        """Without an exchange, there is a moment in which no dataset stands there."""
+        """Replaces the target by two renames, between which there is no dataset."""
         self.target.rename(self._old)
         try:
             self._publish()
@@ -171,7 +172,7 @@ class Transaction:
             raise
 
     def _recover(self) -> None:
-        """A swap that died between its two renames left the old dataset aside: it comes back."""
+        """Restores the old dataset after a writer died between the two renames of a replacement."""
         if not self._old.exists():
             return
         if not any(self._old.iterdir()):  # its removal was broken off just before the end
@@ -179,7 +180,7 @@ class Transaction:
             return
         _check_is_dataset(self._old, str(self._old))
         if self.target.exists():
-            _remove(self._old, *_SAYS_WHAT_IT_IS)
+            _remove(self._old, *_IDENTIFYING_FILES)
         else:
             self._old.rename(self.target)
 
@@ -189,7 +190,7 @@ class Transaction:
         if not self.target.exists() or (self.target.is_dir() and not any(self.target.iterdir())):
             return
         if not self._force:
-            is_dataset = any((self.target / name).exists() for name in _SAYS_WHAT_IT_IS)
+            is_dataset = any((self.target / name).exists() for name in _IDENTIFYING_FILES)
             hint = "force=True, or --force, replaces it" if is_dataset else ""
             raise StoreError(
                 Problem(where=self.name, expected="a new folder", got="one that exists", hint=hint)
@@ -197,7 +198,7 @@ class Transaction:
         _check_is_dataset(self.target, self.name)
 
     def _claim(self) -> None:
-        """Makes the staging folder with its owner in it, at once: a rename cannot succeed twice."""
+        """Creates the staging folder with its owner atomically: a rename cannot succeed twice."""
         self._set_aside_exchanged()
         self._clear_abandoned()
         if self.staging.exists():
@@ -226,14 +227,14 @@ class Transaction:
             raise
 
     def _discard(self) -> None:
-        """Removes the staging folder, and last the file that says whose it is."""
+        """Removes the staging folder, and its owner last."""
         if self.work.exists():
             shutil.rmtree(self.work)
         _remove(self.staging, OWNER)
 
     def _clear_abandoned(self) -> None:
-        """Removes the folders of writers that died before these had their name, and what is left of one that
-        was being removed.
+        """Removes the folders of writers that died before the rename to the staging folder, and the rest of a
+        staging folder whose removal was interrupted.
         """
         for path, lock in abandoned(self.staging):
             shutil.rmtree(path, ignore_errors=True)
@@ -242,15 +243,15 @@ class Transaction:
             self.staging.rmdir()
 
     def _set_aside_exchanged(self) -> None:
-        """A writer that died just after the exchange left the old dataset in the place of its own."""
-        published = any((self.staging / name).exists() for name in _SAYS_WHAT_IT_IS)
+        """Moves the old dataset, which a writer that died after the exchange left as its staging folder."""
+        published = any((self.staging / name).exists() for name in _IDENTIFYING_FILES)
         if published and not (self.staging / OWNER).exists():
             _check_is_dataset(self.staging, str(self.staging))
             _check_is_dataset(self.target, self.name)
             self.staging.rename(self._old)
 
     def _take_over(self) -> int:
-        """A lock on what another writer has left. Raises StoreError if it is still at it."""
+        """Locks the staging folder of a writer that has died. Raises StoreError if it still runs."""
         pid, host = owner(self.staging)
         lock = locked(self.staging, pid) if host == socket.gethostname() else None
         if lock is None:
@@ -264,8 +265,8 @@ class Transaction:
 
 
 def _check_is_dataset(folder: Path, name: str) -> None:
-    """Raises StoreError unless a folder, which is to be removed, holds a dataset and nothing else, or what
-    was repaired of other files."""
+    """Raises StoreError unless a folder, which is to be removed, holds a dataset, or the output of a repair,
+    and nothing else."""
     shards = _shards_in(folder, name)
     known = {
         FILE,
@@ -284,8 +285,7 @@ def _check_is_dataset(folder: Path, name: str) -> None:
 
 
 def _shards_in(folder: Path, name: str) -> set[str]:
-    """The names of the shards, and of what was put beside them, that a folder's manifest has, or else its
-    report of a repair."""
+    """The names of the shards and sidecars in a folder's manifest, or else in its report of a repair."""
     if not (folder / FILE).is_file():
         return _repaired_in(folder, name)
     try:
@@ -297,7 +297,7 @@ def _shards_in(folder: Path, name: str) -> set[str]:
 
 
 def _repaired_in(folder: Path, name: str) -> set[str]:
-    """The names of the shards that a report of a repair has, as far as they are there as it wrote them."""
+    """The names of the shards in a report of a repair that exist. Raises StoreError where one has changed."""
     try:
         report = json.loads(read_bytes(folder / REPORT_FILE, _MOST_BYTES))
         shards = [Shard(rows=0, **one) for one in report["shards"]]  # nobody may know the rows
@@ -315,7 +315,7 @@ def _repaired_in(folder: Path, name: str) -> set[str]:
 
 
 def _remove(folder: Path, *last: str) -> None:
-    """Removes a folder of files, `last` after all others: what is left half-way still says what it is."""
+    """Removes a folder of files, `last` after all others: they identify an interrupted removal."""
     for child in sorted(folder.iterdir(), key=lambda child: child.name in last):
         child.unlink()
     folder.rmdir()
@@ -328,7 +328,7 @@ def _umask() -> int:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Gives each the name of the other, at once (renameat2(2)); False where the system cannot."""
+    """Exchanges the names of two folders atomically (renameat2(2)); False where the system cannot."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError):  # no Linux, or an old one
@@ -338,23 +338,24 @@ def exchange(one: Path, other: Path) -> bool:
 
 
 def owner(staging: Path) -> tuple[int, str]:
-    """Who writes there: process and host. A folder that does not say is not taken for a writer's."""
+    """The process and the host that write a staging folder. Raises StoreError for a folder without an
+    owner."""
     with contextlib.suppress(StoreError, ValueError, TypeError, KeyError):
         named = json.loads(read_bytes(staging / OWNER, _MOST_BYTES))
         return int(named["pid"]), str(named["host"])
     hint = f"if nobody writes there, remove {staging}"
-    expected = "a folder with its writer's name in it"
+    expected = "a folder with an owner.json"
     raise StoreError(Problem(where=str(staging), expected=expected, got="none", hint=hint))
 
 
 def write_owner(staging: Path, work: Path) -> None:
-    """Says in a folder that this process writes there; `work` is a folder in it."""
+    """Makes this process the owner of a staging folder; `work` is a folder in it."""
     named = {"pid": os.getpid(), "host": socket.gethostname()}
     atomic_write(staging / OWNER, json.dumps(named).encode(), work / OWNER)
 
 
 def reserve(staging: Path) -> tuple[Path, int]:
-    """Makes an empty folder next to a staging folder. Returns its path and its lock.
+    """Creates an empty folder next to a staging folder. Returns its path and its lock.
 
     Its name has the host and the process, so that `abandoned` finds it after a crash.
     """
@@ -368,7 +369,7 @@ def reserve(staging: Path) -> tuple[Path, int]:
 
 
 def abandoned(staging: Path) -> Iterator[tuple[Path, int]]:
-    """The folders that `reserve` made on this host for processes that have ended, each with its lock."""
+    """The folders that `reserve` created on this host for processes that have ended, each with its lock."""
     name = re.compile(rf"{re.escape(staging.name)}\.{_host()}\.(\d+)\.[^.]+")
     for path in staging.parent.iterdir():
         if found := name.fullmatch(path.name):
@@ -384,10 +385,9 @@ def _host() -> str:
 
 
 def locked(folder: Path, owner: int | None = None) -> int | None:
-    """A lock that ends with this process, whatever ends it; None where another process has it, or removed
-    the folder.
+    """Locks a folder until this process ends; None if another process holds the lock, or removed the folder.
 
-    Where there are no locks, that is process `owner`, as long as it lives.
+    On a file system without locks, process `owner` holds it as long as it runs.
     """
     try:
         handle = os.open(folder, os.O_RDONLY)
@@ -403,15 +403,15 @@ def locked(folder: Path, owner: int | None = None) -> int | None:
         if error.errno not in _NO_LOCKS:
             os.close(handle)
             raise
-        free = not _lives(owner)
+        free = not _runs(owner)
     if not free:
         os.close(handle)
         return None
     return handle
 
 
-def _lives(process: int | None) -> bool:
-    """Whether it is another process of this machine, and has not ended."""
+def _runs(process: int | None) -> bool:
+    """Whether it is another process of this machine, and runs."""
     if process is None or process == os.getpid():
         return False
     try:

@@ -1,7 +1,7 @@
 """A block: one Example that holds many rows, a batch at rest.
 
-Under each key stand the values of all rows, end to end. Where their number varies, `<key>/lengths` has it
-for every row, and of a SequenceExample's steps, `<key>/steps`. The keys of a SequenceExample's sections
+Each key has the values of all rows, end to end. Where their number varies, `<key>/lengths` has it for every
+row, and for a SequenceExample's steps, `<key>/steps`. The keys of a SequenceExample's sections
 begin with `context/` and `sequence/`, so that a block is an Example in any case.
 """
 
@@ -38,7 +38,7 @@ from recordspec.wire.strings import Ints, Sizes, Strings, offsets, one_size
 # The values of a block by key.
 Parsed = Mapping[str, Any]
 
-# How many rows a block has.
+# The key of the number of rows of a block.
 ROWS = "/rows"
 # A record is a protobuf message, which holds less than 2 GiB: no more values, nor lists.
 _MOST = 1 << 31
@@ -47,7 +47,7 @@ _TYPES = {"int64": int, "float32": float, "bytes": bytes}
 
 
 def block_key(key: str, section: Section) -> str:
-    """The key that a column's values stand under in a block."""
+    """The key of a column's values in a block."""
     return key if section == "features" else f"{section}/{key}"
 
 
@@ -81,7 +81,7 @@ def _each(lengths: Sizes) -> Sizes:
 
 
 def block_size(record: Parsed) -> int | None:
-    """How many rows a record has that is a block, as far as its values by key tell; None of another one."""
+    """The number of rows of a block; None for a record that is no block."""
     rows = record.get(ROWS)
     if not rows or len(rows) != 1 or type(rows[0]) is not int:
         return None
@@ -136,7 +136,7 @@ def unknown_key(key: str, known: Iterable[str], expected: str) -> Problem:
 
 
 def rows_entry(sizes: Sizes, count: int) -> Entry:
-    """What says how many rows each of `count` blocks has."""
+    """The entry with the number of rows of each of `count` blocks."""
     return _entry(ROWS, "int64", np.broadcast_to(np.asarray(sizes, np.int64), (count,)).copy(), 1, count)
 
 
@@ -194,7 +194,7 @@ def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
 
 
 def values_in_row(column: Column, section: Section) -> int | None:
-    """How many values a row has of what is parsed end to end; None of what is parsed row by row."""
+    """The number of values of a row that are parsed end to end; None where they are parsed row by row."""
     if section == "sequence" or not _is_whole(column, section):
         return None
     return math.prod(getattr(column.layout, "shape", ()))
@@ -213,7 +213,8 @@ def _partitions(column: Column, section: Section) -> list[Call]:
 
 
 def rows_in(parsed: Parsed) -> int:
-    """How many rows a block has, of which these are the values by key. Raises RecordError."""
+    """The number of rows of a block, by its values by key. Raises RecordError for a record that is no
+    block."""
     rows = parsed.get(ROWS)
     if not rows:
         raise RecordError(Problem(path=(ROWS,), expected="a block of rows", got="a record without"))
@@ -224,9 +225,9 @@ def rows_in(parsed: Parsed) -> int:
 
 
 def stored(columns: Iterable[Column], section: Section, parsed: Parsed) -> Iterator[Entry]:
-    """A block's values as the entries of its rows: the way back from `entries`.
+    """Decodes a block's values to the entries of its rows, the inverse of `entries`.
 
-    Raises RecordError where its lengths are none, or do not go together.
+    Raises RecordError for lengths that are invalid or inconsistent.
     """
     columns = tuple(columns)
     rows = rows_in(parsed)
@@ -249,7 +250,7 @@ def _has_default(column: Column) -> bool:
 
 
 def _lengths_by_key(columns: tuple[Column, ...], section: Section, parsed: Parsed) -> dict[str, int | Ints]:
-    """How many values each row (of steps: each step) has under each key."""
+    """The number of values of each row, or step, under each key."""
     found: dict[str, int | Ints] = {}
     for column in columns:
         key, layout, size = column.key, column.layout, math.prod(getattr(column.layout, "shape", ()))
@@ -279,7 +280,7 @@ def _counts(key: str, section: Section, parsed: Parsed) -> Ints:
 
 
 def _steps(key: str, section: Section, parsed: Parsed, rows: int) -> Ints:
-    """How many steps each row has."""
+    """The number of steps of each row."""
     steps = _ints(_steps_key(key), section, parsed)
     if len(steps) != rows:
         expected = f"numbers of steps of {rows} rows"
@@ -288,7 +289,7 @@ def _steps(key: str, section: Section, parsed: Parsed, rows: int) -> Ints:
 
 
 def _ints(key: str, section: Section, parsed: Parsed) -> Ints:
-    """The lengths that stand under a key: of what follows each other, so that they add up to a number."""
+    """The lengths under a key, which are checked to be valid and small enough to be added."""
     values = parsed.get(block_key(key, section)) or []
     if values and type(values[0]) is not int:
         got = f"{len(values)} {_dtype(values)}"

@@ -1,6 +1,7 @@
 """A column: what one key of an Example holds. From columns come the parse dictionary and the bytes.
 
-`Cells` are the values of a column for a batch of rows, and `KeyValues` what some records have under a key.
+`Cells` are the values of a column for a batch of rows, and `KeyValues` the values of some records under a
+key.
 
 The layouts are tf.io's own. `parse_call` turns a column into the tf.io call that parses it, as a value
 that can be made (with TensorFlow) or printed (without).
@@ -113,8 +114,8 @@ class KeyValues:
     """The values that some rows have under a key, all in lists of the same kind.
 
     Attributes:
-        rows: their numbers, rising, int64 `[m]`.
-        cells: the values of these rows; of the kind `none` there are none.
+        rows: the numbers of the rows, ascending, int64 `[m]`.
+        cells: their values; a list of the kind `none` has none.
     """
 
     kind: Kind
@@ -127,9 +128,9 @@ class KeySteps:
     """The steps that some rows have in the feature list of a key.
 
     Attributes:
-        rows: their numbers, rising, int64 `[m]`.
-        counts: the steps of each, int64 `[m]`.
-        values: of the steps; their `rows` are steps, counted over all of these rows.
+        rows: the numbers of the rows, ascending, int64 `[m]`.
+        counts: the number of steps of each row, int64 `[m]`.
+        values: the values of the steps; their `rows` are steps, counted over all of these rows.
     """
 
     rows: Ints
@@ -138,7 +139,7 @@ class KeySteps:
 
 
 def without_values(kind: Kind, rows: Ints) -> KeyValues:
-    """Lists without a value."""
+    """Empty lists."""
     return KeyValues(kind, rows, Cells(flat=Strings.of([]), lengths=0, rows=len(rows)))
 
 
@@ -186,7 +187,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of `tf.io`, as a value: `make` does it, `source` prints it."""
+    """A call of `tf.io`, as a value: `make` calls it, `source` prints it."""
 
     function: str
     arguments: tuple[tuple[str, Any], ...]
@@ -281,7 +282,7 @@ def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
 
 
 def as_decoded(column: Column) -> Column:
-    """The column as it is parsed to be decoded, which for some is not what the parse dictionary says."""
+    """The column as the decoder parses it, which for some differs from the parse dictionary."""
     varying = isinstance(column.layout, VarLen) and column.layout.ragged
     return replace(column, layout=Ragged()) if varying else column
 

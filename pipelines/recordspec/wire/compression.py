@@ -1,4 +1,4 @@
-"""The ways to compress a TFRecord file as a whole: their names, suffixes, first bytes and streams."""
+"""The compressions of a TFRecord file as a whole: their names, suffixes, first bytes and parameters."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class _Store:
 
 @dataclass(frozen=True, kw_only=True)
 class Codec:
-    """A way to compress a file.
+    """A compression.
 
     Attributes:
-        suffix: of a file's name, behind `.tfrecord`.
+        suffix: the suffix of a file's name, behind `.tfrecord`.
         tensorflow: its name in `tf.data.TFRecordDataset`.
         wbits: zlib's parameter, which selects the container; 0 where nothing is compressed.
-        begins: whether a file that begins with these bytes, and is no TFRecord file, may be compressed so.
+        begins: whether a file with these first bytes, which are no frame, may be compressed so.
     """
 
     suffix: str
@@ -50,7 +50,7 @@ class Codec:
 
 
 def _begins_zlib(start: bytes) -> bool:
-    """Whether this is a header as RFC 1950 has it, with a window of 32 KiB."""
+    """Whether these bytes begin with a header of RFC 1950 for a window of 32 KiB."""
     return len(start) > 1 and start[0] == 0x78 and (start[0] << 8 | start[1]) % 31 == 0
 
 

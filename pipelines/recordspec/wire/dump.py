@@ -1,8 +1,8 @@
-"""The fields of any protobuf message, as its bytes tell them: of one whose definition nobody has.
+"""The fields of protobuf messages of unknown types.
 
-The bytes do not tell text from bytes from messages: what reads as text is taken for text, and what parses as
-a message for one. Whether it parses, protobuf says, which refuses varints of 11 bytes and groups in groups
-without end; so what is walked through here is sound.
+The wire format does not distinguish text, bytes and messages: what is printable UTF-8 is shown as text, and
+what parses as a message as one. protobuf parses it first, and refuses varints of 11 bytes and groups in
+groups without end; so the bytes that are walked here are valid.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class WireField:
 
 @dataclass(frozen=True)
 class Message:
-    """The fields of a message, and whether there are more than are told."""
+    """The fields of a message; `cut` says whether there are more."""
 
     fields: tuple[WireField, ...]
     cut: bool
 
 
 def dump(data: bytes, most: int = MOST_FIELDS) -> Message | None:
-    """The first `most` fields of a message, with those of the messages in it; None where it is none."""
-    return _Dumper(most).message(data, _DEEPEST) if data and proto.parses(data) else None
+    """The first `most` fields of a message, with those of the messages in it; None for other bytes."""
+    return _MessageDumper(most).message(data, _DEEPEST) if data and proto.parses(data) else None
 
 
-class _Dumper:
+class _MessageDumper:
     def __init__(self, most: int) -> None:
         self._left = most
 
@@ -79,7 +79,7 @@ class _Dumper:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
-    """The number, the wire type and the value of each field of a sound message."""
+    """The number, the wire type and the value of each field of a valid message."""
     place = 0
     while place < len(data):
         tag, place = read_varint(data, place)

@@ -1,4 +1,4 @@
-"""Column values to the bytes of `tf.train.Example` and `tf.train.SequenceExample`, in batches.
+"""Encodes batches of column values as `tf.train.Example` and `tf.train.SequenceExample`.
 
 The messages (tensorflow/core/example/feature.proto and example.proto):
 
@@ -46,10 +46,10 @@ _LIST_FIELD = {"bytes": 1, "float32": 2, "int64": 3}
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """The values of one column for a batch: `present` says which rows have the key at all.
+    """The values of one column for a batch; `present` marks the rows that have the key.
 
-    In a FeatureList, `cells` has one row a step, and `steps`, int64 `[n]`, says how many steps each
-    record has.
+    In a FeatureList, `cells` has one row a step, and `steps`, int64 `[n]`, is the number of steps of each
+    record.
     """
 
     column: Column
@@ -66,7 +66,7 @@ def encode(
     head: int = 0,
     tail: int = 0,
 ) -> Strings:
-    """The records of a batch, each with room for `head` bytes before it and `tail` after.
+    """Encodes a batch of records, each with room for `head` bytes before it and `tail` after.
 
     Args:
         features: the entries of an Example, or of a SequenceExample's context.
@@ -98,9 +98,9 @@ class Oversized(NamedTuple):
 
     Attributes:
         row: its number.
-        size: bytes of its values, as few as they can be.
-        key: under which most of them are.
-        of_key: how many that are.
+        size: the least bytes that its values take.
+        key: the key with most of them.
+        of_key: the least bytes that the values of the key take.
     """
 
     row: int
@@ -159,7 +159,7 @@ def _map_entry(key: str, value: list[MessagePart]) -> list[MessagePart]:
 
 
 def _start(column: Column, sizes: Sizes) -> list[MessagePart]:
-    """What stands before lists of these sizes in their entry of the map."""
+    """The bytes before lists of these sizes in their map entries."""
     if isinstance(sizes, int):
         return [_start_of_size(column.key, column.storage, sizes)]
     most = int(sizes.max(initial=0))
@@ -191,7 +191,7 @@ def _start_of_sizes(key: str, storage: Storage, sizes: Sizes) -> list[MessagePar
 
 
 def _without_gaps(entry: Entry, present: Mask) -> Entry:
-    """The entry of those rows only that have the key."""
+    """The entry of only the rows that have the key."""
     cells = entry.cells
     lengths = np.broadcast_to(np.asarray(cells.lengths), (cells.rows,))[present]
     cells = Cells(flat=cells.flat, lengths=lengths, rows=len(lengths))
@@ -199,7 +199,7 @@ def _without_gaps(entry: Entry, present: Mask) -> Entry:
 
 
 def _feature_list(entry: Entry, steps: Ints) -> list[MessagePart]:
-    """The Features of all the steps, then as many of them as each record has."""
+    """The Features of all steps, grouped by record."""
     feature = field(_LIST_FIELD[entry.column.storage], _list(entry.cells))
     features = join(field(1, feature), entry.cells.rows)
     return [numbers(features.buffer, sizes_of_groups(features.each, steps))]
@@ -239,7 +239,7 @@ def _bytes_list(strings: Strings, lengths: Sizes) -> list[MessagePart]:
 
 
 def sizes_of_groups(sizes: Sizes, lengths: Sizes) -> Sizes:
-    """The bytes of each group of `lengths` values in a row."""
+    """The sum of the sizes in each group of `lengths` values."""
     if isinstance(sizes, int):
         return sizes * lengths
     if isinstance(lengths, int):

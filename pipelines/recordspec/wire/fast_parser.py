@@ -1,4 +1,4 @@
-"""What TensorFlow's own parser takes from a record.
+"""The values that TensorFlow's own parser takes from a record.
 
 `tf.io.parse_example` does not use protobuf (tensorflow/core/util/example_proto_fast_parsing.cc). It compares
 tags byte by byte, refuses unknown fields almost everywhere, and takes the first list of a Feature and the
@@ -48,7 +48,7 @@ def entries(record: bytes, *, sequence: bool) -> MapEntries:
 
 
 def feature(value: bytes) -> bytes:
-    """A Feature of which protobuf reads what TensorFlow reads of this one."""
+    """A Feature whose values in protobuf are those that TensorFlow takes from this one."""
     if not value:
         return value
     tag = list_tag(value)
@@ -77,7 +77,7 @@ def check_steps(feature_list: bytes) -> None:
         read = _read(tag, values)
         if read < len(values) or stop < len(step):
             # TensorFlow goes on behind what it has read of a step, and takes the rest for steps
-            got = _told(values, read) if read < len(values) else _told(step, stop)
+            got = _describe(values, read) if read < len(values) else _describe(step, stop)
             expected, hint = f"{_LISTS[tag]} and no more in a step", f"{REFUSED}, or reads other steps"
             raise RecordError(Problem(expected=expected, got=got, hint=hint))
 
@@ -93,7 +93,7 @@ def _map(payload: bytes, name: str, *, strict: bool) -> list[tuple[bytes, bytes]
 
 
 def _entry(entry: bytes) -> tuple[bytes, bytes]:
-    """Two fields, in any order."""
+    """The key and the value of a map entry, in any order."""
     parts = {_FIRST: b"", _SECOND: b""}
     at = 0
     for _ in range(2):
@@ -107,7 +107,7 @@ def _entry(entry: bytes) -> tuple[bytes, bytes]:
 
 
 def _strict_entry(entry: bytes) -> tuple[bytes, bytes]:
-    """The key first."""
+    """The key and the value of a map entry, in this order."""
     parts, at = [], 0
     for tag in (_FIRST, _SECOND):
         if entry[at : at + 1] != bytes([tag]):
@@ -120,7 +120,7 @@ def _strict_entry(entry: bytes) -> tuple[bytes, bytes]:
 
 
 def _read(tag: int, values: bytes) -> int:
-    """How many bytes of a list are read."""
+    """The number of bytes that TensorFlow reads of a list."""
     if tag != _FIRST and values[:1] == bytes([_FIRST]):
         return _payload(values, 1)[1]  # the first packed ones
     at = 0
@@ -146,7 +146,7 @@ def _skip(data: bytes, at: int) -> int:
 
 
 def _payload(data: bytes, at: int) -> tuple[bytes, int]:
-    """What follows its length, and the byte behind."""
+    """The payload behind a length, and the byte behind it."""
     size, start = read_varint(data, at)
     return data[start : start + size], start + size
 
@@ -156,11 +156,11 @@ def _delimited(tag: int, payload: bytes) -> bytes:
 
 
 def _refuse(data: bytes, at: int, expected: str) -> NoReturn:
-    raise RecordError(Problem(expected=expected, got=_told(data, at), hint=REFUSED))
+    raise RecordError(Problem(expected=expected, got=_describe(data, at), hint=REFUSED))
 
 
-def _told(data: bytes, at: int) -> str:
-    """The field that stands somewhere, in words."""
+def _describe(data: bytes, at: int) -> str:
+    """Describes the field at a byte."""
     if at >= len(data):
         return "no more fields"
     tag, behind = read_varint(data, at)

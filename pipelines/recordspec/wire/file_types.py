@@ -1,7 +1,4 @@
-"""What a file is, by its first bytes: a TFRecord file, compressed or not, or something else.
-
-`identify` and `describe_type` know some thirty types of files, for messages.
-"""
+"""Identifies files by their first bytes: a TFRecord file, compressed or not, or one of thirty other types."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from recordspec.wire.compression import CODECS, Compression
 from recordspec.wire.framing import HEADER_BYTES, length_in
 from recordspec.wire.streams import inflate_start, may_inflate
 
-_START = 512  # bytes that tell what a file is
+_START = 512  # bytes that identify a file
 _EXPECTED = "a TFRecord file"
 
 _STARTS = {
@@ -53,9 +50,9 @@ _SHOWN = 24
 
 
 def compression_of(path: Path) -> Compression:
-    """How a TFRecord file is compressed, by its first bytes (names lie). An empty file is not.
+    """The compression of a TFRecord file, by its first bytes (names lie). An empty file has none.
 
-    Raises RecordError where they are not those of a TFRecord file.
+    Raises RecordError for another type of file.
     """
     start = _start(path)
     compression = _compression(start)
@@ -65,7 +62,7 @@ def compression_of(path: Path) -> Compression:
 
 
 def likely_compression(path: Path) -> Compression:
-    """The same, for a file that may be corrupt: what is not known to be compressed is not."""
+    """The same, for a file that may be corrupt: `none` for an unknown type."""
     start = _start(path)
     compression = _compression(start) or "none"
     # The two bytes that tell may be those of a length.
@@ -73,7 +70,7 @@ def likely_compression(path: Path) -> Compression:
 
 
 def not_tfrecord(path: Path) -> Problem | None:
-    """What a file is that is no TFRecord file, not even a corrupt one, as far as that can be told."""
+    """The problem of a file of another known type; None for a TFRecord file, which may be corrupt."""
     start = _start(path)
     first = _uncompressed(start)  # of a compressed file without records there are none
     if not first or _begins_with_record(first) or identify(first) is None:
@@ -108,7 +105,7 @@ def _got(start: bytes) -> str:
 
 
 def describe_type(data: bytes) -> str:
-    """What bytes are that should have been something else: `an HTML page`, `bytes that begin ...`."""
+    """Describes bytes of an unexpected type: `an HTML page`, `bytes that begin ...`."""
     return identify(data) or f"bytes that begin {data[:8]!r}"
 
 
@@ -136,7 +133,7 @@ def type_name(data: bytes) -> str | None:
 
 
 def printable(data: bytes) -> str | None:
-    """UTF-8 that a person can read, as text; None of other bytes."""
+    """Decodes printable UTF-8; None for other bytes."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -145,7 +142,7 @@ def printable(data: bytes) -> str | None:
 
 
 def _is_readable(letter: str) -> bool:
-    """Whether it stands in texts: as a letter, or as a space, a line break or a joiner that is not seen."""
+    """Whether a character is printable, or a space, a line break or a joiner."""
     return letter in "\n\r\t" or letter.isprintable() or unicodedata.category(letter) in _UNSEEN
 
 

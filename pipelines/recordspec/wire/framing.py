@@ -1,4 +1,4 @@
-"""A record's frame: its length and two CRCs around its data; and the problems of frames that are wrong.
+"""A record's frame, its length and two CRCs around its data; and the problems of corrupt frames.
 
 A record is `length (u64) | masked crc32c(length) | data | masked crc32c(data)`, little-endian
 (tensorflow/core/lib/io/record_writer.h). There is no header and no footer.
@@ -46,7 +46,7 @@ def seal(records: Strings) -> memoryview:
 
 
 def frames(records: Sequence[bytes]) -> Strings:
-    """Records as they stand in a file."""
+    """Frames records; returns new bytes."""
     held = Strings.of([b"".join([bytes(HEADER_BYTES), record, bytes(FOOTER_BYTES)]) for record in records])
     framed = Strings(held.buffer.copy(), held.offsets)
     seal(framed)
@@ -54,14 +54,14 @@ def frames(records: Sequence[bytes]) -> Strings:
 
 
 def framed(data: bytes) -> bytes:
-    """One record as it stands in a file."""
+    """Frames one record."""
     length = struct.pack("<Q", len(data))
     crcs = struct.pack("<I", masked_crc([length])), struct.pack("<I", masked_crc([data]))
     return b"".join([length, crcs[0], data, crcs[1]])
 
 
 def headers(lengths: Ints) -> npt.NDArray[np.void]:
-    """The first HEADER_BYTES of records of these lengths."""
+    """The headers of records of these lengths."""
     distinct, index = np.unique(lengths, return_inverse=True)
     crcs = [crc32c.crc32c(struct.pack("<Q", length)) for length in distinct.tolist()]
     made = np.empty((len(distinct), HEADER_BYTES), np.uint8)
@@ -71,27 +71,27 @@ def headers(lengths: Ints) -> npt.NDArray[np.void]:
 
 
 def masked_crcs(buffer: Bytes, starts: Ints, stops: Ints) -> Crcs:
-    """The CRCs of data in a buffer, as records carry them."""
+    """The masked CRCs of data in a buffer."""
     view = buffer.data
     bounds = zip(starts.tolist(), stops.tolist(), strict=True)
     return mask(np.array([crc32c.crc32c(view[start:stop]) for start, stop in bounds], np.uint32))
 
 
 def footers(buffer: Bytes, stops: Ints) -> Crcs:
-    """The CRCs that records carry behind their data."""
+    """The masked CRCs that records carry behind their data."""
     carried: Crcs = sliding_windows(buffer, FOOTER_BYTES)[stops].view("<u4")
     return carried
 
 
 def mask(crc: Crcs) -> Crcs:
-    """CRCs as records carry them."""
+    """Masks CRCs as TFRecord files do."""
     rotated = (crc >> np.uint32(15)) | (crc << np.uint32(17))
     masked: Crcs = rotated + np.uint32(_MASK_DELTA)
     return masked
 
 
 def masked_crc(parts: Iterable[bytes | memoryview]) -> int:
-    """The CRC, as records carry it, of what these are together."""
+    """The masked CRC of these parts together."""
     crc = 0
     for part in parts:
         crc = crc32c.crc32c(part, crc)
@@ -99,13 +99,13 @@ def masked_crc(parts: Iterable[bytes | memoryview]) -> int:
 
 
 def is_whole(frame: memoryview) -> bool:
-    """Whether the data of a frame, whose header is right, match their CRC."""
+    """Whether the data of a frame with a valid header match their CRC."""
     return masked_crc([frame[HEADER_BYTES:-FOOTER_BYTES]]) == int.from_bytes(frame[-FOOTER_BYTES:], "little")
 
 
 @lru_cache(_REMEMBERED)
 def length_in(header: bytes) -> int | None:
-    """The length that a record's first HEADER_BYTES say, if their CRC is right."""
+    """The length in a record's header; None if its CRC does not match."""
     if len(header) < HEADER_BYTES:
         return None
     length, crc = struct.unpack("<QI", header)
@@ -113,10 +113,10 @@ def length_in(header: bytes) -> int | None:
 
 
 def frames_in(buffer: Bytes, at: int = 0) -> Ints:
-    """Where frames begin that follow each other from byte `at` on and stand whole in a buffer, and where
-    the last one ends, int64 `[n + 1]`. Their data are not looked at.
+    """The places where whole frames begin in a buffer, from byte `at` on, and where the last one ends, int64
+    `[n + 1]`. Their data are not checked.
 
-    The header of each tells where the next one is; while all are the same, many are looked at together.
+    Each header gives the place of the next; while they are equal, many are compared at once.
     """
     view, found = buffer.data, [np.array([at])]
     places: list[int] = []
@@ -136,13 +136,14 @@ def frames_in(buffer: Bytes, at: int = 0) -> Ints:
     return np.concatenate([*found, np.array(places, np.int64)])
 
 
-# Records of one length that must have followed each other before more of them are looked for: to look for
-# them takes as long as to step over twenty.
+# Records of one length in a row before more of them are looked for at once, which takes as long as to step
+# over
+# twenty.
 _ALIKE = 16
 
 
 def _equal_run(buffer: Bytes, at: int, length: int, most: int) -> Ints:
-    """The ends of the next frames, up to `most`, as long as they are of this length."""
+    """The ends of the next frames of this length, up to `most`."""
     step = FRAME_BYTES + length
     count = 1 + min(most, (len(buffer) - at) // step)  # with the one before them
     lengths = np.ndarray((count,), "<u8", buffer, at - step, (step,))
@@ -153,14 +154,14 @@ def _equal_run(buffer: Bytes, at: int, length: int, most: int) -> Ints:
 
 
 class LengthError(RecordError):
-    """A length with a right CRC that must not be believed: the file has fewer bytes, or TensorFlow reads no
-    record of that size. TensorFlow allocates what it says, or its parser takes it for a negative number: the
+    """A length with a valid CRC that must not be trusted: the file has fewer bytes, or TensorFlow reads no
+    record of that size. TensorFlow allocates so many bytes, or its parser takes it for a negative number: the
     process dies.
     """
 
 
 def checked_length(path: Path, number: int, offset: int, header: bytes, size: int | None) -> int:
-    """The length in a record's header. It is not trusted before its CRC, nor past the file's end.
+    """The length in a record's header, whose CRC is checked, and that it does not exceed the file.
 
     Raises RecordError.
     """
@@ -181,12 +182,12 @@ def too_large(path: Path, number: int, offset: int, length: int) -> Problem:
 
 
 def data_of(length: int) -> str:
-    """What is expected behind a header."""
+    """Describes what should follow a header."""
     return f"{length:,} bytes of data and its CRC"
 
 
 def truncated(path: Path, number: int, offset: int, expected: str) -> RecordError:
-    """The error of a record that is not all there."""
+    """The error of a record that the file ends in."""
     return RecordError(problem_at(path, number, offset, expected, "the end of the file"), number)
 
 
@@ -196,5 +197,5 @@ def problem_at(path: Path, number: int, offset: int, expected: str, got: str) ->
 
 
 def place(number: int, offset: int) -> str:
-    """How messages name a record."""
+    """Names a record in messages."""
     return f"record {number} at byte {offset:,}"

@@ -1,7 +1,7 @@
 """Hashes: the SHA-256 of files, and 64-bit hashes of many values at once.
 
-The latter are the same in every process and on every machine. They tell values apart that nobody made to
-collide: they are no proof against somebody who wants that.
+The latter are equal in every process and on every machine. They are not cryptographic: they distinguish
+values that nobody made to collide.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Words = npt.NDArray[np.uint64]
 _WORD = 8
 # Longer strings are given to blake2b one by one: 1 us, and 1 ns a byte. A word of many strings is 20 ns.
 _LONGEST = 64
-# The part of a word that so many bytes are.
+# Masks of the first 0, 1, ... 8 bytes of a word.
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(_WORD + 1)], np.uint64)
 
 
@@ -55,7 +55,7 @@ def of_strings(strings: Strings) -> Words:
 
 
 def of_records(buffer: Bytes, starts: Ints, stops: Ints) -> Words:
-    """The hash of each of some parts of a buffer, which are long, uint64 `[n]`."""
+    """The hash of each of some long parts of a buffer, uint64 `[n]`."""
     view = buffer.data
     parts = zip(starts.tolist(), stops.tolist(), strict=True)
     hashed = b"".join([_digest(view[start:stop]) for start, stop in parts])
@@ -73,7 +73,7 @@ def _digest(data: memoryview) -> bytes:
 
 
 class Sha256:
-    """A SHA-256 that is computed in a thread, since hashing lets Python go on meanwhile."""
+    """A SHA-256 that is computed in a thread, since hashing releases the GIL."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -81,7 +81,7 @@ class Sha256:
         self._waiting: deque[Future[None]] = deque()
 
     def update(self, data: memoryview) -> None:
-        """Hashes the next bytes, which must not change. Waits while too many others are not hashed yet."""
+        """Hashes the next bytes, which must not change. Waits if too many others are not hashed yet."""
         self._waiting.append(self._thread.submit(self._hash.update, data))
         if len(self._waiting) > _WAITING:
             self._waiting.popleft().result()
@@ -98,7 +98,7 @@ class Sha256:
 
 
 class HashedFile:
-    """An open file whose bytes are hashed as they are read. What it is read into must not change.
+    """An open file whose bytes are hashed as they are read. The buffers that it fills must not change.
 
     A context manager, which stops the thread of the hash; it does not close the file.
     """

@@ -1,6 +1,6 @@
-"""Reading Example bytes outside a graph, with protobuf's own parser and without TensorFlow.
+"""Parses Examples outside a graph, with protobuf's own parser and without TensorFlow.
 
-The messages are declared here, with `declare`: TensorFlow, which registers the same names, need not be there.
+The messages are declared here, with `declare`: TensorFlow, which registers the same names, is not needed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MESSAGES = {
 def parse_example(data: bytes, where: str) -> dict[str, Value]:
     """The values of an Example by key, None where a Feature has no kind.
 
-    Raises RecordError where it is none, and where TensorFlow refuses it or reads other values.
+    Raises RecordError for other bytes, and where TensorFlow refuses the record or reads other values.
     """
     found = _agreed(data, where, sequence=False)
     return {key: _value(feature) for key, feature in found.features}
@@ -70,7 +70,7 @@ def _value(feature: Listed) -> Value:
 
 
 def parses(data: bytes) -> bool:
-    """Whether these are the bytes of a protobuf message, of whatever definition."""
+    """Whether these are the bytes of a protobuf message of any type."""
     try:
         _classes()["Any"].FromString(data)
     except message.DecodeError:
@@ -79,18 +79,18 @@ def parses(data: bytes) -> bool:
 
 
 class Listed(NamedTuple):
-    """What a Feature has: the kind of its list, and the values."""
+    """The list of a Feature: its kind and its values."""
 
     kind: Kind
     values: list[Any]
 
 
 class Conflict(NamedTuple):
-    """Where TensorFlow's parser and protobuf do not agree on a record: see `fast_parser`.
+    """A difference between TensorFlow's parser and protobuf on a record: see `fast_parser`.
 
     Attributes:
         refused: whether TensorFlow refuses the record; if not, it reads other values.
-        problem: what stands there. Its path is section and key, or empty where the whole record is refused.
+        problem: its path is section and key, or empty where the whole record is refused.
     """
 
     refused: bool
@@ -99,13 +99,13 @@ class Conflict(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Entries:
-    """An Example, or a SequenceExample, as it stands on the wire: a key may come twice.
+    """The map entries of an Example or a SequenceExample, in their order: a key may come twice.
 
     Attributes:
-        features: of an Example, or the context.
+        features: those of an Example, or of the context.
         lists: the feature lists.
-        unknown_fields: whether it has fields that neither message has, which are left out.
-        conflicts: with what TensorFlow reads.
+        unknown_fields: whether the record has fields that neither message has, which are left out.
+        conflicts: the differences from TensorFlow's parser.
     """
 
     features: list[tuple[str, Listed]]
@@ -115,12 +115,12 @@ class Entries:
 
 
 def entries(data: bytes, where: str, *, sequence: bool | None) -> Entries:
-    """A record as protobuf reads it.
+    """Parses a record with protobuf.
 
     Args:
         sequence: whether it is a SequenceExample; None where that is unknown: with feature lists it is one.
 
-    Raises RecordError where it is none.
+    Raises RecordError if it is no such message.
     """
     parsed = _parse("Example" if sequence is False else "SequenceExample", data, where)
     size = parsed.ByteSize()
@@ -147,7 +147,7 @@ class ListWithContext(NamedTuple):
 
     @property
     def problem(self) -> Problem:
-        """What to say where it stands in the place of an Example."""
+        """The problem of such a message in the place of an Example."""
         number = f"{len(self.examples):,} Example{'s' * (len(self.examples) != 1)}"
         return Problem(
             expected="an Example or a SequenceExample",
@@ -158,12 +158,12 @@ class ListWithContext(NamedTuple):
 
 
 def list_with_context(data: bytes) -> ListWithContext | None:
-    """The parts of an ExampleListWithContext; None of other bytes.
+    """Parses an ExampleListWithContext; None for other bytes.
 
-    It is one if it parses as one without unknown fields, and has map entries, all of them with a value. No
-    Example or SequenceExample with a feature is taken for one: where these have a map entry, it has Features,
-    whose only field is 1, and every map entry that protobuf writes has a value, which is field 2. Without
-    any feature the bytes of all three are the same: those are an Example.
+    Bytes are one if they parse as one without unknown fields, and have map entries, all of them with a value.
+    No Example or SequenceExample with a feature is taken for one: where these have a map entry, it has
+    Features, whose only field is 1, and every map entry that protobuf writes has a value, which is field 2.
+    Without any feature the bytes of all three are the same: those are an Example.
     """
     try:
         parsed = _classes()["ExampleListWithContext"].FromString(data)
@@ -180,13 +180,13 @@ def list_with_context(data: bytes) -> ListWithContext | None:
 
 
 def _are_usual(entries: Sequence[Any]) -> bool:
-    """Whether all entries of a map have a key of their own, and a value."""
+    """Whether all entries of a map have distinct keys, and values."""
     keys = {entry.key for entry in entries}
     return len(keys) == len(entries) and "" not in keys and all(entry.HasField("value") for entry in entries)
 
 
 def _conflicts(parsed: Any, data: bytes, where: str, *, sequence: bool | None) -> tuple[Conflict, ...]:
-    """Where TensorFlow does not agree with what protobuf parsed. Discards unknown fields.
+    """The differences of TensorFlow's parser from what protobuf parsed. Discards unknown fields.
 
     Raises RecordError for an ExampleListWithContext.
     """
@@ -253,12 +253,12 @@ def _of_lists(parsed: Mapping[str, Any], read: Mapping[bytes, bytes]) -> Iterato
 
 
 def _different(ours: Any, theirs: Any) -> Problem:
-    told, other = (_told(_listed(feature)) for feature in (ours, theirs))
+    told, other = (_describe(_listed(feature)) for feature in (ours, theirs))
     got = f"{other if told != other else 'other values'} in TensorFlow"
     return Problem(expected=f"{told}, as protobuf reads the record", got=got, hint=_OTHERWISE)
 
 
-def _told(feature: Listed) -> str:
+def _describe(feature: Listed) -> str:
     if feature.kind == "none":
         return "no list"
     return f"{len(feature.values)} {TF_DTYPES[feature.kind]}"
@@ -277,7 +277,7 @@ def _parse(name: str, data: bytes, where: str) -> Any:
         return _classes()[name].FromString(data)
     except message.DecodeError as error:
         expected = "an Example" if name == "Example" else f"a {name}"
-        problem = Problem(expected=expected, got=f"{len(data):,} bytes that are none")
+        problem = Problem(expected=expected, got=f"{len(data):,} bytes that do not parse")
         if (other := list_with_context(data)) is not None:
             problem = other.problem
         raise RecordError(problem.at(where)) from error
@@ -296,18 +296,18 @@ def declare(
     enums: Mapping[str, str] | None = None,
     oneofs: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The classes of protobuf messages that are declared here, by name.
+    """Declares protobuf messages, and returns their classes by name.
 
     Each package has a descriptor pool of its own, so that TensorFlow and others may register the same names
     in the default pool.
 
     Args:
-        package: what they belong to.
-        messages: of each the fields, as `name=number:type name=number:type`. A type with a star behind it
-            is repeated; one that is neither a message nor an enum is protobuf's own, such as `int64`.
-        syntax: in proto2, a number that is not given can be told from 0.
-        enums: of each the values, as `name=number name=number`.
-        oneofs: the messages whose fields exclude each other, and what that is called.
+        package: the package of the messages.
+        messages: the fields of each message, as `name=number:type name=number:type`. A type with a star is
+            repeated; one that is neither a message nor an enum is protobuf's own, such as `int64`.
+        syntax: in proto2, a number that is not set can be told from 0.
+        enums: the values of each enum, as `name=number name=number`.
+        oneofs: the messages whose fields form a oneof, and its name.
     """
     # 20 ms, and most records are read without it
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory

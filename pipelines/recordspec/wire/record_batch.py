@@ -1,7 +1,7 @@
-"""The bytes of many Examples to columns, the way back of `example.encode`, without TensorFlow.
+"""Decodes many Examples to columns, the inverse of `example.encode`, without TensorFlow.
 
-Records that are not what every writer makes are given to protobuf. Where TensorFlow does not read them as
-protobuf does, `RecordBatch.conflicts` says so.
+Records that are not written as usual are parsed by protobuf. Where TensorFlow reads them otherwise,
+`RecordBatch.conflicts` says so.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ class RecordBatch:
     """Records as columns.
 
     Attributes:
-        rows: how many records there are.
-        features: by key; of a SequenceExample, the context. A row is in one `KeyValues` of a key at most.
-        sequence: by key, likewise.
-        repeated: keys that a row has twice, the last of which counts: pairs of row and key.
-        broken: the problems of rows that are none of these messages, and have no values.
-        unknown_fields: rows with fields that none of these messages has, which are left out.
-        conflicts: of rows that TensorFlow refuses, or reads otherwise.
+        rows: the number of records.
+        features: the values by key; of a SequenceExample, those of the context. A row is in at most one
+            `KeyValues` of a key.
+        sequence: the feature lists by key, likewise.
+        repeated: pairs of a row and a key that it has twice, the last of which counts.
+        broken: the problems of rows that are no such messages, and have no values.
+        unknown_fields: rows with fields that these messages do not have, which are left out.
+        conflicts: rows that TensorFlow refuses, or reads otherwise.
     """
 
     rows: int
@@ -47,14 +48,15 @@ class RecordBatch:
 
     @property
     def problems(self) -> Iterator[tuple[int, tuple[Problem, ...]]]:
-        """Rows whose values are not what TensorFlow reads, or that have none, rising, and why."""
+        """The problems of rows that TensorFlow does not read, or reads otherwise, by row in ascending
+        order."""
         for row in sorted({*self.broken, *self.conflicts}):
             conflicts = tuple(conflict.problem for conflict in self.conflicts.get(row, ()))
             yield row, conflicts or (self.broken[row],)
 
 
 def decode(buffer: Bytes, starts: Ints, stops: Ints, *, sequence: bool | None = False) -> RecordBatch:
-    """Records that stand in a buffer, as columns.
+    """Decodes the records in a buffer to columns.
 
     Args:
         buffer: uint8 `[bytes]`.
@@ -78,7 +80,7 @@ def decode(buffer: Bytes, starts: Ints, stops: Ints, *, sequence: bool | None = 
 
 
 def only_rows(batch: RecordBatch, rows: Mask) -> RecordBatch:
-    """The same batch, as if only these rows had anything; keys that none of them has are not there."""
+    """The batch without the values of all other rows, and without keys that none of these rows has."""
     features = {
         key: tuple(one for values in many if len((one := only(values, rows)).rows))
         for key, many in batch.features.items()
@@ -95,7 +97,7 @@ def only_rows(batch: RecordBatch, rows: Mask) -> RecordBatch:
 
 
 def _parse(found: RecordBatch, records: Mapping[int, bytes], *, sequence: bool | None) -> None:
-    """Adds records that protobuf parses."""
+    """Adds records that protobuf parses one by one."""
     features: dict[str, dict[int, proto.Listed]] = {}
     lists: dict[str, dict[int, list[proto.Listed]]] = {}
     for row, data in records.items():
@@ -121,7 +123,7 @@ def _parse(found: RecordBatch, records: Mapping[int, bytes], *, sequence: bool |
 
 
 def _sort(entries: list[tuple[str, T]], row: int, by_key: dict[str, dict[int, T]]) -> list[str]:
-    """Puts what a row has under its keys. Gives the keys that it has twice."""
+    """Adds the entries of a row by key. Returns the keys that it has twice."""
     twice = []
     for key, value in entries:
         rows = by_key.setdefault(key, {})

@@ -1,4 +1,4 @@
-"""Records behind a wrong length: searches for the next byte where a whole record begins."""
+"""Finds the records behind an invalid length: searches for the next byte where a whole record begins."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _PIECE = 1 << 18
 
 
 def rescue(path: Path, file: Readable, size: int = CHUNK_BYTES) -> Iterator[Chunk | Damage]:
-    """The records of a file that is open, as `tfrecord.salvage` yields them, and behind damage that
-    ends these, the records from the next whole one on that has at most LONGEST bytes.
+    """Reads the records of an open file as `tfrecord.salvage` does, and behind damage that ends these, the
+    records from the next whole one on that has at most LONGEST bytes.
 
-    Those are numbered as if one were lost before them: nobody knows how many are.
+    Those are numbered as if one were lost before them: how many are lost is unknown.
     """
     frames = FrameReader(path, file, likely_compression(path), None, size)
     search = RecordSearch(frames.buffer, frames.limit)
@@ -44,7 +44,7 @@ def rescue(path: Path, file: Readable, size: int = CHUNK_BYTES) -> Iterator[Chun
         if problem is not None and last[0].offset == 0:
             last = [replace(last[0], problem=problem)]
         if found is not None and found < last[-1].offset:
-            last = [replace(last[0], stop=None)]  # its length was a lie
+            last = [replace(last[0], stop=None)]  # its length is invalid, too
         yield from last
         if found is None:
             return
@@ -52,8 +52,8 @@ def rescue(path: Path, file: Readable, size: int = CHUNK_BYTES) -> Iterator[Chun
 
 
 def _until_lost(frames: FrameReader) -> Generator[Chunk | Damage, None, list[Damage]]:
-    """What comes before damage that nothing follows. Gives that, and the record with wrong data before it,
-    if any, whose length may be wrong too; nothing at the end of the file."""
+    """Yields what comes before damage that nothing follows. Returns that damage, and before it the record
+    with corrupt data, if any, whose length may be invalid too; at the end of the file, nothing."""
     doubtful: list[Damage] = []
     for found in frames:
         if isinstance(found, Damage) and found.stop is None:
@@ -67,10 +67,10 @@ def _until_lost(frames: FrameReader) -> Generator[Chunk | Damage, None, list[Dam
 
 
 class RecordSearch:
-    """Looks for whole records in the bytes of a buffer, and of what comes behind it."""
+    """Searches for whole records in a buffer, and in the bytes behind it."""
 
     def __init__(self, buffer: ReadBuffer, limit: int | None) -> None:
-        """`limit`: the bytes of the file, where they are known."""
+        """`limit` is the size of the file, if it is known."""
         self._buffer, self._limit = buffer, limit
         # Headers in what was looked at: no byte is looked at twice, however often the search begins anew.
         self._headers: deque[int] = deque()
@@ -88,7 +88,7 @@ class RecordSearch:
                 return offset
 
     def _look(self, start: int) -> bool:
-        """Looks for headers in the next bytes; False where there are none."""
+        """Searches the next bytes for headers; False at the end of the file."""
         self._buffer.load(start, start + _PIECE)
         at = start - self._buffer.offset
         piece = self._buffer.buffer[at : at + _PIECE]
@@ -99,7 +99,7 @@ class RecordSearch:
         return True
 
     def _is_whole(self, offset: int) -> bool:
-        """Whether the record of a header is there, and its data are right."""
+        """Whether the record of a header is complete, and its data match their CRC."""
         length = length_in(bytes(self._buffer.view(offset, offset + HEADER_BYTES))) or 0
         stop = offset + FRAME_BYTES + length
         in_time = self._in_vain + length <= max(_IN_VAIN * stop, _IN_VAIN_AT_LEAST)
@@ -119,7 +119,7 @@ class RecordSearch:
 
 
 def headers_in(piece: Bytes) -> Ints:
-    """Where bytes stand that are a length of at most LONGEST and its CRC, int64 `[n]`.
+    """The places of headers with a length of at most LONGEST, int64 `[n]`.
 
     By chance, one of 2**68 places is one.
     """
@@ -153,7 +153,8 @@ def _zeros(zero: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.bool_]:
 
 @cache
 def _tables() -> Crcs:
-    """What the lower two bytes of a length, and the next two, make of its CRC: uint32 `[2, 65536]`.
+    """The contributions of the lower two bytes of a length, and of the next two, to its CRC: uint32 `[2,
+    65536]`.
 
     A CRC is linear: each bit of the data changes the same bits of it, whatever the others are.
     """

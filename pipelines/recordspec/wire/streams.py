@@ -1,4 +1,4 @@
-"""Byte streams of files, plain or compressed, and the buffer that holds a part of one in memory."""
+"""The byte streams of plain and compressed files, and a buffer that holds a part of one in memory."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import numpy as np
 from recordspec.wire.compression import CODECS, EITHER_WBITS, Compression
 from recordspec.wire.strings import Bytes
 
-# Bytes that zlib is given, and that it gives, at once. What it leaves of the first it copies each time: of a
-# file of empty streams, or of one that inflates to a thousand times its size, that is most of the work.
+# Bytes of input and of output of zlib at once. It copies the input that it leaves each time: for a file of
+# empty
+# streams, or one that inflates to a thousand times its size, that is most of the work.
 _GIVEN, _TAKEN = 64 << 10, 1 << 20
 # Bytes that are passed over at once: what fits into a processor's cache.
 _PIECE = 1 << 20
@@ -30,16 +31,16 @@ class Readable(Protocol):
 
 
 class ByteStream(Protocol):
-    """Bytes in their order.
+    """A stream of bytes.
 
     Attributes:
-        fault: why there are no more, where that is not the end; else empty.
+        fault: why it ends before the end of the file; else empty.
     """
 
     fault: str
 
     def fill(self, view: memoryview, /) -> int:
-        """Reads as many bytes as there is room for; less only where there are no more."""
+        """Fills a view; returns the number of bytes, which is less only at the end."""
 
     def position(self) -> Any:
         """A place to rewind to."""
@@ -85,7 +86,7 @@ class InflatedPosition:
 
 
 class InflatedStream:
-    """A gzip or zlib stream, inflated as far as it is whole.
+    """A gzip or zlib stream, inflated as far as it is valid.
 
     Streams of gzip that follow each other count as one; of zlib, TensorFlow reads the first only.
     """
@@ -119,7 +120,7 @@ class InflatedStream:
         return len(self._ready) > 0
 
     def _next_input(self) -> bytes | None:
-        """What zlib is given next; None at the end."""
+        """The next input for zlib; None at the end."""
         if not self._decompressor.eof:
             return self._decompressor.unconsumed_tail or self._file.read(_GIVEN)
         data = self._decompressor.unused_data or self._file.read(_GIVEN)
@@ -146,7 +147,7 @@ class InflatedStream:
 
 
 def _bytewise(decompressor: zlib._Decompress, data: bytes) -> Iterator[bytes]:
-    """What can be inflated before a fault: of many bytes at once zlib then gives nothing."""
+    """Inflates byte by byte up to a fault: of many bytes at once zlib then returns nothing."""
     with suppress(zlib.error):
         for place in range(len(data)):
             if part := decompressor.decompress(data[place : place + 1]):
@@ -154,12 +155,12 @@ def _bytewise(decompressor: zlib._Decompress, data: bytes) -> Iterator[bytes]:
 
 
 def inflate_start(start: bytes) -> bytes:
-    """What the beginning of a gzip or zlib stream inflates to, as far as it is whole."""
+    """Inflates the beginning of a gzip or zlib stream, as far as it is valid."""
     return b"".join(_bytewise(zlib.decompressobj(EITHER_WBITS), start))
 
 
 def may_inflate(start: bytes) -> bool:
-    """Whether a stream may begin so: something of it inflates, or nothing is wrong with it so far."""
+    """Whether a stream may begin with these bytes: some of them inflate, or no error is found."""
     try:
         zlib.decompressobj(EITHER_WBITS).decompress(start)
     except zlib.error:
@@ -169,7 +170,7 @@ def may_inflate(start: bytes) -> bool:
 
 @dataclass(frozen=True)
 class BufferPosition:
-    """What a read buffer held once, and the position of its stream."""
+    """The contents of a read buffer, and the position of its stream."""
 
     offset: int
     buffer: Bytes
@@ -178,12 +179,12 @@ class BufferPosition:
 
 
 class ReadBuffer:
-    """Some bytes of a stream, which move forward. What was handed out stays as it is: they move by a copy.
+    """Holds some bytes of a stream, and moves forward by a copy: views of it stay valid.
 
     Attributes:
         offset: the byte of the stream where it begins.
         buffer: uint8 `[bytes]`.
-        ended: whether nothing comes behind it.
+        ended: whether the stream ends behind it.
     """
 
     def __init__(self, stream: ByteStream, offset: int) -> None:
@@ -200,11 +201,11 @@ class ReadBuffer:
 
     @property
     def fault(self) -> str:
-        """Why nothing comes behind it, where that is not the end."""
+        """Why the stream ends before the end of the file; else empty."""
         return self._stream.fault
 
     def load(self, start: int, stop: int) -> None:
-        """Holds the bytes from `start`, which is in it, to `stop`, as far as there are so many."""
+        """Loads the bytes from `start`, which is in it, to `stop`, or to the end of the stream."""
         if self.stop >= stop or self.ended:
             return
         kept = self.buffer[start - self.offset :]
@@ -214,8 +215,8 @@ class ReadBuffer:
         self._hold(start, fresh[:filled], ended=filled < len(fresh))
 
     def pass_over(self, start: int, stop: int) -> Iterator[memoryview]:
-        """Yields the bytes from `start`, which is in it, to `stop`, as far as there are so many, in pieces of
-        which none is kept; then it begins behind them."""
+        """Yields the bytes from `start`, which is in it, to `stop`, or to the end of the stream, in pieces
+        that are not kept; then the buffer begins behind them."""
         yield self.view(start, stop)
         while self.stop < stop and not self.ended:
             piece = np.empty(min(_PIECE, stop - self.stop), np.uint8)
@@ -226,7 +227,7 @@ class ReadBuffer:
         self._hold(behind, self.buffer[behind - self.offset :], ended=self.ended)
 
     def view(self, start: int, stop: int) -> memoryview:
-        """Bytes of the stream, those of them that it holds."""
+        """The bytes from `start` to `stop`, as far as it holds them."""
         return self.buffer.data[start - self.offset : stop - self.offset]
 
     def position(self) -> BufferPosition:
@@ -236,7 +237,7 @@ class ReadBuffer:
         return self._position
 
     def rewind(self, position: BufferPosition) -> None:
-        """Holds what it held at a position, and reads on from there."""
+        """Restores the contents at a position, and reads on from there."""
         if position is not self._position:
             self._stream.rewind(position.stream)
             self._hold(position.offset, position.buffer, ended=position.ended)

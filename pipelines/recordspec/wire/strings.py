@@ -1,4 +1,4 @@
-"""Many byte strings laid end to end: how encoded records and string columns are held."""
+"""Byte strings laid end to end in one buffer: encoded records, and columns of strings."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _DECODED_AT_ONCE = 1 << 20
 class Strings:
     """`n` byte strings in one buffer; string `i` is `buffer[offsets[i]:offsets[i + 1]]`.
 
-    `buffer` is anything with the buffer protocol, seen as uint8 `[bytes]`; `offsets` is int64
-    `[n + 1]`, rising from 0.
+    `buffer` is any object with the buffer protocol, viewed as uint8 `[bytes]`; `offsets` is int64
+    `[n + 1]`, ascending from 0.
     """
 
     __slots__ = ("_buffer", "_parts", "_width", "offsets")
@@ -37,8 +37,8 @@ class Strings:
 
     @classmethod
     def of(cls, strings: Sequence[bytes]) -> Strings:
-        """The strings of a list. It is put together when `buffer` is asked for, so that long ones are
-        copied once only, into their records."""
+        """The strings of a list. They are joined when `buffer` is first used, so that long ones are copied
+        once only, into their records."""
         made = cls(b"", offsets(lengths_of(strings)))
         made._buffer, made._parts = None, strings
         return made
@@ -66,7 +66,7 @@ class Strings:
 
     @property
     def is_lazy(self) -> bool:
-        """Whether their buffer is not put together yet."""
+        """Whether the strings are not joined in a buffer yet."""
         return self._buffer is None
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ class Strings:
 
     @property
     def each(self) -> Sizes:
-        """Bytes of each string, as a number where all have the same."""
+        """Bytes of each string, as one number where all are equal."""
         return one_size(self.sizes) if self._width is None else self._width
 
     def views(self) -> Sequence[bytes | memoryview]:
@@ -97,7 +97,7 @@ class Strings:
         return [view[start:stop] for start, stop in pairwise(places)]
 
     def inner(self, head: int, tail: int) -> list[memoryview]:
-        """Each string without so many bytes at its ends, and without a copy."""
+        """Each string without its first `head` and last `tail` bytes, and without a copy."""
         view = self.buffer.data
         starts, stops = (self.offsets[:-1] + head).tolist(), (self.offsets[1:] - tail).tolist()
         return [view[start:stop] for start, stop in zip(starts, stops, strict=True)]
@@ -123,7 +123,8 @@ class Strings:
         return Strings(b"".join(parts), offsets(stops - starts))
 
     def padded(self, width: int) -> Bytes:
-        """The strings as uint8 `[n, width]`, none longer than that; what is behind a string is anything."""
+        """The strings as uint8 `[n, width]`, none longer than that; the bytes behind a string are
+        undefined."""
         # `width` bytes from where each begins, so that the last ones need more behind them
         buffer = np.concatenate([self.buffer, np.zeros(width, np.uint8)])
         return sliding_windows(buffer, width)[self.offsets[:-1]].view(np.uint8).reshape(-1, width)
@@ -143,7 +144,7 @@ def squeeze(matrix: Bytes, sizes: npt.NDArray[np.integer[Any]]) -> Strings:
 
 
 def prefixes(strings: Strings, size: int) -> Strings:
-    """The first `size` bytes of each, or all that it has."""
+    """The first `size` bytes of each string, or all of a shorter one."""
     sizes = strings.sizes
     if int(sizes.max(initial=0)) <= size:
         return strings
@@ -153,7 +154,7 @@ def prefixes(strings: Strings, size: int) -> Strings:
 
 
 def are_text(strings: Strings) -> bool:
-    """Whether all are UTF-8: together they are, and none begins within a character."""
+    """Whether all are UTF-8: joined they are, and none begins within a character."""
     data = strings.buffer
     starts = strings.offsets[:-1][strings.sizes > 0]
     if bool((data[starts] & 0xC0 == 0x80).any()):
@@ -193,7 +194,7 @@ def offsets(sizes: npt.NDArray[np.integer[Any]]) -> Ints:
 
 
 def one_size(sizes: Ints) -> Sizes:
-    """The size that all have, as a number, where they have one."""
+    """The sizes, as one number where all are equal."""
     if len(sizes) and bool((sizes == sizes[0]).all()):
         return int(sizes[0])
     return sizes

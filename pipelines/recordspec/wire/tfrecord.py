@@ -1,9 +1,9 @@
 """The records of TFRecord files, which may be compressed as a whole. There are three ways to walk a file:
 
-- `scan_chunks`, and `scan` record by record, for a file that is to be whole: they raise RecordError at the
+- `scan_chunks`, and `scan` record by record, for a file that should be whole: they raise RecordError at the
   first record that cannot be read;
 - `salvage`, for a file that may be corrupt: it yields Damage for a record that cannot be read, and
-  ends where TensorFlow's reader does, at a length that is wrong; `recovery.rescue` goes on behind that;
+  ends where TensorFlow's reader does, at an invalid length; `recovery.rescue` searches on behind that;
 - `record_ends`, for the places of the records of an uncompressed file: it reads the lengths alone.
 
 The first two check every CRC, and read many records at a time, without a copy of each.
@@ -48,9 +48,10 @@ CHUNK_BYTES = 4 << 20
 # A larger record is held only when its CRC is known to be right, for which it is read twice: what a few
 # megabytes inflate to may be gigabytes.
 BELIEVED = 64 << 20
-# Read first: some want a few records only.
+# Bytes that are read first: some callers want a few records only.
 _FIRST = 64 << 10
-# Read at once where only lengths are wanted: what fits into a processor's cache is copied there fastest.
+# Bytes that are read at once where only lengths are wanted: what fits into a processor's cache is copied
+# fastest.
 _HEADERS_AT_ONCE = 1 << 20
 # Records of more bytes than this are stepped over one by one.
 _LARGE = 16 << 10
@@ -58,7 +59,7 @@ _LARGE = 16 << 10
 
 @dataclass(frozen=True)
 class Record:
-    """One record of a file: its number, the byte where its frame begins, its data.
+    """A record of a file: its number, the byte where its frame begins, its data.
 
     In a compressed file `offset` counts uncompressed bytes.
     """
@@ -75,11 +76,11 @@ class Record:
 
 @dataclass(frozen=True)
 class Damage:
-    """What stands in the place of a record that cannot be read.
+    """A record that cannot be read.
 
     Attributes:
-        number, offset: of the record.
-        problem: what is wrong.
+        number, offset: its number, and the byte where its frame begins.
+        problem: why it cannot be read.
         stop: the byte behind it; None where no record behind it can be found.
     """
 
@@ -91,12 +92,12 @@ class Damage:
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """Records that follow each other in a file, and are whole; at least one.
+    """Consecutive whole records of a file; at least one.
 
     Attributes:
         buffer: uint8 `[bytes]`; it does not change.
-        starts, stops: where the data of each stand in it, int64 `[n]`.
-        number: of the first.
+        starts, stops: where the data of each record begin and end in it, int64 `[n]`.
+        number: the number of the first record.
         offset: the byte of the file where the buffer begins; in a compressed file, of uncompressed bytes.
     """
 
@@ -117,33 +118,33 @@ class Chunk:
 
     @property
     def offsets(self) -> Ints:
-        """The byte of the file where each begins, int64 `[n]`."""
+        """The byte of the file where each record begins, int64 `[n]`."""
         return self.starts - HEADER_BYTES + self.offset
 
     def place(self, index: int) -> str:
-        """How messages name one of them in its file."""
+        """Names one of the records in messages."""
         return place(self.number + index, self.offset_of(index))
 
     def offset_of(self, index: int) -> int:
-        """The byte of the file where one of them begins."""
+        """The byte of the file where one of the records begins."""
         return int(self.starts[index]) - HEADER_BYTES + self.offset
 
     def data(self, index: int) -> bytes:
-        """What one of them holds."""
+        """The data of one of the records."""
         return self.buffer[self.starts[index] : self.stops[index]].tobytes()
 
     @property
     def frames(self) -> memoryview:
-        """The records as they stand in the file."""
+        """The framed records, as the file has them."""
         return self.buffer.data[int(self.starts[0]) - HEADER_BYTES : int(self.stops[-1]) + FOOTER_BYTES]
 
 
 @dataclass(frozen=True)
 class RecordRange:
-    """Records of an uncompressed file that follow each other.
+    """Consecutive records of an uncompressed file.
 
     Attributes:
-        number: of the first.
+        number: the number of the first.
         start: the byte where it begins.
         stop: the byte behind the last.
     """
@@ -154,7 +155,8 @@ class RecordRange:
 
 
 def scan(path: Path, within: RecordRange | None = None) -> Iterator[Record]:
-    """The records of a file, or of a range of it. Raises RecordError at the first that cannot be read."""
+    """Reads the records of a file, or of a range of it. Raises RecordError at the first that cannot be
+    read."""
     return chain.from_iterable(scan_chunks(path, within))
 
 
@@ -171,13 +173,12 @@ def scan_chunks(path: Path, within: RecordRange | None = None) -> Iterator[Chunk
 def salvage(
     path: Path, within: RecordRange | None = None, size: int = CHUNK_BYTES
 ) -> Iterator[Chunk | Damage]:
-    """The records of a file, or of a range of it, as far as they can be read, and damage in the place of
-    those that cannot.
+    """Reads the records of a file, or of a range of it, and yields Damage for those that cannot be read.
 
-    Takes a few times as much memory as `size`, or as the largest record. That is as large as its length says
-    only where the CRC of the length is right, and the file has so many bytes; it is not larger than
-    LARGEST_RECORD, and in a compressed file of more than BELIEVED only where the CRC of its data is right.
-    A larger record is damage that is stepped over; in a compressed file nothing is found behind it.
+    Takes a few times as much memory as `size`, or as the largest record. The length of a record is trusted
+    only if its CRC matches and the file has so many bytes; it is at most LARGEST_RECORD, and in a compressed
+    file more than BELIEVED only if the CRC of the data matches. A larger record is Damage that is stepped
+    over; in a compressed file nothing is found behind it.
     """
     problem = not_tfrecord(path) if within is None else None
     if problem is not None:
@@ -191,7 +192,7 @@ def salvage(
 
 
 def one_by_one(found: Iterable[Chunk | Damage]) -> Iterator[Record | Damage]:
-    """What `salvage` yields, each record for itself."""
+    """The output of `salvage`, record by record."""
     for one in found:
         if isinstance(one, Damage):
             yield one
@@ -203,7 +204,7 @@ _Found = TypeVar("_Found", bound=Record | Damage)
 
 
 def batched(found: Iterable[_Found], size: int, most: int | None = None) -> Iterator[list[_Found]]:
-    """Records, and damage, in lists of at most `most`; of large records fewer, of about `size` bytes."""
+    """Groups records, and damage, in lists of at most `most`, and of about `size` bytes."""
     some: list[_Found] = []
     held = 0
     for one in found:
@@ -217,9 +218,9 @@ def batched(found: Iterable[_Found], size: int, most: int | None = None) -> Iter
 
 
 def count(path: Path) -> int:
-    """How many records a file has. Reads the lengths only, unless the file is compressed.
+    """Counts the records of a file. Reads the lengths only, unless the file is compressed.
 
-    Raises RecordError where it is not whole.
+    Raises RecordError if it is corrupt.
     """
     return sum(counts(path))
 
@@ -232,10 +233,10 @@ def counts(path: Path) -> Iterator[int]:
 
 
 def record_ends(path: Path, number: int = 0, offset: int = 0) -> Iterator[tuple[int, Ints]]:
-    """Records of an uncompressed file, from the one that begins at a byte on, many at a time: the number of
-    the first, and the byte behind each, int64 `[n]`.
+    """The ends of the records of an uncompressed file, from record `number` at byte `offset` on.
 
-    Raises RecordError at the first length that is wrong.
+    Yields, many records at a time, the number of the first, and the byte behind each, int64 `[n]`. Raises
+    RecordError at the first invalid length.
     """
     size = path.stat().st_size
     buffer = np.empty(_HEADERS_AT_ONCE, np.uint8)
@@ -256,9 +257,9 @@ def record_ends(path: Path, number: int = 0, offset: int = 0) -> Iterator[tuple[
 
 
 def record_ranges(path: Path, size: int) -> Iterator[RecordRange]:
-    """An uncompressed file in ranges of at least `size` bytes each, but for the last.
+    """Splits an uncompressed file into ranges of at least `size` bytes each, but for the last.
 
-    Reads the lengths only. Raises RecordError at the first bad length.
+    Reads the lengths only. Raises RecordError at the first invalid length.
     """
     first, start, stop = 0, 0, 0
     for number, places in record_ends(path):
@@ -273,7 +274,7 @@ def record_ranges(path: Path, size: int) -> Iterator[RecordRange]:
 
 def check_lengths(path: Path) -> None:
     """Compares each length of an uncompressed file with the file's size, up to the first header that is
-    wrong in another way: there TensorFlow raises an error.
+    invalid in another way: there TensorFlow raises an error.
 
     Raises LengthError.
     """
@@ -290,11 +291,11 @@ class FrameReader:
     """Reads the frames of an open file, many at a time, and checks each.
 
     Attributes:
-        buffer: what is held of the file.
-        limit: the bytes of the file; None where it is compressed.
-        number, offset: of the record that is next.
-        doubt: the position of the buffer where it held the last record, whose data are wrong or missing; None
-            where the last one is whole.
+        buffer: the bytes of the file that are in memory.
+        limit: the size of the file; None where it is compressed.
+        number, offset: the number of the next record, and the byte where it begins.
+        doubt: the position of the buffer where it held the last record, if its data are corrupt or missing;
+            None if the last one is whole.
     """
 
     def __init__(
@@ -305,13 +306,13 @@ class FrameReader:
         self._end = self.limit if within is None else within.stop
         self.number, self.offset = (0, 0) if within is None else (within.number, within.start)
         self._ahead = min(size, _FIRST)
-        # a file that has the bytes is believed; only a sparse one may have any number of them
+        # the size of a plain file limits its lengths, unless it is sparse
         self._believed = LARGEST_RECORD if compression == "none" else BELIEVED
         self.buffer = ReadBuffer(open_stream(file, compression), self.offset)
         self.doubt: BufferPosition | None = None
 
     def __iter__(self) -> Iterator[Chunk | Damage]:
-        """From the next record on. Damage without a stop is the last."""
+        """Reads from the next record on. Damage without a stop is the last."""
         try:
             while stop := self._stop():
                 if stop - self.offset > FRAME_BYTES + LARGEST_RECORD:
@@ -325,8 +326,8 @@ class FrameReader:
             yield Damage(self.number, self.offset, error.problems[0])
 
     def _stop(self) -> int:
-        """The byte behind the next record, as its header says; 0 at the end. Raises RecordError where there
-        is something else."""
+        """The byte behind the next record, by its header; 0 at the end. Raises RecordError for an invalid
+        header."""
         if self._end is not None and self.offset >= self._end:
             return 0
         if not self._at_hand():
@@ -337,7 +338,7 @@ class FrameReader:
         return self.offset + FRAME_BYTES + self._length(header)
 
     def _is_right(self, stop: int) -> bool:
-        """Whether the data of the next record match their CRC; if not, the buffer is behind it."""
+        """Whether the data of the next record match their CRC; if not, the buffer moves behind it."""
         position = self.buffer.position()
         if matches_crc(self.buffer, self.offset, stop):
             self.buffer.rewind(position)
@@ -349,7 +350,7 @@ class FrameReader:
         return False
 
     def _load(self, stop: int) -> None:
-        """Has the buffer hold the next record."""
+        """Loads the next record into the buffer."""
         self.buffer.load(self.offset, stop)
         if self.buffer.stop < stop:
             raise self._missing(stop)
@@ -361,7 +362,7 @@ class FrameReader:
         return bytes(self.buffer.view(self.offset, self.offset + HEADER_BYTES))
 
     def _at_hand(self) -> bool:
-        """Whether the buffer holds the next frame, or a header that is wrong."""
+        """Whether the buffer holds the next frame, or an invalid header."""
         header = self._header()
         length = length_in(header)
         return len(header) == HEADER_BYTES and (
@@ -382,7 +383,7 @@ class FrameReader:
         return length
 
     def _checked(self) -> Iterator[Chunk | Damage]:
-        """The whole frames that the buffer holds: chunks of those whose data are right, and damage."""
+        """The whole frames in the buffer: chunks of those whose data match their CRCs, and damage."""
         buffer, origin = self.buffer.buffer, self.buffer.offset
         places = frames_in(buffer, self.offset - origin)
         starts, stops = places[:-1] + HEADER_BYTES, places[1:] - FOOTER_BYTES
@@ -409,7 +410,7 @@ class FrameReader:
         return self._passed(problem, stop)
 
     def _wrong(self, stop: int) -> Damage:
-        """Steps over the next record, whose data are wrong."""
+        """Steps over the next record, whose data are corrupt."""
         return self._passed(self._problem("data that matches its CRC", "other bytes"), stop)
 
     def _passed(self, problem: Problem, stop: int) -> Damage:
@@ -427,8 +428,9 @@ class FrameReader:
 
 
 def matches_crc(buffer: ReadBuffer, offset: int, stop: int) -> bool:
-    """Whether a record is there, of which the buffer holds the header, and its data match their CRC. They
-    are not held: then the buffer is behind them, or at the end of the file."""
+    """Whether the record whose header the buffer holds is complete, and its data match their CRC. They are
+    not
+    kept: the buffer moves behind them, or to the end of the file."""
     crc = masked_crc(buffer.pass_over(offset + HEADER_BYTES, stop - FOOTER_BYTES))
     buffer.load(stop - FOOTER_BYTES, stop)
     return buffer.stop >= stop and crc == int.from_bytes(buffer.view(stop - FOOTER_BYTES, stop), "little")
