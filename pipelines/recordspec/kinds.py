@@ -3,11 +3,9 @@
 from recordspec.errors import Problem
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.base import READING, WRITING, ValueType
-from recordspec.spec.lists import items, rows_of
-from recordspec.spec.numbers import numbers
-from recordspec.spec.strings import strings
+from recordspec.spec.lists import items, rows_of, strings
 from recordspec.spec.tensors import ragged_spec
-from recordspec.spec.values import BadValue
+from recordspec.spec.values import BadValue, numbers
 from recordspec.wire.columns import Cells, Column, Fixed, Part, Ragged, Sequence, Sparse, VarLen
 from recordspec.wire.strings import Strings
 

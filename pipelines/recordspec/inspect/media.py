@@ -145,7 +145,9 @@ def _image(data: bytes, form: str) -> MediaInfo:
 
     with images.pillow("the sizes of images").open(io.BytesIO(data)) as image:
         measures = {"width": image.width, "height": image.height}
-        return MediaInfo(form=form, mode=image.mode, measures=measures, takers=images.takers(data, image))
+        return MediaInfo(
+            form=form, mode=image.mode, measures=measures, takers=images.features_storing(data, image)
+        )
 
 
 def _sound(data: bytes, form: str) -> MediaInfo | None:
@@ -161,7 +163,7 @@ def _sound(data: bytes, form: str) -> MediaInfo | None:
         measures={"seconds": found.frames / found.samplerate},
         rate=found.samplerate,
         channels=found.channels,
-        takers=sounds.takers(data, found),
+        takers=sounds.features_storing(data, found),
     )
 
 

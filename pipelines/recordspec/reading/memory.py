@@ -14,7 +14,7 @@ from recordspec.reading.options import Read
 from recordspec.reading.order import Seeds
 from recordspec.reading.plan import Plan
 from recordspec.reading.pools import Mix
-from recordspec.spec.sizes import in_words
+from recordspec.spec.options import format_bytes
 
 Dataset = Any
 
@@ -44,8 +44,8 @@ def check(how: Read, what: Plan) -> None:
 
 
 def _too_large(path: tuple[str, ...], wanted: float, free: int, hint: str) -> SpecError:
-    expected = f"at most {in_words(free * _MOST)} of memory, of {in_words(free)} free"
-    return SpecError(Problem(path=path, expected=expected, got=in_words(wanted), hint=hint))
+    expected = f"at most {format_bytes(free * _MOST)} of memory, of {format_bytes(free)} free"
+    return SpecError(Problem(path=path, expected=expected, got=format_bytes(wanted), hint=hint))
 
 
 def available() -> int:
@@ -71,8 +71,8 @@ def cached(records: Dataset, how: Read, what: Plan) -> Dataset:
     size = sum(piece.path.stat().st_size for piece in what.pieces)
     free = shutil.disk_usage(folder).free
     if not name.with_name(f"{name.name}.index").exists() and size > free:
-        expected = f"{in_words(size)} free for the cache"
-        raise StoreError(Problem(where=str(folder), expected=expected, got=in_words(free)))
+        expected = f"{format_bytes(size)} free for the cache"
+        raise StoreError(Problem(where=str(folder), expected=expected, got=format_bytes(free)))
     return records.cache(str(name))
 
 

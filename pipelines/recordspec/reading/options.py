@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import PathText
 from recordspec.reading.service import address_of
-from recordspec.spec.sizes import bytes_of
+from recordspec.spec.options import parse_bytes
 
 
 def _at_least(option: str, value: int, least: int) -> None:
@@ -50,7 +50,7 @@ class Shuffle:
 
     def __post_init__(self) -> None:
         if isinstance(self.buffer, str):
-            bytes_of(self.buffer, "buffer")
+            parse_bytes(self.buffer, "buffer")
         else:
             _at_least("buffer", self.buffer, 1)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from recordspec.errors import Problem, RecordError, StoreError
 from recordspec.reading.mending import mended
 from recordspec.reading.options import Batch, Shuffle
+from recordspec.spec.options import parse_bytes
 from recordspec.spec.schema import Schema
-from recordspec.spec.sizes import bytes_of
 from recordspec.store.manifest import find
 from recordspec.store.shards import File, check_size, known
 from recordspec.wire import tfrecord
@@ -139,7 +139,7 @@ class Plan:
         """The shuffle's buffer in rows."""
         if isinstance(shuffle.buffer, int):
             return shuffle.buffer
-        return max(1, int(bytes_of(shuffle.buffer) / max(1.0, self.row_bytes)))
+        return max(1, int(parse_bytes(shuffle.buffer) / max(1.0, self.row_bytes)))
 
     @property
     def uneven(self) -> bool:

@@ -1,4 +1,4 @@
-"""Lists as they are given to their items end to end, and how many each has."""
+"""Strings and lists as they are given: byte strings, and the items of lists end to end."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import describe, show_shape
-from recordspec.spec.numbers import numbers
-from recordspec.spec.strings import strings
 from recordspec.spec.values import (
     Array,
     BadValue,
     Shape,
+    numbers,
     of_shape,
 )
-from recordspec.wire.strings import Ints, Strings, lengths_of, offsets
+from recordspec.wire.strings import Ints, Strings, lengths_of, offsets, squeeze
 
 
 def cells(values: Any, dtype: str, shape: Shape) -> Array | Strings:
@@ -156,3 +155,51 @@ def bounded(lengths: Ints | int, longest: int | None) -> None:
     if len(over):
         found = int(np.atleast_1d(np.asarray(lengths))[over[0]])
         raise BadValue(int(over[0]), f"at most {longest} items (max_length)", str(found))
+
+
+def strings(values: Any, what: str = "string") -> Strings:
+    """The values as byte strings; text is encoded as UTF-8. Raises BadValue for the first that is neither."""
+    if isinstance(values, Strings):
+        return values
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind in "US" and values.ndim == 1:
+            return _numpy_strings(values)
+        values = values.tolist()
+    try:
+        text = "".join(values)
+    except TypeError:
+        if set(map(type, values)) == {bytes}:
+            return Strings.of(values)
+        text = None
+    if text is None or not text.isascii():
+        return Strings.of([_string(index, value, what) for index, value in enumerate(values)])
+    return Strings(text.encode(), offsets(lengths_of(values)))  # one character, one byte
+
+
+def _string(index: int, value: Any, what: str) -> bytes:
+    if isinstance(value, str):
+        try:
+            return value.encode()
+        except UnicodeEncodeError as error:
+            got = f"the lone surrogate {value[error.start]!r} at character {error.start}"
+            raise BadValue(index, f"{what} that UTF-8 can encode", got) from None
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    raise BadValue(index, what, describe(value))
+
+
+def _numpy_strings(values: Array) -> Strings:
+    """A NumPy string array: its padding with NULs is not content."""
+    if values.dtype.itemsize == 0 or not len(values):
+        return Strings(b"", np.zeros(len(values) + 1, np.int64))
+    unit = np.uint32 if values.dtype.kind == "U" else np.uint8
+    values = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("="), copy=False)
+    codes: Array = values.view(unit).reshape(len(values), -1)
+    if values.dtype.kind == "U":
+        if int(codes.max()) > 0x7F:
+            return strings(values.tolist())
+        codes = codes.astype(np.uint8)
+    if bool(codes[:, -1].all()):
+        return Strings.rows(codes)
+    places = np.arange(1, codes.shape[1] + 1, dtype=np.int32)
+    return squeeze(codes, ((codes != 0) * places).max(axis=1))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import re
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,6 +48,8 @@ _TYPE_NAMES = {
     type(None): "null",
 }
 MAPPINGS = (dict, Mapping)
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(B|KiB|MiB|GiB)")
+_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 class _Invalid:
@@ -527,3 +530,24 @@ def frozen_value(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return tuple(frozen_value(item) for item in value)
     return math.nan if isinstance(value, float) and value != value else value
+
+
+# Sizes in bytes, as people write them.
+
+
+def parse_bytes(size: str, *path: str) -> int:
+    """`128MiB` as a number. Raises SpecError, with `path`, for what is no size."""
+    match = _SIZE.fullmatch(size) if isinstance(size, str) else None
+    count = 0 if match is None else int(float(match[1]) * _UNITS[match[2]])
+    if not count:
+        expected = "a size such as 128MiB (B, KiB, MiB, GiB)"
+        raise SpecError(Problem(path=path, expected=expected, got=f"`{size}`"))
+    return count
+
+
+def format_bytes(count: float) -> str:
+    """`134217728` as `128 MiB`."""
+    for unit in ("GiB", "MiB", "KiB"):
+        if count >= _UNITS[unit]:
+            return f"{count / _UNITS[unit]:.3g} {unit}"
+    return f"{count:.0f} B"

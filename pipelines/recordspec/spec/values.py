@@ -1,14 +1,23 @@
-"""What values may be: the dtypes of the language, and the error for one that does not fit."""
+"""Values as they are given: the dtypes of the language, the error for an invalid value, and numbers.
+
+Numbers are checked, and cast without loss. A batch is converted at once where NumPy can. Where it cannot,
+or where something would be lost, the values are converted one by one, to name the one that is wrong.
+Rounding to a float type's precision is the one loss that is allowed; overflow to infinity is not, nor is an
+integer that a float type cannot hold. A bool is no number; 0 and 1 are bools.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recordspec.errors import Problem, show_shape
+from recordspec.errors import Problem, describe, show_int, show_shape
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -55,3 +64,199 @@ def dtype_range(dtype: str) -> tuple[int, int]:
 def of_shape(dtype: str, shape: Sequence[int | None]) -> str:
     """`int64`, or `int64 of shape [3]`."""
     return f"{dtype} of shape {show_shape(shape)}" if shape else dtype
+
+
+# The largest magnitude up to which a float type holds every whole number: 2 ** (bits of mantissa + 1).
+_EXACT_INTS = {
+    "float16": 2**11,
+    "bfloat16": 2**8,
+    "float32": 2**24,
+    "float64": 2**53,
+    "complex64": 2**24,
+    "complex128": 2**53,
+}
+
+_MASKED = {np.ma.MaskedArray, type(np.ma.masked)}
+_BOOLS = {bool, np.bool_}
+
+
+def _wrong(expected: str, got: str, hint: str = "") -> BadValue:
+    """A value that stands alone; the batch gives it its index."""
+    return BadValue(0, expected, got, hint)
+
+
+def numbers(values: Any, dtype: str, shape: Shape = ()) -> Array:
+    """The values as `[n, *shape]` of `dtype`. Raises BadValue for the first that does not fit."""
+    types = set() if isinstance(values, np.ndarray) else set(map(type, values))
+    array = None if types & _MASKED else _as_array(values, types)
+    if array is not None and dtype != "bool" and _hides_bools(array, values, types):
+        array = None
+    if array is not None and array.shape[1:] == shape:
+        fast = _cast(array, dtype, trusted=isinstance(values, np.ndarray) or types == {float})
+        if fast is not None:
+            return fast
+        if type(None) in types:  # what the others are is seen once this one is out
+            missing = next(index for index, value in enumerate(values) if value is None)
+            raise BadValue(missing, of_shape(dtype, shape), describe(None))
+    singles = np.empty((len(values), *shape), numpy_dtype(dtype))
+    for index, value in enumerate(values):
+        try:
+            singles[index] = _number(value, dtype, shape)
+        except BadValue as bad:
+            raise bad.moved(index) from None
+    return singles
+
+
+def _as_array(values: Any, types: set[type]) -> Array | None:
+    if types == {float}:
+        return np.fromiter(values, np.float64, len(values))  # half the time of np.array
+    if types == {int}:
+        with suppress(OverflowError):
+            return np.fromiter(values, np.int64, len(values))
+    if isinstance(values, np.ma.MaskedArray):
+        return None if np.ma.is_masked(values) else values.data
+    if isinstance(values, np.ndarray):
+        return values
+    try:
+        return np.array(values)
+    except Exception:  # rows of different lengths, or objects that know no better
+        return None
+
+
+def _hides_bools(array: Array, values: Any, types: set[type]) -> bool:
+    """Whether bools became numbers when NumPy made the array of these values, which have these types."""
+    if array.dtype.kind not in "iufc" or isinstance(values, np.ndarray):
+        return False
+    if types == {np.ndarray}:
+        return any(value.dtype.kind == "b" for value in values)
+    if array.ndim > 1:
+        # a bool is 0 or 1 there: without these no item is looked at, which costs as much as the array did
+        if not bool(((array == 0) | (array == 1)).any()):
+            return False
+        for _ in range(array.ndim - 1):
+            values = chain.from_iterable(values)
+        try:
+            types = set(map(type, values))
+        except TypeError:  # arrays of another library, which have one dtype
+            return False
+    return not types.isdisjoint(_BOOLS)
+
+
+def _cast(array: Array, dtype: str, *, trusted: bool) -> Array | None:
+    """The array as `dtype`, or None where that loses something or cannot be told.
+
+    `trusted` is false where NumPy made the array, so that ints among floats have been lost already.
+    """
+    kind = array.dtype.kind
+    if array.dtype == numpy_dtype(dtype):
+        return array if trusted or kind not in "fc" or not _too_large(array, dtype) else None
+    if array.dtype.name == dtype:  # of the other byte order
+        return array.astype(numpy_dtype(dtype))
+    if is_integer(dtype):
+        return _cast_to_integers(array, dtype) if kind in "iu" else None
+    if dtype == "bool":
+        return array.astype(np.bool_) if kind in "iu" and _within(array, 0, 1) else None
+    if kind in "iu":
+        limit = _EXACT_INTS[dtype]
+        return array.astype(numpy_dtype(dtype)) if _within(array, -limit, limit) else None
+    if kind == "c" and not dtype.startswith("complex"):
+        return None
+    if kind in "fc" or array.dtype.name == "bfloat16":
+        return _cast_floats(array, dtype, trusted)
+    return None
+
+
+def _cast_to_integers(array: Array, dtype: str) -> Array | None:
+    low, high = dtype_range(dtype)
+    fits = np.can_cast(array.dtype, dtype) or _within(array, low, high)
+    return array.astype(dtype) if fits else None
+
+
+def _cast_floats(array: Array, dtype: str, trusted: bool) -> Array | None:
+    if not trusted and _too_large(array, dtype):
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        cast = array.astype(numpy_dtype(dtype))
+    overflown = np.isinf(cast) & ~np.isinf(array)
+    return None if bool(overflown.any()) else cast
+
+
+def _too_large(array: Array, dtype: str) -> bool:
+    """Whether a whole number among these could have been one that a float does not hold."""
+    return array.size > 0 and bool((np.abs(array) >= _EXACT_INTS[dtype]).any())
+
+
+def _within(array: Array, low: int, high: int) -> bool:
+    return array.size == 0 or (int(array.min()) >= low and int(array.max()) <= high)
+
+
+def _number(value: Any, dtype: str, shape: Shape) -> Any:
+    """One value, cast. This is the rule; `_cast` is its fast form."""
+    if isinstance(value, np.ndarray):
+        if np.ma.is_masked(value):
+            raise _wrong(of_shape(dtype, shape), "a masked value")
+        array = np.asarray(value)
+        if array.dtype.kind in "mM":
+            raise _wrong(of_shape(dtype, shape), describe(value))
+    elif isinstance(value, (np.datetime64, np.timedelta64, str, bytes, Mapping, Set)) or value is None:
+        raise _wrong(of_shape(dtype, shape), describe(value))
+    else:
+        array = _nested(value, dtype, shape)
+    if array.shape != shape:
+        raise _wrong(of_shape(dtype, shape), f"shape {show_shape(array.shape)}")
+    cast = _cast(array, dtype, trusted=True)
+    if cast is not None:
+        return cast
+    cells = [_cell(cell, dtype) for cell in array.reshape(-1).tolist()]
+    return np.array(cells, numpy_dtype(dtype)).reshape(shape)
+
+
+def _nested(value: Any, dtype: str, shape: Shape) -> Array:
+    try:
+        return np.asarray(value, object if not hasattr(value, "dtype") else None)
+    except (ValueError, TypeError):
+        raise _wrong(of_shape(dtype, shape), describe(value)) from None
+
+
+def _cell(value: Any, dtype: str) -> Any:
+    """One Python number."""
+    if isinstance(value, (bool, np.bool_)) and dtype == "bool":
+        return value
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return _int_cell(int(value), dtype)
+    if isinstance(value, (float, complex, np.inexact)) and not is_integer(dtype) and dtype != "bool":
+        if isinstance(value, complex) and not dtype.startswith("complex"):
+            raise _wrong(dtype, describe(value))
+        return _float_cell(value, dtype)
+    hint = ""
+    if isinstance(value, (bool, np.bool_)):
+        hint = f"write {int(value)}, or store it as `kind: tensor` with `dtype: bool`"
+    if isinstance(value, float) and is_integer(dtype):
+        hint = "round it, or store it as a float" if value % 1 else f"write {value:.0f}"
+    raise _wrong(dtype, describe(value), hint)
+
+
+def _int_cell(value: int, dtype: str) -> int:
+    if is_integer(dtype) or dtype == "bool":
+        low, high = (0, 1) if dtype == "bool" else dtype_range(dtype)
+        if not low <= value <= high:
+            raise _wrong(f"{dtype} ({low} to {high})", show_int(value))
+    elif abs(value) > _EXACT_INTS[dtype] and not _holds(value, dtype):
+        raise _wrong(f"{dtype}, which holds whole numbers exactly", show_int(value))
+    return value
+
+
+def _holds(value: int, dtype: str) -> bool:
+    try:
+        stored = float(np.array(float(value)).astype(numpy_dtype(dtype)).real)
+    except OverflowError:
+        return False
+    return math.isfinite(stored) and int(stored) == value
+
+
+def _float_cell(value: Any, dtype: str) -> Any:
+    with np.errstate(over="ignore"):
+        stored = np.array(value).astype(numpy_dtype(dtype))
+    if bool(np.isinf(stored)) and not bool(np.isinf(value)):
+        raise _wrong(f"{dtype}, which holds it without overflow", repr(value))
+    return stored

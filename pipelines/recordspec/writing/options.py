@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from recordspec.errors import Problem, SpecError
-from recordspec.spec.options import to_builtins
-from recordspec.spec.sizes import bytes_of
+from recordspec.spec.options import parse_bytes, to_builtins
 from recordspec.wire.compression import Compression
 
 # No hidden files, and room for the rest of a shard's name.
@@ -29,11 +28,11 @@ class ShardSize:
     size: str
 
     def __post_init__(self) -> None:
-        bytes_of(self.size, "size")
+        parse_bytes(self.size, "size")
 
     @property
     def bytes(self) -> int:
-        return bytes_of(self.size)
+        return parse_bytes(self.size)
 
 
 @dataclass(frozen=True, kw_only=True)

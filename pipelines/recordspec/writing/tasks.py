@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recordspec.locations import sync_file
+from recordspec.spec.options import parse_bytes
 from recordspec.spec.schema import Schema
-from recordspec.spec.sizes import bytes_of
 from recordspec.store import key_hashes
 from recordspec.store.manifest import LabelCounts, Shard
 from recordspec.store.transaction import Transaction
@@ -38,7 +38,7 @@ _MEMORY = 512 << 20
 
 def allowance(memory: str | None, jobs: int) -> int:
     """The bytes that a build may use; by default 512 MiB for each process. Raises SpecError."""
-    return _processes(jobs) * _MEMORY if memory is None else bytes_of(memory, "memory")
+    return _processes(jobs) * _MEMORY if memory is None else parse_bytes(memory, "memory")
 
 
 def budget(memory: str | None, jobs: int) -> int:

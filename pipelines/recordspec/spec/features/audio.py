@@ -13,7 +13,7 @@ from recordspec.errors import Problem
 from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import check_positive, check_value, problem
 from recordspec.spec.media.decoders import decode_flac, decode_mp3, decode_ogg
-from recordspec.spec.media.sounds import Encoding, Form, encoded
+from recordspec.spec.media.sounds import Encoding, SoundFormat, encoded
 from recordspec.spec.tensors import ragged_spec, split_raw
 from recordspec.wire.columns import Cells, Column, Fixed
 from recordspec.wire.strings import Strings
@@ -72,14 +72,14 @@ class Audio(Feature):
         return (Column(key=self.stored, storage="bytes", layout=Fixed()),)
 
     def encode(self, values: Any) -> tuple[Cells, ...]:
-        form = Form(
+        target = SoundFormat(
             sample_rate=self.sample_rate,
             channels=self.channels,
             encoding=self.encoding,
             dtype=self.dtype,
             max_seconds=self.max_seconds,
         )
-        stored = Strings.of([encoded(form, row, value) for row, value in enumerate(values)])
+        stored = Strings.of([encoded(target, row, value) for row, value in enumerate(values)])
         return (Cells(flat=stored, lengths=1, rows=len(values)),)
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:

@@ -13,7 +13,7 @@ from recordspec.errors import Problem, one_of, show_shape
 from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import check_sizes, check_value, problem
 from recordspec.spec.media.decoders import decode_webp
-from recordspec.spec.media.images import Encoding, Form, encoded
+from recordspec.spec.media.images import Encoding, ImageFormat, encoded
 from recordspec.spec.tensors import ragged_spec, reshaped
 from recordspec.wire.columns import Cells, Column, Fixed
 from recordspec.wire.strings import Strings
@@ -79,9 +79,9 @@ class Image(Feature):
         return self.encoding != "raw"
 
     @property
-    def form(self) -> Form:
+    def stored_format(self) -> ImageFormat:
         """What its images are stored as."""
-        return Form(
+        return ImageFormat(
             shape=self.shape,
             encoding=self.encoding,
             dtype=self.dtype,
@@ -97,8 +97,8 @@ class Image(Feature):
         return (Column(key=self.stored, storage="bytes", layout=Fixed()),)
 
     def encode(self, values: Any) -> tuple[Cells, ...]:
-        form = self.form
-        stored = Strings.of([encoded(form, row, value) for row, value in enumerate(values)])
+        target = self.stored_format
+        stored = Strings.of([encoded(target, row, value) for row, value in enumerate(values)])
         return (Cells(flat=stored, lengths=1, rows=len(values)),)
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:

@@ -11,20 +11,21 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, SpecError, describe, nearest, one_of, show_int, show_shape
-from recordspec.locations import PathText
+from recordspec.errors import Problem, SpecError, StoreError, describe, nearest, one_of, show_int, show_shape
+from recordspec.locations import PathText, read_text, url_problem
 from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import check_sizes, check_value, problem
 from recordspec.spec.lists import by_row, rows_of
 from recordspec.spec.tensors import ragged_spec
 from recordspec.spec.values import BadValue
-from recordspec.spec.vocabulary import read_vocabulary
 from recordspec.wire.columns import Cells, Column, Fixed, Layout, Ragged
 from recordspec.wire.strings import Ints
 
 _MOST_NAMES_SHOWN = 10
 # What `names_of` calls the index of all the names that are none.
 OOV_NAME = "<oov>"
+# A file of names is read whole, and each of them is held in memory.
+_LONGEST_VOCABULARY = 64 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +93,7 @@ class Label(Feature):
     def resolved(self, folder: Path | None) -> Label:
         if self.vocabulary is None:
             return self
-        return replace(self, names=read_vocabulary(self.vocabulary, folder), vocabulary=None)
+        return replace(self, names=_read_vocabulary(self.vocabulary, folder), vocabulary=None)
 
     def names_of(self, indices: Tensor) -> Tensor:
         """In graph or eagerly: the names of indices of any shape, as strings; `OOV_NAME` of the one more.
@@ -182,3 +183,47 @@ class Label(Feature):
         picks = rng.integers(0, len(self.names), int(rng.integers(0, 4)) if count is None else count)
         names = [self.names[pick] for pick in picks]
         return names if self.shape else names[0]
+
+
+def _read_vocabulary(name: str, folder: Path | None) -> tuple[str, ...]:
+    """The names in a text file of `folder`, one a line. Raises SpecError with all that is wrong."""
+    if folder is None:
+        hint = "Schema.load takes it from the schema's folder"
+        raise _wrong_file("a schema that is read from a file", "text", hint)
+    url = url_problem(name)
+    if url is not None:
+        raise SpecError(url.under("vocabulary"))
+    try:
+        path = (folder / name).resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # a NUL in it, or links in a circle
+        raise _wrong_file("the path of a file", f"`{name}`: {error}") from None
+    if not path.is_relative_to(folder.resolve()):
+        raise _wrong_file(f"a file in {folder}", f"`{name}`")
+    try:
+        text = read_text(path, _LONGEST_VOCABULARY, "utf-8-sig")
+    except (StoreError, SpecError) as error:
+        (problem,) = error.problems
+        raise _wrong_file(problem.expected, f"{path}: {problem.got}", problem.hint) from None
+    return _names_in(text, path)
+
+
+def _names_in(text: str, path: Path) -> tuple[str, ...]:
+    lines = text.split("\n")
+    if lines[-1] == "":  # behind the last line break
+        lines.pop()
+    names = tuple(line.removesuffix("\r") for line in lines)
+    if not names:
+        raise _wrong_file("at least one name", f"{path}: none")
+    first: dict[str, int] = {}
+    for number, name in enumerate(names, 1):
+        if not name.strip():
+            raise _wrong_file("a name on every line", f"{path}:{number}: an empty one")
+        if name in first:
+            got = f"{path}:{number}: `{name}`, which line {first[name]} has"
+            raise _wrong_file("every name once", got)
+        first[name] = number
+    return names
+
+
+def _wrong_file(expected: str, got: str, hint: str = "") -> SpecError:
+    return SpecError(Problem(path=("vocabulary",), expected=expected, got=got, hint=hint))

@@ -14,8 +14,7 @@ from recordspec.errors import Problem, describe, show_shape
 from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import STORAGE, check_dtype, check_value, problem, sample_of
 from recordspec.spec.lists import items
-from recordspec.spec.numbers import numbers
-from recordspec.spec.values import BadValue
+from recordspec.spec.values import BadValue, numbers
 from recordspec.wire.columns import Cells, Column, Part, Sparse
 from recordspec.wire.strings import Ints
 

@@ -15,9 +15,8 @@ from recordspec.errors import Problem, nearest, one_of
 from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import check_sizes, check_value, problem
 from recordspec.spec.lists import items
-from recordspec.spec.numbers import numbers
 from recordspec.spec.tensors import ragged_spec, reshaped, split_raw
-from recordspec.spec.values import DTYPES, Array, dtype_range, is_integer, numpy_dtype
+from recordspec.spec.values import DTYPES, Array, dtype_range, is_integer, numbers, numpy_dtype
 from recordspec.wire.columns import Cells, Column, Fixed, Layout, Ragged, Storage
 from recordspec.wire.strings import Strings, offsets
 

@@ -12,7 +12,7 @@ from recordspec._tf import tf
 from recordspec.errors import Problem
 from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import check_positive, check_value
-from recordspec.spec.strings import strings
+from recordspec.spec.lists import strings
 from recordspec.spec.values import BadValue
 from recordspec.wire.columns import Cells, Column, Fixed
 from recordspec.wire.strings import Strings

@@ -83,12 +83,12 @@ class Video(Feature):
         images, counts = rows_of(values, "a list of images")
         lengths: Ints = np.broadcast_to(np.asarray(counts, np.int64), (len(values),))
         self._check_counts(lengths)
-        form = self._frame.form
+        target = self._frame.stored_format
         try:
-            frames = [encoded(form, place, image) for place, image in enumerate(images)]
+            frames = [encoded(target, place, image) for place, image in enumerate(images)]
         except BadValue as bad:
             raise by_row(bad, lengths) from None
-        if None in form.shape:
+        if None in target.shape:
             _check_sizes(frames, lengths)
         return (Cells(flat=Strings.of(frames), lengths=lengths, rows=len(values)),)
 

@@ -1,1 +1,35 @@
-"""Encoded media: Pillow and soundfile when records are written, codecs of TensorFlow when they are read."""
+"""Encoded media: Pillow and soundfile when records are written, codecs of TensorFlow when they are read.
+
+Here: the bytes of a file that holds an image or a sound.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from recordspec.errors import StoreError, system_reason
+from recordspec.locations import read_bytes, url_problem
+from recordspec.spec.values import BadValue
+
+# A WAV or a BMP file cannot be larger (their sizes are 32 bits), and is held in memory.
+_MOST_BYTES = 1 << 32
+
+
+def path_of(row: int, value: str | os.PathLike[str]) -> Path:
+    """The path that a row gives in the place of an image or a sound. Raises BadValue for a URL."""
+    url = url_problem(value)
+    if url is not None:
+        raise BadValue(row, url.expected, url.got, url.hint)
+    return Path(value)
+
+
+def read_file(row: int, path: Path, what: str) -> bytes:
+    """A file's bytes. Raises BadValue where it cannot be read."""
+    try:
+        return read_bytes(path, _MOST_BYTES)
+    except StoreError as error:
+        (problem,) = error.problems
+        if error.__cause__ is not None:
+            raise BadValue(row, f"{what} at {path}", system_reason(error.__cause__)) from None
+        raise BadValue(row, f"{problem.expected} at {path}", problem.got, problem.hint) from None

@@ -14,8 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from recordspec.errors import describe, missing_package, show_shape
-from recordspec.spec.media.bytes import path_of, read_file
-from recordspec.spec.media.endings import check_gif, check_png
+from recordspec.spec.media import path_of, read_file
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.file_types import describe_type
 
@@ -47,11 +46,14 @@ _PNG_MODES_16 = {0: "I;16", 2: "RGB;16", 4: "LA;16", 6: "RGBA;16"}
 _PNG_COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
 _ORIENTATION = 0x0112  # the EXIF tag; 1 is upright
 _MOST_COLOURS = 256  # of a GIF
+# What ends a PNG: no data, the chunk's type, and the CRC of that (ISO/IEC 15948, 11.2.5).
+_IEND = b"\0\0\0\0IEND\xaeB`\x82"
+_EXTENSION, _IMAGE, _TRAILER = b"!,;"  # how blocks of a GIF begin
 _LONGEST_PNG = 1_000_000  # libpng reads no longer side, unless it is told to
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
+class ImageFormat:
     """What images are stored as.
 
     Attributes:
@@ -76,20 +78,20 @@ class Form:
         return f"an image {self.dtype} {show_shape(self.shape)}"
 
 
-def encoded(form: Form, row: int, value: Any) -> bytes:
+def encoded(target: ImageFormat, row: int, value: Any) -> bytes:
     """An image as stored bytes: a path, bytes, an array or a PIL image. Raises BadValue."""
     if isinstance(value, (str, os.PathLike)):
-        return _from_file(form, row, path_of(row, value))
+        return _from_file(target, row, path_of(row, value))
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return _from_bytes(form, row, bytes(value), "")
+        return _from_bytes(target, row, bytes(value), "")
     if isinstance(value, np.ndarray) and not np.ma.is_masked(value):
-        return from_pixels(form, row, np.asarray(value))
+        return from_pixels(target, row, np.asarray(value))
     if isinstance(value, pillow("images").Image):
-        return _from_image(form, row, value, "")
+        return _from_image(target, row, value, "")
     raise BadValue(row, "a path, bytes, an array or a PIL image", describe(value))
 
 
-def _from_file(form: Form, row: int, path: Path) -> bytes:
+def _from_file(target: ImageFormat, row: int, path: Path) -> bytes:
     data = read_file(row, path, "an image file")
     name = f"{path}: "
     image = _opened(row, data, name)
@@ -97,52 +99,52 @@ def _from_file(form: Form, row: int, path: Path) -> bytes:
     if said is not None and said != found:
         hint = f"it is named {path.suffix}"
         raise BadValue(row, f"{said} data", f"{name}{describe_type(data)}", hint)
-    return _stored(form, row, data, image, name)
+    return _stored(target, row, data, image, name)
 
 
-def _from_bytes(form: Form, row: int, data: bytes, name: str) -> bytes:
-    if form.encoding == "raw":
-        size = int(np.prod([size or 0 for size in form.shape])) * np.dtype(form.dtype).itemsize
+def _from_bytes(target: ImageFormat, row: int, data: bytes, name: str) -> bytes:
+    if target.encoding == "raw":
+        size = int(np.prod([size or 0 for size in target.shape])) * np.dtype(target.dtype).itemsize
         if len(data) != size:
-            raise BadValue(row, f"{size} bytes, {form}", f"{len(data)} bytes")
+            raise BadValue(row, f"{size} bytes, {target}", f"{len(data)} bytes")
         return data
-    return _stored(form, row, data, _opened(row, data, name), name)
+    return _stored(target, row, data, _opened(row, data, name), name)
 
 
-def _stored(form: Form, row: int, data: bytes, image: Any, name: str) -> bytes:
+def _stored(target: ImageFormat, row: int, data: bytes, image: Any, name: str) -> bytes:
     """Bytes that have the encoding already, as they are; others are encoded anew."""
     mode = _mode(data, image)
-    turned = _turned(form, row, image, name)
-    _check_mode(form, row, mode, image, name)
-    _check_shape(form, row, (turned.height, turned.width, form.channels), name)
-    if turned is image and _encoding(image) == form.encoding and _decodes(form, data, image):
+    turned = _turned(target, row, image, name)
+    _check_mode(target, row, mode, image, name)
+    _check_shape(target, row, (turned.height, turned.width, target.channels), name)
+    if turned is image and _encoding(image) == target.encoding and _decodes(target, data, image):
         return data
     if mode.startswith(("RGB", "LA")) and mode.endswith(";16"):
         hint = "Pillow has no pixels of 16 bits in colour: give an array"
-        raise BadValue(row, f"{form.encoding} data", f"{name}mode {mode}", hint)
-    return from_pixels(form, row, _pixels(form, row, turned, name))
+        raise BadValue(row, f"{target.encoding} data", f"{name}mode {mode}", hint)
+    return from_pixels(target, row, _pixels(target, row, turned, name))
 
 
-def _from_image(form: Form, row: int, image: Any, name: str) -> bytes:
+def _from_image(target: ImageFormat, row: int, image: Any, name: str) -> bytes:
     try:
         image.load()  # one that was opened, and not yet read
     except Exception as error:
         raise BadValue(row, "an image that decodes", f"{name}{error}") from None
-    turned = _turned(form, row, image, name)
-    _check_mode(form, row, image.mode, image, name)
-    return from_pixels(form, row, _pixels(form, row, turned, name))
+    turned = _turned(target, row, image, name)
+    _check_mode(target, row, image.mode, image, name)
+    return from_pixels(target, row, _pixels(target, row, turned, name))
 
 
-def _pixels(form: Form, row: int, image: Any, name: str) -> Array:
-    if form.dtype == "uint16":
+def _pixels(target: ImageFormat, row: int, image: Any, name: str) -> Array:
+    if target.dtype == "uint16":
         numbers = np.asarray(image)
         if numbers.min() < 0 or numbers.max() > 0xFFFF:  # of mode I, which has 32 bits
-            raise BadValue(row, str(form), f"{name}values from {numbers.min()} to {numbers.max()}")
+            raise BadValue(row, str(target), f"{name}values from {numbers.min()} to {numbers.max()}")
         grey = numbers.astype(np.uint16)[:, :, None]
         opaque = np.full_like(grey, 0xFFFF)
         parts = {1: [grey], 3: [grey] * 3, 4: [grey, grey, grey, opaque]}
-        return np.concatenate(parts[form.channels], axis=2)
-    return np.asarray(image.convert(_CONVERTED[form.channels]))
+        return np.concatenate(parts[target.channels], axis=2)
+    return np.asarray(image.convert(_CONVERTED[target.channels]))
 
 
 def _opened(row: int, data: bytes, name: str) -> Any:
@@ -153,7 +155,7 @@ def _opened(row: int, data: bytes, name: str) -> Any:
         image = library.open(stream)
         image.verify()  # the end of a PNG, which `load` does without
         if image.format == "PNG":
-            check_png(data, stream.tell())
+            _check_png(data, stream.tell())
         image = library.open(io.BytesIO(data))
         if image.format == "JPEG":
             # all is read, but only an eighth as many pixels made: it finds the same, in half of the time
@@ -163,7 +165,7 @@ def _opened(row: int, data: bytes, name: str) -> Any:
         else:
             image.load()
         if image.format == "GIF":
-            check_gif(data, image)
+            _check_gif(data, image)
     except Exception as error:  # Pillow's decoders raise many types for bad data
         found = describe_type(data)
         if not found.endswith(" image"):
@@ -177,7 +179,7 @@ def _opened(row: int, data: bytes, name: str) -> Any:
     return image
 
 
-def takers(data: bytes, image: Any) -> frozenset[tuple[int, str]]:
+def features_storing(data: bytes, image: Any) -> frozenset[tuple[int, str]]:
     """The channels and dtypes of features that store a PIL image's bytes as they are, by its header."""
     if getattr(image, "is_animated", False) and image.format != "MPO":
         return frozenset()
@@ -187,12 +189,12 @@ def takers(data: bytes, image: Any) -> frozenset[tuple[int, str]]:
 def _takes(channels: int, dtype: Any, data: bytes, image: Any) -> bool:
     encoding: Any = _encoding(image)
     shape = (None, None, channels)
-    form = Form(shape=shape, encoding=encoding, dtype=dtype, quality=None, orientation="keep")
+    target = ImageFormat(shape=shape, encoding=encoding, dtype=dtype, quality=None, orientation="keep")
     try:
-        _check_mode(form, 0, _mode(data, image), image, "")
+        _check_mode(target, 0, _mode(data, image), image, "")
     except BadValue:
         return False
-    return _decodes(form, data, image)
+    return _decodes(target, data, image)
 
 
 def _encoding(image: Any) -> str:
@@ -206,31 +208,31 @@ def _mode(data: bytes, image: Any) -> str:
     return str(image.mode)
 
 
-def _decodes(form: Form, data: bytes, image: Any) -> bool:
+def _decodes(target: ImageFormat, data: bytes, image: Any) -> bool:
     """Whether TensorFlow's decoder makes of these bytes what Pillow makes of them."""
-    if form.encoding == "png":  # fewer bits a channel, and the transparency that is added is not whole
-        return form.channels < 4 or data[24] >= 8
-    if form.encoding == "webp":  # an animation of one frame, which may be smaller than the image
+    if target.encoding == "png":  # fewer bits a channel, and the transparency that is added is not whole
+        return target.channels < 4 or data[24] >= 8
+    if target.encoding == "webp":  # an animation of one frame, which may be smaller than the image
         return not (data[12:16] == b"VP8X" and data[20] & 2)
-    if form.encoding == "gif":  # the same
+    if target.encoding == "gif":  # the same
         return tuple(pillow("images").open(io.BytesIO(data)).tile[0][1]) == (0, 0, *image.size)
-    return form.encoding != "bmp" or _is_plain_bmp(form, data, image)
+    return target.encoding != "bmp" or _is_plain_bmp(target, data, image)
 
 
-def _is_plain_bmp(form: Form, data: bytes, image: Any) -> bool:
+def _is_plain_bmp(target: ImageFormat, data: bytes, image: Any) -> bool:
     """Without a palette, compression, other than 8 and 24 bits, or bytes behind the pixels."""
     bits, start = int.from_bytes(data[28:30], "little"), int.from_bytes(data[10:14], "little")
     end = start + (bits * image.width + 31) // 32 * 4 * image.height
-    same = bool(_CONVERTED[form.channels] == image.mode and bits in (8, 24))
+    same = bool(_CONVERTED[target.channels] == image.mode and bits in (8, 24))
     return same and end == len(data) and image.info.get("compression", 0) == 0
 
 
-def _turned(form: Form, row: int, image: Any, name: str) -> Any:
+def _turned(target: ImageFormat, row: int, image: Any, name: str) -> Any:
     """The image itself, or an upright one."""
-    orientation = 1 if form.orientation == "keep" else image.getexif().get(_ORIENTATION, 1)
+    orientation = 1 if target.orientation == "keep" else image.getexif().get(_ORIENTATION, 1)
     if orientation not in range(2, 9):  # 1 is upright, and others mean nothing
         return image
-    if form.orientation == "error":
+    if target.orientation == "error":
         hint = "`orientation: upright` turns it, `keep` leaves it"
         raise BadValue(row, "an upright image", f"{name}EXIF orientation {orientation}", hint)
     from PIL import ImageOps
@@ -238,53 +240,53 @@ def _turned(form: Form, row: int, image: Any, name: str) -> Any:
     return ImageOps.exif_transpose(image)
 
 
-def _check_mode(form: Form, row: int, mode: str, image: Any, name: str) -> None:
-    if mode == "I" and form.dtype == "uint16":  # how Pillow before 11 opens a 16-bit PNG
+def _check_mode(target: ImageFormat, row: int, mode: str, image: Any, name: str) -> None:
+    if mode == "I" and target.dtype == "uint16":  # how Pillow before 11 opens a 16-bit PNG
         mode = "I;16"
-    if mode not in _MODES.get((form.channels, form.dtype), ()):
+    if mode not in _MODES.get((target.channels, target.dtype), ()):
         hint = "convert it, or write the shape and dtype that it has"
-        raise BadValue(row, str(form), f"{name}mode {mode}", hint)
-    if form.channels < 4 and "transparency" in image.info:
+        raise BadValue(row, str(target), f"{name}mode {mode}", hint)
+    if target.channels < 4 and "transparency" in image.info:
         hint = "4 channels keep it"
-        raise BadValue(row, str(form), f"{name}mode {mode} with transparency", hint)
+        raise BadValue(row, str(target), f"{name}mode {mode} with transparency", hint)
 
 
-def _check_shape(form: Form, row: int, shape: tuple[int, ...], name: str) -> None:
+def _check_shape(target: ImageFormat, row: int, shape: tuple[int, ...], name: str) -> None:
     fits = len(shape) == 3 and all(
-        size > 0 if known is None else known == size for known, size in zip(form.shape, shape, strict=True)
+        size > 0 if known is None else known == size for known, size in zip(target.shape, shape, strict=True)
     )
     if not fits:
-        raise BadValue(row, str(form), f"{name}shape {show_shape(shape)}")
-    if form.encoding == "png" and max(shape[:2]) > _LONGEST_PNG:
+        raise BadValue(row, str(target), f"{name}shape {show_shape(shape)}")
+    if target.encoding == "png" and max(shape[:2]) > _LONGEST_PNG:
         expected = f"sides of at most {_LONGEST_PNG:,} for png"
         raise BadValue(row, expected, f"{name}shape {show_shape(shape)}")
 
 
-def from_pixels(form: Form, row: int, pixels: Array) -> bytes:
+def from_pixels(target: ImageFormat, row: int, pixels: Array) -> bytes:
     """An array `[h, w, c]`, or `[h, w]` of one channel, as stored bytes. Raises BadValue."""
-    if pixels.ndim == 2 and form.channels == 1:
+    if pixels.ndim == 2 and target.channels == 1:
         pixels = pixels[:, :, None]
-    if pixels.dtype.name != form.dtype:
-        raise BadValue(row, str(form), describe(pixels))
-    _check_shape(form, row, pixels.shape, "")
-    if form.encoding == "raw":
+    if pixels.dtype.name != target.dtype:
+        raise BadValue(row, str(target), describe(pixels))
+    _check_shape(target, row, pixels.shape, "")
+    if target.encoding == "raw":
         return np.ascontiguousarray(pixels).astype(pixels.dtype.newbyteorder("<")).tobytes()
-    if form.dtype == "uint16":
+    if target.dtype == "uint16":
         return _png_16(pixels)
-    image = _exact_palette(row, pixels) if form.encoding == "gif" else _image(pixels)
+    image = _exact_palette(row, pixels) if target.encoding == "gif" else _image(pixels)
     stream = io.BytesIO()
     try:
-        image.save(stream, form.encoding, **_options(form))
+        image.save(stream, target.encoding, **_options(target))
     except (OSError, ValueError, OverflowError, struct.error) as error:  # too large a side for a JPEG, say
-        raise BadValue(row, f"an image that {form.encoding} can hold", str(error)) from None
+        raise BadValue(row, f"an image that {target.encoding} can hold", str(error)) from None
     return stream.getvalue()
 
 
-def _options(form: Form) -> dict[str, Any]:
-    if form.encoding == "jpeg":
-        return {"quality": form.quality or 95}
-    if form.encoding == "webp":
-        return {"lossless": True, "exact": True} if form.quality is None else {"quality": form.quality}
+def _options(target: ImageFormat) -> dict[str, Any]:
+    if target.encoding == "jpeg":
+        return {"quality": target.quality or 95}
+    if target.encoding == "webp":
+        return {"lossless": True, "exact": True} if target.quality is None else {"quality": target.quality}
     return {}
 
 
@@ -325,3 +327,54 @@ def pillow(purpose: str) -> Any:
     except ImportError as error:
         raise missing_package("Pillow", purpose, "pillow>=10.2", error) from None
     return Image
+
+
+# What Pillow passes over in a file, and TensorFlow's decoders do not.
+
+
+def _check_png(data: bytes, stop: int) -> None:
+    """Raises ValueError for a PNG whose last chunk is not whole; `stop` is behind its type."""
+    if not data.startswith(_IEND, stop - 8):
+        raise ValueError("its IEND chunk is not whole")
+
+
+def _check_gif(data: bytes, image: Any) -> None:
+    """Raises ValueError for a GIF (of one image, loaded) without an end, or with colours that it has not."""
+    try:
+        colours = _colours(data)
+    except IndexError:
+        raise ValueError("it has no end") from None
+    highest = image.getextrema()[1]
+    if highest >= colours:
+        raise ValueError(f"it has {colours} colours, and a pixel of colour {highest}")
+
+
+def _colours(data: bytes) -> int:
+    """How many colours the first image has, after a walk to the end (GIF89a, 17 to 27).
+
+    Raises IndexError if there is no end.
+    """
+    shared, colours = _in_table(data[10]), None
+    at = 13 + 3 * shared
+    while data[at] != _TRAILER:
+        if data[at] == _IMAGE:
+            own = _in_table(data[at + 9])
+            colours = (own or shared) if colours is None else colours
+            at = _behind(data, at + 11 + 3 * own)
+        elif data[at] == _EXTENSION:
+            at = _behind(data, at + 2)
+        else:
+            raise ValueError(f"it has a block of type {data[at]}")
+    return colours or 0
+
+
+def _in_table(flags: int) -> int:
+    """How many colours follow; 0 without a table."""
+    return 2 << (flags & 7) if flags & 0x80 else 0
+
+
+def _behind(data: bytes, at: int) -> int:
+    """Where a row of blocks ends, each of which begins with its size; the last has none."""
+    while data[at]:
+        at += 1 + data[at]
+    return at + 1

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from recordspec.errors import describe, missing_package, show_shape
-from recordspec.spec.media.bytes import path_of, read_file
+from recordspec.spec.media import path_of, read_file
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.file_types import describe_type
 
@@ -41,7 +41,7 @@ _FULL_SCALE = 1 << 15  # what 1.0 is in int16; tf.audio.decode_wav divides by it
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
+class SoundFormat:
     """What sounds are stored as.
 
     Attributes:
@@ -62,34 +62,34 @@ class Form:
         return f"samples {self.dtype} {show_shape((None, self.channels))}"
 
 
-def encoded(form: Form, row: int, value: Any) -> bytes:
+def encoded(target: SoundFormat, row: int, value: Any) -> bytes:
     """A sound as stored bytes: a path, bytes, or samples. Raises BadValue."""
     if isinstance(value, (str, os.PathLike)):
-        return _from_file(form, row, path_of(row, value))
+        return _from_file(target, row, path_of(row, value))
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return _from_bytes(form, row, bytes(value))
+        return _from_bytes(target, row, bytes(value))
     if isinstance(value, np.ndarray) and not np.ma.is_masked(value):
-        return _from_samples(form, row, value)
+        return _from_samples(target, row, value)
     raise BadValue(row, "a path, bytes, or an array of samples", describe(value))
 
 
-def _from_file(form: Form, row: int, path: Path) -> bytes:
+def _from_file(target: SoundFormat, row: int, path: Path) -> bytes:
     data = read_file(row, path, "a sound file")
     name = f"{path}: "
     sound = _opened(row, data, name)
     said, found = _SUFFIXES.get(path.suffix.lower()), _ALIKE.get(sound.format, sound.format)
     if said is not None and said != found:
         raise BadValue(row, f"{said} data", f"{name}{describe_type(data)}", f"it is named {path.suffix}")
-    return _stored(form, row, data, sound, name)
+    return _stored(target, row, data, sound, name)
 
 
-def _from_bytes(form: Form, row: int, data: bytes) -> bytes:
-    if form.encoding != "raw":
-        return _stored(form, row, data, _opened(row, data, ""), "")
-    size = form.channels * np.dtype(form.dtype).itemsize
+def _from_bytes(target: SoundFormat, row: int, data: bytes) -> bytes:
+    if target.encoding != "raw":
+        return _stored(target, row, data, _opened(row, data, ""), "")
+    size = target.channels * np.dtype(target.dtype).itemsize
     if not data or len(data) % size:
-        raise BadValue(row, f"a multiple of {size} bytes, {form}", f"{len(data)} bytes")
-    _check_length(form, row, len(data) // size, "")
+        raise BadValue(row, f"a multiple of {size} bytes, {target}", f"{len(data)} bytes")
+    _check_length(target, row, len(data) // size, "")
     return data
 
 
@@ -101,28 +101,28 @@ def _opened(row: int, data: bytes, name: str) -> Any:
         raise BadValue(row, "a sound", f"{name}{describe_type(data)}") from None
 
 
-def _stored(form: Form, row: int, data: bytes, sound: Any, name: str) -> bytes:
+def _stored(target: SoundFormat, row: int, data: bytes, sound: Any, name: str) -> bytes:
     """Bytes that TensorFlow decodes as they are; others, encoded anew."""
-    if sound.samplerate != form.sample_rate:
+    if sound.samplerate != target.sample_rate:
         got = f"{name}{sound.samplerate} Hz"
-        raise BadValue(row, f"a sample rate of {form.sample_rate} Hz", got, "resample it")
-    if sound.channels != form.channels:
-        raise BadValue(row, f"channels: {form.channels}", f"{name}{sound.channels}")
+        raise BadValue(row, f"a sample rate of {target.sample_rate} Hz", got, "resample it")
+    if sound.channels != target.channels:
+        raise BadValue(row, f"channels: {target.channels}", f"{name}{sound.channels}")
     _check_whole(row, data, sound, name)
-    samples = _samples(form, row, sound, name)
+    samples = _samples(target, row, sound, name)
     if len(samples) != sound.frames:
         got = f"{name}{describe_type(data)} with {len(samples):,}"
         raise BadValue(row, f"{sound.frames:,} samples", got, "it is cut or damaged")
-    _check_length(form, row, len(samples), name)
-    same = (sound.format, (sound.subtype,)) == _FORMATS.get(form.encoding)
-    if same and (form.encoding != "wav" or _is_plain_wav(data)):
+    _check_length(target, row, len(samples), name)
+    same = (sound.format, (sound.subtype,)) == _FORMATS.get(target.encoding)
+    if same and (target.encoding != "wav" or _is_plain_wav(data)):
         return data
-    if sound.subtype in _LOUD and form.encoding != "raw":
+    if sound.subtype in _LOUD and target.encoding != "raw":
         samples = np.clip(samples, -1, 1)  # as players do: lossy codecs pass full scale
-    return _from_samples(form, row, samples, name)
+    return _from_samples(target, row, samples, name)
 
 
-def takers(data: bytes, sound: Any) -> frozenset[tuple[int, str]] | None:
+def features_storing(data: bytes, sound: Any) -> frozenset[tuple[int, str]] | None:
     """The channels and dtype of a feature that stores a sound's bytes as they are, by what soundfile tells of
     its header; None of one that is cut, or has no samples.
     """
@@ -174,17 +174,17 @@ def _is_plain_wav(data: bytes) -> bool:
     )
 
 
-def _samples(form: Form, row: int, sound: Any, name: str) -> Array:
-    if form.dtype == "int16" and sound.subtype not in _EXACT_16:
+def _samples(target: SoundFormat, row: int, sound: Any, name: str) -> Array:
+    if target.dtype == "int16" and sound.subtype not in _EXACT_16:
         hint = "dtype float32 takes it"
         raise BadValue(row, "samples of 16 bits", f"{name}{sound.subtype_info}", hint)
     blocks = []
     try:
-        while len(block := sound.read(_SAMPLES_AT_ONCE, dtype=form.dtype, always_2d=True)):
+        while len(block := sound.read(_SAMPLES_AT_ONCE, dtype=target.dtype, always_2d=True)):
             blocks.append(block)
     except soundfile("sounds").LibsndfileError as error:
         raise BadValue(row, "a sound that decodes", f"{name}{_reason(error)}") from None
-    return np.concatenate(blocks) if blocks else np.zeros((0, form.channels), form.dtype)
+    return np.concatenate(blocks) if blocks else np.zeros((0, target.channels), target.dtype)
 
 
 def _reason(error: Any) -> str:
@@ -192,57 +192,57 @@ def _reason(error: Any) -> str:
     return str(error.error_string).removeprefix("Error : ").rstrip(".")
 
 
-def _check_length(form: Form, row: int, frames: int, name: str) -> None:
+def _check_length(target: SoundFormat, row: int, frames: int, name: str) -> None:
     if not frames:
         raise BadValue(row, "at least one sample", f"{name}none")
-    seconds = frames / form.sample_rate
-    if form.max_seconds is not None and seconds > form.max_seconds:
-        expected = f"at most {form.max_seconds:g} s (max_seconds)"
+    seconds = frames / target.sample_rate
+    if target.max_seconds is not None and seconds > target.max_seconds:
+        expected = f"at most {target.max_seconds:g} s (max_seconds)"
         raise BadValue(row, expected, f"{name}{seconds:.3f} s")
 
 
-def _from_samples(form: Form, row: int, samples: Array, name: str = "") -> bytes:
+def _from_samples(target: SoundFormat, row: int, samples: Array, name: str = "") -> bytes:
     """An array `[n, channels]`, or `[n]` of one channel, as stored bytes."""
-    if samples.ndim == 1 and form.channels == 1:
+    if samples.ndim == 1 and target.channels == 1:
         samples = samples[:, None]
-    if samples.ndim != 2 or samples.shape[1] != form.channels:
-        raise BadValue(row, str(form), f"shape {show_shape(samples.shape)}")
-    _check_length(form, row, len(samples), "")
-    samples = _cast(form, row, samples, name)
-    if form.encoding == "raw":
+    if samples.ndim != 2 or samples.shape[1] != target.channels:
+        raise BadValue(row, str(target), f"shape {show_shape(samples.shape)}")
+    _check_length(target, row, len(samples), "")
+    samples = _cast(target, row, samples, name)
+    if target.encoding == "raw":
         return bytes(samples.astype(samples.dtype.newbyteorder("<")).tobytes())
-    format_, (subtype,) = _FORMATS[form.encoding]
+    format_, (subtype,) = _FORMATS[target.encoding]
     stream = io.BytesIO()
     try:
         soundfile("encoding sounds").write(
-            stream, _quantised(form, samples), form.sample_rate, format=format_, subtype=subtype
+            stream, _quantised(target, samples), target.sample_rate, format=format_, subtype=subtype
         )
     except soundfile("encoding sounds").LibsndfileError as error:  # a rate that MP3 does not know, say
-        raise BadValue(row, f"a sound that {form.encoding} can hold", _reason(error)) from None
+        raise BadValue(row, f"a sound that {target.encoding} can hold", _reason(error)) from None
     return stream.getvalue()
 
 
-def _cast(form: Form, row: int, samples: Array, name: str) -> Array:
-    """The samples in the form's dtype: 16-bit samples are taken as floats, floats not as 16 bits."""
+def _cast(target: SoundFormat, row: int, samples: Array, name: str) -> Array:
+    """The samples in the target's dtype: 16-bit samples are taken as floats, floats not as 16 bits."""
     if samples.dtype.name == "int16":
         return (
             samples.astype(np.int16)
-            if form.dtype == "int16"
+            if target.dtype == "int16"
             else (samples / np.float32(_FULL_SCALE)).astype(np.float32)
         )
-    if form.dtype == "int16" or samples.dtype.name not in ("float32", "float64"):
-        raise BadValue(row, str(form), describe(samples))
+    if target.dtype == "int16" or samples.dtype.name not in ("float32", "float64"):
+        raise BadValue(row, str(target), describe(samples))
     if not bool(np.isfinite(samples).all()):
         raise BadValue(row, "finite samples", f"{name}NaN or infinity")
     loudest = float(np.abs(samples).max())
-    if loudest > 1 and form.encoding != "raw":
+    if loudest > 1 and target.encoding != "raw":
         raise BadValue(row, "samples from -1 to 1", f"{name}{loudest:g}", "divide by the full scale")
     return samples.astype(np.float32)
 
 
-def _quantised(form: Form, samples: Array) -> Array:
+def _quantised(target: SoundFormat, samples: Array) -> Array:
     """What the encoding holds of the samples: WAV and FLAC have 16 bits, of which 1.0 is one too many."""
-    if samples.dtype.name == "int16" or form.encoding in ("mp3", "ogg"):
+    if samples.dtype.name == "int16" or target.encoding in ("mp3", "ogg"):
         return samples
     steps = np.rint(samples * _FULL_SCALE)
     return np.asarray(np.clip(steps, -_FULL_SCALE, _FULL_SCALE - 1).astype(np.int16))

@@ -15,7 +15,7 @@ from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.image import Image
 from recordspec.spec.features.label import Label
 from recordspec.spec.features.text import Text
-from recordspec.spec.media.bytes import path_of
+from recordspec.spec.media import path_of
 from recordspec.spec.values import BadValue, is_integer
 from recordspec.writing.sources import buffers
 from recordspec.writing.sources.base import EXACT
