@@ -473,6 +473,7 @@ def test_the_surface_of_a_kind_is_pinned():
         "decode",
         "description",
         "encode",
+        "encode_one",
         "key",
         "optional",
         "outputs",

@@ -17,12 +17,14 @@ from recordspec.spec.features.base import Feature
 from recordspec.spec.lists import Lists, by_row, rows_of
 from recordspec.spec.values import BadValue
 from recordspec.wire.columns import Cells, Part, Section
-from recordspec.wire.example import Entry, encode
+from recordspec.wire.example import Entry, encode, encode_entry, encode_record, entry_encoder, least_bytes
 from recordspec.wire.strings import Ints, Strings, lengths_of
 
 Mask = npt.NDArray[np.bool_]
 
 
+# Values of more bytes are encoded as a batch, which knows the largest record before it is made.
+_LARGE = 1 << 20
 # pandas' own, known by name so that pandas need not be loaded.
 _PANDAS_MISSING = ("NAType", "NaTType")
 
@@ -83,6 +85,82 @@ def _check_names(schema: FeatureSet, known: Mapping[str, Any], index: int, row: 
                 hint=nearest(str(name), [one for one in known if one not in row]),
             )
             raise RecordError(problem, index)
+
+
+class RowEncoder:
+    """Encodes single rows of a schema, value by value: for one row, that is faster than NumPy by far.
+
+    A feature whose value is not of a common type is encoded as a batch of one.
+    """
+
+    def __init__(self, schema: FeatureSet) -> None:
+        self._schema = schema
+        placed = [] if schema.shared_keys else list(schema.placed)  # such a schema is refused as a batch
+        stored = [column.key for section, one in placed if section != "sequence" for column in one.columns()]
+        self._places = {key: place for place, key in enumerate(sorted(stored, key=str.encode))}
+        # without a name for what is looked up often: the encoder of a value, and the place of its entry
+        self._features = [
+            (
+                feature.name,
+                *_value_encoder(section, feature),
+                self._places.get(feature.stored, 0),
+                feature,
+                section,
+            )
+            for section, feature in placed
+        ]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RowEncoder, (self._schema,)
+
+    def encode(self, row: Mapping[str, Any]) -> bytes:
+        """The record of a row. Raises RecordError with all that is wrong with it."""
+        record = self._encode_values(row)
+        if record is None:
+            (record,) = encode_batch(self._schema, columns_of(self._schema, [row]), 1)
+        return record
+
+    def _encode_values(self, row: Mapping[str, Any]) -> bytes | None:
+        """The record; None where something is wrong, or large."""
+        parts, known = [b""] * len(self._places), 0
+        steps: list[Entry] = []
+        for name, encode_one, encode_stored, place, feature, section in self._features:
+            try:
+                value = row[name]
+                known += 1
+            except KeyError:
+                value = None
+            stored = None if encode_one is None else encode_one(value)
+            if stored is not None:
+                parts[place] = encode_stored(stored)
+                continue
+            try:
+                entries = _entries(feature, section, [value], 1)
+            except BadValue:
+                return None
+            if any(least_bytes(entry) > _LARGE for entry in entries):
+                return None
+            if section == "sequence":
+                steps += entries
+                continue
+            for entry in entries:
+                parts[self._places[entry.column.key]] = encode_entry(entry)
+        if known != len(row):
+            return None
+        return encode_record(parts, steps if self._schema.record == "sequence_example" else None)
+
+
+def _value_encoder(section: Section, feature: Feature) -> tuple[Any, Any]:
+    """The feature's `encode_one`, and a function from what that gives to an entry of a record.
+
+    None of a feature of steps or of several columns, and of a kind whose `encode` is not the one that its
+    `encode_one` was written for.
+    """
+    columns = feature.columns()
+    homes = [one for one in type(feature).__mro__ if {"encode", "encode_one"} & vars(one).keys()]
+    if section == "sequence" or len(columns) > 1 or "encode_one" not in vars(homes[0]):
+        return None, None
+    return feature.encode_one, entry_encoder(columns[0])
 
 
 def encode_batch(

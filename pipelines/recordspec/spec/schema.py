@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -91,7 +92,11 @@ class Schema(FeatureSet):
         if not isinstance(row, Mapping):
             problem = Problem(expected="a mapping from names to values", got=describe(row))
             raise RecordError(problem)
-        return self.encode_batch(encoder.columns_of(self, [row]), 1)[0]
+        return self._row_encoder.encode(row)
+
+    @cached_property
+    def _row_encoder(self) -> encoder.RowEncoder:
+        return encoder.RowEncoder(self)
 
     def encode_batch(self, columns: Mapping[str, Any], rows: int, *, head: int = 0, tail: int = 0) -> Strings:
         """Many rows, given as columns, as records. See `encoder.encode_batch`."""

@@ -19,6 +19,15 @@ import numpy.typing as npt
 
 from recordspec.errors import Problem, describe, show_int, show_shape
 
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+_FLOAT32_EXACT = 1 << 24  # a float32 is exact for whole numbers up to this
+_NUMPY_SCALARS = (np.int64, np.int32, np.float64, np.float32)
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+# Longer strings are encoded as a batch: what is too large for a record is then found before it is copied.
+_MOST_BYTES = 1 << 20
+# Of a longer list, NumPy converts all the items in less time.
+_MOST_ITEMS = 64
+
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
@@ -40,6 +49,39 @@ class BadValue(Exception):
     def moved(self, index: int) -> BadValue:
         """The same, as a value of another batch."""
         return BadValue(index, self.problem.expected, self.problem.got, self.problem.hint)
+
+
+def encode_scalar(value: Any, dtype: str) -> tuple[Any] | None:
+    """A number, str or bytes as it is stored, by dtype; None where that takes more than a look at it."""
+    given = type(value)
+    if given in _NUMPY_SCALARS:
+        value = value.item()
+        given = type(value)
+    if dtype == "int64":
+        return (value,) if given is int and _INT64_MIN <= value <= _INT64_MAX else None
+    if dtype == "float32":
+        if given is int:
+            return (value,) if -_FLOAT32_EXACT <= value <= _FLOAT32_EXACT else None
+        return (value,) if given is float and -_FLOAT32_MAX <= value <= _FLOAT32_MAX else None
+    if given not in (str, bytes) or len(value) > _MOST_BYTES:
+        return None
+    try:
+        return (value if given is bytes else value.encode(),)
+    except UnicodeEncodeError:
+        return None
+
+
+def encode_list(value: Any, dtype: str) -> Sequence[Any] | None:
+    """The items of a short list as they are stored; None where that takes more than a look at each."""
+    if type(value) is not list or not 0 < len(value) <= _MOST_ITEMS:
+        return None
+    stored = []
+    for one in value:
+        item = encode_scalar(one, dtype)
+        if item is None:
+            return None
+        stored.append(item[0])
+    return stored
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:

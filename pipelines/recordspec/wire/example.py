@@ -15,10 +15,11 @@ bytes. (Protobuf promises no order for a map.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import struct
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,6 +43,11 @@ from recordspec.wire.strings import Bytes, Ints, Mask, Sizes, Strings, items, of
 from recordspec.wire.varints import packed, varint_bytes, varints
 
 _LIST_FIELD = {"bytes": 1, "float32": 2, "int64": 3}
+_UINT64 = (1 << 64) - 1
+# Field 1 of a stated length, up to 127 bytes.
+_SHORT_FIELDS = [bytes([0x0A, size]) for size in range(0x80)]
+# What stands before values of so many sizes is kept for each column.
+_MOST_STARTS = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +99,68 @@ def encode(
     return records
 
 
+def entry_encoder(column: Column) -> Callable[[Sequence[Any]], bytes]:
+    """A function from the values of one record, int, float or bytes, of which there are some, to its entry.
+
+    What `encode` gives of one row, without NumPy, which takes ten times as long for so little.
+    """
+    starts: dict[int, bytes] = {}
+    as_bytes = _AS_BYTES[column.storage]
+
+    def entry(values: Sequence[Any]) -> bytes:
+        data = as_bytes(values)
+        start = starts.get(len(data))
+        if start is None:
+            start = _start_of_size(column.key, column.storage, len(data))
+            if len(starts) < _MOST_STARTS:
+                starts[len(data)] = start
+        return start + data
+
+    return entry
+
+
+def _delimited_values(values: Sequence[bytes]) -> bytes:
+    if len(values) == 1:
+        value = values[0]
+        size = len(value)
+        return (b"\x0a" + varint_bytes(size) if size > 0x7F else _SHORT_FIELDS[size]) + value
+    return b"".join([b"\x0a" + varint_bytes(len(value)) + value for value in values])
+
+
+def _packed_floats(values: Sequence[float]) -> bytes:
+    data = struct.pack(f"<{len(values)}f", *values)
+    return b"\x0a" + varint_bytes(len(data)) + data
+
+
+def _packed_ints(values: Sequence[int]) -> bytes:
+    if len(values) == 1:
+        data = varint_bytes(values[0] & _UINT64)
+        return _SHORT_FIELDS[len(data)] + data
+    data = b"".join([varint_bytes(value & _UINT64) for value in values])
+    return b"\x0a" + varint_bytes(len(data)) + data
+
+
+_AS_BYTES: dict[Storage, Callable[[Sequence[Any]], bytes]] = {
+    "bytes": _delimited_values,
+    "float32": _packed_floats,
+    "int64": _packed_ints,
+}
+
+
+def encode_entry(entry: Entry) -> bytes:
+    """An entry of one record."""
+    return join(_entry(entry), 1)[0]
+
+
+def encode_record(features: Iterable[bytes], sequence: Iterable[Entry] | None) -> bytes | None:
+    """One record, as `encode` gives it, of encoded features in the order of their keys; None if too large."""
+    data = b"".join(features)
+    record = b"\x0a" + varint_bytes(len(data)) + data
+    if sequence is not None:
+        record += join(field(2, _entries(sequence)), 1)[0]
+    return record if len(record) <= LARGEST_RECORD else None
+
+
 class Oversized(NamedTuple):
     """A record that is too large.
 
@@ -111,7 +179,7 @@ class Oversized(NamedTuple):
 
 def oversized(entries: Sequence[Entry], rows: int) -> Oversized | None:
     """The first record whose values alone have more bytes than LARGEST_RECORD. Nothing is encoded."""
-    if sum(_least_bytes(entry.cells.flat) for entry in entries) <= LARGEST_RECORD:
+    if sum(map(least_bytes, entries)) <= LARGEST_RECORD:
         return None  # all the records together
     each = np.array([_least_sizes(entry, rows) for entry in entries])
     sizes = each.sum(axis=0)
@@ -120,6 +188,11 @@ def oversized(entries: Sequence[Entry], rows: int) -> Oversized | None:
     row = int(np.argmax(sizes > LARGEST_RECORD))
     most = int(each[:, row].argmax())
     return Oversized(row, int(sizes[row]), entries[most].column.key, int(each[most, row]))
+
+
+def least_bytes(entry: Entry) -> int:
+    """Bytes that the values of an entry take at least, in all records."""
+    return _least_bytes(entry.cells.flat)
 
 
 def _least_bytes(flat: np.ndarray | Strings) -> int:

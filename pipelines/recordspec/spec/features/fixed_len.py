@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -22,6 +22,7 @@ from recordspec.spec.features.options import (
     value_item,
 )
 from recordspec.spec.lists import cells
+from recordspec.spec.values import encode_list, encode_scalar
 from recordspec.wire.columns import Cells, Column, Fixed
 
 
@@ -73,6 +74,12 @@ class FixedLen(Feature):
     def encode(self, values: Any) -> tuple[Cells, ...]:
         flat = cells(values, self.dtype, self._static)
         return (Cells(flat=flat, lengths=math.prod(self._static), rows=len(values)),)
+
+    def encode_one(self, value: Any) -> Sequence[Any] | None:
+        if not self.shape:
+            return encode_scalar(value, self.dtype)
+        flat = encode_list(value, self.dtype)
+        return flat if flat is not None and (len(flat),) == self.shape else None
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         return columns[self.stored]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -135,6 +135,14 @@ class Label(Feature):
         except BadValue as bad:
             raise by_row(bad, counts) from None
         return (Cells(flat=flat, lengths=counts, rows=len(values)),)
+
+    def encode_one(self, value: Any) -> Sequence[Any] | None:
+        if self.shape or self.vocabulary is not None:
+            return None
+        if type(value) is int:
+            return (value,) if 0 <= value < self.classes else None
+        index = self._places.get(value) if type(value) is str else None
+        return None if index is None else (index,)
 
     def _check_counts(self, counts: Ints | int) -> None:
         known = self.shape[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from recordspec.errors import Problem
 from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import check_positive, check_value
 from recordspec.spec.lists import strings
-from recordspec.spec.values import BadValue
+from recordspec.spec.values import BadValue, encode_scalar
 from recordspec.wire.columns import Cells, Column, Fixed
 from recordspec.wire.strings import Strings
 
@@ -57,6 +57,11 @@ class Text(Feature):
                 got = f"{texts.sizes[over[0]]} bytes"
                 raise BadValue(int(over[0]), f"at most {self.max_bytes} bytes of UTF-8", got)
         return (Cells(flat=texts, lengths=1, rows=len(texts)),)
+
+    def encode_one(self, value: Any) -> Sequence[Any] | None:
+        encoded = None if isinstance(value, bytes) and not value.isascii() else encode_scalar(value, "string")
+        too_long = encoded is not None and self.max_bytes is not None and len(encoded[0]) > self.max_bytes
+        return None if too_long else encoded
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         return columns[self.stored]

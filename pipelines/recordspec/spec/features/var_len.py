@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -22,6 +22,7 @@ from recordspec.spec.features.options import (
 )
 from recordspec.spec.lists import bounded, items
 from recordspec.spec.tensors import lengths_of, padded, ragged, ragged_spec
+from recordspec.spec.values import encode_list
 from recordspec.wire.columns import Cells, Column, VarLen
 
 
@@ -86,6 +87,11 @@ class VariableLen(Feature):
         flat, lengths = items(values, self.dtype, ())
         bounded(lengths, self.max_length)
         return (Cells(flat=flat, lengths=lengths, rows=len(values)),)
+
+    def encode_one(self, value: Any) -> Sequence[Any] | None:
+        flat = encode_list(value, self.dtype)
+        too_long = flat is not None and self.max_length is not None and len(flat) > self.max_length
+        return None if too_long else flat
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
         value = columns[self.stored]
