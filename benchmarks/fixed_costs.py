@@ -1,8 +1,8 @@
-"""What small work costs: a pass over 1,500 rows beside plain tf.data, one row beside tf.train.Example.
+"""Fixed costs: a pass over 1,500 rows against plain tf.data, one row against tf.train.Example.
 
     python benchmarks/fixed_costs.py
 
-CPU and wall time of this process, best of several, the ways in turns, in a memory folder if there is one.
+CPU and wall time of this process, minimum of several interleaved runs, in a RAM disk if there is one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def cpu() -> float:
 
 
 def best(ways: dict[str, Callable[[], Any]], times: int) -> dict[str, tuple[float, float]]:
-    """The least CPU and wall seconds of each way, the ways in turns."""
+    """The minimum CPU and wall seconds of each variant, in interleaved runs."""
     found = {name: (float("inf"), float("inf")) for name in ways}
     for _ in range(ROUNDS):
         for name, way in ways.items():
@@ -57,7 +57,7 @@ def table(found: dict[str, tuple[float, float]], unit: str, scale: float) -> Non
 
 
 def passes(folder: Path) -> dict[str, Callable[[], Any]]:
-    """Whole passes over a small dataset."""
+    """Complete passes over a small dataset."""
     rng = np.random.default_rng(0)
     columns = {"image": rng.random((ROWS, 64), np.float32), "label": rng.integers(0, 10, ROWS)}
     for layout in ("rows", {"blocks": 256}):
@@ -93,7 +93,7 @@ def passes(folder: Path) -> dict[str, Callable[[], Any]]:
 
 
 def rows() -> dict[str, Callable[[], Any]]:
-    """One row of 40 features to bytes, many times."""
+    """Encodes one row of 40 features, many times."""
     row = {f"i{number}": number * 1000 for number in range(14)}
     row |= {f"c{number}": b"%08x" % (number * 77_777_777) for number in range(26)}
 

@@ -1,17 +1,17 @@
-"""Bytes that nobody meant: readers must say what is wrong with them, and neither crash, hang nor grow.
+"""Fuzz tests: on corrupt input, readers must report an error, and must not crash, hang or exhaust memory.
 
     python benchmarks/fuzz.py [--inputs 100000] [--seed 0] [--targets framing records yaml]
 
-Each input is made from a sound one: bits flipped, bytes cut, lost, doubled or put in, numbers that lie
-written over it; or it is random. The targets:
+Each input is a valid one with flipped bits, truncated, missing, repeated or inserted bytes, or overwritten
+lengths; or it is random. The targets:
 
-- framing: a file, plain or compressed, is read by `salvage` in small and in large pieces, and by `rescue`;
-  they must agree on what is whole.
-- records: Examples and SequenceExamples are decoded in columns; what is broken must be what protobuf refuses.
-- yaml: `Schema.loads` gives a schema or SpecError.
+- framing: a file, plain or compressed, is read by `salvage` in small and in large chunks, and by `rescue`;
+  they must find the same intact records.
+- records: Examples and SequenceExamples are decoded to columns; invalid are those that protobuf refuses.
+- yaml: `Schema.loads` returns a schema or raises SpecError.
 
-Any other error, 10 seconds for an input, or 1 GiB of memory more than in the beginning ends the run with exit
-code 1, and the seed is told. Prints how many inputs were read, and what became of them.
+Any other error, an input that takes 10 seconds, or a growth of 1 GiB of memory ends the run with exit code 1
+and prints the seed. Prints the number of inputs and their outcomes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from recordspec.wire.strings import Strings
 from recordspec.wire.tfrecord import Chunk, salvage
 
 SECONDS, MEMORY = 10, 1 << 30
-# Records that are decoded together.
+# Records in a batch.
 TOGETHER = 64
 SCHEMAS = Path(__file__).parents[1] / "schemas"
 WORDS = (
@@ -85,14 +85,14 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--inputs", type=int, default=100_000, help="for each target")
     parser.add_argument("--seed", type=int, default=0)
-    shared = Path("/dev/shm")  # in memory: to make a file on a disk takes longer than to read it
+    shared = Path("/dev/shm")  # a RAM disk: creating a file on disk takes longer than reading it
     parser.add_argument("--folder", type=Path, default=shared if shared.is_dir() else None)
     parser.add_argument("--targets", nargs="+", default=list(TARGETS), choices=TARGETS)
     return parser.parse_args()
 
 
 def tried(name: str, seed: int, path: Path) -> Counter[str]:
-    """One call of a target; its inputs follow from the seed. Exits where it fails."""
+    """Calls a target once, with inputs made from the seed. Exits if it fails."""
     try:
         with in_time():
             return TARGETS[name](random.Random(seed), path)
@@ -116,7 +116,7 @@ def in_time() -> Iterator[None]:
 
 
 def framing(draw: random.Random, path: Path) -> Counter[str]:
-    """A file."""
+    """A corrupt file."""
     records = [draw.randbytes(draw.choice([0, 1, 20, 20, 20, 300])) for _ in range(draw.randrange(20))]
     data = broken(draw, b"".join(framed(one) * draw.choice([1, 1, 30]) for one in records))
     stream = CODECS[draw.choice(["none", "none", "gzip", "zlib"])].compressor()
@@ -126,7 +126,7 @@ def framing(draw: random.Random, path: Path) -> Counter[str]:
 
 
 def judged_file(data: bytes, path: Path, size: int) -> Counter[str]:
-    """What readers say of a file, who must agree."""
+    """The outcome of reading a file; the readers must agree."""
     path.write_bytes(data)
     small, large = read(salvage(path, None, size)), read(salvage(path))
     with path.open("rb") as file:
@@ -140,7 +140,7 @@ def judged_file(data: bytes, path: Path, size: int) -> Counter[str]:
 
 
 def read(found: Iterator[object]) -> list[object]:
-    """The data of each record, and what is wrong."""
+    """The data of each record, and the problems."""
     each: list[object] = []
     for one in found:
         if isinstance(one, Chunk):
@@ -152,14 +152,14 @@ def read(found: Iterator[object]) -> list[object]:
 
 
 def records(draw: random.Random, path: Path) -> Counter[str]:
-    """Many records that are decoded together."""
+    """A batch of corrupt records."""
     made = [broken(draw, draw.choice(examples())) for _ in range(TOGETHER)]
     path.write_bytes(b"".join(map(framed, made)))
     return judged_records(made, sequence=draw.random() < 0.5)
 
 
 def judged_records(made: list[bytes], *, sequence: bool) -> Counter[str]:
-    """What is read of records, of which protobuf must refuse the same."""
+    """The outcome of decoding records; protobuf must refuse the same ones."""
     held = Strings.of(made)
     found = decode(held.buffer, held.offsets[:-1], held.offsets[1:], sequence=sequence)
     refused = {row for row, data in enumerate(made) if not parses(data, sequence=sequence)}
@@ -177,7 +177,7 @@ def parses(data: bytes, *, sequence: bool) -> bool:
 
 
 def yaml(draw: random.Random, path: Path) -> Counter[str]:
-    """A spec."""
+    """A corrupt spec."""
     data = draw.choice([schema.read_bytes() for schema in sorted(SCHEMAS.glob("*.yaml"))])
     text = broken(draw, data).decode("utf-8", draw.choice(["replace", "surrogateescape"]))
     for _ in range(draw.randrange(3)):
@@ -188,7 +188,7 @@ def yaml(draw: random.Random, path: Path) -> Counter[str]:
 
 
 def judged_spec(text: str) -> Counter[str]:
-    """Whether a text is a schema."""
+    """The outcome of loading a text as a schema."""
     try:
         Schema.loads(text)
     except SpecError:
@@ -200,7 +200,7 @@ TARGETS: dict[str, Target] = {"framing": framing, "records": records, "yaml": ya
 
 
 def examples() -> list[bytes]:
-    """Sound records."""
+    """Valid records."""
     if not _EXAMPLES:
         schema = Schema.loads(
             "schema: s\nfeatures: {i: int64, f: {dtype: float32, shape: [4]}, s: string,"
@@ -229,7 +229,7 @@ _EXAMPLES: list[bytes] = []
 
 
 def broken(draw: random.Random, data: bytes) -> bytes:
-    """The input, as it may become."""
+    """The input, corrupted at random."""
     if draw.random() < 0.05:
         return draw.randbytes(draw.randrange(200))
     changed = bytearray(data)

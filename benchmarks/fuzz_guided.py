@@ -1,10 +1,10 @@
-"""The targets of `fuzz.py`, whose inputs atheris makes: bytes that reach code no bytes before them did.
+"""Coverage-guided fuzzing of the targets of `fuzz.py` with atheris.
 
     pip install atheris
     python benchmarks/fuzz_guided.py framing [CORPUS] [-runs=100000] [-rss_limit_mb=2048]
 
-The first argument is the target; the others are libFuzzer's. What crashes, or hangs for 10 seconds, is
-written to a file, and ends the run.
+The first argument is the target; the others are libFuzzer's. An input that crashes, or hangs for 10
+seconds, is written to a file, and ends the run.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ FILE = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else No
 
 
 def framing(data: bytes) -> None:
-    """A byte chooses how much is read at a time; the others are the file."""
+    """The first byte selects the chunk size; the others are the file."""
     if data:
         fuzz.judged_file(data[1:], FILE, (1, 30, 200, 1000)[data[0] % 4])
 
 
 def records(data: bytes) -> None:
-    """A byte chooses the message; the others are records, cut where a byte says how long they are."""
+    """The first byte selects the message; the others are records, each after a byte with its length."""
     made, place = [], 1
     while place < len(data):
         made.append(data[place + 1 : place + 1 + data[place]])

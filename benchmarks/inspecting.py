@@ -1,11 +1,11 @@
-"""Looking into a file, side by side with tf.data's reader, in one run.
+"""Inspecting a file, compared with the reader of tf.data in one run.
 
     python benchmarks/inspecting.py [--runs 3] [--records 1250000] [--ways count iterated]
 
-One uncompressed file of equally long Examples (the rows of the benchmark of writing with 40 features, 784
-bytes each; by default 1 GB) is read from the page cache, each way in a process of its own; the processes take
-turns, so that only one works at a time. Each run must find every record. The results go to
-`benchmarks/results/`: every run as JSON, the table with ratios, and a plot.
+Each variant reads an uncompressed file of Examples of equal length (the rows of the write benchmark with 40
+features, 784 bytes each; by default 1 GB) from the page cache, in a separate process; runs are interleaved,
+one at a time. Each run must find every record. The results are written to `benchmarks/results/`: all runs as
+JSON, the table with ratios, and a plot.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from recordspec import Schema, write
 from report import Against, Measured, Report, Results, machine
 from writing.data import DATASETS
 
-# Rows that are made; the file has them again and again.
+# Distinct rows, which the file repeats.
 DISTINCT = 50_000
 
 NOTES = """\
@@ -74,7 +74,7 @@ def arguments() -> argparse.Namespace:
 
 
 def made(folder: Path, records: int) -> Path:
-    """A file of so many records."""
+    """A file of `records` records."""
     rows = DATASETS["criteo"]
     columns = rows.make(min(DISTINCT, records))
     write(Schema.loads(rows.schema), columns, folder / "rows", shards=1)
@@ -95,7 +95,7 @@ def start(way: str, file: Path) -> Worker:
 
 
 def alternate(workers: list[Worker], file: Path, options: argparse.Namespace) -> list[Measured]:
-    """The runs of every way, in turns, after one that warms up."""
+    """The interleaved runs of all variants, after a warm-up."""
     size = file.stat().st_size
     measured = {worker.way: Measured(worker.way, options.records, bytes=size) for worker in workers}
     for turn in range(options.runs + 1):

@@ -1,15 +1,15 @@
-"""Building from Parquet with one job and with two, and a shuffle of more than the memory it may use.
+"""Builds from Parquet with one and with two jobs, and a shuffle that exceeds its memory limit.
 
     python benchmarks/jobs.py [--rows 1000000] [--jobs 1 2] [--runs 3]
     python benchmarks/jobs.py --memory 256MiB
 
-Rows are Criteo-like, in a Parquet file with row groups of 65,536. What is measured is the whole command
-`recordspec build`, started anew each time: split in three, shuffled, 16 shards a split. The numbers of jobs
-take turns; the first turn warms up, and of the others the median counts. The shards must be the same bytes.
-CPU time is that of all its processes. Memory is the most that all of them had at one moment, looked up every
-20 ms: resident sizes added up, so that a page counts once for each process that shares it.
+Rows are Criteo-like, in a Parquet file with row groups of 65,536. Each run measures the whole command
+`recordspec build` in a new process: three splits, shuffled, 16 shards a split. Runs with different numbers
+of jobs are interleaved; the first of each is a warm-up, and the median of the others is reported. The shards
+must have equal bytes. CPU time is that of all processes. Memory is the peak of their summed resident sizes,
+sampled every 20 ms, so that a shared page counts once a process.
 
-With `--memory` the rows make four times as many bytes as that allowance, which the command is given; memory
+With `--memory` the rows have four times as many bytes as that limit, which is passed to the command; memory
 is then the proportional size (PSS), in which a shared page counts once.
 """
 
@@ -40,7 +40,7 @@ from writing.worker import touch_memory
 ROW_GROUP = 65_536
 SAMPLE_SECONDS = 0.02
 CRITEO = DATASETS["criteo"]
-RECORD_BYTES = 784  # of one Criteo-like row
+RECORD_BYTES = 784  # of a Criteo-like row
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 CONFIG = """\
 schema: schema.yaml
@@ -55,7 +55,7 @@ write:
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
-    """What one run of the command took."""
+    """The measurements of one run."""
 
     wall: float
     cpu: float
@@ -92,7 +92,7 @@ def bytes_of(size: str) -> int:
 
 
 def prepare(folder: Path, rows: int) -> None:
-    """The Parquet file, the schema and the config."""
+    """Writes the Parquet file, the schema and the config."""
     columns = {
         name: pyarrow.array(values, pyarrow.binary()).cast(pyarrow.string()) if name in STRINGS else values
         for name, values in CRITEO.make(rows).items()
@@ -103,7 +103,7 @@ def prepare(folder: Path, rows: int) -> None:
 
 
 def alternate(folder: Path, options: argparse.Namespace) -> dict[int, list[Build]]:
-    """The runs by number of jobs, without the first of each. Exits if their bytes differ."""
+    """The runs by number of jobs, without warm-ups. Exits if their bytes differ."""
     builds: dict[int, list[Build]] = {jobs: [] for jobs in options.jobs}
     content: dict[int, str] = {}
     for turn in range(options.runs + 1):
@@ -119,7 +119,7 @@ def alternate(folder: Path, options: argparse.Namespace) -> dict[int, list[Build
 
 
 def settle(folder: Path) -> None:
-    """Deletes the shards, and leaves the disk and the memory as every run is to find them."""
+    """Deletes the shards, and resets disk and memory for the next run."""
     written = sum(path.stat().st_size for path in (folder / "data").iterdir())
     shutil.rmtree(folder / "data")
     os.sync()
@@ -127,7 +127,7 @@ def settle(folder: Path) -> None:
 
 
 def build(folder: Path, jobs: int, memory: str | None) -> Build:
-    """Runs the command once; exits with its message if it fails."""
+    """Runs the command once. Exits with its message if it fails."""
     command = [sys.executable, "-m", "recordspec", "build", "config.yaml", "--jobs", str(jobs), "--force"]
     command += ["--memory", memory] if memory else []
     cpu, start = cpu_seconds(), time.perf_counter()
@@ -144,16 +144,16 @@ def build(folder: Path, jobs: int, memory: str | None) -> Build:
 
 
 def cpu_seconds() -> float:
-    """Of all children that ended, and of theirs."""
+    """CPU seconds of all terminated child processes and their descendants."""
     times = resource.getrusage(resource.RUSAGE_CHILDREN)
     return times.ru_utime + times.ru_stime
 
 
 class Watch:
-    """Looks up the memory of a process and of its descendants, in a thread.
+    """Samples the memory of a process and of its descendants, in a thread.
 
     Attributes:
-        peak: the most bytes that they had together.
+        peak: the peak of their total bytes.
     """
 
     def __init__(self, pid: int, *, proportional: bool) -> None:
@@ -171,7 +171,7 @@ class Watch:
     def _sample(self) -> None:
         turn, family = 0, [self._root]
         while not self._ended.wait(SAMPLE_SECONDS):
-            if turn % 10 == 0:  # a search through all processes costs more than a sample
+            if turn % 10 == 0:  # listing all processes costs more than a sample
                 family = [self._root, *self._descendants()]
             turn += 1
             self.peak = max(self.peak, sum(self._size(one) for one in family))
@@ -183,7 +183,7 @@ class Watch:
             return []
 
     def _size(self, process: psutil.Process) -> int:
-        """0 once it has ended."""
+        """The size of a process; 0 after it ended."""
         try:
             return int(process.memory_full_info().pss if self._proportional else process.memory_info().rss)
         except (psutil.Error, OSError):
@@ -191,7 +191,7 @@ class Watch:
 
 
 def digest(data: Path) -> str:
-    """Of the names and bytes of all shards."""
+    """The digest of the names and bytes of all shards."""
     total = hashlib.sha256()
     for path in sorted(data.glob("*.tfrecord*")):
         with open(path, "rb") as file:
@@ -202,7 +202,7 @@ def digest(data: Path) -> str:
 
 
 def table(builds: dict[int, list[Build]], rows: int, memory: str | None) -> str:
-    """The medians, in Markdown, against the first number of jobs; of memory the most."""
+    """The medians, in Markdown, compared with the first number of jobs; of memory the maximum."""
     allowed = f" within {memory}" if memory else ""
     lines = [
         f"`recordspec build` of {rows:,} Criteo-like rows from Parquet{allowed}: shuffled, three splits, "

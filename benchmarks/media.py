@@ -1,13 +1,13 @@
-"""Images and tokens, side by side with graphs tuned by hand, in one run.
+"""Images and tokens, compared with hand-tuned graphs in one run.
 
     python benchmarks/media.py [--photos 1000] [--images 20000] [--tokens 20000] [--runs 5]
 
 Photos are JPEG files of 500x375 pixels, crops of the two that come with scikit-learn; small images are PNG
 files of 8x8 and 28x28 pixels; tokens are 512 int32 a row. The files are in the page cache.
 
-The second table is what `spec/tensors.py` goes by when it lifts a codec to a batch: `map_fn` within the graph
-of a batch, against records that are parsed and decoded one by one and batched then, and against batches that
-are parsed, taken apart to be decoded, and put together again.
+The second table is the basis of how `spec/tensors.py` lifts a codec to a batch: `map_fn` within the graph of
+a batch, against records that are parsed and decoded individually and then batched, and against batches that
+are parsed, unbatched for decoding, and batched again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def image_schema(encoding: str, shape: tuple[int, ...]) -> rs.Schema:
 
 
 def photos(folder: Path, options: argparse.Namespace) -> None:
-    """Reading JPEG, against a graph that an expert would write."""
+    """Reading JPEG, against a hand-tuned graph."""
     schema = image_schema("jpeg", (375, 500, 3))
     files = written(schema, folder / "photos", (crop(index) for index in range(options.photos)))
     for batch in (32, 128):
@@ -115,7 +115,7 @@ def tokens(folder: Path, options: argparse.Namespace) -> None:
 
 
 def codecs(folder: Path, options: argparse.Namespace) -> None:
-    """The ways to lift a codec to a batch."""
+    """Ways to lift a codec to a batch."""
     rng = np.random.default_rng(0)
     print(
         "\n| codec | map_fn, rows/s | one by one, then batch | batch, take apart, batch |\n|---|---|---|---|"
@@ -170,7 +170,7 @@ def one_by_one(files: str, batch: int, decode: Callable[..., Any], shape: tuple[
 
 
 def taken_apart(files: str, batch: int, decode: Callable[..., Any], shape: tuple[int, ...]) -> Any:
-    """Parsed in batches, decoded one by one, batched again."""
+    """Records parsed in batches, unbatched, decoded one by one, and batched again."""
     records = tf.data.TFRecordDataset(tf.io.gfile.glob(files)).batch(batch)
     rows = records.map(lambda block: tf.io.parse_example(block, SPEC), AUTOTUNE).unbatch()
     decoded = rows.map(lambda row: pixels(row, decode, shape), AUTOTUNE)
@@ -182,7 +182,7 @@ def pixels(row: dict[str, Any], decode: Callable[..., Any], shape: tuple[int, ..
 
 
 def crop(index: int) -> bytes:
-    """A JPEG file of a place in one of the photographs, 500 wide and 375 high."""
+    """A JPEG file of a random crop of one photograph, 500 pixels wide and 375 high."""
     rng = np.random.default_rng(index)
     photo = PHOTOS[index % len(PHOTOS)]
     top, left = (int(rng.integers(0, size)) for size in (photo.shape[0] - 375, photo.shape[1] - 500))
@@ -195,7 +195,7 @@ PHOTOS = load_sample_images().images
 
 
 def written(schema: rs.Schema, folder: Path, images: Any) -> str:
-    """A dataset of the images; the pattern of its files."""
+    """Writes a dataset of the images. Returns the pattern of its files."""
     rs.write(schema, ({"image": image, "label": index % 10} for index, image in enumerate(images)), folder)
     return f"{folder}/*.tfrecord"
 

@@ -1,4 +1,4 @@
-"""Processes in the environments that the Makefile makes, which answer with lines of JSON."""
+"""Processes in the virtual environments of the Makefile, which answer with lines of JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENVIRONMENTS = HERE.parent / ".venvs"
 
 
 def command(environment: str, module: str, *arguments: object) -> list[str]:
-    """Runs a module of this folder, which must be the working directory. Exits without the environment."""
+    """The command that runs a module of this folder, the working directory. Exits without the environment."""
     python = ENVIRONMENTS / environment / "bin/python"
     if not python.exists():
         sys.exit(f"{environment}: expected an environment, got none (make .venvs/{environment}/ready)")
@@ -26,7 +26,7 @@ def command(environment: str, module: str, *arguments: object) -> list[str]:
 
 
 def answers() -> Callable[[Any], None]:
-    """A line each on what was stdout; what libraries print there goes to stderr from now on."""
+    """A stream for answers on stdout, one a line; other output of the process goes to stderr."""
     lines = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
@@ -37,23 +37,23 @@ def answers() -> Callable[[Any], None]:
 
 
 def versions(packages: tuple[str, ...]) -> dict[str, str]:
-    """Of this Python, and of packages of its environment."""
+    """The versions of Python and of packages of its environment."""
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 
 def cpu_seconds() -> float:
-    """From getrusage, as os.times counts in hundredths of a second."""
+    """CPU seconds, from getrusage: os.times counts in hundredths of a second."""
     times = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in times)
 
 
 class Worker:
-    """A process that does the runs of one way. It first prints its versions, or why it cannot.
+    """A process that runs one variant. It first prints its versions, or why it cannot run.
 
     Attributes:
         way: its name.
         versions: of its packages.
-        skipped: why it can do none, or empty.
+        skipped: why it cannot run, or empty.
     """
 
     def __init__(self, way: str, arguments: list[str], errors: Path) -> None:
@@ -73,7 +73,7 @@ class Worker:
         self.versions: dict[str, str] = ready.get("versions", {})
 
     def ask(self, what: str) -> dict[str, Any]:
-        """Sends a line, and waits for the answer."""
+        """Sends a line and waits for the answer."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{what}\n")
         self._process.stdin.flush()

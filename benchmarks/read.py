@@ -1,12 +1,12 @@
-"""Reading, side by side with what else reads TFRecords, in one run.
+"""Read performance, compared with other TFRecord readers in one run.
 
     python benchmarks/read.py [--runs 5] [--scale 1] [--datasets criteo] [--ways rows hand] [--shuffle 0]
 
-The rows are those of the benchmark of writing. recordspec writes them once, as rows and as blocks, and TFDS
-in its own form; then each way reads them from the page cache, in a process of its own, in one of the
-environments that `make bench-read` makes. `reading_speed/ways` has the ways. The processes take turns, so
-that only one works at a time. Each run must find every row, and the first the same sum over one column. The
-results go to `benchmarks/results/`: every run as JSON, the tables with ratios, and a plot.
+The rows are those of the write benchmark. recordspec writes them once, as rows and as blocks, and TFDS in
+its own format; then each variant reads them from the page cache, in a separate process, in one of the
+environments that `make bench-read` creates. `reading_speed/ways` has the variants. Runs are interleaved, one
+at a time. Each run must find every row, and the first the same sum over one column. The results are written
+to `benchmarks/results/`: all runs as JSON, the tables with ratios, and a plot.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def arguments() -> argparse.Namespace:
 def measure(
     dataset: Dataset, options: argparse.Namespace, folder: Path, results: Results
 ) -> dict[int, list[Measured]]:
-    """Writes the files, and has them read, by the size of the shuffle's buffer."""
+    """Writes the files and measures reading them, by the size of the shuffle buffer."""
     rows = max(2, int(dataset.rows * options.scale))
     names = [name for name in options.ways if not dataset.ways or name in dataset.ways]
     write(dataset, rows, folder, tfds="tfds" in names)
@@ -76,19 +76,19 @@ def measure(
 
 
 def takes_part(way: str, shuffle: int) -> bool:
-    """Bytes are not shuffled."""
+    """Whether a variant is measured; records that are not parsed are not shuffled."""
     return way != "cat" or shuffle == 0
 
 
 def start(way: str, dataset: Dataset, folder: Path, shuffle: int) -> Worker:
-    """A process that makes a pass over all rows for each line."""
+    """Starts a process that makes a pass over all rows for each line."""
     given = (way, dataset.name, folder, buffer(dataset.name, shuffle))
     arguments = command(WAYS[way].environment, "reading_speed.worker", *given)
     return Worker(way, arguments, folder / f"{way}.stderr")
 
 
 def alternate(workers: list[Worker], folder: Path, found: tuple[int, int], runs: int) -> list[Measured]:
-    """The runs of every way, in turns, after one that warms up and checks, and one that warms up."""
+    """The interleaved runs of all variants, after two warm-ups, the first of which is checked."""
     measured = {
         worker.way: Measured(worker.way, found[0], bytes=size(folder / FORMS.get(worker.way, "rows")))
         for worker in workers
@@ -104,14 +104,14 @@ def alternate(workers: list[Worker], folder: Path, found: tuple[int, int], runs:
 
 
 def check(way: str, run: dict[str, Any], found: tuple[int, int]) -> None:
-    """Exits unless a pass found all rows, and their sum."""
+    """Exits unless a pass found all rows and the right sum."""
     for what, wanted in zip(("rows", "total"), found, strict=True):
         if run[what] not in (None, wanted):
             sys.exit(f"{way}: {what}: expected {wanted:,}, got {run[what]:,}")
 
 
 def size(folder: Path) -> int:
-    """Bytes of the shards in a folder, and below it."""
+    """The bytes of the shards in a folder and its subfolders."""
     return sum(path.stat().st_size for path in folder.rglob("*.tfrecord*"))
 
 

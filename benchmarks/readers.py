@@ -1,13 +1,13 @@
-"""What recordspec wrote is read by others: whole, in order, each value exactly.
+"""Other readers read the records of recordspec: all rows, in order, with exact values.
 
     python benchmarks/readers.py [--rows 200] [--peers tensorflow tfds]
 
 The same rows are written three times, in two splits of two shards, shuffled: one record a row, the same with
-gzip, and in blocks of 64 rows. Each peer reads them in a process of its own, in one of the environments that
-`make bench-readers` makes, and prints the rows as lines of JSON; `reading` has the peers. They must be the
-rows that were written: the values as they were given to recordspec, in the order of the files. Only that
-order is had from recordspec, by the keys that it reads; each row must stand in it once. It is the same for
-all three datasets. Exits with 1 unless all are equal.
+gzip, and in blocks of 64 rows. Each reader runs in a separate process, in one of the environments that `make
+bench-readers` creates, and prints the rows as lines of JSON; `reading` has the readers. The rows must equal
+those that were passed to recordspec, in the order of the files. Only that order is taken from recordspec, by
+the keys that it reads, where each row must occur once. It is the same for all three datasets. Exits with 1
+unless all are equal.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Splits = dict[str, list[Texts]]
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a peer made of a dataset.
+    """The result of reading a dataset.
 
     Attributes:
-        rows: how many it read.
-        difference: the first from what was written, or why it failed; empty where all is equal.
+        rows: the number of rows.
+        difference: the first difference from the written rows, or why it failed; empty if all are equal.
     """
 
     peer: str
@@ -75,7 +75,7 @@ def arguments() -> argparse.Namespace:
 
 
 def write(folder: Path, count: int) -> Splits:
-    """Writes the datasets. Returns what is to be read of each split."""
+    """Writes the datasets. Returns the expected rows of each split."""
     (folder / "schema.yaml").write_text(SCHEMA)
     explain = [sys.executable, "-m", "recordspec", "explain", folder / "schema.yaml", "--python"]
     with open(folder / PARSE, "w") as parse:
@@ -105,12 +105,12 @@ def in_order(values: list[Row], orders: list[dict[str, list[int]]]) -> Splits:
 
 
 def texts(row: Row) -> Texts:
-    """Of each value as JSON: as text, NaN equals NaN, and -0 is not 0."""
+    """Each value as JSON text, in which NaN equals NaN, and -0 differs from 0."""
     return {name: json.dumps(value) for name, value in row.items()}
 
 
 def outcome(peer: str, folder: Path, written: Splits) -> Outcome:
-    """Has a peer read a dataset, and compares."""
+    """Reads a dataset with a peer, and compares."""
     known: dict[str, Any] = {
         "peer": PEERS[peer].title,
         "dataset": folder.name,
@@ -135,7 +135,7 @@ def outcome(peer: str, folder: Path, written: Splits) -> Outcome:
 
 
 def differences(written: Splits, found: Splits) -> Iterator[str]:
-    """The values at which the splits differ."""
+    """The values in which the splits differ."""
     for split in SPLITS:
         pairs = zip_longest(written[split], found[split], fillvalue=dict[str, str]())
         for index, (one, other) in enumerate(pairs):
@@ -145,7 +145,7 @@ def differences(written: Splits, found: Splits) -> Iterator[str]:
 
 
 def table(outcomes: list[Outcome]) -> Iterator[str]:
-    """In Markdown, with what differs below it."""
+    """The results in Markdown, with the differences below."""
     yield "| peer | version | dataset | files | rows | equal |\n|---|---|---|--:|--:|---|"
     for one in outcomes:
         equal = "no" if one.difference else "yes"

@@ -1,4 +1,4 @@
-"""What was measured side by side, as JSON, as tables in Markdown and as a plot."""
+"""The results of a comparison, as JSON, as tables in Markdown and as a plot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ways import Way
 
 @dataclass
 class Measured:
-    """The runs of one way with one dataset."""
+    """The runs of one variant with one dataset."""
 
     way: str
     rows: int
@@ -28,7 +28,7 @@ class Measured:
 
     @property
     def times(self) -> tuple[float, float]:
-        """The medians, wall and CPU."""
+        """The median wall and CPU times."""
         return statistics.median(self.wall), statistics.median(self.cpu)
 
     def a_second(self, amount: int) -> float:
@@ -37,7 +37,7 @@ class Measured:
 
 @dataclass
 class Results:
-    """Of one run of a benchmark: by table, then in the order of the ways."""
+    """The results of a benchmark: by table, then in the order of the variants."""
 
     machine: dict[str, Any]
     versions: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -47,12 +47,12 @@ class Results:
 
 @dataclass(frozen=True, kw_only=True)
 class Against:
-    """A column of ratios to one way: how many times as fast as it the others are, or it as they.
+    """A column of ratios to one variant: how many times as fast the others are, or it is.
 
     Attributes:
         heading: of the column.
-        way: that all are compared with.
-        turned: whether it is the fast one.
+        way: the variant that all others are compared with.
+        turned: whether the ratio is that of this variant to the others.
     """
 
     heading: str
@@ -62,13 +62,13 @@ class Against:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """How the results of a benchmark are shown.
+    """The presentation of the results of a benchmark.
 
     Attributes:
-        name: of its files, and of the target of make, which is `bench-` and the name.
+        name: of its files; the target of make is `bench-` and the name.
         title: of the page.
-        notes: what is to be known of the figures.
-        ways: all that can be measured.
+        notes: on the measurements.
+        ways: all variants.
         headings: of the tables.
         columns: of ratios.
         image: the format of the plot.
@@ -106,7 +106,7 @@ class Report:
             yield f"- {what} was left out: {why}"
 
     def table(self, name: str, ways: list[Measured]) -> str:
-        """The ways side by side, in Markdown."""
+        """All variants, in Markdown."""
         return "\n".join(self._lines(name, ways))
 
     def _lines(self, name: str, ways: list[Measured]) -> Iterator[str]:
@@ -121,7 +121,7 @@ class Report:
         yield ""
 
     def plot(self, results: Results, path: Path) -> None:
-        """Rows a second, as bars, on a logarithmic scale; a panel for each table."""
+        """A bar chart of rows/s on a logarithmic scale, with a panel for each table."""
         import matplotlib
 
         matplotlib.use("agg")
@@ -161,7 +161,7 @@ def _column(column: Against, one: Measured, other: Measured | None) -> str:
 
 
 def _ratio(slow: Measured | None, fast: Measured | None) -> str:
-    """How many times as fast, and in brackets, how many times less CPU time."""
+    """The ratio of speeds, and in brackets that of CPU times."""
     if slow is None or fast is None or slow is fast:
         return ""
     wall, cpu = (_times(a / b) for a, b in zip(slow.times, fast.times, strict=True))
@@ -173,7 +173,7 @@ def _times(ratio: float) -> str:
 
 
 def machine(runs: int) -> dict[str, Any]:
-    """What it was measured on."""
+    """The machine of the measurement."""
     return {
         "date": datetime.date.today().isoformat(),
         "cpu": _processor(),

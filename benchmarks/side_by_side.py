@@ -1,7 +1,7 @@
-"""Two or more ways to do one thing, measured in turns in one run.
+"""Compares variants in interleaved runs.
 
-Of each the median counts. The ratio is what carries over to another machine. CPU time is that of all threads
-of the process.
+The medians are reported; their ratios carry over to other machines. CPU time is that of all threads of the
+process.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Run = Callable[[], object]
 
 
 def header(runs: int) -> None:
-    """The head of the table, with what it was measured on."""
+    """The header of the table, with the machine."""
     print(f"TensorFlow {tf.__version__}, {os.cpu_count()} cores, median of {runs} runs")
     print("| what | recordspec, rows/s | peer, rows/s | ratio | CPU time, ratio |\n|---|---|---|---|---|")
 
 
 def compare(title: str, ours: Run, peer: Run, rows: int, runs: int) -> None:
-    """Prints a line of the table. A first run of each warms up and is not counted."""
+    """Prints a line of the table. The first run of each variant is a warm-up."""
     (wall, cpu), (peer_wall, peer_cpu) = medians([ours, peer], runs)
     print(
         f"| {title} | {rows / wall:,.0f} | {rows / peer_wall:,.0f} "
@@ -37,7 +37,7 @@ def compare(title: str, ours: Run, peer: Run, rows: int, runs: int) -> None:
 
 
 def medians(ways: list[Run], runs: int) -> list[tuple[float, float]]:
-    """Of each way the median wall and CPU seconds."""
+    """The median wall and CPU seconds of each variant."""
     measured: list[list[tuple[float, float]]] = [[] for _ in ways]
     for turn in range(runs + 1):
         for way, times in zip(ways, measured, strict=True):
@@ -58,5 +58,5 @@ def timed(run: Run) -> tuple[float, float]:
 
 
 def drain(dataset: Any) -> None:
-    """Makes every batch, without the cost of handing each to Python."""
+    """Iterates over all batches, without the cost of passing each to Python."""
     dataset.reduce(np.int64(0), lambda count, _: count + 1).numpy()

@@ -1,9 +1,10 @@
-"""What it costs that a command begins: CPU time on a file of one record, beside what imports alone cost.
+"""Start-up time of commands: CPU time on a file of one record, compared with that of imports alone.
 
     python benchmarks/starting.py [--runs 9]
 
-Each is started anew, all take turns; the first turn, which compiles to bytecode and fills the page cache, is
-left out, and of the others the least and the median are shown. CPU time is user and system time.
+Each run is a new process, and runs are interleaved; the first one, which compiles to bytecode and fills the
+page cache, is discarded, and the minimum and the median of the others are reported. CPU time is user and
+system time.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ def prepare(folder: Path) -> None:
 
 
 def run(arguments: list[str], folder: Path) -> float:
-    """Its CPU seconds. Exits with what it said if it fails."""
-    # bytecode is kept, as where nobody forbids it
+    """The CPU seconds of a command. Exits with its output if it fails."""
+    # bytecode is cached, as by default
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "", "TF_CPP_MIN_LOG_LEVEL": "2"}
     before = cpu_seconds()
     done = subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True)
@@ -75,7 +76,7 @@ def run(arguments: list[str], folder: Path) -> float:
 
 
 def table(taken: dict[str, list[float]]) -> list[str]:
-    """In Markdown."""
+    """The results in Markdown."""
     rows = [
         f"| {way} | {min(seconds):.2f} | {statistics.median(seconds):.2f} |" for way, seconds in taken.items()
     ]

@@ -1,12 +1,12 @@
-"""Writing and reading, side by side with what people do today, in one run.
+"""Writing and reading, compared with the usual code in one run.
 
     python benchmarks/tables.py [--rows 100000] [--runs 5]
 
 Writing is measured against the usual loop: a `tf.train.Example` for each row, and `tf.io.TFRecordWriter`.
-Reading is measured against `tf.data.experimental.make_batched_features_dataset` on the same files. The two
-sides take turns; of each the median counts. The ratio is what carries over to another machine. CPU time is
-that of all threads of the process. Rows are taxi trips (18 columns with gaps; those of the TFX repository
-where `--trips` names their CSV file, else invented) and handwritten digits (8x8 PNG images, scikit-learn).
+Reading is measured against `tf.data.experimental.make_batched_features_dataset` on the same files. Runs
+are interleaved, and medians are reported; their ratios carry over to other machines. CPU time is that of all
+threads of the process. Rows are taxi trips (18 columns with missing values; those of the TFX repository
+if `--trips` gives their CSV file, otherwise random) and handwritten digits (8x8 PNG images, scikit-learn).
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def digits(folder: Path, options: argparse.Namespace) -> None:
 
 
 def read(schema: rs.Schema, data: Path, name: str, runs: int, rows: int, decode: Run) -> None:
-    """Against make_batched_features_dataset with and without a shuffle."""
+    """Compares with make_batched_features_dataset, with and without a shuffle."""
     files = f"{data}/train-*"
     for shuffle in (None, 10_000):
 
@@ -127,7 +127,7 @@ def read(schema: rs.Schema, data: Path, name: str, runs: int, rows: int, decode:
 
 
 def trips(schema: rs.Schema, path: Path, count: int, folder: Path) -> list[dict[str, Any]]:
-    """Rows with gaps, as Python values."""
+    """Rows with missing values, as Python values."""
     if not path.exists():
         rng = np.random.default_rng(0)
         few = [{name: one.sample(rng) for name, one in schema.names.items()} for _ in range(1000)]
@@ -149,7 +149,7 @@ def trips(schema: rs.Schema, path: Path, count: int, folder: Path) -> list[dict[
 
 
 def columns_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """As NumPy keeps them: numbers with gaps are floats with NaN, strings are objects."""
+    """The rows as NumPy arrays: numbers with missing values are floats with NaN, strings are objects."""
     columns = {}
     for name in rows[0]:
         column = [row[name] for row in rows]

@@ -1,4 +1,4 @@
-"""A way to do what is measured, in a module and an environment of its own."""
+"""A measured variant, in a module and a virtual environment of its own."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any, Literal
 
 
 class UnsupportedError(Exception):
-    """The way cannot take this dataset; its message says why."""
+    """The variant does not support this dataset; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """One way.
+    """One variant.
 
     Attributes:
         title: for the table.
-        module: which alone imports what it measures.
-        function: prepares it.
+        module: the only one that imports the measured package.
+        function: that prepares it.
         environment: the requirements file, and the virtual environment made from it.
-        packages: those whose versions matter.
-        side: ours, a peer, or the limit.
+        packages: whose versions are reported.
+        side: ours, a peer, or an upper limit.
     """
 
     title: str
@@ -33,6 +33,6 @@ class Way:
     side: Literal["ours", "peer", "limit"] = "peer"
 
     def load(self) -> Callable[..., Any]:
-        """The function that prepares it."""
+        """The function that prepares a variant."""
         prepare: Callable[..., Any] = getattr(import_module(self.module), self.function)
         return prepare

@@ -1,10 +1,10 @@
-"""Writing, side by side with what else writes TFRecords, in one run.
+"""Write performance, compared with other TFRecord writers in one run.
 
     python benchmarks/write.py [--runs 5] [--scale 1] [--datasets criteo floats] [--ways columns loop]
 
-Each way of writing runs in a process of its own, in one of the environments that `make bench-write` makes;
-`writing/ways` has them, `writing/data.py` the rows. The processes take turns, so that only one works at a
-time. The results go to `benchmarks/results/`: every run as JSON, the table with ratios, and a plot.
+Each variant runs in a separate process, in one of the environments that `make bench-write` creates;
+`writing/ways` has the variants, `writing/data.py` the rows. Runs are interleaved, one at a time. The results
+are written to `benchmarks/results/`: all runs as JSON, the table with ratios, and a plot.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def arguments() -> argparse.Namespace:
 
 
 def measure(dataset: Dataset, options: argparse.Namespace, folder: Path, results: Results) -> list[Measured]:
-    """The runs of every way, in turns; after the first turn, which is not counted, the files are read."""
+    """The interleaved runs of all variants; after a warm-up the files are checked."""
     rows = max(2, int(dataset.rows * options.scale))
     names = [name for name in options.ways if not dataset.ways or name in dataset.ways]
     with ExitStack() as stack:
@@ -69,13 +69,13 @@ def measure(dataset: Dataset, options: argparse.Namespace, folder: Path, results
 
 
 def start(way: str, dataset: Dataset, rows: int, folder: Path) -> Worker:
-    """A process: `run` does a timed run, `clean` deletes what it wrote."""
+    """Starts a process: `run` does a timed run, `clean` deletes its output."""
     environment, given = WAYS[way].environment, (way, dataset.name, rows, runs_of(way, folder))
     return Worker(way, command(environment, "writing.worker", *given), folder / f"{way}.stderr")
 
 
 def runs_of(way: str, folder: Path) -> Path:
-    """Where the way writes."""
+    """The output folder of a variant."""
     return folder / way / "run"
 
 
@@ -87,7 +87,7 @@ def note(worker: Worker, results: Results) -> None:
 
 
 def timed(worker: Worker, measured: Measured) -> None:
-    """One run; what is left to be written to the disk by an earlier one must not slow it."""
+    """One run; earlier runs are flushed to disk before it."""
     os.sync()
     run = worker.ask("run")
     worker.ask("clean")

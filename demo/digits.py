@@ -1,4 +1,4 @@
-"""From a folder of images to a trained model: builds a dataset from `configs/digits.yaml` and fits on it."""
+"""From a folder of images to a trained model: builds `configs/digits.yaml` and trains on it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ EPOCHS = 15
 
 
 def run(*command: str) -> None:
-    """A command as a user would type it."""
+    """Prints and runs a command."""
     print(f"\n$ {' '.join(command)}", flush=True)
     subprocess.run(command, cwd=ROOT, check=True)
 
 
 def train() -> None:
-    """A small convolutional network on `pipeline.dataset("train")`."""
+    """Trains a small convolutional network on `pipeline.dataset("train")`."""
     import keras
 
     from recordspec import Pipeline
@@ -53,7 +53,7 @@ def train() -> None:
 
 
 def rows_per_second(pipeline) -> float:
-    """Decoded rows in a second, over ten epochs without a model."""
+    """Decoded rows per second, over ten epochs without a model."""
     dataset = pipeline.dataset("train", repeat=10, cache="none")
     start = time.perf_counter()
     for _ in dataset:

@@ -1,10 +1,10 @@
-"""The raw data of the gallery: what the configs read, before it is a dataset.
+"""The raw data of the gallery, which the configs read.
 
     python demo/raw.py digits raw/digits
 
-Four datasets are files: `digits`, `photos`, `sounds` and `docstrings`. Of the other three a function gives
-the rows: `code_tokens`, `scattered_digits` and `moments`. What is random follows from a seed, so that the
-same versions of the packages make the same data.
+Four datasets are files: `digits`, `photos`, `sounds` and `docstrings`. The rows of the other three are
+returned by functions: `code_tokens`, `scattered_digits` and `moments`. Random values depend on a seed, so
+that the same versions of the packages make the same data.
 
 Digits: E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository,
 1998 (its test set of 1,797 images, 8 by 8 pixels of 0 to 16). Photographs: those of scikit-learn, which names
@@ -47,14 +47,14 @@ def digits(folder: Path, count: int = 1797) -> int:
 
 
 def _digits(count: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """The images, uint8 `[n, 8, 8]`, and which digits they are."""
+    """The images, uint8 `[n, 8, 8]`, and their digits."""
     data = load_digits()
     pixels = np.round(data.images * (255 / BRIGHTEST)).astype(np.uint8)
     return pixels[:count], data.target[:count]
 
 
 def photos(folder: Path, count: int = 80) -> int:
-    """Crops of two photographs as JPEG files, one folder a photograph; and one file that ends too soon."""
+    """Crops of two photographs as JPEG files, one folder a photograph; one file is truncated."""
     rng = np.random.default_rng(SEED)
     sample = load_sample_images()
     for name, pixels in zip(sample.filenames, sample.images, strict=True):
@@ -68,7 +68,7 @@ def photos(folder: Path, count: int = 80) -> int:
     return count // 2 * 2 + 1
 
 
-# Of a random generator, and of the phase of each sample, in turns.
+# Functions of a random generator, and of the phase of each sample.
 WAVES: dict[str, Callable[[np.random.Generator, np.ndarray], np.ndarray]] = {
     "noise": lambda rng, turns: rng.uniform(-1, 1, turns.size),
     "sawtooth": lambda _, turns: 2 * (turns % 1) - 1,
@@ -106,7 +106,7 @@ def _write_wav(path: Path, samples: np.ndarray) -> None:
         file.writeframes(samples.astype("<i2").tobytes())
 
 
-# The parts of each package whose public names are taken.
+# The modules of each package whose public names are used.
 PARTS = {
     "numpy": "linalg fft random ma polynomial.polynomial polynomial.chebyshev testing",
     "scipy": "linalg stats signal ndimage optimize sparse spatial interpolate integrate special",
@@ -116,11 +116,11 @@ PARTS = {
 
 
 def docstrings(folder: Path, count: int = 1050) -> int:
-    """First paragraphs of docstrings, as many of each package, in a CSV file."""
+    """First paragraphs of docstrings, equally many of each package, in a CSV file."""
     rng = np.random.default_rng(SEED)
     rows = []
     for package in PARTS:
-        found = {text: name for name, text in _paragraphs(package)}  # each text once
+        found = {text: name for name, text in _paragraphs(package)}  # unique texts
         texts = rng.permutation(sorted(found))[: count // len(PARTS)]
         rows += [(found[text], text, package) for text in texts]
     folder.mkdir(parents=True, exist_ok=True)
@@ -130,21 +130,21 @@ def docstrings(folder: Path, count: int = 1050) -> int:
 
 
 def _paragraphs(package: str) -> Iterator[tuple[str, str]]:
-    """The public functions and classes of a package: their names, and the first paragraph about them."""
+    """The public functions and classes of a package: their names and first paragraphs."""
     for part in ("", *PARTS[package].split()):
         module = importlib.import_module(f"{package}.{part}".rstrip("."))
-        for name in sorted(module.__all__):  # some are made of sets, in another order on every run
+        for name in sorted(module.__all__):  # some come from sets, whose order varies by run
             item = vars(module).get(name)
             if not (inspect.isroutine(item) or inspect.isclass(item) or isinstance(item, np.ufunc)):
                 continue
             paragraphs = (inspect.getdoc(item) or "").split("\n\n")
-            # functions in C begin with their signature
+            # docstrings of C functions begin with their signature
             text = next((one for one in paragraphs if not re.match(r"[\w.]+\(", one)), "")
             if len(text) >= 20:
                 yield f"{module.__name__}.{name}", " ".join(text.split())
 
 
-# Of the standard library; large ones, in the same place from Python 3.10 to 3.13.
+# Large modules of the standard library, which exist from Python 3.10 to 3.13.
 MODULES = "argparse bisect calendar configparser difflib fractions heapq statistics tarfile textwrap"
 
 
@@ -182,7 +182,7 @@ def _statement(file: str, tokens: list[tokenize.TokenInfo]) -> Row:
 
 
 def scattered_digits(count: int = 500) -> Iterator[Row]:
-    """Rows of `scattered_digits`: one to eight digits, 8, 16 or 24 pixels large, none over another."""
+    """Rows of `scattered_digits`: one to eight digits, 8, 16 or 24 pixels large, without overlap."""
     rng = np.random.default_rng(SEED)
     known = _digits()
     for index in range(count):
@@ -234,7 +234,7 @@ def moments(count: int = 200) -> Iterator[Row]:
 
 
 def _sky(colour: np.ndarray, x: int) -> np.ndarray:
-    """A picture, uint8 `[32, 48, 3]`, with a disk that stands higher the nearer it is to the middle."""
+    """An image, uint8 `[32, 48, 3]`, with a disk that is highest in the middle."""
     image = Image.new("RGB", (48, 32), tuple(colour.tolist()))
     y = 8 + abs(x - 24) // 2
     ImageDraw.Draw(image).ellipse((x - 4, y - 4, x + 4, y + 4), fill=(255, 250, 220))

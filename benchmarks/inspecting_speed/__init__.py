@@ -1,1 +1,1 @@
-"""Ways of asking what is in a file, each in a process of its own; see `../inspecting.py`."""
+"""Variants of inspecting a file, each in a separate process; see `../inspecting.py`."""

@@ -1,4 +1,4 @@
-"""tf.data's reader, whose records nobody parses."""
+"""The reader of tf.data, without parsing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inspecting_speed.ways import Run
 
 
 def iterated(file: Path) -> Run:
-    """What most people do to count records."""
+    """The usual way to count records."""
     return lambda: sum(1 for _ in tf.data.TFRecordDataset(str(file)))
 
 
@@ -21,7 +21,7 @@ def reduced(file: Path) -> Run:
 
 
 def batched(file: Path) -> Run:
-    """The fastest that reads each record and its CRCs."""
+    """The fastest way that reads each record and its CRCs."""
     batches = tf.data.TFRecordDataset(str(file)).batch(1024)
     return _counted(batches, lambda count, batch: count + tf.size(batch, tf.int64))
 

@@ -1,6 +1,6 @@
-"""The ways: what each is called, and the function that prepares it.
+"""The variants, by name.
 
-A way is `prepare(file) -> run`, where `run()` makes one pass over all records, and gives their number.
+A variant is `prepare(file) -> run`, where `run()` makes one pass over all records, and returns their number.
 """
 
 from __future__ import annotations

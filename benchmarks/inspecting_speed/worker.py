@@ -1,9 +1,9 @@
-"""One way in a process: makes a timed pass over all records for each line it is sent.
+"""Runs one variant in a process: a timed pass over all records for each line on stdin.
 
     python -m inspecting_speed.worker WAY FILE
 
-Lines of JSON go back: first `{"versions": ...}`, then for each line the wall and CPU seconds of a pass, and
-the records that it found. CPU time is user and system time of all threads.
+It answers with lines of JSON: first `{"versions": ...}`, then for each line the wall and CPU seconds of a
+pass, and the number of records. CPU time is user and system time of all threads.
 """
 
 from __future__ import annotations

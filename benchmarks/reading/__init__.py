@@ -1,8 +1,8 @@
-"""Who else reads what recordspec wrote, each in a process and an environment of its own; see `../readers.py`.
+"""Other readers of TFRecords, each in a separate process and environment; see `../readers.py`.
 
-A peer is `prepare(folder) -> read`, where `read(split)` gives the rows of a split, in the order of the files:
-dicts of Python's and NumPy's values, images as pixels. Each stands in a module of its own, which alone
-imports the peer.
+A peer is `prepare(folder) -> read`, where `read(split)` returns the rows of a split, in the order of the
+files: dicts of Python and NumPy values, images as pixels. Each has a module, the only one that imports the
+package.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ Prepare = Callable[[Path], Read]
 
 @dataclass(frozen=True, kw_only=True)
 class Peer:
-    """One way of reading.
+    """One reader.
 
     Attributes:
         title: for the table.
         module: in this folder.
-        function: prepares it.
+        function: that prepares it.
         environment: the requirements file, and the virtual environment made from it.
-        package: the one whose version matters.
-        datasets: those that it can read, by their names in `data.py`.
+        package: whose version is reported.
+        datasets: that it can read, by their names in `data.py`.
     """
 
     title: str

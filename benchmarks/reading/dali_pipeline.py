@@ -54,6 +54,6 @@ def _pipeline(files: list[str], indices: list[str]) -> tuple[Any, ...]:
 
 
 def _row(row: Row) -> Row:
-    """Of arrays: strings are uint8 there, scalars have one element."""
+    """A row of arrays: DALI returns strings as uint8, and scalars as arrays of one element."""
     scalars = {name: row[name].item() for name in ("id", "label")}
     return {**row, **scalars, "name": row["name"].tobytes()}

@@ -1,7 +1,7 @@
-"""The rows, their schema, and how they are written: what every peer is to read.
+"""The rows, their schema, and how they are written.
 
-Among the values are those that a careless reader changes: the ends of int64, float32 that are no number, too
-small to be normal, or -0, lists and strings of no length, text beyond ASCII, images of many sizes.
+The values include edge cases: the limits of int64, NaN, subnormal and negative zero float32, empty lists and
+strings, non-ASCII text, images of many sizes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ features:
   image: {{kind: image, shape: [null, null, 3], encoding: png}}
 """
 
-# The options of `recordspec.write`, by the name of a dataset. A row's place depends on seed and key alone.
+# The options of `recordspec.write`, by dataset. The position of a row depends only on seed and key.
 SAME: dict[str, Any] = {"split": {"train": 3, "test": 1}, "key": "id", "shards": 2, "shuffle": 17}
 DATASETS: dict[str, dict[str, Any]] = {
     "rows": SAME,
@@ -35,7 +35,7 @@ DATASETS: dict[str, dict[str, Any]] = {
     "blocks": {**SAME, "layout": {"blocks": 64}},
 }
 SPLITS = tuple(SAME["split"])
-PARSE = "parse.py"  # beside the datasets: what `recordspec explain --python` prints
+PARSE = "parse.py"  # beside the datasets: the output of `recordspec explain --python`
 
 _INTEGERS = (-(1 << 63), (1 << 63) - 1, -1, 0, 1, 127, 128)
 _FLOATS = np.array([-0.0, np.nan, np.inf, -np.inf, 1e-45, 3.4028235e38, 1.1754944e-38, 0.1], np.float32)
@@ -43,7 +43,7 @@ _NAMES = ("", "plain", "Grüße", "記録", "line\nand\ttab", "🦆" * 100)
 
 
 def rows(count: int) -> list[Row]:
-    """Made from a seed; images as pixels, uint8 `[h, w, 3]`, labels as indices."""
+    """Random rows from a seed; images as pixels, uint8 `[h, w, 3]`, labels as indices."""
     rng = np.random.default_rng(5)
     return [_row(index, rng) for index in range(count)]
 
@@ -62,7 +62,7 @@ def _row(index: int, rng: np.random.Generator) -> Row:
 
 
 def given(row: Row) -> Row:
-    """A row as recordspec is given it: the image as the bytes of a PNG file, the label by its name."""
+    """A row as it is passed to recordspec: the image as the bytes of a PNG file, the label by its name."""
     from PIL import Image
 
     stream = io.BytesIO()
@@ -76,7 +76,7 @@ def files_of(folder: Path, split: str) -> list[str]:
 
 
 def plain(row: Row) -> Row:
-    """A row as JSON has it, exactly: float32 as the same number, bytes as the text that they are."""
+    """A row as exact JSON: float32 as the same number, bytes as text."""
     return {name: _plain(row[name]) for name in sorted(row)}
 
 

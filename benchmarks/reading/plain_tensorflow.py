@@ -1,7 +1,7 @@
-"""Plain TensorFlow: `tf.data.TFRecordDataset`, and the parse dictionary that recordspec printed.
+"""Plain TensorFlow: `tf.data.TFRecordDataset`, and the parse dictionary that `recordspec explain` printed.
 
-Rows need no recordspec to be read, only the module that `recordspec explain SCHEMA --python` made. Blocks are
-decoded by their schema.
+Rows are read without recordspec, with the module that `recordspec explain SCHEMA --python` printed. Blocks
+are decoded with their schema.
 """
 
 from __future__ import annotations

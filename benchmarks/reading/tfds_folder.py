@@ -1,6 +1,6 @@
-"""TFDS: metadata written beside the shards make them a dataset of its own.
+"""TFDS: metadata beside the shards make them a TFDS dataset.
 
-So https://www.tensorflow.org/datasets/external_tfrecord has it. The rows of a split are counted by TFDS.
+See https://www.tensorflow.org/datasets/external_tfrecord. TFDS counts the rows of a split.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reading import Read, Row
 from reading.data import LABELS, VECTOR
 
 TEMPLATE = "{SPLIT}-{SHARD_X_OF_Y}.{FILEFORMAT}"
-# One shard after another; by default TFDS mixes them.
+# One shard after another; by default TFDS interleaves them.
 IN_ORDER = tfds.ReadConfig(interleave_cycle_length=1)
 
 

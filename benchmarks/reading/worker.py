@@ -1,8 +1,8 @@
-"""One peer in a process: reads all splits of a dataset.
+"""Runs one reader in a process: reads all splits of a dataset.
 
     python -m reading.worker PEER FOLDER
 
-Lines of JSON go back: first the versions, then `[split, row]` for each row.
+It answers with lines of JSON: first the versions, then `[split, row]` for each row.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Ways of reading the same rows, each in a process and an environment of its own; see `../read.py`."""
+"""Variants of reading the same rows, each in a separate process and environment; see `../read.py`."""

@@ -1,4 +1,4 @@
-"""What is read: the writer's rows, and tokens as raw bytes, in the files of recordspec and of TFDS."""
+"""The data: the rows of the write benchmark, and tokens as raw bytes, in files of recordspec and of TFDS."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ RAW = Dataset(
     ways=("rows", "blocks", "hand", "records", "cat"),
 )
 
-# Times as many rows as are written there: a pass should take long against its start, a tenth of a second.
+# A multiple of the rows of the write benchmark: a pass should take long compared with its start, 0.1 s.
 LARGER = {"criteo": 1, "floats": 4, "tokens_fixed": 5, "tokens_var": 5, "jpegs": 8}
 
-# The shuffle's buffer at most: 10,000 rows of 100 KB would be 1 GB for each of the ways at once.
+# The largest shuffle buffer: 10,000 rows of 100 KB would be 1 GB for each variant at once.
 _MOST_SHUFFLED = {"jpegs": 1_000}
 
-# Pixels are left out: what it costs to decode JPEG is measured by `media.py`.
+# Without pixels: `media.py` measures decoding JPEG.
 DATASETS = {name: replace(WRITTEN[name], rows=times * WRITTEN[name].rows) for name, times in LARGER.items()}
 DATASETS[RAW.name] = RAW
 
-# The column of which every way gives the sum, so that all read the same.
+# The column that every variant sums, to check that all read the same values.
 SUMMED = {
     "criteo": "label",
     "floats": "label",
@@ -50,11 +50,11 @@ SUMMED = {
 
 @dataclass(frozen=True, kw_only=True)
 class Given:
-    """What a way is to read.
+    """The input of a variant.
 
     Attributes:
-        folder: with a folder for each form.
-        shuffle: rows in the buffer; 0 for none.
+        folder: with a subfolder for each format.
+        shuffle: the size of the shuffle buffer in rows; 0 for none.
     """
 
     dataset: Dataset
@@ -62,7 +62,7 @@ class Given:
     shuffle: int
 
     def files(self, form: Form) -> list[str]:
-        """Those of recordspec, in order."""
+        """The files of recordspec, in order."""
         return [str(path) for path in sorted((self.folder / form).glob("*.tfrecord"))]
 
     @property
@@ -75,22 +75,22 @@ class Given:
 
 
 def buffer(dataset: str, shuffle: int) -> int:
-    """The rows of a shuffle's buffer, of those that are asked for."""
+    """The size of the shuffle buffer, at most the requested one."""
     return min(shuffle, _MOST_SHUFFLED.get(dataset, shuffle))
 
 
 def expected(dataset: Dataset, rows: int) -> tuple[int, int]:
-    """What a pass finds: the rows, and of one column the sum of its integers, or of its strings' lengths."""
+    """The expected rows of a pass, and the sum of a column's integers, or of its strings' lengths."""
     return rows, sum(map(amount, dataset.make(rows)[SUMMED[dataset.name]]))
 
 
 def amount(value: Any) -> int:
-    """What a value adds to the sum."""
+    """The contribution of a value to the sum."""
     return len(value) if isinstance(value, bytes) else int(np.sum(value))
 
 
 def shapes(dataset: Dataset) -> dict[str, tuple[int | None, ...]]:
-    """Of a value of each column."""
+    """The shape of a value of each column."""
     return {name: _shape(values) for name, values in dataset.make(2).items()}
 
 
@@ -101,7 +101,7 @@ def _shape(values: Any) -> tuple[int | None, ...]:
 
 
 def write(dataset: Dataset, rows: int, folder: Path, *, tfds: bool) -> None:
-    """The rows in each form, by recordspec, and by TFDS where that takes part."""
+    """Writes the rows in each format, with recordspec, and with TFDS if it is measured."""
     import recordspec as rs
 
     schema, columns = rs.Schema.loads(dataset.schema), dataset.make(rows)

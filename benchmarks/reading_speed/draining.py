@@ -1,6 +1,6 @@
-"""A pass over a tf.data.Dataset of batches, in a graph: what Python costs for a batch is not in it.
+"""A pass over a tf.data.Dataset of batches in a graph, without the cost of Python a batch.
 
-The passes that are timed count the rows, and no more: what a model does with values is no part of reading.
+Timed passes only count the rows: the cost of using the values is not part of reading.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from reading_speed.ways import Run
 
 
 def passes(dataset: tf.data.Dataset, given: Given) -> Run:
-    """Counts rows, and to check sums up the column; all are made, as tf.data knows no lazy ones."""
+    """Counts rows, and sums the column as a check; tf.data computes all features in any case."""
 
     def count(rows: Any, batch: Any) -> Any:
         return rows + _rows(batch[given.summed])
@@ -41,7 +41,7 @@ def passes(dataset: tf.data.Dataset, given: Given) -> Run:
 
 
 def counts(batches: tf.data.Dataset) -> Run:
-    """Counts the records in batches of them."""
+    """Counts the records of batches."""
 
     @tf.function
     def one_pass() -> Any:

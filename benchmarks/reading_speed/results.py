@@ -1,4 +1,4 @@
-"""How the results of reading are shown."""
+"""The presentation of the results of the read benchmark."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ first the same sum over one column. All values of a row are made; the runs that 
 
 
 def heading(dataset: str, shuffle: int) -> str:
-    """Of the table of a dataset."""
+    """The heading of the table of a dataset."""
     order = f"shuffled ({buffer(dataset, shuffle):,} rows)" if shuffle else "in order"
     return f"{DATASETS[dataset].title}; {order}"
 
 
 def report(shuffles: list[int]) -> Report:
-    """For these buffers."""
+    """The report for these buffer sizes."""
     return Report(
         name="read",
         title="Reading, side by side",
@@ -54,5 +54,5 @@ def report(shuffles: list[int]) -> Report:
 
 
 def key(dataset: str, shuffle: int) -> str:
-    """The name of a table."""
+    """The key of a table."""
     return f"{dataset}, shuffle {shuffle}"

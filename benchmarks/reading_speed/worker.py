@@ -1,9 +1,9 @@
-"""One way and one dataset in a process: makes a timed pass over all rows for each line it is sent.
+"""Runs one variant with one dataset in a process: a timed pass over all rows for each line on stdin.
 
     python -m reading_speed.worker WAY DATASET FOLDER SHUFFLE
 
-Lines of JSON go back: first `{"versions": ...}`, then for each line the wall and CPU seconds of a pass, its
-rows, and after "check" the sum of a column. CPU time is user and system time of all threads.
+It answers with lines of JSON: first `{"versions": ...}`, then for each line the wall and CPU seconds of a
+pass, its rows, and after "check" the sum of a column. CPU time is user and system time of all threads.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def timed(run: Run, *, check: bool) -> dict[str, Any]:
-    """What a pass took, and what it found."""
+    """The time and the result of a pass."""
     cpu, wall = cpu_seconds(), time.perf_counter()
     rows, total = run(check)
     wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu

@@ -1,1 +1,1 @@
-"""Ways of writing the same rows, each in a process and an environment of its own; see `../write.py`."""
+"""Variants of writing the same rows, each in a separate process and environment; see `../write.py`."""

@@ -1,4 +1,4 @@
-"""That a way wrote the rows: plain TensorFlow reads its file. Speed is worth nothing without it."""
+"""Checks that a variant wrote the rows, by reading its file with plain TensorFlow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LISTS = {"int": "int64_list", "float": "float_list", "bytes": "bytes_list"}
 
 
 class Rows:
-    """The rows that a file is to hold."""
+    """The expected rows of a file."""
 
     def __init__(self, dataset: Dataset, rows: int) -> None:
         self._dataset = dataset

@@ -1,7 +1,7 @@
-"""The rows that every way writes: made from a seed, so that each process makes the same.
+"""The rows of the write benchmark, made from a seed, so that each process makes the same.
 
-Values are in memory as those who have them would hold them: columns are NumPy arrays, and lists of arrays or
-bytes where rows differ in length; a dict row has Python's numbers and bytes, and arrays for lists.
+Values are in memory in their usual types: columns are NumPy arrays, and lists of arrays or bytes if rows
+differ in length; a dict row has Python numbers and bytes, and arrays for lists.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ VOCABULARY = 50_000
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """Rows, and the recordspec schema that they follow.
+    """Rows and their recordspec schema.
 
     Attributes:
         title: for the table.
-        rows: how many, unless the command line says otherwise.
+        rows: the default number of rows.
         features: the lines of the schema.
-        kinds: of the values of each column.
-        make: the columns of so many rows.
-        ways: the names of those that take part; all where it is empty.
+        kinds: the kind of the values of each column.
+        make: makes the columns of a number of rows.
+        ways: the names of the measured variants; all if empty.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Dataset:
 
 
 def rows_of(columns: Columns) -> list[dict[str, Any]]:
-    """As dicts: what a loop over rows is given."""
+    """The rows as dicts."""
     listed = [values.tolist() if _is_scalar(values) else list(values) for values in columns.values()]
     return [dict(zip(columns, row, strict=True)) for row in zip(*listed, strict=True)]
 
@@ -93,7 +93,7 @@ def tokens_var(rows: int) -> Columns:
 
 
 def jpegs(rows: int, distinct: int = 36) -> Columns:
-    """JPEG files of about 100 KB; each row has a copy of its own, so that no cache holds them all."""
+    """JPEG files of about 100 KB; each row has its own copy, so that they do not fit into a cache."""
     rng = np.random.default_rng(4)
     files = [_jpeg(rng) for _ in range(min(distinct, rows))]
     return {"image": [bytes(bytearray(files[index % len(files)])) for index in range(rows)]}

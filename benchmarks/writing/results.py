@@ -1,4 +1,4 @@
-"""How the results of writing are shown."""
+"""The presentation of the results of the write benchmark."""
 
 from __future__ import annotations
 

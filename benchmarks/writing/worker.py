@@ -1,10 +1,10 @@
-"""One way and one dataset in a process: prepares the rows, then does a timed run for each line it is sent.
+"""Runs one variant with one dataset in a process: prepares the rows, then a timed run for each line on stdin.
 
     python -m writing.worker WAY DATASET ROWS FOLDER
 
-Lines of JSON go back: first `{"versions": ...}` or `{"skipped": why}`, then for each line `run` the wall and
-CPU seconds of a run and the bytes it wrote. CPU time is user and system time of all threads, and of children
-that ended. A run starts with an empty folder and leaves it as it is; a line `clean` deletes it.
+It answers with lines of JSON: first `{"versions": ...}` or `{"skipped": why}`, then for each line `run` the
+wall and CPU seconds of a run and the bytes it wrote. CPU time is user and system time of all threads, and of
+children that ended. A run starts with an empty folder and leaves it as it is; a line `clean` deletes it.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def main() -> None:
 
 
 def touch_memory(folder: Path, size: int) -> None:
-    """Writes a file of that size and deletes it, which leaves as much memory free that was in use just now.
+    """Writes and deletes a file of that size, which leaves as much recently used memory free.
 
-    The host of a virtual machine takes back memory that is free for seconds, and the first to use it again
-    pays: 0.9 s more for a file of 200 MB, which no writer is to blame for.
+    The host of a virtual machine reclaims memory that was free for seconds, and its next use is slow: 0.9 s
+    more for a file of 200 MB, independent of the writer.
     """
     folder.mkdir(parents=True)
     with open(folder / "touched", "wb") as file:
@@ -59,7 +59,7 @@ def touch_memory(folder: Path, size: int) -> None:
 
 
 def timed(run: Run, folder: Path) -> dict[str, Any]:
-    """What a run took, and what it left."""
+    """The time of a run, and the bytes that it wrote."""
     folder.mkdir(parents=True)
     cpu, wall = cpu_seconds(), time.perf_counter()
     run(folder)
