@@ -25,7 +25,7 @@ from recordspec.inspect.scan import FileRange, UnreadableRecord
 from recordspec.inspect.scan import scan as scan_rows
 from recordspec.spec.blocks import block_of_records
 from recordspec.spec.decoder import decode_errors
-from recordspec.store.shards import File, expand, known
+from recordspec.store.shards import File, expand, shard_files
 from recordspec.wire import proto
 from recordspec.wire.framing import framed
 from recordspec.wire.tfrecord import scan
@@ -54,11 +54,11 @@ def stored(path: Path, records: list[bytes]) -> File:
 def test_what_was_written_fits(case, tmp_path):
     schema = case.schema
     rs.write(schema, case.rows, tmp_path / "rows", key=None, progress=False)
-    report = check(known(expand(tmp_path / "rows"), schema), schema)
+    report = check(shard_files(expand(tmp_path / "rows"), schema), schema)
     assert (told(report), report.rows, report.unfit) == ([], len(case.rows), 0)
     assert report.unknown == {}
     rs.write(schema, case.rows, tmp_path / "blocks", key=None, layout={"blocks": 3}, progress=False)
-    report = check(known(expand(tmp_path / "blocks"), schema), schema)
+    report = check(shard_files(expand(tmp_path / "blocks"), schema), schema)
     assert (told(report), report.rows, report.unfit) == ([], len(case.rows), 0)
 
 
@@ -332,7 +332,7 @@ def test_damage_is_told_with_what_is_lost(tmp_path):
     data[3 * size + 20] ^= 1
     data[9 * size] ^= 1
     path.write_bytes(data)
-    report = check(known((path,), SCHEMA), SCHEMA)
+    report = check(shard_files((path,), SCHEMA), SCHEMA)
     assert told(report) == [
         f"record 3 at byte {3 * size:,}: expected data that matches its CRC, got other bytes",
         f"record 9 at byte {9 * size:,}: expected a length that matches its CRC, got other bytes",
@@ -342,7 +342,7 @@ def test_damage_is_told_with_what_is_lost(tmp_path):
 
 def test_records_that_the_manifest_has_and_the_file_has_not(tmp_path):
     rs.write(SCHEMA, [ROW] * 40, tmp_path / "data", shards=1, key=None, progress=False)
-    files = known(expand(tmp_path / "data"), SCHEMA)
+    files = shard_files(expand(tmp_path / "data"), SCHEMA)
     (path,) = (file.path for file in files)
     size = len(framed(SCHEMA.encode(ROW)))
     path.write_bytes(path.read_bytes()[: 30 * size])
@@ -386,7 +386,7 @@ features:
   fare: {kind: fixed_len, dtype: float32}
   trip_miles: {kind: fixed_len, dtype: int64}
 """)
-    report = check(known(expand(DATA / "taxi"), schema), schema)
+    report = check(shard_files(expand(DATA / "taxi"), schema), schema)
     assert report.rows == 15_000
     assert report.empty[("features", "company")] == 5_140
     (group,) = report.groups.values()
@@ -463,7 +463,7 @@ sequence: {b: {kind: var_len, dtype: int64}}
 def test_blocks_have_all_features_that_they_were_written_with(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {n: int64, new: {dtype: int64, default: 0}}")
     rs.write(schema, [{"n": 1}] * 3, tmp_path / "d", layout={"blocks": 2}, progress=False)
-    assert check(known(expand(tmp_path / "d"), schema), schema).fits
+    assert check(shard_files(expand(tmp_path / "d"), schema), schema).fits
 
 
 REFUSED = {
@@ -477,7 +477,7 @@ REFUSED = {
 @needs_data
 @pytest.mark.parametrize("name", REFUSED)
 def test_hostile_records_are_said_to_be(name):
-    files = known(
+    files = shard_files(
         expand(DATA / f"hostile/{name}.tfrecord"), schema := rs.Schema.load(DATA / "hostile/u.yaml")
     )
     report = check(files, schema)

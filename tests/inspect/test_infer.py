@@ -13,7 +13,7 @@ from examples import example, file_of
 from recordspec.inspect.check import check
 from recordspec.inspect.infer import infer
 from recordspec.starting import inferred
-from recordspec.store.shards import expand, known
+from recordspec.store.shards import expand, shard_files
 from recordspec.wire.framing import framed
 from shell import run_here as run
 from third_party_data import DATA, needs_data
@@ -56,7 +56,7 @@ def written(folder, schema, rows) -> Path:
 
 def fits(files, schema) -> int:
     """How many rows there are, all of which fit."""
-    report = check(known(expand(files), schema), schema)
+    report = check(shard_files(expand(files), schema), schema)
     assert [str(fault.problem) for fault in report.examples] == []
     return report.rows
 

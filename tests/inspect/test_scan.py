@@ -12,7 +12,7 @@ from examples import file_of
 from recordspec._tf import tf
 from recordspec.inspect import scan
 from recordspec.inspect.check import check
-from recordspec.store.shards import File, expand, known
+from recordspec.store.shards import File, expand, shard_files
 from recordspec.wire.framing import framed
 
 SCHEMA = rs.Schema.loads(
@@ -70,7 +70,9 @@ def test_two_processes_find_what_one_finds(tmp_path, layout, codes):
     data[-10] ^= 1
     paths[1].write_bytes(data)
     wanted = rs.Schema.loads("schema: few\nfeatures:\n  n: {dtype: int64}\n  words: {dtype: string}\n")
-    files = tuple(File(path=file.path, shard=file.shard, block=file.block) for file in known(paths, SCHEMA))
+    files = tuple(
+        File(path=file.path, shard=file.shard, block=file.block) for file in shard_files(paths, SCHEMA)
+    )
     found = check(files, wanted, examples=2, jobs=2)
     assert found == check(files, wanted, examples=2, jobs=1)
     assert (found.files, found.rows, [group.code for group in found.groups.values()]) == (3, 40, codes)

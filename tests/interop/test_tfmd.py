@@ -14,7 +14,7 @@ from recordspec.inspect.check import check
 from recordspec.interop import tfmd
 from recordspec.interop.tfmd.exporter import export_schema
 from recordspec.spec.options import options_of
-from recordspec.store.shards import expand, known
+from recordspec.store.shards import expand, shard_files
 from third_party_data import DATA, needs_data
 
 
@@ -135,7 +135,7 @@ def test_the_taxi_trips_are_read_with_their_schema(tmp_path):
     floats = ("dropoff_census_tract", "dropoff_community_area", "trip_seconds")
     files = str(TAXI / "*.gz")
     schema, _ = tfmd.load(TAXI / "schema.pbtxt")
-    report = check(known(expand(files), schema), schema)
+    report = check(shard_files(expand(files), schema), schema)
     wrong = {path[-1]: (code, group.found) for (path, code), group in report.groups.items()}
     assert wrong == dict.fromkeys(floats, ("kind", {"float32"}))
     text = (TAXI / "schema.pbtxt").read_text()

@@ -9,7 +9,7 @@ import numpy as np
 import recordspec as rs
 from recordspec._tf import tf
 from recordspec.reading.faults import check
-from recordspec.store.shards import expand, known
+from recordspec.store.shards import expand, shard_files
 from recordspec.wire import framing, tfrecord
 from recordspec.wire.compression import CODECS
 
@@ -117,7 +117,7 @@ def flip(path, at: int) -> None:
 def told(schema, folder) -> list[str]:
     return [
         str(problem)
-        for file in known(expand(folder), schema)
+        for file in shard_files(expand(folder), schema)
         for fault in check(file, schema).faults
         for problem in fault.problems
     ]

@@ -25,12 +25,12 @@ import recordspec as rs
 from recordspec._tf import tf
 from recordspec.reading import faults
 from recordspec.reading.faults import check
-from recordspec.store.shards import File, expand, known
+from recordspec.store.shards import File, expand, shard_files
 from recordspec.wire import framing
 
 
 def test_whole_files_have_no_faults(data):
-    for file in known(expand(data), SCHEMA):
+    for file in shard_files(expand(data), SCHEMA):
         checked = check(file, SCHEMA)
         assert (checked.faults, checked.records, checked.rows) == ([], PER_SHARD, PER_SHARD)
 
@@ -93,7 +93,7 @@ def test_faults_of_many_records_are_told_in_order(data, monkeypatch):
         where,
         places[3].partition(" at byte")[0],
     ]
-    (file,) = known(expand(path), SCHEMA)
+    (file,) = shard_files(expand(path), SCHEMA)
     checked = check(file, SCHEMA)
     assert (checked.records, [fault.rows for fault in checked.faults]) == (20, [1] * 5)
     assert len(check(file, SCHEMA, most=2).faults) == 2
@@ -105,7 +105,7 @@ def test_what_is_cut_is_named_and_counted(tmp_path, compression):
     path = shard(tmp_path / "data", 1)
     found = records(path)
     store(path, [one.data for one in found[:20]], compression)  # between records
-    (file,) = known(expand(path), SCHEMA)
+    (file,) = shard_files(expand(path), SCHEMA)
     checked = check(file, SCHEMA)
     (fault,) = checked.faults
     assert (fault.record, fault.offset, fault.rows, fault.ends) == (20, found[20].offset, 5, True)

@@ -184,10 +184,10 @@ def test_copies_go_with_the_process(data, tmp_path):
 import recordspec as rs
 from pathlib import Path
 from recordspec.reading.mending import mended
-from recordspec.store.shards import known
+from recordspec.store.shards import shard_files
 from recordspec.store.shards import expand
 schema = rs.Schema.load({str(data / "schema.yaml")!r})
-copies = [mended(file, schema)[0] for file in known(expand({str(data)!r}), schema)]
+copies = [mended(file, schema)[0] for file in shard_files(expand({str(data)!r}), schema)]
 print(*(copy for copy in copies if copy.exists() and copy.parent != Path({str(data)!r})))
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -14,7 +14,7 @@ from recordspec import Manifest, SpecError, StoreError
 from recordspec.errors import IncompleteError
 from recordspec.store.manifest import Shard
 from recordspec.store.shard_file import ShardFile
-from recordspec.store.shards import ShardName, auto_count, expand, missing, parse_name
+from recordspec.store.shards import ShardName, auto_count, expand, find_incomplete, parse_name
 from recordspec.store.transaction import Transaction
 
 MIB = 1 << 20
@@ -84,7 +84,7 @@ def touched(folder, *names: str) -> list:
 def refused(files) -> list[str]:
     with pytest.raises(IncompleteError) as caught:
         expand(files)
-    assert list(caught.value.problems) == list(missing(files))
+    assert list(caught.value.problems) == list(find_incomplete(files))
     assert caught.value.exit_code == 1
     return [str(problem) for problem in caught.value.problems]
 

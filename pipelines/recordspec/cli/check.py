@@ -63,10 +63,10 @@ def check(
     from recordspec.inspect.proposals import proposals
     from recordspec.locations import output_file
     from recordspec.progress import Progress
-    from recordspec.store.shards import compared, expand
+    from recordspec.store.shards import compare_schema, expand
 
     schema, to_read = _given(spec, files)
-    to_check, differences = compared(expand(to_read), schema)
+    to_check, differences = compare_schema(expand(to_read), schema)
     with Progress() as progress:
         found = compare(
             to_check, schema, examples=examples, allow_absent=allow_absent, jobs=jobs, progress=progress

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from recordspec.errors import Problem, RecordspecError, StoreError
-from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, SCHEMA_FILE, Manifest, unlike
+from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, SCHEMA_FILE, Manifest, shard_differences
 from recordspec.store.shards import parse_name
 from recordspec.wire.hashes import sha256_of
 
@@ -28,7 +28,7 @@ def differences(folder: Path, manifest: Manifest) -> Iterator[Found]:
     """What is missing in the folder, foreign there, or not what was written: all but the shards' bytes."""
     missing = {name for name in manifest.files if not (folder / name).exists()}
     found = {path.name for path in folder.iterdir() if parse_name(path.name)}
-    for problem in unlike(folder, missing, found - manifest.files):
+    for problem in shard_differences(folder, missing, found - manifest.files):
         yield Path(problem.where), problem
     yield from _schema(folder / SCHEMA_FILE, manifest)
     yield from ((folder / KEYS_FILE, problem) for problem in other_keys(folder, manifest))

@@ -214,7 +214,7 @@ def check(
     A feature with a key that no record of any file has is a finding, too, unless there are no records.
 
     Args:
-        files: as `store.shards.known` gives them, or `compared` where the schema is not their own.
+        files: from `shard_files`, or from `compare_schema` where the schema is not their own.
         examples: of each sort of fault, how many are kept; all are counted.
         allow_absent: names of features that no record need have.
         jobs: processes that share the work; None for one a processor where there is much to read.

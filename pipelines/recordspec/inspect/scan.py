@@ -19,8 +19,8 @@ import numpy as np
 from recordspec.errors import Problem, RecordError, SpecError, StoreError
 from recordspec.executors import Task, executor
 from recordspec.inspect.index import find_records
-from recordspec.store.manifest import SCHEMA_FILE, Manifest, find
-from recordspec.store.shards import Files, expand, parse_name, schema_beside
+from recordspec.store.manifest import SCHEMA_FILE, Manifest, manifest_of
+from recordspec.store.shards import Files, expand, parse_name, stored_schema
 from recordspec.wire import blocks, proto, tfrecord
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, place
@@ -339,14 +339,14 @@ class Scanner:
     @cached_property
     def manifest(self) -> Manifest | None:
         """The manifest beside the files, where they lie in one folder."""
-        return find(self.paths)
+        return manifest_of(self.paths)
 
     @cached_property
     def schema(self) -> Schema | None:
         """What the rows are, as far as that is known."""
         if self._given is not None:
             return self._given
-        return schema_beside(self.paths[0].parent, self.manifest)
+        return stored_schema(self.paths[0].parent, self.manifest)
 
     @cached_property
     def splits(self) -> dict[Path, str]:

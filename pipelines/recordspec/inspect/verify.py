@@ -12,7 +12,7 @@ from recordspec.inspect.beside import Found, differences, manifest_in
 from recordspec.inspect.tally import Tally
 from recordspec.progress import Progress
 from recordspec.store.manifest import Manifest, Shard
-from recordspec.store.shards import Files, expand, missing
+from recordspec.store.shards import Files, expand, find_incomplete
 
 # The manifest of a folder without one, and what is wrong with it.
 _NONE: tuple[Manifest | None, list[Found]] = (None, [])
@@ -55,7 +55,7 @@ def verify(files: Files, progress: Progress | None = None) -> Iterator[Verified]
     rows = [None if tally.shard is None else tally.shard.records for tally in tallies]
     progress.begin("verifying", None if None in rows else sum(row for row in rows if row is not None))
     others: dict[Path, tuple[Problem, ...]] = {}
-    by_name = [(Path(problem.where), problem) for problem in missing(files)]
+    by_name = [(Path(problem.where), problem) for problem in find_incomplete(files)]
     unknown = [one for one in by_name if folders.get(one[0].parent, _NONE)[0] is None]  # else it tells
     for path, problem in chain(*starmap(_beside, folders.items()), unknown):
         others[path] = (*others.get(path, ()), problem)

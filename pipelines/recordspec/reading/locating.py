@@ -11,7 +11,7 @@ from recordspec.reading.faults import check
 from recordspec.reading.mending import is_mended
 from recordspec.spec.decoder import decode_errors
 from recordspec.spec.schema import Schema
-from recordspec.store.shards import File, Files, expand, known, listed
+from recordspec.store.shards import File, Files, expand, path_list, shard_files
 
 
 @contextmanager
@@ -31,13 +31,13 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
         StoreError: files are missing, or of another spec.
         SpecError: a path is a URL.
     """
-    given = listed(files)
+    given = path_list(files)
     try:
         yield
     except Exception as error:
         if not isinstance(error, decode_errors()):
             raise
-        found = _first(known(expand(given), schema), schema)
+        found = _first(shard_files(expand(given), schema), schema)
         if found is None:
             raise
         raise found from error

@@ -14,8 +14,8 @@ from recordspec.reading.mending import mended
 from recordspec.reading.options import Batch, Shuffle
 from recordspec.spec.options import parse_bytes
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import find
-from recordspec.store.shards import File, check_size, known
+from recordspec.store.manifest import manifest_of
+from recordspec.store.shards import File, check_size, shard_files
 from recordspec.wire import tfrecord
 from recordspec.wire.blocks import rows_in
 from recordspec.wire.compression import Compression
@@ -155,8 +155,8 @@ def plan(paths: tuple[Path, ...], schema: Schema, share: Share | None = None, co
     Raises StoreError where the files are not what their manifest says, were written with another spec, or
     are too few records for so many workers; RecordError where one is no TFRecord file, or no record is left.
     """
-    manifest = find(paths)
-    files = known(paths, schema, manifest)
+    manifest = manifest_of(paths)
+    files = shard_files(paths, schema, manifest)
     pieces = tuple(_mended(file, schema) if corrupt == "skip" else _piece(file) for file in files)
     counts = (
         {} if manifest is None else manifest.class_counts(manifest.splits_of(path.name for path in paths))

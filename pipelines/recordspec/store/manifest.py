@@ -260,7 +260,7 @@ def _check_once(files: Iterable[str]) -> None:
         raise ValueError(f"{count} shards of the name {name}")
 
 
-def unlike(folder: Path, missing: set[str], foreign: set[str]) -> Iterator[Problem]:
+def shard_differences(folder: Path, missing: set[str], foreign: set[str]) -> Iterator[Problem]:
     """The problems of missing shards, which the manifest names, and of those that it does not name."""
     for name in sorted(missing):
         yield Problem(where=str(folder / name), expected="a shard that the manifest names", got="no file")
@@ -268,7 +268,7 @@ def unlike(folder: Path, missing: set[str], foreign: set[str]) -> Iterator[Probl
         yield Problem(where=str(folder / name), expected="shards that the manifest names", got="another one")
 
 
-def find(files: tuple[Path, ...]) -> Manifest | None:
+def manifest_of(files: tuple[Path, ...]) -> Manifest | None:
     """The manifest of these files, if they are in one folder that has one."""
     folders = {path.parent for path in files}
     if len(folders) != 1:

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING
 
 from recordspec.errors import IncompleteError, Problem, RecordError, StoreError
 from recordspec.locations import check_regular, local
-from recordspec.store.manifest import FILE, INDEX_SUFFIXES, SCHEMA_FILE, Manifest, Shard, find, unlike
+from recordspec.store.manifest import (
+    FILE,
+    INDEX_SUFFIXES,
+    SCHEMA_FILE,
+    Manifest,
+    Shard,
+    manifest_of,
+    shard_differences,
+)
 from recordspec.wire.compression import CODECS, Compression
 
 if TYPE_CHECKING:
@@ -78,7 +86,7 @@ def expand(files: Files, *, as_found: bool = False) -> tuple[Path, ...]:
         IncompleteError: a folder, or what a pattern matches, lacks shards that the manifest or the names of
             the others announce, or has shards that do not belong to them; not with `as_found`.
     """
-    given = listed(files)
+    given = path_list(files)
     if not given:
         raise StoreError(Problem(expected="at least one file", got="none"))
     found = [path for one in given for path in _expand_one(one, as_found)]
@@ -91,7 +99,7 @@ def expand(files: Files, *, as_found: bool = False) -> tuple[Path, ...]:
     return tuple(once.values())
 
 
-def listed(files: Files) -> tuple[str, ...]:
+def path_list(files: Files) -> tuple[str, ...]:
     """Paths, patterns and folders as a tuple. Raises SpecError for a URL."""
     several = [files] if isinstance(files, (str, os.PathLike)) else files
     given = tuple(os.fspath(one) for one in several)
@@ -100,13 +108,13 @@ def listed(files: Files) -> tuple[str, ...]:
     return given
 
 
-def missing(files: Files) -> tuple[Problem, ...]:
+def find_incomplete(files: Files) -> tuple[Problem, ...]:
     """The problems for which `expand` raises IncompleteError.
 
     Skips folders whose manifest cannot be read.
     """
     problems: list[Problem] = []
-    for one in listed(files):
+    for one in path_list(files):
         path = Path(one)
         with suppress(StoreError):
             if path.is_dir():
@@ -157,7 +165,7 @@ def _completeness(found: list[Path], pattern: str) -> list[Problem]:
         if (folder / FILE).exists():
             named, there = Manifest.load(folder).files, {shard.path.name for shard in shards}
             wanted = {name for name in named if fnmatch.fnmatchcase(name, pattern)}
-            problems += unlike(folder, wanted - there, there - named)
+            problems += shard_differences(folder, wanted - there, there - named)
         else:
             problems += _incomplete(shards, pattern)
     return problems
@@ -279,7 +287,7 @@ class File:
         return None if self.shard is None else max(0, self.shard.rows - number * (self.block or 1))
 
 
-def schema_beside(folder: Path, manifest: Manifest | None) -> Schema | None:
+def stored_schema(folder: Path, manifest: Manifest | None) -> Schema | None:
     """Loads the schema that a dataset was written with, if it is in its folder."""
     path = folder / SCHEMA_FILE
     if manifest is None or not path.exists():
@@ -289,26 +297,28 @@ def schema_beside(folder: Path, manifest: Manifest | None) -> Schema | None:
     return Schema.load(path)
 
 
-def known(paths: tuple[Path, ...], schema: Schema, manifest: Manifest | None = None) -> tuple[File, ...]:
+def shard_files(
+    paths: tuple[Path, ...], schema: Schema, manifest: Manifest | None = None
+) -> tuple[File, ...]:
     """The files with their entries in the manifest. Pass `manifest` if it was read already.
 
     Raises StoreError where a file is missing, the manifest does not name one, or the files were written with
     another schema.
     """
-    files, differences = compared(paths, schema, manifest)
+    files, differences = compare_schema(paths, schema, manifest)
     if differences:
         raise StoreError(differences)
     return files
 
 
-def compared(
+def compare_schema(
     paths: tuple[Path, ...], schema: Schema, manifest: Manifest | None = None
 ) -> tuple[tuple[File, ...], tuple[Problem, ...]]:
     """The same, for files whose schema may be another one: returns the differences in place of raising.
 
     Raises StoreError where a file is missing, or the manifest does not name one.
     """
-    manifest = find(paths) if manifest is None else manifest
+    manifest = manifest_of(paths) if manifest is None else manifest
     if manifest is None:
         block = block_in(paths)
         return tuple(File(path=path, block=block) for path in paths), ()

@@ -15,8 +15,8 @@ from recordspec.errors import Problem, SpecError
 from recordspec.locations import check_regular
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import FILE, REJECTS_FILE, LabelCounts, Manifest, find
-from recordspec.store.shards import Files, expand, schema_beside
+from recordspec.store.manifest import FILE, REJECTS_FILE, LabelCounts, Manifest, manifest_of
+from recordspec.store.shards import Files, expand, stored_schema
 from recordspec.writing.assembly import Shards
 from recordspec.writing.build import Build, Input, Work
 from recordspec.writing.encoding import PART_BITS, Advance
@@ -58,8 +58,8 @@ def reshard(
     paths = expand(files)
     identity_of(paths)  # before any is opened: a pipe would be waited for
     _check_one_dataset(paths)
-    old = find(paths)
-    schema = _checked_schema(schema, schema_beside(paths[0].parent, old))
+    old = manifest_of(paths)
+    schema = _checked_schema(schema, stored_schema(paths[0].parent, old))
     source = Stored(paths, old)
     # a dataset without rows was built on purpose
     work = Work(jobs=jobs, memory=memory, allow_empty=True, force=force, resume=resume, progress=progress)
