@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import singledispatch
 
 from recordspec.errors import Path, SpecError, show_path
 from recordspec.inspect.check import CheckReport, UnknownKey, ViolationGroup
 from recordspec.spec.features import Feature
 from recordspec.spec.features.fixed_len import FixedLen
-from recordspec.spec.features.label import Label
 from recordspec.spec.features.var_len import VariableLen
 from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema
@@ -73,7 +73,7 @@ def _edited(
     edited: dict[Path, Feature] = {}
     for path, (feature, groups) in faults.items():
         empty = (path[0], feature.stored) in report.empty
-        other = _other(feature, groups, report.rows, empty) if isinstance(feature, FixedLen) else None
+        other = _edit(feature, groups, report.rows, empty)
         if other is not None:
             edited[path] = other
     if _construct(schema, edited):
@@ -94,7 +94,14 @@ def _construct(schema: Schema, edited: Mapping[Path, Feature]) -> bool:
     return True
 
 
-def _other(feature: FixedLen, groups: Groups, rows: int, empty: bool) -> Feature | None:
+@singledispatch
+def _edit(feature: Feature, groups: Groups, rows: int, empty: bool) -> Feature | None:
+    """The feature as its records have it; None of kinds without a rule here."""
+    return None
+
+
+@_edit.register
+def _edit_fixed_len(feature: FixedLen, groups: Groups, rows: int, empty: bool) -> Feature | None:
     """What the records have; None where they are to be mended, not the spec.
 
     Args:
@@ -135,7 +142,7 @@ def _said(old: Feature, new: Feature) -> str:
 
 
 def _advice(feature: Feature, groups: Groups) -> str | None:
-    if "value" in groups and isinstance(feature, Label):
+    if "value" in groups and feature.class_names:
         return "more names, or `oov: index` and a build of the rows anew"
     return None
 

@@ -10,7 +10,6 @@ from typing import Any
 from recordspec.errors import Path
 from recordspec.spec.feature_set import differences
 from recordspec.spec.features import Feature
-from recordspec.spec.features.label import Label
 from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema
 
@@ -111,8 +110,8 @@ def _broken(field: Any, old: Feature, new: Feature, breaks: tuple[str, ...]) -> 
     if not breaks and not field.metadata.get("reading"):
         return (), "new records are written otherwise, and read the same"
     breaks = (*breaks, MODELS)
-    if isinstance(old, Label) and isinstance(new, Label) and field.name == "names":
-        return breaks, _of_names(old.names, new.names)
+    if old.class_names and new.class_names and field.name == "names":
+        return breaks, _of_names(old.class_names, new.class_names)
     if old.optional and not new.optional and field.name == "default":
         return breaks, "old records may lack it, and there is no default any more"
     if new.optional and not old.optional and field.name == "default":

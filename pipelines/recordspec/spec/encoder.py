@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordspec.errors import Problem, RecordError, SpecError, nearest
+from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.spec.blocks import Sections, block_of
-from recordspec.spec.feature_set import FeatureSet
+from recordspec.spec.feature_set import FeatureSet, unknown_name
 from recordspec.spec.features.base import Feature
 from recordspec.spec.lists import Lists, by_row, rows_of
 from recordspec.spec.values import BadValue
@@ -70,21 +70,11 @@ def columns_of(
     # rows that have all names and no more cannot have an unknown one
     if not complete or int(lengths_of(rows).sum()) != len(rows) * len(columns):
         for index, row in enumerate(rows):
-            if not row.keys() <= columns.keys():
-                _check_names(schema, columns, index, row)
+            unknown = [name for name in row if name not in columns]
+            if unknown:
+                problem = unknown_name(schema, unknown[0], columns, row)
+                raise RecordError(problem.at(f"row {index}"), index)
     return columns
-
-
-def _check_names(schema: FeatureSet, known: Mapping[str, Any], index: int, row: Mapping[str, Any]) -> None:
-    for name in row:
-        if name not in known:
-            problem = Problem(
-                where=f"row {index}",
-                expected=f"names of `{schema.name}`",
-                got=f"`{name}`",
-                hint=nearest(str(name), [one for one in known if one not in row]),
-            )
-            raise RecordError(problem, index)
 
 
 class RowEncoder:
@@ -219,9 +209,7 @@ def _check_columns(schema: FeatureSet, columns: Mapping[str, Any], rows: int) ->
         raise SpecError(schema.shared_keys)
     for name, values in columns.items():
         if name not in schema.names:
-            hint = nearest(name, [one for one in schema.names if one not in columns])
-            problem = Problem(expected=f"names of `{schema.name}`", got=f"`{name}`", hint=hint)
-            raise SpecError(problem)
+            raise SpecError(unknown_name(schema, name, schema.names, columns))
         if len(values) != rows:
             problem = Problem(path=(name,), expected=f"{rows} values", got=str(len(values)))
             raise SpecError(problem.at(schema.name))

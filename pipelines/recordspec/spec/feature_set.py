@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
@@ -127,6 +127,12 @@ class FeatureSet:
         }
         text = json.dumps({"record": self.record, **stored}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def unknown_name(schema: FeatureSet, name: object, known: Iterable[str], given: Container[str]) -> Problem:
+    """The problem of a name that is none of the `known`; its hint is one that is not `given`."""
+    hint = nearest(str(name), [one for one in known if one not in given])
+    return Problem(expected=f"names of `{schema.name}`", got=f"`{name}`", hint=hint)
 
 
 def columns_in(section: Section, feature: Feature) -> tuple[Column, ...]:

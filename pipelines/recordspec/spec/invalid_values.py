@@ -91,23 +91,23 @@ def _text(feature: Text, cells: Cells) -> Iterator[Invalid]:
         yield from _encoded(replace(feature, max_bytes=None), cells)
 
 
-@invalid_values.register(Image)
-@invalid_values.register(Audio)
-def _media(feature: Image | Audio, cells: Cells) -> Iterator[Invalid]:
-    if feature.encoding == "raw" and isinstance(feature, Audio):
+@invalid_values.register
+def _image(feature: Image, cells: Cells) -> Iterator[Invalid]:
+    yield from _each(cells, lambda data: _check_media(feature, data))
+
+
+@invalid_values.register
+def _audio(feature: Audio, cells: Cells) -> Iterator[Invalid]:
+    if feature.encoding == "raw":
         size = feature.channels * np.dtype(feature.dtype).itemsize
         yield from _each(cells, lambda data: _check_multiple(data, size))
     else:
         yield from _each(cells, lambda data: _check_media(feature, data))
 
 
-@invalid_values.register
-def _video(feature: Video, cells: Cells) -> Iterator[Invalid]:
-    yield from _encoded(feature, cells)
-
-
-@invalid_values.register
-def _box(feature: Box, cells: Cells) -> Iterator[Invalid]:
+@invalid_values.register(Video)
+@invalid_values.register(Box)
+def _as_encoded(feature: Video | Box, cells: Cells) -> Iterator[Invalid]:
     yield from _encoded(feature, cells)
 
 
@@ -153,11 +153,12 @@ def _encoded(feature: Feature, cells: Cells) -> Iterator[Invalid]:
 def _values(feature: Feature, cells: Cells) -> list[Any]:
     """Each row's value as `encode` takes it."""
     flat: Any = list(cells.flat) if isinstance(cells.flat, Strings) else cells.flat
-    if isinstance(feature, Text):
+    shape = feature.value_type.shape
+    if not shape:
         return list(flat)
     places = offsets(_lengths(cells)).tolist()
     lists = [flat[start:stop] for start, stop in pairwise(places)]
-    return [values.reshape(-1, 4) for values in lists] if isinstance(feature, Box) else lists
+    return [values.reshape(-1, *shape[1:]) for values in lists] if len(shape) > 1 else lists
 
 
 def _check_media(feature: Image | Audio, data: bytes) -> None:
