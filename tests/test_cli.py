@@ -230,13 +230,13 @@ def test_an_output_that_is_closed_is_no_error(home):
 WAITING = """
 import signal, sys
 from recordspec import cli
-from recordspec.writing.runs import RunWriter
+from recordspec.writing.sorter import Sorter
 
 def wait(*_, **__):
     print("encoding", flush=True)
     sys.stdin.read()
 
-RunWriter.add = wait
+Sorter.add = wait
 signal.signal(signal.SIGINT, signal.default_int_handler)  # who started the tests may ignore it
 cli.main()
 """

@@ -30,12 +30,10 @@ from recordspec.spec.options import (
     read_fields,
     wrong_path,
 )
-from recordspec.writing.build import Input, Work
+from recordspec.writing.build import Work
 from recordspec.writing.options import Write
-from recordspec.writing.reshard import copy_part
-from recordspec.writing.sources.audio_folder import AudioFolder
 from recordspec.writing.sources.csv import Csv
-from recordspec.writing.sources.image_folder import ImageFolder
+from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
 from recordspec.writing.sources.tfrecord import TFRecords
@@ -318,9 +316,9 @@ CALLS = {
     "store.shards:missing:files": lambda call, data, url: call(url),
     "store.transaction:Transaction.__init__:target": lambda call, data, url: call(url),
     "writing.build:Build.__init__:directory": lambda call, data, url: call(
-        SCHEMA, Input(name="rows", rows=1, parts=iter, identity=list, encode=copy_part), url, Write(), Work()
+        SCHEMA, None, url, Write(), Work()
     ),
-    "writing.builder:write:directory": lambda call, data, url: call(SCHEMA, [{"a": 1}], url),
+    "writing.build:write:directory": lambda call, data, url: call(SCHEMA, [{"a": 1}], url),
     "writing.estimate:estimate:directory": lambda call, data, url: call(SCHEMA, [{"a": 1}], url),
     "writing.reshard:reshard:directory": lambda call, data, url: call(data, url),
     "writing.reshard:reshard:files": lambda call, data, url: call(url, "out"),
@@ -564,8 +562,8 @@ OPENERS = {
     "pipeline.py: given.open": "the same",
     "writing/sources/csv.py: self.span.open": "a part of a file, by open_file",
     "writing/sources/jsonl.py: self.span.open": "the same",
-    "writing/sources/spans.py: Span(start, stop).open": "the same",
-    "writing/sources/spans.py: Span(row.start, row.start + LONGEST_ROW).open": "the same",
+    "writing/sources/ranges.py: ByteRange(start, stop).open": "the same",
+    "writing/sources/ranges.py: ByteRange(row.start, row.start + LONGEST_ROW).open": "the same",
     "locations.py: _Named": "the one that opens",
 }
 

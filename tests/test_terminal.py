@@ -165,7 +165,7 @@ def test_logs_are_escaped(tmp_path, caplog):
     schema = rs.Schema.loads("schema: s\nfeatures: {a: int64}")
     with caplog.at_level(logging.WARNING):
         rs.write(schema, [{"a": 1}, {"a": "x"}], tmp_path / EVIL, invalid="quarantine")
-    assert caplog.messages == [f"1 of 2 rows did not fit: see {tmp_path}/{SHOWN}/rejects.jsonl"]
+    assert caplog.messages == [f"1 of 2 rows are invalid: see {tmp_path}/{SHOWN}/rejects.jsonl"]
 
 
 def test_files_keep_the_exact_text(evil_folder, command):

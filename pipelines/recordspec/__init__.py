@@ -25,7 +25,7 @@ _HOMES = {
     "WriteError": "errors",
     "Manifest": "store.manifest",
     "ShardedWriter": "writing.writer",
-    "write": "writing.builder",
+    "write": "writing.build",
     "reshard": "writing.reshard",
     "read": "reading.dataset",
     "locating": "reading.locating",
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from recordspec.spec.features import KINDS, Feature
     from recordspec.spec.schema import Schema
     from recordspec.store.manifest import Manifest
-    from recordspec.writing.builder import write
+    from recordspec.writing.build import write
     from recordspec.writing.reshard import reshard
     from recordspec.writing.writer import ShardedWriter
 

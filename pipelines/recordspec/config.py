@@ -18,10 +18,9 @@ from recordspec.spec.options import INVALID, Log, document, read_fields
 from recordspec.spec.schema import Schema, read_text, schema_in
 from recordspec.spec.yaml_text import MappingNode, ScalarNode
 from recordspec.writing.options import Write
-from recordspec.writing.sources.audio_folder import AudioFolder
 from recordspec.writing.sources.base import Source
 from recordspec.writing.sources.csv import Csv
-from recordspec.writing.sources.image_folder import ImageFolder
+from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
 from recordspec.writing.sources.tfrecord import TFRecords

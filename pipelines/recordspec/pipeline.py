@@ -29,8 +29,8 @@ from recordspec.spec.schema import Schema
 from recordspec.spec.tensors import dense
 from recordspec.store.manifest import Manifest, Shard
 from recordspec.store.shards import check_schema
-from recordspec.writing.builder import write
-from recordspec.writing.estimate import Estimate, estimate
+from recordspec.writing.build import write
+from recordspec.writing.estimate import BuildEstimate, estimate
 from recordspec.writing.sources import source_of
 
 
@@ -82,7 +82,9 @@ class Pipeline:
         self.__dict__.pop("manifest", None)
         return write(self.schema, rows, self.data, **options, **how)
 
-    def plan(self, rows: Any = None, *, source: str | os.PathLike[str] | None = None, **how: Any) -> Estimate:
+    def plan(
+        self, rows: Any = None, *, source: str | os.PathLike[str] | None = None, **how: Any
+    ) -> BuildEstimate:
         """What `build` would write, and what it would need, told from a sample of the rows.
 
         Takes what `build` takes, and writes nothing but the sample, into a folder that is gone afterwards.

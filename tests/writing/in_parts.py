@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from hypothesis import HealthCheck, settings
 
 import recordspec as rs
-from recordspec.writing.sources import Rows
-from recordspec.writing.sources.rows import batch_of
 
 TEXTS = rs.Schema.loads(
     "schema: s\nfeatures:\n  a: {dtype: string, default: '-'}\n  b: {dtype: string, default: '-'}"
@@ -30,20 +28,24 @@ def parts_of(source, one: rs.Schema, extra=()) -> list:
 
 
 def batches_of(source, one: rs.Schema) -> Iterator:
-    if isinstance(source, Rows):
-        yield batch_of(list(source), one, ())
-        return
     for part in parts_of(source, one):
         yield from part.batches(one, ())
+
+
+def rows_in(batches) -> int:
+    """How many rows there are, invalid ones too."""
+    return sum(1 if isinstance(batch, rs.RecordError) else batch.rows for batch in batches)
 
 
 def records(source, one: rs.Schema, step: int = 7) -> list[bytes]:
     """All the rows, encoded a few at a time."""
     found = []
     for batch in batches_of(source, one):
+        if isinstance(batch, rs.RecordError):
+            raise batch
         for start in range(0, batch.rows, step):
-            stop = min(start + step, batch.rows)
-            found += list(one.encode_batch(batch.columns(start, stop), stop - start))
+            part = batch.part(start, min(start + step, batch.rows))
+            found += list(one.encode_batch(part.values, part.rows))
     return found
 
 
@@ -63,9 +65,11 @@ def error_of(source, one: rs.Schema) -> list[str]:
     for part in parts_of(source, one):
         row = 0
         for batch in part.batches(one, ()):
+            if isinstance(batch, rs.RecordError):
+                return str(batch.at(part.place(row))).splitlines()
             for start in range(batch.rows):
                 try:
-                    one.encode_batch(batch.columns(start, start + 1), 1)
+                    one.encode_batch(batch.part(start, start + 1).values, 1)
                 except rs.RecordError as error:
                     return str(error.at(part.place(row + start))).splitlines()
             row += batch.rows

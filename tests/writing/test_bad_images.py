@@ -67,7 +67,7 @@ def home(tmp_path):
 def test_each_bad_image_is_named_and_no_good_one_is_lost(home, caplog):
     built = run_here("build", home / "config.yaml")
     assert built.returncode == 0
-    assert caplog.messages == [f"8 of 28 rows did not fit: see {home}/data/rejects.jsonl"]
+    assert caplog.messages == [f"8 of 28 rows are invalid: see {home}/data/rejects.jsonl"]
     lines = [json.loads(line) for line in (home / "data/rejects.jsonl").read_text().splitlines()]
     assert {line["place"] for line in lines} == {str(home / "raw" / name) for name in BAD}
     for line in lines:

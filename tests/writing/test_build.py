@@ -15,7 +15,7 @@ import recordspec as rs
 from recordspec.spec.blocks import records_of_block
 from recordspec.wire.proto import parse_example
 from recordspec.wire.tfrecord import scan
-from recordspec.writing import order, runs, tasks
+from recordspec.writing import sorter, tasks
 from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
 
@@ -86,7 +86,7 @@ def test_jobs_and_memory_make_no_difference(tmp_path, options, monkeypatch):
     assert files(tmp_path / "two") == expected
     # many runs, and pieces of them, in the place of one
     monkeypatch.setattr(tasks, "_SMALLEST_BUDGET", 64 << 10)
-    monkeypatch.setattr(runs, "_GATHERED", 1000)
+    monkeypatch.setattr(sorter, "_GATHERED", 1000)
     rs.write(SCHEMA, given, tmp_path / "small", memory="1B", **options)
     assert files(tmp_path / "small") == expected
 
@@ -96,14 +96,14 @@ def test_many_equal_rows_are_cut_like_any_others(tmp_path, options, monkeypatch)
     given = [*([{"id": 1, "tags": [], "steps": []}] * 3000), *plain(rows(500))]
     rs.write(SCHEMA, given, tmp_path / "expected", shuffle=3, **options)
     monkeypatch.setattr(tasks, "_SMALLEST_BUDGET", 64 << 10)
-    largest, merged = [], order._merged
+    largest, merged = [], sorter.merge_chunk
 
     def watched(*arguments):
         records, index = merged(*arguments)
         largest.append(len(records))
         return records, index
 
-    monkeypatch.setattr(order, "_merged", watched)
+    monkeypatch.setattr(sorter, "merge_chunk", watched)
     rs.write(SCHEMA, given, tmp_path / "data", shuffle=3, memory="1B", **options)
     assert files(tmp_path / "data") == files(tmp_path / "expected")
     assert 10 < max(largest) < 1000
@@ -152,15 +152,15 @@ def test_rows_of_one_key_are_found_at_the_ends_of_every_range(tmp_path, passes, 
     """The hash of a key is two words; the search goes over ranges of the first."""
     words = [(word, 5), (7, 1), (9, 5), (8, 1), (word, 5)]
     index = np.zeros((5, len(words)), "<u8")
-    index[order.KEY] = np.array(words, np.uint64).T
-    index[order.NUMBER] = [10, 11, 12, 13, 14]
+    index[sorter.KEY] = np.array(words, np.uint64).T
+    index[sorter.NUMBER] = [10, 11, 12, 13, 14]
     (tmp_path / "x.index").write_bytes(index.tobytes())
-    run = runs.Run(name="x", counts={"train": len(words)}, bytes=0)
-    budget = -(-len(words) * order._TWINS_BYTES // passes)
-    assert order.twins(tmp_path, (run,), budget) == (10, 14)
-    index[order.KEY][1] = range(len(words))  # all others are equal in one word only
+    run = sorter.SortedRun(name="x", counts={"train": len(words)}, bytes=0)
+    budget = -(-len(words) * sorter._DUPLICATES_BYTES // passes)
+    assert sorter.find_duplicate_keys(tmp_path, (run,), budget) == (10, 14)
+    index[sorter.KEY][1] = range(len(words))  # all others are equal in one word only
     (tmp_path / "x.index").write_bytes(index.tobytes())
-    assert order.twins(tmp_path, (run,), budget) is None
+    assert sorter.find_duplicate_keys(tmp_path, (run,), budget) is None
 
 
 def stored(folder: Path) -> list[dict]:

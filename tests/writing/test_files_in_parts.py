@@ -10,16 +10,15 @@ import pytest
 import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
-from in_parts import MANY, NUMBER, error_of, parts_of, records, rows_of, schema
+from in_parts import MANY, NUMBER, error_of, parts_of, records, rows_in, rows_of, schema
 from PIL import Image
 from pyarrow import parquet
 
 import recordspec as rs
 from recordspec._tf import tf
 from recordspec.writing.sources import base
-from recordspec.writing.sources.audio_folder import AudioFolder
 from recordspec.writing.sources.csv import Csv
-from recordspec.writing.sources.image_folder import ImageFolder
+from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
 from recordspec.writing.sources.tfrecord import TFRecords
@@ -73,7 +72,7 @@ def test_a_folder_in_parts_has_the_same_files(tmp_path, images, part_bytes):
     part_bytes(100)
     parts = parts_of(source, PICTURES, ("path",))
     assert [part.place(0) for part in parts] == [str(path) for path in sorted(images.rglob("*.png"))]
-    assert [next(part.batches(PICTURES, ("path",))).columns(0, 1)["path"] for part in parts] == [
+    assert [next(part.batches(PICTURES, ("path",))).values["path"] for part in parts] == [
         ["cat/a.png"],
         ["cat/b.png"],
         ["dog/c.png"],
@@ -125,7 +124,7 @@ def test_a_tfrecord_file_cut_anywhere_has_the_same_records(tmp_path_factory, siz
         patch.setattr(base, "PART_BYTES", size)
         parts = parts_of(source, one)
         assert [row["t"] for row in rows_of(source, one)] == rows
-        counts = [sum(batch.rows for batch in part.batches(one, ())) for part in parts]
+        counts = [rows_in(part.batches(one, ())) for part in parts]
     assert all(counts[1:])
     places = [part.place(row) for part, count in zip(parts, counts, strict=True) for row in range(count)]
     assert places == [whole.place(row) for row in range(len(rows))]

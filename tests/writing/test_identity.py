@@ -10,9 +10,8 @@ import pytest
 import recordspec as rs
 from recordspec.config import From
 from recordspec.writing.sources import source_of
-from recordspec.writing.sources.audio_folder import AudioFolder
 from recordspec.writing.sources.csv import Csv
-from recordspec.writing.sources.image_folder import ImageFolder
+from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
 from recordspec.writing.sources.tfrecord import TFRecords

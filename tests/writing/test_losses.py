@@ -14,7 +14,7 @@ from PIL import Image
 import recordspec as rs
 from recordspec._tf import tf
 from recordspec.writing.sources.csv import Csv
-from recordspec.writing.sources.image_folder import ImageFolder
+from recordspec.writing.sources.folders import ImageFolder
 from recordspec.writing.sources.tfrecord import TFRecords
 
 

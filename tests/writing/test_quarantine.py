@@ -47,7 +47,7 @@ def test_bad_rows_are_set_aside_with_all_their_reasons(tmp_path, caplog):
     ]
     assert manifest.rejected == Manifest.load(tmp_path / "data").rejected == 2
     assert manifest.rows("train") == 2
-    assert caplog.messages == [f"2 of 4 rows did not fit: see {tmp_path}/data/rejects.jsonl"]
+    assert caplog.messages == [f"2 of 4 rows are invalid: see {tmp_path}/data/rejects.jsonl"]
 
 
 def test_without_bad_rows_there_is_no_file(tmp_path):

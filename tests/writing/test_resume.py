@@ -157,7 +157,7 @@ def test_a_process_of_python_that_was_killed_is_not_needed(tmp_path, script, exp
     """The first child of a build with several jobs: who looks for its workers may find it instead."""
     make_rows(tmp_path)
     done = run(script, tmp_path, "tracker", 5, "2")
-    message = f"1 of 2,000 rows did not fit: see {tmp_path}/data/rejects.jsonl\n"
+    message = f"1 of 2,000 rows are invalid: see {tmp_path}/data/rejects.jsonl\n"
     assert (done.returncode, done.stderr) == (0, message)
     assert finished(tmp_path) == expected
 

@@ -21,10 +21,9 @@ from pyarrow import parquet
 import recordspec as rs
 from media import image_bytes, sound_bytes
 from recordspec.wire.framing import framed
-from recordspec.writing.sources import Part, Rows, Source, base, rows, source_of
-from recordspec.writing.sources.audio_folder import AudioFolder
+from recordspec.writing.sources import DictRows, Source, SourcePart, base, rows, source_of
 from recordspec.writing.sources.csv import Csv
-from recordspec.writing.sources.image_folder import ImageFolder
+from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
 from recordspec.writing.sources.tfrecord import TFRecords
@@ -56,7 +55,7 @@ class Case:
 
     name: str
     write: Callable[[Path, int], Any]
-    open: Callable[[Path], Source | Rows]
+    open: Callable[[Path], Source]
     places: Callable[[Path], list[str]]
     schema: rs.Schema = TABLE
     extra: str = "id"
@@ -65,20 +64,18 @@ class Case:
     def __str__(self) -> str:
         return self.name
 
-    def parts(self, source: Source | Rows) -> list[Part]:
-        if isinstance(source, Rows):
-            return list(rows.packed(source))
+    def parts(self, source: Source) -> list[SourcePart]:
         return list(source.parts(self.schema, (self.extra,)))
 
-    def found(self, part: Part) -> list[tuple[bytes, Any, str]]:
+    def found(self, part: SourcePart) -> list[tuple[bytes, Any, str]]:
         """Each row of a part: its record, its value of `extra`, and its place."""
         return [(record, value, part.place(row)) for row, (record, value) in enumerate(self._rows(part))]
 
-    def _rows(self, part: Part) -> Iterator[tuple[bytes, Any]]:
+    def _rows(self, part: SourcePart) -> Iterator[tuple[bytes, Any]]:
         for batch in part.batches(self.schema, (self.extra,)):
             # in two pieces: a batch gives any of its rows
             for start, stop in itertools.pairwise(sorted({0, batch.rows // 3, batch.rows})):
-                columns = batch.columns(start, stop)
+                columns = batch.part(start, stop).values
                 values = columns[self.extra]
                 records = self.schema.encode_batch(
                     {name: columns[name] for name in self.schema.names}, stop - start
@@ -288,7 +285,7 @@ def test_many_parts_have_the_rows_of_one(case, written, monkeypatch):
 @ALL
 def test_parts_pickle(case, written, small_parts):
     for part in case.parts(case.open(written)):
-        assert isinstance(part, Part)
+        assert isinstance(part, SourcePart)
         sent = pickle.loads(pickle.dumps(part))
         assert case.found(sent) == case.found(part)
         # one that has been read, and has looked for places, travels as well
@@ -317,7 +314,7 @@ def test_parts_are_the_same_each_time(case, written, small_parts):
 def test_what_is_read_once_has_no_second_time(case, tmp_path):
     source = case.open(tmp_path)
     assert sum(len(case.found(part)) for part in case.parts(source)) == COUNT
-    if isinstance(source, Rows):
+    if isinstance(source, DictRows):
         assert case.parts(source) == []
         return
     with pytest.raises(rs.SpecError) as caught:
@@ -330,7 +327,7 @@ def test_what_is_read_once_has_no_second_time(case, tmp_path):
 @pytest.mark.parametrize("case", MEMORY, ids=str)
 def test_rows_in_memory_have_no_identity(case, tmp_path):
     source = case.open(tmp_path)
-    assert isinstance(source, Rows) or source.identity() is None
+    assert source.identity() is None
 
 
 @pytest.mark.parametrize("case", FILES, ids=str)

@@ -13,7 +13,7 @@ from instances import CASES
 from recordspec._tf import tf
 from recordspec.config import From
 from recordspec.writing.sources.csv import Csv
-from recordspec.writing.sources.image_folder import ImageFolder
+from recordspec.writing.sources.folders import ImageFolder
 from recordspec.writing.sources.tfrecord import TFRecords
 
 SCHEMA = rs.Schema.loads(

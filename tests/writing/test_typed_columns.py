@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from in_parts import MANY, NUMBER, error_of, parts_of, records, rows_of, schema
+from in_parts import MANY, NUMBER, error_of, parts_of, records, rows_in, rows_of, schema
 from pyarrow import parquet
 from typed_rows import TABLE, encoded, without
 
@@ -66,7 +66,7 @@ def test_typed_columns_are_the_rows(part_bytes, form, size):
         assert records(source(), one, step) == encoded(one)
     parts = parts_of(source(), one)
     assert (len(parts) > 1) == (size == 300)
-    counts = [sum(batch.rows for batch in part.batches(one, ())) for part in parts]
+    counts = [rows_in(part.batches(one, ())) for part in parts]
     places = [part.place(row) for part, count in zip(parts, counts, strict=True) for row in range(count)]
     assert places == [f"row {row}" for row in range(50)]
 
@@ -84,11 +84,11 @@ def test_lists_of_numbers_need_no_python_list():
     one = schema("v: {kind: var_len, dtype: int64}")
     lists = pa.array([[1, 2], [], [3]])
     (part,) = source_of(pa.table({"v": lists})).parts(one, ())
-    values = next(part.batches(one, ())).columns(1, 3)["v"]
+    values = next(part.batches(one, ())).part(1, 3).values["v"]
     assert (values.flat.tolist(), values.lengths.tolist()) == ([3], [0, 1])
     even = pa.array([[1, 2], [3, 4]])
     (part,) = source_of(pa.table({"v": even})).parts(one, ())
-    assert next(part.batches(one, ())).columns(0, 2)["v"].tolist() == [[1, 2], [3, 4]]
+    assert next(part.batches(one, ())).part(0, 2).values["v"].tolist() == [[1, 2], [3, 4]]
 
 
 @pytest.mark.parametrize(

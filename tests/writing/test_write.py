@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 import recordspec as rs
 from recordspec._tf import tf
 from recordspec.wire.tfrecord import scan
-from recordspec.writing import shuffle
-from recordspec.writing.keys import key_bytes
-from recordspec.writing.runs import RunWriter
+from recordspec.writing.encoder import hashes, key_bytes, split_of
+from recordspec.writing.sorter import Sorter
 
 SCHEMA = rs.Schema.loads(
     """\
@@ -160,7 +159,7 @@ def test_new_rows_move_no_old_row_to_another_split(old, new):
 
     def split_by_key(values: list[int]) -> dict[int, int]:
         keys = key_bytes({"k": values}, ("k",))
-        places = shuffle.split_of(shuffle.hashes(keys), splits)
+        places = split_of(hashes(keys), splits)
         return dict(zip(values, places.tolist(), strict=True))
 
     together = list(dict.fromkeys([*new, *old]))
@@ -260,7 +259,7 @@ def test_a_full_disk_publishes_nothing(tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(RunWriter, "_spill", full)
+    monkeypatch.setattr(Sorter, "finish", full)
     with pytest.raises(rs.StoreError) as caught:
         rs.write(SCHEMA, rows(70), tmp_path / "data", shuffle=1)
     assert str(caught.value) == (

@@ -108,6 +108,30 @@ class Cells:
         lengths[present] = self.lengths
         return Cells(flat=self.flat, lengths=lengths, rows=len(present))
 
+    def part(self, start: int, stop: int) -> Cells:
+        """The cells of rows `start` to `stop`, without a copy of their values."""
+        if isinstance(self.lengths, int):
+            lengths: int | Ints = self.lengths
+            first, last = start * self.lengths, stop * self.lengths
+        else:
+            lengths = self.lengths[start:stop]
+            first = int(self.lengths[:start].sum())
+            last = first + int(lengths.sum())
+        flat = self.flat.part(first, last) if isinstance(self.flat, Strings) else self.flat[first:last]
+        return Cells(flat=flat, lengths=lengths, rows=stop - start)
+
+    @classmethod
+    def joined(cls, many: Iterable[Cells]) -> Cells:
+        """The cells of all of these, one after the other."""
+        many = tuple(many)
+        strings = [cells.flat for cells in many if isinstance(cells.flat, Strings)]
+        flat: Any = Strings.joined(strings) if strings else np.concatenate([cells.flat for cells in many])
+        lengths = many[0].lengths
+        if not all(isinstance(cells.lengths, int) and cells.lengths == lengths for cells in many):
+            every = [np.broadcast_to(np.asarray(cells.lengths, np.int64), (cells.rows,)) for cells in many]
+            lengths = np.concatenate(every)
+        return cls(flat=flat, lengths=lengths, rows=sum(cells.rows for cells in many))
+
 
 @dataclass(frozen=True)
 class KeyValues:

@@ -63,6 +63,29 @@ class Entry:
     present: Mask | None = None
     steps: Ints | None = None
 
+    def part(self, start: int, stop: int) -> Entry:
+        """The values of rows `start` to `stop`."""
+        present = None if self.present is None else self.present[start:stop]
+        if self.steps is None:
+            return Entry(column=self.column, cells=self.cells.part(start, stop), present=present)
+        steps = self.steps[start:stop]
+        first = int(self.steps[:start].sum())
+        cells = self.cells.part(first, first + int(steps.sum()))
+        return Entry(column=self.column, cells=cells, present=present, steps=steps)
+
+    @classmethod
+    def joined(cls, many: Sequence[Entry]) -> Entry:
+        """The values of several batches in one column, one after the other."""
+        first = many[0]
+        present, steps = None, None
+        if any(entry.present is not None for entry in many):
+            masks = [(entry.present, np.ones(entry.cells.rows, np.bool_)) for entry in many]
+            present = np.concatenate([every if some is None else some for some, every in masks])
+        if first.steps is not None:
+            steps = np.concatenate([entry.steps for entry in many if entry.steps is not None])
+        cells = Cells.joined(entry.cells for entry in many)
+        return cls(column=first.column, cells=cells, present=present, steps=steps)
+
 
 def encode(
     features: Iterable[Entry],
@@ -83,10 +106,7 @@ def encode(
     the values alone have so many.
     """
     features, sequence = tuple(features), None if sequence is None else tuple(sequence)
-    found = oversized((*features, *(sequence or ())), rows)
-    if found is not None:
-        hint = f"`{found.key}` has {found.of_key:,} of them"
-        raise RecordError(Problem(expected=AT_MOST, got=f"{found.size:,} bytes", hint=hint), found.row)
+    check_sizes((*features, *(sequence or ())), rows)
     parts = field(1, _entries(features))
     if sequence is not None:
         parts += field(2, _entries(sequence))
@@ -159,6 +179,14 @@ def encode_record(features: Iterable[bytes], sequence: Iterable[Entry] | None) -
     if sequence is not None:
         record += join(field(2, _entries(sequence)), 1)[0]
     return record if len(record) <= LARGEST_RECORD else None
+
+
+def check_sizes(entries: Sequence[Entry], rows: int) -> None:
+    """Raises RecordError for the first record whose values alone are larger than LARGEST_RECORD."""
+    found = oversized(entries, rows)
+    if found is not None:
+        hint = f"`{found.key}` has {found.of_key:,} of them"
+        raise RecordError(Problem(expected=AT_MOST, got=f"{found.size:,} bytes", hint=hint), found.row)
 
 
 class Oversized(NamedTuple):

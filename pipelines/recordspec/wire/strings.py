@@ -112,7 +112,7 @@ class Strings:
         return part
 
     def take(self, indices: Ints) -> Strings:
-        """The strings at `indices`, in that order."""
+        """The strings at `indices`, in that order, in a buffer that may be written to."""
         starts, stops = self.offsets[indices], self.offsets[indices + 1]
         sizes = one_size(stops - starts)
         if isinstance(sizes, int) and sizes:
@@ -120,7 +120,7 @@ class Strings:
             return Strings.rows(taken.view(np.uint8).reshape(-1, sizes))
         view = self.buffer.data
         parts = [view[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
-        return Strings(b"".join(parts), offsets(stops - starts))
+        return Strings(bytearray().join(parts), offsets(stops - starts))
 
     def padded(self, width: int) -> Bytes:
         """The strings as uint8 `[n, width]`, none longer than that; the bytes behind a string are

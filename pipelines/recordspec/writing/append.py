@@ -1,4 +1,4 @@
-"""A dataset that rows are added to: its shards stay as they are, new ones come beside them."""
+"""The dataset that `append` adds rows to: its shards stay as they are, new ones come beside them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, LabelCounts, Manifest
 from recordspec.store.shards import parse_name
-from recordspec.writing.label_counts import summed
+from recordspec.writing.encoder import summed_counts
 from recordspec.writing.options import Write
 
 
 @dataclass(frozen=True, kw_only=True)
-class Base:
+class ExistingDataset:
     """The dataset as it is.
 
     Attributes:
@@ -32,7 +32,7 @@ class Base:
     manifest: Manifest
 
     @classmethod
-    def load(cls, folder: Path, schema: Schema, options: Write) -> Base:
+    def load(cls, folder: Path, schema: Schema, options: Write) -> ExistingDataset:
         """The dataset of a folder. Raises StoreError where such rows do not belong to it."""
         base = cls(folder=folder, manifest=Manifest.load(folder))
         problems = [problem.at(str(folder)) for problem in base._differences(schema, options)]
@@ -107,7 +107,7 @@ class Base:
     def _counts_with_more(self, manifest: Manifest) -> LabelCounts:
         """The classes of the rows of both, but for splits whose old rows nobody counted."""
         old, new = self.manifest, manifest
-        both = summed([old.label_counts, new.label_counts])
+        both = summed_counts([old.label_counts, new.label_counts])
         return {
             split: counts
             for split, counts in both.items()

@@ -1,48 +1,145 @@
-"""A build by parts: processes share them, and one that was broken off can go on."""
+"""`recordspec.write`: a source of rows becomes a dataset.
+
+Rows are encoded, sorted where they must be, written as shards, and published at once.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, takewhile
+from pathlib import Path
+from types import TracebackType
 from typing import Any, Protocol
 
 import numpy as np
 
 from recordspec import __version__
-from recordspec.errors import Problem, RecordError, SpecError, describe
+from recordspec.errors import Problem, RecordError, SpecError, WriteError, describe, show_text
 from recordspec.executors import Executor, executor
+from recordspec.locations import sync_file
 from recordspec.progress import Progress
-from recordspec.spec.options import to_builtins
+from recordspec.spec.options import from_python, to_builtins
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.journal import Journal
-from recordspec.store.manifest import REJECTS_FILE, Manifest, Shard
+from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, LabelCounts, Manifest, Shard
 from recordspec.store.transaction import Transaction
+from recordspec.wire.hashes import Words
 from recordspec.writing import rejects
-from recordspec.writing.assembly import (
-    Encoded,
-    Shards,
-    check_unique,
-    heading,
-    place_shards,
-    publish,
-    write_shards,
-)
-from recordspec.writing.ending import Account, SourceError, guarded, on_disk, told
-from recordspec.writing.label_counts import summed
+from recordspec.writing.append import ExistingDataset
+from recordspec.writing.encoder import PART_BITS, Encoder, Place, summed_counts
+from recordspec.writing.failures import BuildStatus, SourceError, disk_errors, source_errors
 from recordspec.writing.options import Write
-from recordspec.writing.runs import Run
-from recordspec.writing.sources import Rows, Source, base
-from recordspec.writing.sources.rows import packed
-from recordspec.writing.tasks import PartDone, Plan, budget, encode_part
+from recordspec.writing.shards import DirectShards, shard_ranges
+from recordspec.writing.sorter import EXISTING, Run, SortedRun, Sorter, find_duplicate_keys
+from recordspec.writing.sources import DictRows, base, source_of
+from recordspec.writing.sources.base import Columns
+from recordspec.writing.tasks import BuildPlan, EncodedPart, budget, encode_part, shard_tasks, write_shard
+
+log = logging.getLogger("recordspec")
 
 _WHOLE = (int, np.integer)
+# The file that lists the invalid rows that this process encoded.
+_LOCAL_REJECTS = "rows.rejects"
+
+Shards = dict[str, tuple[Shard, ...]]
+
+
+def write(
+    schema: Schema,
+    rows: Any,
+    directory: str | os.PathLike[str],
+    *,
+    split: Any = "train",
+    jobs: int = 1,
+    memory: str | None = None,
+    limit: int | None = None,
+    allow_empty: bool = False,
+    force: bool = False,
+    append: bool = False,
+    resume: bool = False,
+    progress: bool | None = None,
+    **options: Any,
+) -> Manifest:
+    """Writes rows as a sharded dataset, which appears at `directory` whole or not at all.
+
+    The same rows and options give the same bytes, however many jobs and however much memory.
+
+    Args:
+        schema: what a row is.
+        rows: an iterable of dicts, a dict of arrays, a pandas or Polars frame, an Arrow table or
+            record-batch reader; a `Source`.
+        directory: a folder that does not exist yet.
+        split: the name of the one split; or the weights of several, by name, a row's split being a
+            function of its key; or `{"folds": k}`; or `{"column": name}`, which names each row's.
+        jobs: processes that encode and write. A script that asks for several must be importable: it
+            begins them under `if __name__ == "__main__":`.
+        memory: what all of them may use together, such as `"2GiB"`, by default 512 MiB each: about 200 MiB
+            of it is Python, NumPy and Arrow. More rows are sorted on the disk.
+        limit: so many rows, the first ones, and no more.
+        allow_empty: whether a source without rows makes a dataset without rows; by default it is an error.
+        force: whether a dataset at `directory` is replaced.
+        append: whether the rows are added to the dataset at `directory`, in shards of their own; its
+            options must be the same. A key that it has already is an error.
+        resume: whether to go on with a build of the same rows that was interrupted; they must come from
+            files.
+        progress: whether to show it on stderr; by default on a terminal.
+        options: the fields of `Write`: key, group_by, shards (`"auto"`, a number, `{"size": "128MiB"}`),
+            compression, layout (`{"blocks": 256}`), shuffle (a seed), and invalid (`"error"`,
+            `"quarantine"`).
+
+    Returns:
+        The manifest of what was written.
+
+    Raises:
+        SpecError: an option is wrong.
+        RecordError: a row is invalid; it names the first such row. With `invalid="quarantine"`:
+            more rows than are allowed, or all of them. There is no row at all, and no `allow_empty`.
+        WriteError: the source of the rows failed.
+        StoreError: `directory` exists, or cannot be written, or a process was killed.
+        Interrupted: Ctrl-C. In all of these cases nothing is published.
+    """
+    work = Work(
+        jobs=jobs,
+        memory=memory,
+        limit=limit,
+        allow_empty=allow_empty,
+        force=force,
+        append=append,
+        resume=resume,
+        progress=progress,
+    )
+    source = source_of(rows)
+    if resume and source.identity() is None:
+        expected = "rows of files, which can be read again"
+        raise SpecError(Problem(path=("resume",), expected=expected, got=type(rows).__name__))
+    return run(Build(schema, source, directory, options_of(schema, split, options), work))
+
+
+def run(build: Build) -> Manifest:
+    """Builds with as many processes as it says. Raises what `write` raises."""
+    with build, Progress(show=build.work.progress) as bar, executor(build.jobs, build.name) as pool:
+        return build.run(pool, bar)
+
+
+def options_of(schema: Schema, split: Any, options: Mapping[str, Any]) -> Write:
+    """The options of a build. Raises SpecError for wrong ones, and for a schema that cannot be written."""
+    if schema.shared_keys:
+        raise SpecError(schema.shared_keys)
+    if "splits" in options:
+        expected, hint = "the argument `split`", "it takes a name, or the weights of several"
+        raise SpecError(Problem(path=("splits",), expected=expected, got="`splits`", hint=hint))
+    splits = {split: 1.0} if isinstance(split, str) else split
+    made: Write = from_python(Write, {**options, "splits": splits})
+    return made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +153,7 @@ class Work:
         allow_empty: whether a source without rows makes a dataset without rows; by default it is an error.
         force: whether a dataset that stands there is replaced.
         append: whether the rows are added to the dataset that stands there.
-        resume: whether to go on with a build that was broken off.
+        resume: whether to go on with a build that was interrupted.
         progress: whether to show it on stderr; by default on a terminal.
     """
 
@@ -89,207 +186,340 @@ def _shown(value: Any) -> str:
     return str(value) if isinstance(value, _WHOLE) else describe(value)
 
 
-class Placed(Protocol):
-    """A part of what a build takes in; its task knows more of it."""
-
-    def place(self, row: int) -> str:
-        """How messages name row `row`, counted from 0 within the part."""
-
-
-@dataclass
-class _Progress:
-    """The parts that are done, in order, and the rows before each."""
-
-    parts: list[PartDone] = field(default_factory=list)
-    before: list[int] = field(default_factory=lambda: [0])
-
-    def add(self, part: PartDone) -> None:
-        self.parts.append(part)
-        self.before.append(self.rows + part.rows + part.rejected)
+class BuildSource(Protocol):
+    """What gives a build its parts; the task that encodes one knows more of them."""
 
     @property
-    def rows(self) -> int:
-        """All that have been taken."""
-        return self.before[-1]
+    def rows(self) -> int | None:
+        """How many there are, None where that is not known."""
 
+    def parts(self, schema: Any, extra: tuple[str, ...]) -> Iterator[Any]:
+        """The parts, in the order of the rows; they have a `place`, as a `SourcePart` has."""
 
-@dataclass(frozen=True, kw_only=True)
-class Input:
-    """What a build takes in.
-
-    Attributes:
-        name: what messages call the source.
-        rows: how many, None where nobody knows.
-        parts: gives the parts, each time anew if `identity` does not give None.
-        identity: gives plain JSON values that change when the rows do; None where they cannot be had again.
-        encode: the task that encodes a part.
-        place: how messages name a row, counted through all parts, where the parts cannot be had again.
-    """
-
-    name: str
-    rows: int | None
-    parts: Callable[[], Iterator[Placed]]
-    identity: Callable[[], Any]
-    encode: Callable[..., PartDone]
-    place: Callable[[int], str] | None = None
-
-    @classmethod
-    def of(cls, source: Source | Rows, schema: Schema, options: Write) -> Input:
-        """The rows of a source, to be encoded with a schema."""
-        if isinstance(source, Rows):
-            parts: Callable[[], Iterator[Placed]] = partial(packed, source)
-            return cls(
-                name=base.name_of(source),
-                rows=source.rows,
-                parts=parts,
-                identity=lambda: None,
-                encode=encode_part,
-                place=source.place,
-            )
-        return cls(
-            name=base.name_of(source),
-            rows=source.rows,
-            parts=partial(source.parts, schema, options.columns),
-            identity=source.identity,
-            encode=encode_part,
-        )
+    def identity(self) -> Any:
+        """As a `Source` gives it."""
 
 
 class Build:
-    """A build by parts, which processes share, and which can be resumed where its rows can be had again."""
+    """A build of a dataset, within a `with` block: nothing stands in its place unless `run` came to its end.
+
+    Rows of files are encoded part by part, each a task whose result lasts: an interrupted build can go on.
+    Rows that cannot be had again, and a limited number of rows, are encoded by this process as they come,
+    unless several processes share them. They go to their shards at once where these are known, and wait in
+    memory, or on the disk if they are more, where they are not.
+
+    Args:
+        schema: what a row is; None where `encode` needs none.
+        source: of the rows; None where `encoder` is given them.
+        options: how rows become shards.
+        encode: the task that encodes a part of the source.
+        revise: gives the manifest its last form; it may put files into the folder that it is given.
+    """
 
     def __init__(
         self,
         schema: Schema | None,
-        given: Input,
+        source: BuildSource | None,
         directory: str | os.PathLike[str],
         options: Write,
         work: Work,
+        *,
+        expected: int | None = None,
+        encode: Callable[..., EncodedPart] = encode_part,
+        revise: Callable[[Manifest, Path], Manifest] = lambda manifest, folder: manifest,
     ) -> None:
-        self._given, self._work = given, work
-        self._identity = given.identity()
+        self.work, self.name = work, str(directory)
+        # a limited number of rows are taken one batch after another
+        self.jobs = 1 if work.limit is not None else work.jobs
+        self.source_name = self.name if source is None else base.name_of(source)
+        self.status = BuildStatus(name=self.name)
+        self._source, self._encode, self._revise = source, encode, revise
+        again = source is not None and work.limit is None
+        self._identity = source.identity() if source is not None and again else None
+        self._expected = self._known_rows() if expected is None else expected
         self._transaction = Transaction(directory, force=work.force, resume=work.resume, append=work.append)
-        self._account = Account(name=str(directory))
-        self._done = _Progress()
-        self._shards: dict[str, Shard] = {}
-        self._plan = Plan(
+        self._plan = BuildPlan(
             schema=schema,
             options=options,
-            name=str(directory),
+            name=self.name,
             folder=self._transaction.work,
-            budget=budget(work.memory, work.jobs),
+            budget=budget(work.memory, self.jobs),
             durable=self._identity is not None,
         )
+        self._journal: Journal | None = None
+        self._parts: list[EncodedPart] = []
+        self._before = [0]  # rows before each part, and of all
+        self._shards: dict[str, Shard] = {}
+        self._places: list[Place] = []
+        self._encoder: Encoder | None = None
+        self._sink: Sorter | DirectShards | None = None
 
-    def run(self) -> Manifest:
-        """Builds and publishes. Raises what `write` raises."""
-        with told(self._account), self._transaction, Progress(show=self._work.progress) as bar:
-            with on_disk(self._plan.name):
-                if self._work.append:
+    def __enter__(self) -> Build:
+        with self.status.annotating(), ExitStack() as stack:
+            stack.enter_context(self._transaction)
+            with disk_errors(self.name):
+                if self.work.append:
                     self._plan = self._plan.added_to(self._transaction)
-                journal = self._journal()
-            try:
-                return self._built(journal, bar)
-            except (RecordError, SpecError):  # the next build will be of other rows, or another one
-                self._transaction.keep = False
-                raise
-            except BaseException:
-                self._account.published = self._transaction.published
-                if not self._transaction.resumable:  # all is written, and publishing it failed
-                    self._account.safe = None
-                self._transaction.keep = bool(self._account.safe)
-                raise
+                self._journal = self._open_journal()
+            stack.pop_all()
+        return self
 
-    def _built(self, journal: Journal | None, bar: Progress) -> Manifest:
-        jobs = self._work.jobs
-        with executor(jobs, self._plan.name) as pool:
-            bar.begin("encoding", self._given.rows)
-            self._encode(pool, journal, bar)
-            self._check_unchanged()
-            encoded = self._encoded()
-            bar.begin("writing shards", encoded.rows)
-            with on_disk(self._plan.name):
-                shards = write_shards(self._plan, encoded, pool, self._shards, self._finished(journal, bar))
-            return publish(self._transaction, self._plan, self._heading(shards, encoded.rejected))
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if error is not None:
+                self._fail(error)
+        finally:
+            if isinstance(self._sink, DirectShards):
+                self._sink.abandon()
+            self._transaction.__exit__(kind, error, traceback)
 
-    def _heading(self, shards: Shards, rejected: int) -> Manifest:
-        """What the dataset says of itself, but for the rows that were there before."""
-        return heading(self._plan, shards, rejected, summed(part.label_counts for part in self._done.parts))
+    def _fail(self, error: BaseException) -> None:
+        """Decides what is kept for a build that goes on, and raises the error, annotated."""
+        status = self.status
+        if self._encoder is not None:
+            status.rows = self._encoder.taken
+        if isinstance(error, (RecordError, SpecError)):
+            self._transaction.keep = False  # the next build will be of other rows, or another one
+        else:
+            status.published = self._transaction.published
+            if not self._transaction.resumable:  # all is written, and publishing it failed
+                status.safe = None
+            self._transaction.keep = bool(status.safe)
+        with status.annotating():
+            raise error
 
-    def _encode(self, pool: Executor, journal: Journal | None, bar: Progress) -> None:
-        for part in self._done.parts:
+    def run(self, pool: Executor, bar: Progress) -> Manifest:
+        """Builds and publishes. Raises what `write` raises."""
+        bar.begin("encoding", self._input.rows if self.work.limit is None else self.work.limit)
+        if self._journal is None and pool.in_process:
+            self._encode_here(bar)
+        else:
+            self._encode_parts(pool, bar)
+        return self.finish(pool, bar)
+
+    def begin(self, place: Place) -> Encoder:
+        """What encodes rows in this process; another part of them begins, which messages name by `place`."""
+        if self._encoder is None:
+            with disk_errors(self.name):
+                self._sink = self._open_sink()
+            rejected = self._plan.folder / _LOCAL_REJECTS
+            self._encoder = Encoder(
+                self._plan.checked_schema, self._plan.options, self._sink, rejected, self.name
+            )
+        self._encoder.begin(len(self._places), place)
+        # where keys need not be unique no row is named once it is encoded
+        self._places.append(place if self._plan.options.unique else str)
+        return self._encoder
+
+    def finish(self, pool: Executor, bar: Progress) -> Manifest:
+        """Writes the shards of all the rows that were encoded, and publishes them."""
+        if self._encoder is not None:
+            self._close_encoder(self._encoder)
+        self._check_unchanged()
+        runs = tuple(run for part in self._parts for run in part.runs)
+        self._check_unique(runs)
+        rows, rejected = sum(part.rows for part in self._parts), self._join_rejects()
+        path = self._transaction.staging / REJECTS_FILE
+        rejects.check_some(rows, rejected, path, self.source_name, allow_empty=self.work.allow_empty)
+        with disk_errors(self.name):
+            shards = self._write_shards(runs, pool, bar)
+        counts = summed_counts(part.label_counts for part in self._parts)
+        manifest = new_manifest(self._plan, shards, rejected, counts)
+        with disk_errors(self.name):
+            manifest = self._revise(manifest, self._transaction.staging)
+        return self._publish(manifest)
+
+    def _known_rows(self) -> int | None:
+        """How many rows the source will give, if that is sure."""
+        if self._source is None or isinstance(self._source, DictRows) or self._source.rows is None:
+            return None
+        return min(self._source.rows, self.work.limit or self._source.rows)
+
+    def _encode_here(self, bar: Progress) -> None:
+        """Encodes the rows of the source in this process, or the first of them."""
+        limit, columns = self.work.limit, self._plan.options.columns
+        if isinstance(self._source, DictRows):
+            encoder = self.begin(self._source.place)
+            for row in source_errors(islice(self._source, limit), self.name):
+                encoder.add_row(row)
+                bar.advance(1)
+            return
+        for part in self._source_parts():
+            encoder = self.begin(part.place)
+            for batch in source_errors(part.batches(self._plan.checked_schema, columns), self.name):
+                if limit is not None and isinstance(batch, Columns):
+                    batch = batch.part(0, min(batch.rows, limit - encoder.seen))
+                encoder.add(batch, bar.advance)
+                if limit == encoder.seen:
+                    return
+
+    def _open_sink(self) -> Sorter | DirectShards:
+        """Rows that need not be put in order go to their shards at once, where these are known."""
+        plan, options, shards = self._plan, self._plan.options, self._plan.options.shards
+        known = shards == 1 or (self._expected is not None and options.quarantine is None)
+        ordered = options.shuffle is None and not options.unique and len(options.weights or ()) == 1
+        if not (ordered and known and isinstance(shards, int) and plan.base is None):
+            return plan.sorter("rows", in_memory=True)
+        (split,) = options.weights or {}
+        planned = list(shard_ranges(split, shards, self._expected, options))
+        return DirectShards(self._transaction.staging, plan.checked_schema, options, planned)
+
+    def _close_encoder(self, encoder: Encoder) -> None:
+        encoder.flush()
+        if self._expected not in (None, encoder.seen):
+            got = f"{encoder.seen:,}"
+            raise WriteError(Problem(where=self.name, expected=f"{self._expected:,} rows", got=got))
+        with disk_errors(self.name):
+            runs = self._sink.finish(encoder.splits) if isinstance(self._sink, Sorter) else ()
+        part = EncodedPart(
+            rows=encoder.rows,
+            rejected=encoder.rejected,
+            runs=runs,
+            rejects=_LOCAL_REJECTS,
+            label_counts=encoder.classes.by_split(encoder.splits),
+        )
+        self._add(part)
+
+    def _encode_parts(self, pool: Executor, bar: Progress) -> None:
+        """Has the pool encode the parts of the source, but for those that are done."""
+        for part in self._parts:
             bar.advance(part.rows + part.rejected)
-        numbered = enumerate(self._parts())
-        missing = islice(numbered, len(self._done.parts), None)
-        encode = partial(self._given.encode, self._plan)
+        missing = islice(enumerate(self._source_parts()), len(self._parts), None)
+        encode = partial(self._encode, self._plan)
         if pool.in_process:
             encode = partial(encode, advance=bar.advance)
-        for part in self._placed(pool.map(encode, missing)):
-            if journal is not None:
-                with on_disk(self._plan.name):
-                    journal.add({"part": dataclasses.asdict(part)})
-            self._done.add(part)
-            self._account.rows = self._done.rows
-            self._account.safe = None if journal is None else self._done.rows
+        for part in self._renumbered(pool.map(encode, missing)):
+            if self._journal is not None:
+                with disk_errors(self.name):
+                    self._journal.add({"part": dataclasses.asdict(part)})
+            self._add(part)
+            self.status.safe = None if self._journal is None else self._before[-1]
             if not pool.in_process:
-                bar.advance(part.rows + part.rejected, sum(run.bytes for run in part.runs))
+                bar.advance(part.rows + part.rejected, part.bytes)
 
-    def _check_unchanged(self) -> None:
-        """Raises SourceError where the source changed while it was read: parts of it may be of before."""
-        if self._given.identity() != self._identity:
-            self._account.safe = None
-            expected = "a source that stays as it is"
-            problem = Problem(expected=expected, got="one that changed meanwhile")
-            raise SourceError(problem.at(self._plan.name))
+    def _add(self, part: EncodedPart) -> None:
+        self._parts.append(part)
+        self._before.append(self._before[-1] + part.rows + part.rejected)
+        self.status.rows = self._before[-1]
 
-    def _parts(self) -> Iterator[Placed]:
-        return guarded(self._given.parts(), self._plan.name)
+    def _source_parts(self) -> Iterator[Any]:
+        parts = self._input.parts(self._plan.schema, self._plan.options.columns)
+        return source_errors(parts, self.name)
 
-    def _placed(self, results: Iterator[PartDone]) -> Iterator[PartDone]:
+    @property
+    def _input(self) -> BuildSource:
+        """The source, where there must be one."""
+        assert self._source is not None
+        return self._source
+
+    def _renumbered(self, results: Iterator[EncodedPart]) -> Iterator[EncodedPart]:
         """The results; an error of a part counts its rows from the first of the source."""
         try:
             yield from results
         except RecordError as error:
-            row = None if error.row is None else self._done.rows + error.row
+            row = None if error.row is None else self._before[-1] + error.row
             raise RecordError(error.problems, row) from None
 
-    def _encoded(self) -> Encoded:
-        """All parts together. Raises RecordError for rows with one key, or too many that do not fit."""
-        parts = self._done.parts
-        runs = tuple(run for part in parts for run in part.runs)
-        check_unique(self._plan, runs, self._place)
-        path = self._transaction.staging / REJECTS_FILE
-        how = self._plan.options.quarantine
-        with on_disk(self._plan.name):
+    def _check_unchanged(self) -> None:
+        """Raises SourceError where the source changed while it was read: parts of it may be of before."""
+        if self._journal is not None and self._identity != self._input.identity():
+            self.status.safe = None
+            expected = "a source that stays as it is"
+            problem = Problem(expected=expected, got="one that changed meanwhile")
+            raise SourceError(problem.at(self.name))
+
+    def _check_unique(self, runs: tuple[Run, ...]) -> None:
+        """Raises RecordError, which names both, where two rows have one key and may not."""
+        plan, existing = self._plan, self._plan.base
+        if not plan.options.unique:
+            return
+        with disk_errors(self.name):
+            known = None if existing is None else existing.keys
+            found = find_duplicate_keys(plan.folder, runs, plan.budget, known)
+        if found is None:
+            return
+        first, second = map(self._place, found if found[1] < EXISTING else found[::-1])
+        expected = "a key that no other row has"
+        problem = Problem(path=plan.options.keys, expected=expected, got=f"that of {first}")
+        raise RecordError(problem.at(second))
+
+    def _place(self, number: int) -> str:
+        """How messages name the row of a number."""
+        if number >= EXISTING:
+            assert self._plan.base is not None
+            return self._plan.base.place(number - EXISTING)
+        part, row = number >> PART_BITS, number & (1 << PART_BITS) - 1
+        if self._places:
+            return self._places[part](row)
+        if isinstance(self._source, DictRows):  # which cannot be had again
+            return self._source.place(self._before[part] + row)
+        return str(next(islice(self._source_parts(), part, None)).place(row))
+
+    def _join_rejects(self) -> int:
+        """Puts the rejects of all parts together. Raises RecordError for too many."""
+        path, how = self._transaction.staging / REJECTS_FILE, self._plan.options.quarantine
+        with disk_errors(self.name):
             path.unlink(missing_ok=True)  # of a build that is resumed
             if self._plan.base is not None:
                 self._plan.base.put_rejects_into(self._transaction.staging)
-            files = [self._plan.folder / part.rejects for part in parts]
-            rejects.join(
-                zip(files, self._done.before, strict=False), path, None if how is None else how.max_invalid
-            )
-        rows, rejected = sum(part.rows for part in parts), sum(part.rejected for part in parts)
-        rejects.check_some(rows, rejected, path, self._given.name, allow_empty=self._work.allow_empty)
-        return Encoded.of(self._plan, runs, rows, rejected)
+            files = [self._plan.folder / part.rejects for part in self._parts]
+            most = None if how is None else how.max_invalid
+            rejects.join(zip(files, self._before, strict=False), path, most)
+        return sum(part.rejected for part in self._parts)
 
-    def _place(self, part: int, row: int) -> str:
-        if self._given.place is not None:
-            return self._given.place(self._done.before[part] + row)
-        return next(islice(self._parts(), part, None)).place(row)
-
-    def _finished(self, journal: Journal | None, bar: Progress) -> Any:
-        """What is done with each shard that is written."""
-        put = place_shards(self._transaction)
-
-        def finished(file: str, shard: Shard) -> None:
-            put(file, shard)
-            if journal is not None:
-                journal.add({"shard": dataclasses.asdict(shard)})
+    def _write_shards(self, runs: tuple[Run, ...], pool: Executor, bar: Progress) -> Shards:
+        """Writes the shards that are not there yet."""
+        if isinstance(self._sink, DirectShards):
+            (split,) = self._plan.options.weights or {}
+            return {split: self._sink.finish()}
+        bar.begin("writing shards", sum(part.rows for part in self._parts))
+        splits = tuple(self._plan.options.weights or sorted({split for run in runs for split in run.counts}))
+        tasks = list(shard_tasks(self._plan, runs, splits))
+        missing = [(task,) for task in tasks if task.shard.file not in self._shards]
+        for task, file, shard in pool.map(partial(write_shard, self._plan, runs), missing):
+            self._take_over(file, shard)
             bar.advance(shard.rows, shard.bytes)
+            self._shards[task.shard.file] = shard
+        return {
+            split: tuple(self._shards[task.shard.file] for task in tasks if task.split == split)
+            for split in splits
+        }
 
-        return finished
+    def _take_over(self, file: str, shard: Shard) -> None:
+        """Puts a shard that is written where it will be published."""
+        work = self._transaction.work
+        (work / file).rename(self._transaction.staging / shard.file)
+        keys = work / f"{file}.keys"
+        if keys.exists():
+            keys.rename(work / f"{shard.file}.keys")
+        if self._journal is not None:
+            self._journal.add({"shard": dataclasses.asdict(shard)})
 
-    def _journal(self) -> Journal | None:
+    def _publish(self, manifest: Manifest) -> Manifest:
+        """Adds what was there before, writes the manifest, and commits."""
+        plan, transaction = self._plan, self._transaction
+        written, rejected = manifest, manifest.rejected
+        if plan.base is not None:
+            manifest = plan.base.with_more(manifest)
+        with disk_errors(self.name):
+            if plan.options.unique:
+                parts = _key_hashes(manifest, transaction.work, plan.base)
+                sha256 = key_hashes.write(transaction.staging / KEYS_FILE, parts)
+                manifest = replace(manifest, keys_sha256=sha256)
+            sync_file(transaction.staging / REJECTS_FILE)
+            transaction.commit(manifest, None if plan.schema is None else plan.schema.dump())
+        if rejected:
+            rows = rejected + sum(written.rows(split) for split in written.splits)
+            path = show_text(f"{transaction.name}/{REJECTS_FILE}")
+            log.warning("%s of %s rows are invalid: see %s", f"{rejected:,}", f"{rows:,}", path)
+        return manifest
+
+    def _open_journal(self) -> Journal | None:
         """The journal, and what it says is done already; None where rows cannot be had again."""
         if self._identity is None:
             return None
@@ -300,15 +530,15 @@ class Build:
             "source": self._identity,
             "append": None if self._plan.base is None else self._plan.base.manifest.dump(),
         }
-        journal = Journal(self._plan.folder, json.loads(json.dumps(plan)), self._plan.name)
+        journal = Journal(self._plan.folder, json.loads(json.dumps(plan)), self.name)
         journal.keep(sum(1 for _ in takewhile(self._goes_on, journal.entries)))
         self._clear()
-        self._account.rows = self._account.safe = self._done.rows
+        self.status.safe = self._before[-1]
         return journal
 
     def _clear(self) -> None:
         """Removes what tasks left that did not come to their end."""
-        known = {name for part in self._done.parts for name in part.files}
+        known = {name for part in self._parts for name in part.files}
         known |= {JOURNAL, *(f"{file}.keys" for file in self._shards)}
         for path in self._plan.folder.iterdir():
             if path.name not in known:
@@ -317,11 +547,11 @@ class Build:
     def _goes_on(self, entry: Mapping[str, Any]) -> bool:
         """Takes over what the journal says is done, if its files are whole."""
         if "part" in entry:
-            runs = tuple(Run(**run) for run in entry["part"]["runs"])
-            part = PartDone(**{**entry["part"], "runs": runs})
+            runs = tuple(SortedRun(**run) for run in entry["part"]["runs"])
+            part = EncodedPart(**{**entry["part"], "runs": runs})
             whole = part.is_whole(self._plan.folder)
             if whole:
-                self._done.add(part)
+                self._add(part)
             return whole
         shard = Shard(**entry["shard"])
         path, keys = self._transaction.staging / shard.file, self._plan.folder / f"{shard.file}.keys"
@@ -329,3 +559,41 @@ class Build:
         if keyed and path.exists() and path.stat().st_size == shard.bytes:
             self._shards[shard.file] = shard
         return True
+
+
+def new_manifest(plan: BuildPlan, splits: Shards, rejected: int, label_counts: LabelCounts) -> Manifest:
+    """The manifest of what was just written."""
+    options, schema = plan.options, plan.schema
+    return Manifest(
+        schema=None if schema is None else schema.name,
+        fingerprint=None if schema is None else schema.fingerprint,
+        record="example" if schema is None else schema.record,
+        compression=options.compression,
+        splits=splits,
+        key=options.keys,
+        shuffle_seed=options.shuffle.seed if options.shuffle else None,
+        labels={} if schema is None else _labels(schema),
+        label_counts={split: label_counts[split] for split in splits if split in label_counts},
+        rejected=rejected,
+        block=options.block,
+        division=options.division,
+    )
+
+
+def _labels(schema: Schema) -> dict[str, tuple[str, ...]]:
+    """The names of the classes by label. The one name for all others is no name of the data."""
+    return {
+        feature.name: feature.class_names[: -1 if getattr(feature, "oov", "") == "index" else None]
+        for _, feature in schema.placed
+        if feature.class_names
+    }
+
+
+def _key_hashes(manifest: Manifest, work: Path, existing: ExistingDataset | None) -> Iterator[Words]:
+    """The hashes of the keys of every shard: of old ones as they were, of new ones as they were written."""
+    before = {} if existing is None else existing.manifest.starts()
+    for shard in manifest.all_shards:
+        if existing is not None and shard.file in before:
+            yield key_hashes.read(existing.keys, before[shard.file], shard.rows)
+        else:
+            yield key_hashes.read(work / f"{shard.file}.keys", 0, shard.rows)

@@ -14,13 +14,12 @@ from recordspec.errors import RecordspecError
 from recordspec.locations import local
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
-from recordspec.writing.build import Work
-from recordspec.writing.builder import write
+from recordspec.writing.build import Work, options_of, write
 from recordspec.writing.options import Write
 from recordspec.writing.shards import shard_count
-from recordspec.writing.sources import Rows, Source, source_of
+from recordspec.writing.sources import DictRows, Source, source_of
+from recordspec.writing.sources.base import Columns
 from recordspec.writing.tasks import allowance
-from recordspec.writing.writer import options_of
 
 # So many rows tell the size of a row well enough, and take a second even where they are images.
 _SAMPLED_ROWS = 2000
@@ -29,7 +28,7 @@ _PARTS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
+class BuildEstimate:
     """What a build would write.
 
     Attributes:
@@ -51,7 +50,7 @@ class Estimate:
     memory: int
 
 
-def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **options: Any) -> Estimate:
+def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **options: Any) -> BuildEstimate:
     """Takes what `recordspec.write` takes, and builds samples in a folder that is gone afterwards.
 
     Raises what `recordspec.write` raises, but for a dataset that stands there already.
@@ -60,8 +59,8 @@ def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **opt
     how = {name: options.pop(name) for name in Work.__dataclass_fields__ if name in options}
     work = Work(**how)
     source = source_of(rows)
-    if isinstance(source, Rows):  # two samples are taken
-        source = Rows(list(islice(source, work.limit or _SAMPLED_ROWS)))
+    if isinstance(source, DictRows):  # two samples are taken
+        source = DictRows(list(islice(source, work.limit or _SAMPLED_ROWS)))
     limit = min(_SAMPLED_ROWS, work.limit or _SAMPLED_ROWS)
     # how many shards there are, and what is set aside on the way, depends on rows as they are encoded
     options["allow_empty"] = work.allow_empty
@@ -72,7 +71,7 @@ def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **opt
     total, about = (sampled, False) if sampled < limit else _rows(source, schema, how_written)
     total = min(total, work.limit or total)
     times = total / max(1, sampled)
-    return Estimate(
+    return BuildEstimate(
         splits={split: _shards(split, plain, final, how_written, times) for split in plain.splits},
         rows=total,
         about=about,
@@ -89,7 +88,7 @@ def _shards(split: str, plain: Manifest, final: Manifest, how: Write, times: flo
     return shard_count(how, round(plain.bytes(split) * times), rows), rows, round(final.bytes(split) * times)
 
 
-def _sample(schema: Schema, source: Source | Rows, limit: int, options: dict[str, Any]) -> Manifest:
+def _sample(schema: Schema, source: Source, limit: int, options: dict[str, Any]) -> Manifest:
     """The dataset of the first rows, which is gone already."""
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -102,15 +101,16 @@ def _rest(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name not in ("split", "allow_empty")}
 
 
-def _rows(source: Source | Rows, schema: Schema, how: Write) -> tuple[int, bool]:
+def _rows(source: Source, schema: Schema, how: Write) -> tuple[int, bool]:
     """How many rows there are, and whether that is but an estimate, from the first parts."""
     if source.rows is not None:
         return source.rows, False
-    if isinstance(source, Rows):
+    if isinstance(source, DictRows):
         return _SAMPLED_ROWS, True
     parts = list(source.parts(schema, how.columns))
     counted = parts[:_PARTS]
-    rows = sum(batch.rows for part in counted for batch in part.batches(schema, how.columns))
+    batches = [batch for part in counted for batch in part.batches(schema, how.columns)]
+    rows = sum(batch.rows if isinstance(batch, Columns) else 1 for batch in batches)
     return rows * len(parts) // max(1, len(counted)), len(counted) < len(parts)
 
 

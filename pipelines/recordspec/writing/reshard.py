@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from recordspec.errors import Problem, SpecError
+from recordspec.errors import Problem, RecordError, SpecError, StoreError
 from recordspec.locations import check_regular
+from recordspec.spec.blocks import records_of_block
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import FILE, REJECTS_FILE, LabelCounts, Manifest, manifest_of
-from recordspec.store.shards import Files, expand, stored_schema
-from recordspec.writing.assembly import Shards
-from recordspec.writing.build import Build, Input, Work
-from recordspec.writing.encoding import PART_BITS, Advance
-from recordspec.writing.ending import guarded, on_disk
+from recordspec.store import key_hashes
+from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, LabelCounts, Manifest, manifest_of
+from recordspec.store.shards import Files, block_in, expand, parse_name, stored_schema
+from recordspec.wire import file_types, framing, tfrecord
+from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
+from recordspec.wire.hashes import Words
+from recordspec.wire.strings import Strings
+from recordspec.wire.tfrecord import Record, RecordRange
+from recordspec.writing.build import Build, Work, run
+from recordspec.writing.encoder import PART_BITS, Advance, EncodedRows, hashes
+from recordspec.writing.failures import disk_errors, source_errors
 from recordspec.writing.options import Blocks, Key, Write
-from recordspec.writing.sources.base import identity_of, name_of
-from recordspec.writing.stored import Stored, StoredPart
-from recordspec.writing.tasks import PartDone, Plan
+from recordspec.writing.sources import base
+from recordspec.writing.sources.base import identity_of
+from recordspec.writing.tasks import BuildPlan, EncodedPart
+
+# Records taken over at once.
+_BYTES_AT_ONCE = 4 << 20
 
 
 def reshard(
@@ -60,10 +70,13 @@ def reshard(
     _check_one_dataset(paths)
     old = manifest_of(paths)
     schema = _checked_schema(schema, stored_schema(paths[0].parent, old))
-    source = Stored(paths, old)
+    source = StoredRecords(paths, old)
+    made = _options(source, schema, options)
+    # blocks that become blocks again were rows of the schema already
+    source.checked = made.block is not None and not source.in_blocks
     # a dataset without rows was built on purpose
     work = Work(jobs=jobs, memory=memory, allow_empty=True, force=force, resume=resume, progress=progress)
-    return _Reshard(schema, source, directory, _options(source, schema, options), work).run()
+    return run(Build(schema, source, directory, made, work, encode=copy_part, revise=source.revised))
 
 
 def _check_one_dataset(paths: tuple[Path, ...]) -> None:
@@ -86,7 +99,7 @@ def _checked_schema(given: Schema | None, beside: Schema | None) -> Schema | Non
     return given or beside
 
 
-def _options(source: Stored, schema: Schema | None, given: dict[str, Any]) -> Write:
+def _options(source: StoredRecords, schema: Schema | None, given: dict[str, Any]) -> Write:
     known = ("shards", "compression", "layout", "shuffle")
     unknown = [name for name in given if name not in known]
     if unknown:
@@ -106,58 +119,90 @@ def _options(source: Stored, schema: Schema | None, given: dict[str, Any]) -> Wr
     return options
 
 
-def copy_part(
-    plan: Plan, number: int, part: StoredPart, attempt: str, advance: Advance | None = None
-) -> PartDone:
-    """Takes over the records of a part, as `encode_part` encodes its rows. Raises RecordError, StoreError."""
-    stem, rows = f"part-{number:05d}.{attempt}", 0
-    sink = plan.run_writer(stem)
-    keyed = plan.options.shuffle is not None or plan.options.unique
-    for records in guarded(part.records(plan.schema), plan.name):
-        hashed = part.hashes(records, rows) if keyed else None
-        first = (number << PART_BITS) + rows
-        with on_disk(plan.name):
-            sink.add(records, np.arange(first, first + len(records), dtype=np.uint64), hashed, None)
-        rows += len(records)
-        if advance is not None:
-            advance(len(records), len(records.buffer))
-    with on_disk(plan.name):
-        runs = sink.finish([part.split])
-    return PartDone(rows=rows, rejected=0, runs=runs, rejects=f"{stem}.rejects", label_counts={})
+class StoredRecords:
+    """The records of files.
 
+    Attributes:
+        paths: of the files.
+        manifest: what the dataset says that they belong to, if any.
+        rows: in them, None where nobody knows.
+        checked: whether each record must be a row of the schema, since blocks will be made of them.
+    """
 
-class _Reshard(Build):
-    """A build whose rows are records already."""
+    def __init__(self, paths: tuple[Path, ...], manifest: Manifest | None) -> None:
+        self.manifest = manifest
+        self.paths = paths
+        self.rows: int | None = None
+        self.notes: list[str] = []
+        self.checked = False
+        if manifest is None:
+            self._splits = [_split_of(path) for path in paths]
+            return
+        known = _known(paths, manifest)
+        self._splits = [split for split, _ in known]
+        self.rows = sum(rows for _, rows in known)
 
-    def __init__(
-        self,
-        schema: Schema | None,
-        source: Stored,
-        directory: str | os.PathLike[str],
-        options: Write,
-        work: Work,
-    ) -> None:
-        # blocks that become blocks again were rows of the schema already
-        check = schema if options.block is not None and not source.in_blocks else None
-        given = Input(
-            name=name_of(source),
-            rows=source.rows,
-            parts=partial(source.parts, check),
-            identity=partial(identity_of, source.paths),
-            encode=copy_part,
-        )
-        super().__init__(schema, given, directory, options, work)
-        self._source = source
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Their splits, in the order of the dataset."""
+        known = () if self.manifest is None else self.manifest.splits
+        return tuple(sorted(dict.fromkeys(self._splits), key=[*known, *self._splits].index))
 
-    def _heading(self, shards: Shards, rejected: int) -> Manifest:
-        made, old = super()._heading(shards, rejected), self._source.manifest
+    @property
+    def folder(self) -> Path:
+        """Where they lie."""
+        return self.paths[0].parent
+
+    @property
+    def compression(self) -> str:
+        """That of the first file."""
+        return file_types.compression_of(self.paths[0])
+
+    @cached_property
+    def block(self) -> int | None:
+        """Rows of a record at most, as the manifest says or else the first record; None where each has one.
+
+        Raises StoreError where some files hold blocks and others do not.
+        """
+        return block_in(self.paths) if self.manifest is None else self.manifest.block
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether a record holds many rows."""
+        return self.block is not None
+
+    @property
+    def keys(self) -> Path | None:
+        """The file with the hashes of the keys of the dataset's rows, where there is one, and it is whole."""
+        path = self.folder / KEYS_FILE
+        if self.manifest is None or self.manifest.keys_sha256 is None:
+            return None
+        rows = sum(map(self.manifest.rows, self.manifest.splits))
+        return path if path.exists() and key_hashes.rows(path) == rows else None
+
+    def identity(self) -> Any:
+        return identity_of(self.paths)
+
+    def parts(self, schema: Schema | None, extra: tuple[str, ...]) -> Iterator[StoredPart]:
+        """Ranges of records of the files, in order."""
+        check = schema if self.checked else None
+        starts = {} if self.manifest is None else self.manifest.starts()
+        for path, split in zip(self.paths, self._splits, strict=True):
+            whole = self.in_blocks or file_types.compression_of(path) != "none"
+            stretches = [None] if whole else tfrecord.record_ranges(path, base.PART_BYTES)
+            for stretch in stretches:
+                first = starts.get(path.name, 0)
+                yield StoredPart(path, stretch, split, self.keys, first, self.in_blocks, check)
+
+    def revised(self, made: Manifest, folder: Path) -> Manifest:
+        """The manifest of the new shards, as far as the old one does not say more; the list of the rows that
+        were rejected before goes to the folder."""
+        old = self.manifest
         if old is None:
             return made
         if old.rejected:
-            folder = self._transaction.staging
-            with on_disk(self._plan.name):
-                check_regular(self._source.folder / REJECTS_FILE)
-                shutil.copyfile(self._source.folder / REJECTS_FILE, folder / REJECTS_FILE)
+            check_regular(self.folder / REJECTS_FILE)
+            shutil.copyfile(self.folder / REJECTS_FILE, folder / REJECTS_FILE)
         return replace(
             old,
             splits=made.splits,
@@ -165,8 +210,122 @@ class _Reshard(Build):
             compression=made.compression,
             block=made.block,
             keys_sha256=None,  # if there are keys, those of the new order
-            shuffle_seed=made.shuffle_seed if self._plan.options.shuffle else old.shuffle_seed,
+            shuffle_seed=old.shuffle_seed if made.shuffle_seed is None else made.shuffle_seed,
         )
+
+
+def _known(paths: tuple[Path, ...], manifest: Manifest) -> list[tuple[str, int]]:
+    """The split of each file, and its rows. Raises StoreError where they are not those of the manifest."""
+    known = {shard.file: (split, shard) for split, shards in manifest.splits.items() for shard in shards}
+    problems = [
+        Problem(where=str(path), expected="shards that the manifest names", got="another one")
+        for path in paths
+        if path.name not in known
+    ]
+    # one that is cut between two records looks whole
+    problems += [
+        Problem(where=str(path), expected=f"{size:,} bytes, as the manifest says", got=f"{found:,}")
+        for path in paths
+        if path.name in known and (size := known[path.name][1].bytes) != (found := path.stat().st_size)
+    ]
+    rejects = paths[0].parent / REJECTS_FILE
+    if manifest.rejected and not rejects.exists():
+        expected = f"{manifest.rejected:,} rejected rows, as the manifest says"
+        problems.append(Problem(where=str(rejects), expected=expected, got="no file"))
+    if problems:
+        raise StoreError(problems)
+    return [(split, shard.rows) for split, shard in (known[path.name] for path in paths)]
+
+
+def _split_of(path: Path) -> str:
+    name = parse_name(path.name)
+    return "train" if name is None else name.split
+
+
+@dataclass(frozen=True)
+class StoredPart:
+    """Records of one file that follow each other.
+
+    Attributes:
+        path: of the file.
+        stretch: which records; None means all.
+        split: theirs.
+        keys: the file with the hashes of the keys of all rows, if any.
+        first: where those of this file's rows begin in it.
+        in_blocks: whether a record holds many rows.
+        check: the schema that each record must fit, so that it can be a row of a block; None checks none.
+    """
+
+    path: Path
+    stretch: RecordRange | None
+    split: str
+    keys: Path | None
+    first: int
+    in_blocks: bool
+    check: Schema | None = None
+
+    def records(self, schema: Schema | None) -> Iterator[Strings]:
+        """Framed records of one row each, some at a time. Raises RecordError."""
+        records = tfrecord.scan(self.path, self.stretch)
+        if not self.in_blocks:
+            for some in tfrecord.batched(records, _BYTES_AT_ONCE):
+                yield self._taken(some)
+            return
+        assert schema is not None
+        for record in records:
+            try:
+                rows = records_of_block(schema, record.data, head=HEADER_BYTES, tail=FOOTER_BYTES, whole=True)
+            except RecordError as error:
+                raise RecordError(error.at(self._where(record)).problems) from None
+            yield rows
+
+    def _taken(self, records: list[Record]) -> Strings:
+        """The records of some, if each is a row of the schema, while its place is known."""
+        data = Strings.of(
+            [b"".join([bytes(HEADER_BYTES), record.data, bytes(FOOTER_BYTES)]) for record in records]
+        )
+        rows = EncodedRows(self.check, len(records), records=Strings(data.buffer.copy(), data.offsets))
+        if self.check is not None:
+            try:
+                _ = rows.sections
+            except RecordError as error:
+                raise RecordError(error.at(self._where(records[error.row or 0])).problems) from None
+        return rows.records
+
+    def _where(self, record: Record) -> str:
+        return f"{self.path}: {framing.place(record.number, record.offset)}"
+
+    def hashes(self, records: Strings, row: int) -> Words:
+        """Of the keys of records, of which the first is row `row` of the part."""
+        if self.keys is None:
+            return hashes(records.inner(HEADER_BYTES, FOOTER_BYTES))
+        before = 0 if self.stretch is None else self.stretch.number
+        return key_hashes.read(self.keys, self.first + before + row, len(records))
+
+    def place(self, row: int) -> str:
+        number = row if self.stretch is None else self.stretch.number + row
+        return f"{self.path}: row {number}"
+
+
+def copy_part(
+    plan: BuildPlan, number: int, part: StoredPart, attempt: str, advance: Advance | None = None
+) -> EncodedPart:
+    """Takes over the records of a part, as `encode_part` encodes its rows. Raises RecordError, StoreError."""
+    stem, rows = f"part-{number:05d}.{attempt}", 0
+    sink = plan.sorter(stem)
+    keyed = plan.options.shuffle is not None or plan.options.unique
+    for records in source_errors(part.records(plan.schema), plan.name):
+        hashed = part.hashes(records, rows) if keyed else None
+        first = (number << PART_BITS) + rows
+        numbers = np.arange(first, first + len(records), dtype=np.uint64)
+        with disk_errors(plan.name):
+            sink.add(EncodedRows(plan.schema, len(records), records=records), numbers, hashed, None)
+        rows += len(records)
+        if advance is not None:
+            advance(len(records), len(records.buffer))
+    with disk_errors(plan.name):
+        runs = sink.finish([part.split])
+    return EncodedPart(rows=rows, rejected=0, runs=runs, rejects=f"{stem}.rejects", label_counts={})
 
 
 def _of_whole_splits(old: Manifest, made: Manifest) -> LabelCounts:

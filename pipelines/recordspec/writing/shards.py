@@ -1,4 +1,4 @@
-"""Shards: how many there are, which rows each has, and their files."""
+"""Shards: how many there are, which rows each has, and how they are written."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from itertools import pairwise
 from pathlib import Path
 
 from recordspec.errors import RecordError
-from recordspec.spec.blocks import block_of_records
+from recordspec.spec.blocks import blocks_of
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Shard
 from recordspec.store.shard_file import ShardFile
 from recordspec.store.shards import ShardName, auto_count
-from recordspec.wire import framing
-from recordspec.wire.strings import Ints, Strings
-from recordspec.writing import shuffle
-from recordspec.writing.encoding import Words
+from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, seal
+from recordspec.wire.hashes import Words
+from recordspec.wire.strings import Ints
+from recordspec.writing.encoder import EncodedRows
 from recordspec.writing.options import ShardSize, Write
+
+# Records that are decoded together to become blocks: of more, what is needed on the way leaves the caches.
+_DECODED_ROWS = 4096
 
 
 def shard_count(options: Write, size: int, rows: int) -> int:
@@ -29,7 +32,7 @@ def shard_count(options: Write, size: int, rows: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Span:
+class ShardRange:
     """The rows `start` to `stop` of a split, which make one shard (stop is None: all from there on)."""
 
     file: str
@@ -37,17 +40,17 @@ class Span:
     stop: int | None
 
 
-def spans(split: str, count: int, rows: int | None, options: Write) -> Iterator[Span]:
+def shard_ranges(split: str, count: int, rows: int | None, options: Write) -> Iterator[ShardRange]:
     """The shards of a split; their rows differ by one at most. Of a single one, `rows` need not be known."""
     bounds = [0, None] if rows is None else [rows * index // count for index in range(count + 1)]
     for index, (start, stop) in enumerate(pairwise(bounds)):
         assert start is not None
         name = ShardName(split=split, index=index, count=count)
-        yield Span(file=name.file(options.compression), start=start, stop=stop)
+        yield ShardRange(file=name.file(options.compression), start=start, stop=stop)
 
 
 class ShardWriter:
-    """Writes the rows of a shard in the layout of the dataset.
+    """Writes the rows of a shard in the layout of the dataset: framed, or in blocks that are framed.
 
     Args:
         name: of the shard, in messages.
@@ -56,65 +59,68 @@ class ShardWriter:
     def __init__(self, path: Path, schema: Schema | None, options: Write, name: str) -> None:
         self._file = ShardFile(path, options.compression)
         self._schema, self._block, self._name = schema, options.block, name
-        self._waiting: list[Strings] = []  # rows that no block has yet
-        self._written = 0  # rows that a block has
-        self.rows = 0
+        self._waiting: list[EncodedRows] = []  # rows that no block has yet
+        self._written = 0  # rows that are framed
 
-    def add(self, records: Strings) -> None:
-        """Takes framed records, one a row. Raises RecordError where rows make no block."""
-        self.rows += len(records)
+    def add(self, rows: EncodedRows) -> None:
+        """Takes rows. Raises RecordError where they make no block."""
         if self._block is None:
-            self._file.write(records.buffer.data, len(records), len(records))
+            self._file.write(seal(rows.records), len(rows), len(rows))
             return
-        self._waiting.append(records)
-        held = Strings.joined(self._waiting) if len(self._waiting) > 1 else records
-        whole = len(held) - len(held) % self._block
-        self._write_blocks(held.part(0, whole))
-        self._waiting = [held.part(whole, len(held))]
+        step = max(1, len(rows)) if rows.is_decoded else _DECODED_ROWS
+        for start in range(0, len(rows), step):
+            self._waiting.append(rows.part(start, min(start + step, len(rows))))
+            self._write_whole_blocks(self._block)
 
     def close(self, name: str) -> Shard:
         """Finishes the file. Raises StoreError, OSError."""
-        for rest in self._waiting:
-            self._write_blocks(rest)
+        if self._waiting and (rest := EncodedRows.joined(self._waiting)):
+            self._write_blocks(rest, len(rest))
         return self._file.close(name)
 
     def abandon(self) -> None:
         """Stops writing: nobody will have the file."""
         self._file.abandon()
 
-    def _write_blocks(self, records: Strings) -> None:
-        for start in range(0, len(records), self._block or 1):
-            rows = records.part(start, min(start + (self._block or 1), len(records)))
-            assert self._schema is not None  # blocks cannot be made without
-            try:
-                block = block_of_records(self._schema, rows.inner(framing.HEADER_BYTES, framing.FOOTER_BYTES))
-            except RecordError as error:
-                last = self._written + len(rows) - 1
-                placed = error.at(f"{self._name}: rows {self._written} to {last}")
-                raise RecordError(placed.problems) from None  # its row is none of the source
-            self._file.write(framing.framed(block), 1, len(rows))
-            self._written += len(rows)
+    def _write_whole_blocks(self, size: int) -> None:
+        if sum(map(len, self._waiting)) < size:
+            return
+        rows = EncodedRows.joined(self._waiting)
+        whole = len(rows) - len(rows) % size
+        self._write_blocks(rows.part(0, whole), size)
+        self._waiting = [rows.part(whole, len(rows))] if whole < len(rows) else []
+
+    def _write_blocks(self, rows: EncodedRows, size: int) -> None:
+        assert self._schema is not None  # blocks cannot be made without
+        try:
+            blocks = blocks_of(
+                self._schema, rows.sections, size, len(rows) // size, head=HEADER_BYTES, tail=FOOTER_BYTES
+            )
+        except RecordError as error:
+            first = self._written + (error.row or 0) * size
+            placed = error.at(f"{self._name}: rows {first} to {first + size - 1}")
+            raise RecordError(placed.problems) from None  # its row is none of the source
+        self._file.write(seal(blocks), len(blocks), len(rows))
+        self._written += len(rows)
 
 
-class DirectSink:
+class DirectShards:
     """A sink for rows that come in their final order: their shards are known, and written at once."""
 
-    def __init__(self, folder: Path, schema: Schema, options: Write, planned: list[Span]) -> None:
+    def __init__(self, folder: Path, schema: Schema, options: Write, planned: list[ShardRange]) -> None:
         self._folder, self._schema, self._options = folder, schema, options
         # rows too many go to the last: in the end their number is seen to be wrong
         self._planned = [*planned[:-1], replace(planned[-1], stop=None)]
         self._done: list[Shard] = []
         self._row = 0
-        self._writer = self._opened()
+        self._writer = self._open()
 
-    def add(
-        self, records: Strings, numbers: Words, hashed: shuffle.Hashes | None, splits: Ints | None
-    ) -> None:
+    def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
         start = 0
-        while start < len(records):
+        while start < len(rows):
             last = self._planned[len(self._done)].stop
-            stop = len(records) if last is None else min(len(records), start + last - self._row)
-            self._writer.add(records.part(start, stop) if (start, stop) != (0, len(records)) else records)
+            stop = len(rows) if last is None else min(len(rows), start + last - self._row)
+            self._writer.add(rows.part(start, stop))
             self._row += stop - start
             start = stop
             if self._row == last:
@@ -131,7 +137,7 @@ class DirectSink:
         """Stops writing: nobody will have the files."""
         self._writer.abandon()
 
-    def _opened(self) -> ShardWriter:
+    def _open(self) -> ShardWriter:
         file = self._planned[len(self._done)].file
         return ShardWriter(self._folder / file, self._schema, self._options, file)
 
@@ -140,4 +146,4 @@ class DirectSink:
 
     def _next(self) -> None:
         self._close()
-        self._writer = self._opened()
+        self._writer = self._open()

@@ -1,4 +1,4 @@
-"""What a build consists of: parts to encode, then shards to write. No engine is known here.
+"""The tasks of a build: encode a part, write a shard. An executor runs them; none is known here.
 
 A task is a function of values that can be pickled; it writes files under names of its own attempt and
 returns what is in them. Only who gave the task takes them over: a task may run twice, or die half-way.
@@ -6,6 +6,7 @@ returns what is in them. Only who gave the task takes them over: a task may run 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,20 +16,27 @@ from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import LabelCounts, Shard
 from recordspec.store.transaction import Transaction
-from recordspec.writing import order
-from recordspec.writing.append import Base
-from recordspec.writing.encoding import Advance, Encoder
-from recordspec.writing.ending import guarded, on_disk
+from recordspec.writing.append import ExistingDataset
+from recordspec.writing.encoder import Advance, EncodedRows, Encoder
+from recordspec.writing.failures import disk_errors, source_errors
 from recordspec.writing.options import Write
-from recordspec.writing.order import Cut, Rules
 from recordspec.writing.rejects import count
-from recordspec.writing.runs import KEY, Run, RunWriter
-from recordspec.writing.shards import ShardWriter, Span
-from recordspec.writing.sources.base import Part
+from recordspec.writing.shards import ShardRange, ShardWriter, shard_count, shard_ranges
+from recordspec.writing.sorter import (
+    KEY,
+    RowRange,
+    Run,
+    SortedRun,
+    SortedSplit,
+    Sorter,
+    SortOrder,
+    read_rows,
+)
+from recordspec.writing.sources.base import SourcePart
 
-# Larger ones sort no faster: the caches are smaller than either. A piece is a block that the allocator keeps.
+# Larger ones sort no faster: the caches are smaller than either. A chunk is a block that the allocator keeps.
 _LARGEST_RUN = 256 << 20
-_LARGEST_PIECE = 16 << 20
+_LARGEST_CHUNK = 16 << 20
 # What a process has before it has any rows, and for those it is just encoding: Python, NumPy and Arrow.
 _PROCESS = 200 << 20
 _SMALLEST_BUDGET = 32 << 20
@@ -54,7 +62,7 @@ def _processes(jobs: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class BuildPlan:
     """What all tasks of a build have in common.
 
     Attributes:
@@ -63,8 +71,8 @@ class Plan:
         name: of the dataset, in messages.
         folder: where the files of tasks go.
         budget: bytes of rows that a task may hold.
-        base: the dataset that rows are added to, if any.
         durable: whether files must last through a power cut as soon as a task is done.
+        base: the dataset that rows are added to, if any.
     """
 
     schema: Schema | None
@@ -73,11 +81,11 @@ class Plan:
     folder: Path
     budget: int
     durable: bool
-    base: Base | None = None
+    base: ExistingDataset | None = None
 
-    def added_to(self, transaction: Transaction) -> Plan:
+    def added_to(self, transaction: Transaction) -> BuildPlan:
         """The plan of rows that are added to what stands there, whose files are taken over."""
-        base = Base.load(transaction.target, self.checked_schema, self.options)
+        base = ExistingDataset.load(transaction.target, self.checked_schema, self.options)
         base.put_into(transaction.staging)
         return replace(self, base=base)
 
@@ -88,33 +96,33 @@ class Plan:
         return self.schema
 
     @property
-    def rules(self) -> Rules:
+    def order(self) -> SortOrder:
         """How rows are ordered."""
         options = self.options
-        return Rules(shuffled=options.shuffle is not None, ties=bool(options.keys) and not options.unique)
+        return SortOrder(shuffled=options.shuffle is not None, ties=bool(options.keys) and not options.unique)
 
     @property
-    def piece(self) -> int:
+    def chunk(self) -> int:
         """Bytes that are put in order at once."""
-        return min(_LARGEST_PIECE, self.budget // 4)
+        return min(_LARGEST_CHUNK, self.budget // 4)
 
-    def run_writer(self, stem: str) -> RunWriter:
+    def sorter(self, stem: str, *, in_memory: bool = False) -> Sorter:
         """A sink that sorts rows as the options say."""
         seed = None if self.options.shuffle is None else self.options.shuffle.seed
         capacity = min(_LARGEST_RUN, self.budget // 2)
-        return RunWriter(self.folder, stem, capacity, seed, durable=self.durable)
+        return Sorter(self.folder, stem, capacity, seed, durable=self.durable, in_memory=in_memory)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartDone:
-    """A part that is encoded.
+class EncodedPart:
+    """A part whose rows are encoded.
 
     Attributes:
-        rows: how many fit.
-        rejected: how many did not.
+        rows: how many are valid.
+        rejected: how many are not.
         runs: where they are.
-        rejects: the name of the file that lists those that did not.
-        label_counts: the classes of those that fit; empty where nobody counted.
+        rejects: the name of the file that lists the invalid ones.
+        label_counts: the classes of the valid ones; empty where nobody counted.
     """
 
     rows: int
@@ -126,64 +134,85 @@ class PartDone:
     @property
     def files(self) -> tuple[str, ...]:
         """The names of all its files."""
-        return (self.rejects, *(name for run in self.runs for name in (run.name, run.index_name)))
+        return (self.rejects, *(name for run in self._stored for name in (run.name, run.index_name)))
+
+    @property
+    def bytes(self) -> int:
+        """Of the records that are on the disk."""
+        return sum(run.bytes for run in self._stored)
 
     def is_whole(self, folder: Path) -> bool:
         """Whether all its files are there."""
         listed = count(folder / self.rejects)
-        return listed == self.rejected and all(run.is_whole(folder) for run in self.runs)
+        return listed == self.rejected and all(run.is_whole(folder) for run in self._stored)
+
+    @property
+    def _stored(self) -> list[SortedRun]:
+        return [run for run in self.runs if isinstance(run, SortedRun)]
 
 
 def encode_part(
-    plan: Plan, number: int, part: Part, attempt: str, advance: Advance | None = None
-) -> PartDone:
+    plan: BuildPlan, number: int, part: SourcePart, attempt: str, advance: Advance | None = None
+) -> EncodedPart:
     """Encodes part `number` of a source. Raises RecordError, WriteError, StoreError."""
     stem = f"part-{number:05d}.{attempt}"
     rejects = f"{stem}.rejects"
-    sink = plan.run_writer(stem)
+    sink = plan.sorter(stem)
     schema = plan.checked_schema
     encoder = Encoder(schema, plan.options, sink, plan.folder / rejects, plan.name)
     encoder.begin(number, part.place)
-    for batch in guarded(part.batches(schema, plan.options.columns), plan.name):
-        encoder.take(batch, advance)
-    with on_disk(plan.name):
+    for batch in source_errors(part.batches(schema, plan.options.columns), plan.name):
+        encoder.add(batch, advance)
+    with disk_errors(plan.name):
         runs = sink.finish(encoder.splits)
         if plan.durable:
             sync_file(plan.folder / rejects)
-    return PartDone(
+    return EncodedPart(
         rows=encoder.rows,
         rejected=encoder.rejected,
         runs=runs,
         rejects=rejects,
-        label_counts=encoder.tally.by_split(encoder.splits),
+        label_counts=encoder.classes.by_split(encoder.splits),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShardTask:
-    """A shard to write: its rows in the runs, and what it is called when it is whole."""
+    """A shard to write: its place among those of its split, and its rows in the runs."""
 
     split: str
-    span: Span
-    cut: Cut
+    shard: ShardRange
+    rows: RowRange
+
+
+def shard_tasks(plan: BuildPlan, runs: tuple[Run, ...], splits: tuple[str, ...]) -> Iterator[ShardTask]:
+    """The shards of every split."""
+    suffix = "" if plan.base is None else plan.base.suffix
+    for split in splits:
+        rows = SortedSplit(plan.folder, runs, split, plan.order, plan.chunk)
+        if plan.base is not None and not rows.rows:
+            continue
+        count = shard_count(plan.options, rows.bytes, rows.rows)
+        for shard in shard_ranges(split + suffix, count, rows.rows, plan.options):
+            yield ShardTask(split=split, shard=shard, rows=rows.range(shard.start, shard.stop or 0))
 
 
 def write_shard(
-    plan: Plan, runs: tuple[Run, ...], task: ShardTask, attempt: str
+    plan: BuildPlan, runs: tuple[Run, ...], task: ShardTask, attempt: str
 ) -> tuple[ShardTask, str, Shard]:
     """Writes a shard; the name of its file in the plan's folder, and what is in it. Raises StoreError."""
-    file = f"{task.span.file}.{attempt}"
+    file = f"{task.shard.file}.{attempt}"
     keys = plan.folder / f"{file}.keys"
-    with on_disk(plan.name):
-        writer = ShardWriter(plan.folder / file, plan.schema, plan.options, task.span.file)
+    with disk_errors(plan.name):
+        writer = ShardWriter(plan.folder / file, plan.schema, plan.options, task.shard.file)
         try:
-            for records, index in order.read(plan.folder, runs, task.cut, plan.rules):
-                writer.add(records)
+            for records, index in read_rows(plan.folder, runs, task.rows, plan.order):
+                writer.add(EncodedRows(plan.schema, len(records), records=records))
                 if plan.options.unique:
                     key_hashes.add(keys, index[KEY])
             if plan.durable:
                 sync_file(keys)
-            return task, file, writer.close(task.span.file)
+            return task, file, writer.close(task.shard.file)
         except BaseException:
             writer.abandon()
             raise

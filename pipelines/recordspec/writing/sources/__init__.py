@@ -8,28 +8,26 @@ from typing import Any
 
 from recordspec import _arrow  # `arrow` is a module of this package
 from recordspec.errors import Problem, SpecError, describe
-from recordspec.writing.sources.arrays import Arrays
-from recordspec.writing.sources.arrow import is_table
-from recordspec.writing.sources.base import Part, Rows, Source
-from recordspec.writing.sources.frames import frame_columns, is_frame
-from recordspec.writing.sources.tables import ReaderRows, TableRows
-from recordspec.writing.sources.tf_dataset import Elements, is_dataset
+from recordspec.writing.sources.arrays import Arrays, frame_columns, is_frame
+from recordspec.writing.sources.arrow import ReaderRows, TableRows, is_table
+from recordspec.writing.sources.base import Source, SourcePart
+from recordspec.writing.sources.rows import DatasetRows, DictRows, is_dataset
 
-__all__ = ["Part", "Rows", "Source", "source_of"]
+__all__ = ["DictRows", "Source", "SourcePart", "source_of"]
 
 _EXPECTED = "an iterable of dicts, a dict of arrays, a frame, or an Arrow table"
 
 
-def source_of(rows: Any) -> Source | Rows:
+def source_of(rows: Any) -> Source:
     """The source that `rows` are.
 
     A source is given back. Else: an iterable of dicts; a dict of arrays; a pandas or Polars frame; an
     Arrow table, record batch, or reader of these; a tf.data.Dataset of dicts. Raises SpecError.
     """
-    if isinstance(rows, (Source, Rows)):
+    if isinstance(rows, Source):
         return rows
     if is_dataset(rows):
-        return Rows(Elements(rows))
+        return DictRows(DatasetRows(rows))
     if is_frame(rows):
         return Arrays(frame_columns(rows))
     if isinstance(rows, Mapping):
@@ -43,7 +41,7 @@ def source_of(rows: Any) -> Source | Rows:
     if hasattr(rows, "to_pandas"):
         raise _refused(type(rows).__name__, "give its to_pandas()")
     if isinstance(rows, Iterable) and not isinstance(rows, (str, bytes)):
-        return Rows(rows)
+        return DictRows(rows)
     hint = "a config's `write: {source: ...}` names files" if isinstance(rows, (str, os.PathLike)) else ""
     raise _refused(describe(rows), hint)
 

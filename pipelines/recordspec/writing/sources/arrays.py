@@ -1,4 +1,4 @@
-"""A dict of arrays: one column a feature."""
+"""A dict of arrays, or a pandas frame: one column a feature."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import math
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, describe
-from recordspec.spec.encoder import Gapped, part_of, refusal
+from recordspec.spec.encoder import Gapped, part_of
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
-from recordspec.writing.sources.arrow import from_arrow, is_array
-from recordspec.writing.sources.base import EXACT, Batch, even_runs
-from recordspec.writing.sources.naming import check_names
+from recordspec.writing.sources.arrow import from_arrow, is_array, is_floats, whole_numbers
+from recordspec.writing.sources.base import (
+    EXACT,
+    Batches,
+    Columns,
+    check_names,
+    even_ranges,
+)
 
 # Of a list so many values are weighed.
 _WEIGHED = 64
@@ -47,30 +51,24 @@ class Arrays:
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[ArrayPart]:
         check_names(schema, extra, self._columns)
-        columns = {name: _values(values, schema.names.get(name)) for name, values in self._columns.items()}
-        size = sum(map(_bytes_of_row, columns.values()))
-        for start, stop in even_runs(self.rows, size):
-            yield ArrayPart(first=start, rows=stop - start, columns=parts_of(columns, start, stop))
+        values = {name: _values(values, schema.names.get(name)) for name, values in self._columns.items()}
+        columns = Columns(values, self.rows)
+        for start, stop in even_ranges(self.rows, sum(map(_bytes_of_row, values.values()))):
+            yield ArrayPart(first=start, columns=columns.part(start, stop))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArrayPart:
-    """Rows of columns that follow each other: `rows` of them, from row `first` on."""
+    """Rows of columns that follow each other, from row `first` on."""
 
     first: int
-    rows: int
-    columns: Mapping[str, Any]
+    columns: Columns
 
-    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Batch]:
-        yield Batch(self.rows, partial(parts_of, self.columns))
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
+        yield self.columns
 
     def place(self, row: int) -> str:
         return f"row {self.first + row}"
-
-
-def parts_of(columns: Mapping[str, Any], start: int, stop: int) -> dict[str, Any]:
-    """Rows `start` to `stop` of every column."""
-    return {name: part_of(values, start, stop) for name, values in columns.items()}
 
 
 def _column(name: str, values: Any) -> Any:
@@ -114,26 +112,12 @@ def _with_gaps(values: Any, feature: Feature | None) -> Any:
     """
     if isinstance(values, Gapped):
         return whole_numbers(values, feature)
-    if not _is_floats(values) or feature is None:
+    if not is_floats(values) or feature is None:
         return values
     missing = np.isnan(values)
     gapped = Gapped(values[~missing], ~missing)
     whole = whole_numbers(gapped, feature) if missing.any() else gapped
     return values if whole is gapped else whole
-
-
-def whole_numbers(column: Gapped, feature: Feature | None) -> Gapped:
-    """A column of floats with gaps as integers, if the feature takes no floats and all of these are whole."""
-    kept = column.values
-    if not _is_floats(kept) or feature is None or refusal(feature, float("nan")) is None:
-        return column
-    if bool((kept % 1 != 0).any()) or bool((np.abs(kept, dtype=np.float64) >= EXACT).any()):
-        return column
-    return Gapped(kept.astype(np.int64), column.present)
-
-
-def _is_floats(values: Any) -> bool:
-    return isinstance(values, np.ndarray) and values.dtype.kind == "f" and values.ndim == 1
 
 
 def _bytes_of_row(values: Any) -> int:
@@ -153,3 +137,44 @@ def _weight(value: Any) -> int:
         return sum(map(_weight, value[:_WEIGHED])) * len(value) // max(1, len(value[:_WEIGHED]))
     size = getattr(value, "size", None)  # of a PIL image: its width and height
     return 4 * math.prod(size) if isinstance(size, tuple) else sys.getsizeof(value)
+
+
+# What pandas calls missing is missing: None, NaN, NaT and NA, so that a frame and the Arrow table that
+# `pyarrow.Table.from_pandas` makes of it give the same records. NaN in a list or an array in a cell is a
+# value.
+
+
+def is_frame(rows: Any) -> bool:
+    """Whether this is a pandas DataFrame; pandas is not loaded to find out."""
+    kind = type(rows)
+    return kind.__name__ == "DataFrame" and kind.__module__.partition(".")[0] == "pandas"
+
+
+def frame_columns(frame: Any) -> dict[str, Any]:
+    """The columns of a frame by name; the index is none of them."""
+    names = [str(name) for name in frame.columns]
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated:
+        expected = "every column once"
+        raise SpecError(Problem(path=("rows",), expected=expected, got=f"`{repeated[0]}` again"))
+    return {name: _frame_column(frame[column]) for name, column in zip(names, frame.columns, strict=True)}
+
+
+def _frame_column(series: Any) -> Any:
+    missing = series.isna().to_numpy()
+    kept = series[~missing] if missing.any() else series
+    # pandas before 2.2 makes Python objects of its own nullable numbers, unless it is told what to make
+    dtype = getattr(series.dtype, "numpy_dtype", None)
+    values = _object_column(kept.tolist()) if series.dtype == object else kept.to_numpy(dtype)
+    return Gapped(values, ~missing) if missing.any() else values
+
+
+def _object_column(values: list[Any]) -> Any:
+    """The values of a column of Python objects: an array where Arrow, too, takes them for floats."""
+    kinds = set(map(type, values))
+    floats = {kind for kind in kinds if issubclass(kind, float | np.floating)}
+    others = kinds - floats
+    if not floats or not all(issubclass(kind, int | np.integer) and kind is not bool for kind in others):
+        return values
+    exact = all(type(value) in floats or -EXACT < value < EXACT for value in values)
+    return np.array(values, np.float64) if exact else values

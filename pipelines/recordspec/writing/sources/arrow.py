@@ -1,8 +1,15 @@
-"""Arrow's typed columns as the values of features, without a Python object for each cell where it can be."""
+"""Arrow's tables, and its typed columns as the values of features, without a Python object for each cell
+where that can be.
+
+Arrow's own ways to NumPy (`to_numpy`, `pyarrow.array`, `to_pandas_dtype`) look for pandas first. That
+import takes a quarter of a second in every process of a build, and a Ctrl-C in the midst of it is lost:
+pyarrow takes it for a missing pandas. So arrays are made straight from Arrow's buffers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +17,16 @@ import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.spec.encoder import Gapped, part_of
-from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.features.audio import Audio
-from recordspec.spec.features.image import Image
-from recordspec.spec.features.label import Label
-from recordspec.spec.features.sparse import SparseValues
-from recordspec.spec.features.text import Text
-from recordspec.spec.features.video import Video
+from recordspec.spec.encoder import Gapped, refusal
+from recordspec.spec.features import Feature
+from recordspec.spec.features.base import ValueType
 from recordspec.spec.lists import Lists
+from recordspec.spec.media import path_of
 from recordspec.spec.schema import Schema
 from recordspec.spec.values import BadValue
-from recordspec.writing.sources import buffers
-from recordspec.writing.sources.cells import inside
-
-_MEDIA = (Image, Audio, Video)
+from recordspec.wire.strings import Strings
+from recordspec.writing.sources import base
+from recordspec.writing.sources.base import EXACT, Batches, Columns, check_names, converted, even_ranges
 
 
 def is_array(values: Any) -> bool:
@@ -49,7 +51,7 @@ def from_arrow(column: Any, feature: Feature | None = None) -> Any:
     array = _plain(column)
     if not array.null_count:
         return _values(array, feature)
-    return Gapped(_values(array.filter(array.is_valid()), feature), buffers.present(array))
+    return Gapped(_values(array.filter(array.is_valid()), feature), is_present(array))
 
 
 def _plain(column: Any) -> Any:
@@ -74,12 +76,12 @@ def _values(array: Any, feature: Feature | None) -> Any:
     """Of an array without nulls."""
     kind = array.type
     if _is_number(kind):
-        return buffers.numbers(array)
+        return to_numpy(array)
     if _is_text(kind) and _takes_text(feature):
-        return buffers.strings(array)
+        return to_strings(array)
     if _is_list(kind) and _takes_lists(feature):
         return _lists(array, feature)
-    if _is_list(kind) and isinstance(feature, (Image, Audio)):
+    if _is_list(kind) and feature is not None and feature.value_type == ValueType("media"):
         return _samples(array)
     return array.to_pylist()
 
@@ -101,13 +103,12 @@ def _is_list(kind: Any) -> bool:
 
 
 def _takes_text(feature: Feature | None) -> bool:
-    return isinstance(feature, (Text, Label)) or getattr(feature, "dtype", None) == "string"
+    return feature is not None and feature.value_type.item in ("text", "class")
 
 
 def _takes_lists(feature: Feature | None) -> bool:
-    """Whether it goes through its values by the functions of spec/values.py."""
-    apart = isinstance(feature, (*_MEDIA, SparseValues))
-    return type(feature) in KINDS.values() and not apart
+    """Whether `encode` takes lists end to end, as `Lists` or as an array of one more dimension."""
+    return _takes_text(feature) or (feature is not None and feature.value_type.is_number)
 
 
 def _lists(array: Any, feature: Feature | None) -> Any:
@@ -118,7 +119,7 @@ def _lists(array: Any, feature: Feature | None) -> Any:
     flat = _values(inner, feature)
     if isinstance(flat, list):
         return array.to_pylist()
-    lengths = buffers.numbers(arrow().compute.list_value_length(array)).astype(np.int64)
+    lengths = to_numpy(arrow().compute.list_value_length(array)).astype(np.int64)
     if isinstance(flat, np.ndarray) and len(lengths) and bool((lengths == lengths[0]).all()):
         return flat.reshape(len(lengths), int(lengths[0]), *flat.shape[1:])
     return Lists(flat, lengths)
@@ -131,7 +132,7 @@ def _samples(array: Any) -> list[Any]:
         kind = kind.value_type
     if not _is_number(kind):
         return list(array.to_pylist())
-    dtype = buffers.dtype_of(kind)
+    dtype = _dtype_of(kind)
     return [np.array(value, dtype) for value in array.to_pylist()]
 
 
@@ -140,14 +141,14 @@ def check_types(schema: Schema, types: Mapping[str, Any], where: str = "") -> No
     problems = [
         Problem(where=where, path=(name,), expected=expected, got=str(types[name]), hint=hint)
         for name, feature in schema.names.items()
-        if name in types and _is_foreign(types[name]) and type(feature) in KINDS.values()
+        if name in types and _is_unsupported(types[name]) and feature.value_type.item != "any"
         for expected, hint in [_needs(feature)]
     ]
     if problems:
         raise SpecError(problems)
 
 
-def _is_foreign(kind: Any) -> bool:
+def _is_unsupported(kind: Any) -> bool:
     types = arrow().types
     while _is_list(kind):
         kind = kind.value_type
@@ -158,20 +159,23 @@ def _is_foreign(kind: Any) -> bool:
 
 def _needs(feature: Feature) -> tuple[str, str]:
     """What a column for the feature holds, and how one of times or decimals becomes that."""
-    dtype = str(getattr(feature, "dtype", "int64"))
-    if isinstance(feature, _MEDIA):
+    item = feature.value_type.item
+    if item == "media":
         return "a column of paths or bytes", ""
-    if isinstance(feature, Label):
+    if item == "class":
         return "a column of names or indices", "cast it to string"
-    if _takes_text(feature):
+    if item == "text":
         return "a column of text", "cast it to string"
+    dtype = item if feature.value_type.is_number else str(getattr(feature, "dtype", "int64"))
     if "int" in dtype:
         return f"a column for {dtype}", "cast it to int64, in the unit that you mean"
     return f"a column for {dtype}", "cast it to float64"
 
 
-class TableColumns:
-    """Columns of a table, for a `Batch`. They are converted once; slices are taken of what comes out.
+def table_batches(
+    table: Any, wanted: Mapping[str, str], schema: Schema, folder: Path | None = None
+) -> Batches:
+    """The columns of a table, which are converted once; then paths are looked up some at a time.
 
     Args:
         table: an Arrow table or record batch.
@@ -179,25 +183,27 @@ class TableColumns:
         schema: of the features.
         folder: where there is one, what paths of images and sounds are relative to, and stay in.
     """
+    values = {name: from_arrow(table.column(one), schema.names.get(name)) for name, one in wanted.items()}
+    columns = Columns(values, table.num_rows)
+    media = media_in(schema, values)
+    if folder is None or not media:
+        yield columns
+        return
 
-    def __init__(
-        self, table: Any, wanted: Mapping[str, str], schema: Schema, folder: Path | None = None
-    ) -> None:
-        self._features = schema.names
-        self._folder = folder
-        self._values = {
-            name: from_arrow(table.column(column), schema.names.get(name)) for name, column in wanted.items()
-        }
+    def with_paths(start: int, stop: int) -> dict[str, Any]:
+        part = columns.part(start, stop).values
+        return {**part, **paths_below(part, media, folder)}
 
-    def __call__(self, start: int, stop: int) -> dict[str, Any]:
-        columns = {name: part_of(values, start, stop) for name, values in self._values.items()}
-        if self._folder is None:
-            return columns
-        media = [name for name in columns if isinstance(self._features.get(name), _MEDIA)]
-        return columns | placed(columns, media, self._folder)
+    yield from converted(columns.rows, with_paths)
 
 
-def placed(columns: Mapping[str, Any], names: Iterable[str], folder: Path) -> dict[str, Any]:
+def media_in(schema: Schema, names: Iterable[str]) -> list[str]:
+    """Those of the names whose features take files."""
+    features = schema.names
+    return [name for name in names if name in features and features[name].value_type.item == "media"]
+
+
+def paths_below(columns: Mapping[str, Any], names: Iterable[str], folder: Path) -> dict[str, Any]:
     """The columns of these names, the paths in them below `folder`.
 
     Raises RecordError for the first row with a path that is not.
@@ -213,3 +219,213 @@ def placed(columns: Mapping[str, Any], names: Iterable[str], folder: Path) -> di
         first = min(row for row, _ in bad)
         raise RecordError([problem for row, problem in bad if row == first], first)
     return found
+
+
+def inside(values: Any, folder: Path) -> Any:
+    """Texts, and those in lists, as paths relative to `folder`; other values as they are.
+
+    Raises BadValue for the first that leaves the folder.
+    """
+    if isinstance(values, Gapped):
+        try:
+            return Gapped(inside(values.values, folder), values.present)
+        except BadValue as bad:
+            raise bad.moved(int(np.flatnonzero(values.present)[bad.index])) from None
+    home = folder.resolve()
+    listed = isinstance(values, list)
+    return [_inside(row, one, folder, home) for row, one in enumerate(values)] if listed else values
+
+
+def _inside(row: int, value: Any, folder: Path, home: Path) -> Any:
+    if isinstance(value, list):
+        return [_inside(row, one, folder, home) for one in value]
+    if not isinstance(value, str):
+        return value
+    path = home if "\0" in value else (home / path_of(row, value)).resolve()
+    if "\0" in value or not path.is_relative_to(home):
+        raise BadValue(row, f"a path in {folder}", f"`{value}`")
+    return path
+
+
+_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
+
+
+def _dtype_of(kind: Any) -> np.dtype[Any]:
+    """NumPy's dtype for Arrow's type of numbers or truth values."""
+    return np.dtype(_FLOATS.get(str(kind), str(kind)))
+
+
+def to_numpy(array: Any) -> Any:
+    """An array of numbers or truth values as NumPy's, anything where it has nulls; numbers are a view."""
+    import pyarrow
+
+    if pyarrow.types.is_boolean(array.type):
+        return _truths(array)
+    dtype = _dtype_of(array.type)
+    data = array.buffers()[1]
+    values = np.frombuffer(b"" if data is None else data, np.uint8)
+    return values[: (len(values) // dtype.itemsize) * dtype.itemsize].view(dtype)[_extent(array)]
+
+
+def is_present(array: Any) -> Any:
+    """bool, a value of the array each: whether it is no null."""
+    return _truths(array.is_valid())
+
+
+def kept(array: Any, where: Any) -> Any:
+    """The values of an Arrow array where the bools of `where` are true."""
+    import pyarrow
+
+    bits = pyarrow.py_buffer(np.packbits(where, bitorder="little"))
+    return array.filter(pyarrow.Array.from_buffers(pyarrow.bool_(), len(where), [None, bits]))
+
+
+def to_strings(array: Any) -> Strings:
+    """An array of text or bytes without nulls, without a copy of the text."""
+    _, places, data = array.buffers()
+    if data is None or not len(array):
+        return Strings(b"", np.zeros(len(array) + 1, np.int64))
+    width = np.int64 if str(array.type).startswith("large_") else np.int32
+    ends = np.frombuffer(places, width)[array.offset : array.offset + len(array) + 1]
+    text = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
+    return Strings(text, (ends - ends[0]).astype(np.int64))
+
+
+def _truths(array: Any) -> Any:
+    data = array.buffers()[1]
+    if data is None or not len(array):
+        return np.zeros(len(array), bool)
+    stop = array.offset + len(array)
+    return np.unpackbits(np.frombuffer(data, np.uint8), count=stop, bitorder="little")[array.offset :].view(
+        bool
+    )
+
+
+def _extent(array: Any) -> slice:
+    return slice(array.offset, array.offset + len(array))
+
+
+def whole_numbers(column: Gapped, feature: Feature | None) -> Gapped:
+    """A column of floats with gaps as integers, if the feature takes no floats and all of these are whole."""
+    kept = column.values
+    if not is_floats(kept) or feature is None or refusal(feature, float("nan")) is None:
+        return column
+    if bool((kept % 1 != 0).any()) or bool((np.abs(kept, dtype=np.float64) >= EXACT).any()):
+        return column
+    return Gapped(kept.astype(np.int64), column.present)
+
+
+def is_floats(values: Any) -> bool:
+    return isinstance(values, np.ndarray) and values.dtype.kind == "f" and values.ndim == 1
+
+
+class TableRows:
+    """The rows of an Arrow table or record batch."""
+
+    def __init__(self, table: Any) -> None:
+        self.rows = table.num_rows
+        self.notes: list[str] = []
+        is_batch = type(table).__name__ == "RecordBatch"
+        self._table = arrow().Table.from_batches([table]) if is_batch else table
+
+    def identity(self) -> Any:
+        return None
+
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TablePart]:
+        check_table(schema, extra, self._table.schema)
+        table = _with_whole_numbers(self._table, schema)
+        size = table.nbytes // max(1, self.rows)
+        for start, stop in even_ranges(self.rows, size):
+            yield TablePart(first=start, table=table.slice(start, stop - start))
+
+
+def _with_whole_numbers(table: Any, schema: Schema) -> Any:
+    """The table with columns of floats with gaps as integers, as `whole_numbers` says of a pandas frame's.
+
+    The whole table decides: a part of it may have no gap.
+    """
+    pyarrow = arrow()
+    for place, name in enumerate(table.column_names):
+        column, feature = table.column(place), schema.names.get(name)
+        if column.null_count and pyarrow.types.is_floating(column.type):
+            values = from_arrow(column, feature)
+            if whole_numbers(values, feature) is not values:
+                table = table.set_column(place, name, column.cast(pyarrow.int64()))
+    return table
+
+
+class ReaderRows:
+    """The rows of a reader of record batches. It can be read once."""
+
+    rows = None
+
+    def __init__(self, reader: Any) -> None:
+        self.notes: list[str] = []
+        self._reader = reader
+
+    def identity(self) -> Any:
+        return None
+
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TablePart]:
+        reader, self._reader = self._reader, None
+        if reader is None:
+            hint = "give another, or the table"
+            raise SpecError(
+                Problem(path=("rows",), expected="a reader from its start", got="one at its end", hint=hint)
+            )
+        check_table(schema, extra, reader.schema)
+        first = 0
+        for batches in _gathered(reader):
+            table = arrow().Table.from_batches(batches)
+            yield TablePart(first=first, table=table)
+            first += table.num_rows
+
+
+def _gathered(batches: Any) -> Iterator[list[Any]]:
+    """Record batches in lists of about `PART_BYTES`."""
+    some: list[Any] = []
+    size = 0
+    for batch in batches:
+        if some and size + batch.nbytes > base.PART_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(batch)
+        size += batch.nbytes
+    if some:
+        yield some
+
+
+@dataclass(frozen=True, eq=False)
+class TablePart:
+    """Rows of a table that follow each other, from row `first` on."""
+
+    first: int
+    table: Any
+
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
+        return table_batches(self.table, {name: name for name in self.table.schema.names}, schema)
+
+    def place(self, row: int) -> str:
+        return f"row {self.first + row}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Arrow's own pickle of a slice holds the whole; its stream format, the slice alone.
+        pyarrow = arrow()
+        sink = pyarrow.BufferOutputStream()
+        with pyarrow.ipc.new_stream(sink, self.table.schema) as writer:
+            writer.write_table(self.table)
+        return _restored, (self.first, sink.getvalue().to_pybytes())
+
+
+def _restored(first: int, data: bytes) -> TablePart:
+    return TablePart(first, arrow().ipc.open_stream(data).read_all())
+
+
+def check_table(schema: Schema, extra: tuple[str, ...], columns: Any) -> None:
+    """Raises SpecError where the columns (an Arrow schema) are not such as the features take."""
+    repeated = [name for name in columns.names if columns.names.count(name) > 1]
+    if repeated:
+        expected = "every column once"
+        raise SpecError(Problem(path=("rows",), expected=expected, got=f"`{repeated[0]}` again"))
+    check_names(schema, extra, columns.names)
+    check_types(schema, {field.name: field.type for field in columns})

@@ -1,15 +1,18 @@
-"""What a source is: rows in parts, so that processes can share them."""
+"""What a source is: rows in parts, so that processes can share them, each part in batches of columns."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from recordspec.errors import StoreError, system_problem
+from recordspec.errors import Problem, RecordError, SpecError, StoreError, nearest, system_problem
 from recordspec.locations import check_regular
+from recordspec.spec.encoder import part_of
 from recordspec.spec.schema import Schema
 
 # A part of a file: large enough that opening it costs nothing, small enough that a few jobs share
@@ -18,27 +21,44 @@ PART_BYTES = 32 << 20
 # Below it float64 has every whole number; above, an integer may have been rounded already.
 EXACT = 2**53
 
+# Rows are converted at most this many at once.
+_MOST_ROWS = 8192
+_FEWEST_ROWS = 16  # after an invalid row
+
+_T = TypeVar("_T")
+
 
 @dataclass(frozen=True)
-class Batch:
-    """Rows that a source gives at once.
+class Columns:
+    """Rows as columns.
 
     Attributes:
-        rows: how many.
-        columns: of the rows from one number to another: for each feature of the schema, and for each
-            extra name, the values. Raises RecordError, with the row counted from the first of these.
+        values: by name the values of all rows: for each feature of the schema, and for each extra name.
+        rows: how many there are.
     """
 
+    values: Mapping[str, Any]
     rows: int
-    columns: Callable[[int, int], dict[str, Any]]
+
+    def part(self, start: int, stop: int) -> Columns:
+        """Rows `start` to `stop`."""
+        if (start, stop) == (0, self.rows):
+            return self
+        values = {name: part_of(one, start, stop) for name, one in self.values.items()}
+        return Columns(values, stop - start)
+
+
+# What a part gives: rows, and in the place of an invalid row what is wrong with it.
+Batches = Iterator["Columns | RecordError"]
 
 
 @runtime_checkable
-class Part(Protocol):
+class SourcePart(Protocol):
     """Rows of a source that follow each other. It can be pickled, and read in another process."""
 
-    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Batch]:
-        """The rows, as columns of the schema's features and of the `extra` names.
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
+        """The rows, as columns of the schema's features and of the `extra` names; a RecordError stands in
+        the place of a row that cannot be converted.
 
         Raises SpecError, or RecordError where the source cannot be read on.
         """
@@ -59,7 +79,7 @@ class Source(Protocol):
     def notes(self) -> list[str]:
         """What is left out, for people, once `parts` has begun."""
 
-    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Part]:
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[SourcePart]:
         """The parts, in the order of the rows. Checks first that the source has what is asked for.
 
         Raises SpecError, StoreError, RecordError.
@@ -67,6 +87,34 @@ class Source(Protocol):
 
     def identity(self) -> Any:
         """Plain JSON values that change when the rows do; None where they cannot be had a second time."""
+
+
+def converted(rows: int, convert: Callable[[int, int], Mapping[str, Any]], most: int = _MOST_ROWS) -> Batches:
+    """Rows that are converted some at a time; an invalid one is its error.
+
+    Args:
+        rows: how many there are.
+        convert: gives the columns of the rows from one number to another. Raises RecordError for an invalid
+            row, counted from the first of these.
+        most: rows to convert at once.
+    """
+    start, step = 0, most
+    while start < rows:
+        stop = min(start + step, rows)
+        try:
+            columns = convert(start, stop)
+        except RecordError as error:
+            if error.row is None:
+                raise
+            if error.row:
+                yield Columns(convert(start, start + error.row), error.row)
+            yield error
+            start += error.row + 1
+            # where one row is invalid others are near: as many at once as went well, then more again
+            step = max(_FEWEST_ROWS, error.row)
+        else:
+            yield Columns(columns, stop - start)
+            start, step = stop, min(most, 2 * step)
 
 
 def name_of(source: object) -> str:
@@ -90,8 +138,8 @@ def _stat(path: Path) -> os.stat_result:
     return found
 
 
-def runs(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Items of these sizes in bytes, in runs of about `PART_BYTES`: from which, and up to which."""
+def size_ranges(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Ranges of items that have about `PART_BYTES` together, where the items have these sizes in bytes."""
     start = total = 0
     for index, size in enumerate(sizes):
         if total and total + size > PART_BYTES:
@@ -102,30 +150,87 @@ def runs(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
         yield start, len(sizes)
 
 
-def even_runs(rows: int, size: int) -> Iterator[tuple[int, int]]:
+def even_ranges(rows: int, size: int) -> Iterator[tuple[int, int]]:
     """The same for so many rows that are all of one size."""
     step = max(1, PART_BYTES // max(1, size))
     for start in range(0, rows, step):
         yield start, min(start + step, rows)
 
 
-def _length(rows: Iterable[Any]) -> int | None:
-    try:
-        return len(rows) if isinstance(rows, Sized) else None
-    except Exception:  # a tf.data.Dataset that does not know
-        return None
+class RowPlaces(Generic[_T]):
+    """What `read` gives for a row, found by reading from the first; row after row, in one pass."""
+
+    def __init__(self, read: Callable[[], Iterator[_T]]) -> None:
+        self._read = read
+        # what has not been passed yet, and the row of the last that was
+        self._rest: Iterator[_T] = iter(())
+        self._row = sys.maxsize
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._read,)
+
+    def of(self, row: int) -> _T | None:
+        """None where there is no such row."""
+        if row <= self._row:
+            self._rest, self._row = self._read(), -1
+        found = next(islice(self._rest, row - self._row - 1, None), None)
+        self._row = row
+        return found
 
 
-class Rows:
-    """Rows that come one by one, as mappings from names to values: the writer makes the batches."""
+def wanted_columns(
+    schema: Schema,
+    extra: tuple[str, ...],
+    columns: Mapping[str, str],
+    where: str,
+    header: Sequence[str] | None = None,
+) -> dict[str, str]:
+    """The column of each feature, and of each extra name: its own name, unless `columns` has another.
 
-    def __init__(self, rows: Iterable[Any]) -> None:
-        self.rows = _length(rows)
-        self.notes: list[str] = []
-        self._given = rows
+    Raises SpecError for a name in `columns` that is neither, and for a column that the header, where
+    there is one, has not once.
+    """
+    wanted = {name: columns.get(name, name) for name in (*schema.names, *extra)}
+    problems = [
+        Problem(
+            path=("columns",),
+            expected=f"features of `{schema.name}`",
+            got=f"`{name}`",
+            hint=nearest(name, wanted),
+        )
+        for name in columns
+        if name not in wanted
+    ]
+    if header is not None:
+        problems += not_once(wanted, header)
+    if problems:
+        raise SpecError([problem.at(where) for problem in problems])
+    return wanted
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._given)
 
-    def place(self, row: int) -> str:
-        return f"row {row}"
+def not_once(wanted: Mapping[str, str], header: Sequence[str]) -> Iterator[Problem]:
+    """A problem for each name whose column a header has not, or several times."""
+    for name, column in wanted.items():
+        if header.count(column) != 1:
+            got = "several" if column in header else "none"
+            hint = nearest(column, [one for one in header if one not in wanted.values()])
+            yield Problem(path=(name,), expected=f"one column `{column}`", got=got, hint=hint)
+
+
+def ignored(wanted: Mapping[str, str], header: Sequence[str]) -> list[str]:
+    """A note of the columns that are not wanted."""
+    others = [column for column in header if column not in wanted.values()]
+    return [f"columns that no feature names: {', '.join(others)}"] if others else []
+
+
+def check_names(schema: Schema, extra: tuple[str, ...], names: Iterable[str]) -> None:
+    """Raises SpecError for the first of these names that is neither a feature's nor an extra one.
+
+    Whoever gives columns in Python chose them: a name misspelt would otherwise be a column lost.
+    """
+    known = (*schema.names, *extra)
+    given = tuple(names)
+    for name in given:
+        if name not in known:
+            hint = nearest(name, [one for one in known if one not in given])
+            raise SpecError(Problem(expected=f"names of `{schema.name}`", got=f"`{name}`", hint=hint))

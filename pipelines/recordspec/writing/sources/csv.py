@@ -18,11 +18,17 @@ from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import PathText, local, open_file
 from recordspec.spec.schema import Schema
 from recordspec.spec.values import BadValue
-from recordspec.writing.sources.base import Batch, identity_of
-from recordspec.writing.sources.cells import from_text
-from recordspec.writing.sources.naming import ignored, not_once, wanted_columns
-from recordspec.writing.sources.places import InOrder
-from recordspec.writing.sources.spans import CSV_BLOCK, LongRow, Span, csv_spans, long_cell
+from recordspec.writing.sources.base import (
+    Batches,
+    RowPlaces,
+    converted,
+    identity_of,
+    ignored,
+    not_once,
+    wanted_columns,
+)
+from recordspec.writing.sources.ranges import CSV_BLOCK, ByteRange, LongRow, csv_ranges, long_cell
+from recordspec.writing.sources.text import from_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +80,7 @@ class CsvRows:
         yield from self._parts(header, wanted)
 
     def _parts(self, header: list[str], wanted: Mapping[str, str]) -> Iterator[CsvPart | LongRow]:
-        for span in csv_spans(self._path, self._delimiter):
+        for span in csv_ranges(self._path, self._delimiter):
             if span.too_long:
                 yield LongRow.of(self._path, span, "row", self._long_cell(header, span))
                 continue
@@ -106,7 +112,7 @@ class CsvRows:
             raise RecordError(Problem(where=f"{self._path}:1", expected="UTF-8 text", got=got))
         return header
 
-    def _long_cell(self, header: list[str], row: Span) -> str:
+    def _long_cell(self, header: list[str], row: ByteRange) -> str:
         """What to look at in a row that is too long: the cell that passes the limit."""
         place, lines = long_cell(self._path, row, self._delimiter)
         column = f"column `{header[place]}`" if place < len(header) else "a cell behind the last column"
@@ -129,11 +135,11 @@ class CsvPart:
     delimiter: str
     header: tuple[str, ...]
     wanted: Mapping[str, str]
-    span: Span
+    span: ByteRange
 
-    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Batch]:
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         for block in self.blocks():
-            yield Batch(block.num_rows, partial(self._columns, block, schema, extra))
+            yield from converted(block.num_rows, partial(self._columns, block, schema, extra))
 
     def place(self, row: int) -> str:
         """File and line. Found by reading again, since a quoted cell may hold line breaks."""
@@ -225,8 +231,8 @@ class CsvPart:
         }
 
     @cached_property
-    def _places(self) -> InOrder[int]:
-        return InOrder(self._line_numbers)
+    def _places(self) -> RowPlaces[int]:
+        return RowPlaces(self._line_numbers)
 
     def _line_numbers(self) -> Iterator[int]:
         return (line for line, _ in self._lines())

@@ -16,9 +16,9 @@ from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.spec.features import Feature
 from recordspec.spec.infer import MAX_CLASSES, Evidence, Inferred, infer_feature
 from recordspec.spec.schema import Schema
-from recordspec.writing.sources import cells
+from recordspec.writing.sources import text
+from recordspec.writing.sources.base import not_once
 from recordspec.writing.sources.csv import CsvRows
-from recordspec.writing.sources.naming import not_once
 
 _BATCH_ROWS = 1 << 16
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -138,7 +138,7 @@ class ColumnProfile:
         filled = some.filter(compute.greater(compute.binary_length(some), 0))
         self.empty += len(some) - len(filled)
         were_numbers = "float64" in self._dtypes
-        self._dtypes = tuple(dtype for dtype in self._dtypes if cells.are(filled, dtype))
+        self._dtypes = tuple(dtype for dtype in self._dtypes if text.are(filled, dtype))
         if were_numbers and "float64" not in self._dtypes:
             self.large = False
         if "int64" in self._dtypes and not _in_int64(filled):

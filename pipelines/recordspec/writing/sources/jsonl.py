@@ -13,15 +13,10 @@ from typing import Any, ClassVar, NoReturn
 
 from recordspec.errors import Problem, RecordError, describe, nearest
 from recordspec.locations import PathText, local
-from recordspec.spec.features.audio import Audio
-from recordspec.spec.features.image import Image
-from recordspec.spec.features.video import Video
 from recordspec.spec.schema import Schema
-from recordspec.writing.sources.arrow import placed
-from recordspec.writing.sources.base import Batch, identity_of
-from recordspec.writing.sources.naming import wanted_columns
-from recordspec.writing.sources.places import InOrder
-from recordspec.writing.sources.spans import BOM, LongRow, Span, line_spans
+from recordspec.writing.sources.arrow import media_in, paths_below
+from recordspec.writing.sources.base import Batches, RowPlaces, converted, identity_of, wanted_columns
+from recordspec.writing.sources.ranges import BOM, ByteRange, LongRow, line_ranges
 
 Row = dict[str, Any]
 
@@ -67,7 +62,7 @@ class JsonRows:
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[JsonPart | LongRow]:
         wanted = wanted_columns(schema, extra, self._names, str(self._path))
-        for span in line_spans(self._path):
+        for span in line_ranges(self._path):
             if span.too_long:
                 yield LongRow.of(self._path, span, "line")
                 continue
@@ -88,22 +83,22 @@ class JsonPart:
     path: Path
     wanted: Mapping[str, str]
     ignore: frozenset[str]
-    span: Span
+    span: ByteRange
 
-    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Batch]:
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         with self.span.open(self.path) as file:
             while some := file.readlines(_BATCH_BYTES):
                 rows = [line for line in map(self._content, some) if line]
                 if rows:
-                    yield Batch(len(rows), partial(self._columns, schema, rows))
+                    yield from converted(len(rows), partial(self._columns, schema, rows))
 
     def place(self, row: int) -> str:
         """File and line. Found by reading again, since empty lines are no rows."""
         return f"{self.path}:{self._places.of(row)}"
 
     @cached_property
-    def _places(self) -> InOrder[int]:
-        return InOrder(self._line_numbers)
+    def _places(self) -> RowPlaces[int]:
+        return RowPlaces(self._line_numbers)
 
     def _line_numbers(self) -> Iterator[int]:
         with self.span.open(self.path) as file:
@@ -117,8 +112,7 @@ class JsonPart:
         known = {*self.wanted.values(), *self.ignore}
         rows = [self._row(row, line, known, schema) for row, line in enumerate(lines[start:stop])]
         columns = {name: [row.get(key) for row in rows] for name, key in self.wanted.items()}
-        media = [name for name, feature in schema.names.items() if isinstance(feature, (Image, Audio, Video))]
-        return columns | placed(columns, media, self.path.parent)
+        return columns | paths_below(columns, media_in(schema, columns), self.path.parent)
 
     def _row(self, number: int, line: bytes, known: set[str], schema: Schema) -> Row:
         try:

@@ -16,9 +16,8 @@ from recordspec.locations import PathText, check_regular, local
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
 from recordspec.writing.sources import base
-from recordspec.writing.sources.arrow import TableColumns, check_types
-from recordspec.writing.sources.base import Batch, identity_of, runs
-from recordspec.writing.sources.naming import ignored, wanted_columns
+from recordspec.writing.sources.arrow import check_types, table_batches
+from recordspec.writing.sources.base import Batches, identity_of, ignored, size_ranges, wanted_columns
 
 # Rows of about so many bytes are in memory at once, but for those that a page holds.
 _BATCH_BYTES = 8 << 20
@@ -118,7 +117,7 @@ def _cut(metadata: Any) -> Iterator[tuple[tuple[int, ...], int, int]]:
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
     row = 0
     sizes = [_size(group) for group in groups]
-    for start, stop in runs(sizes):
+    for start, stop in size_ranges(sizes):
         rows = sum(group.num_rows for group in groups[start:stop])
         bounds = [row, row + rows]
         if stop - start == 1 and sizes[start] > _LARGEST_GROUP * base.PART_BYTES:
@@ -150,9 +149,9 @@ class ParquetPart:
     start: int
     stop: int
 
-    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Batch]:
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         for block in self._blocks():
-            yield Batch(block.num_rows, TableColumns(block, self.wanted, schema, self.path.parent))
+            yield from table_batches(block, self.wanted, schema, self.path.parent)
 
     def place(self, row: int) -> str:
         return f"{self.path}: row {self.start + row}"

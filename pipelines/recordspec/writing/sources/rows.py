@@ -1,37 +1,57 @@
-"""Rows that come one by one, as mappings from names to values."""
+"""Rows that come one by one, as mappings from names to values: of an iterable, or of a tf.data.Dataset."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
-from recordspec.errors import Problem, RecordError, describe
+from recordspec.errors import Problem, RecordError, SpecError, describe
 from recordspec.spec.encoder import columns_of
 from recordspec.spec.schema import Schema
-from recordspec.writing.sources.base import Batch, Rows
+from recordspec.writing.sources.base import Batches, converted
 
 # Of what is sent to another process at once: much less, and sending costs more than encoding.
 _PACKED_BYTES = 8 << 20
 
 
-def batch_of(rows: Sequence[Any], schema: Schema, extra: tuple[str, ...]) -> Batch:
-    """Rows as a batch."""
+class DictRows:
+    """Rows that come one by one. They are read once; a build in this process takes each as it comes."""
 
-    def columns(start: int, stop: int) -> dict[str, Any]:
-        for number, row in enumerate(rows[start:stop]):
-            if not isinstance(row, Mapping):
-                raise no_mapping(row, number)
-        return columns_of(schema, rows[start:stop], extra)
+    def __init__(self, rows: Iterable[Any]) -> None:
+        self.rows = _length(rows)
+        self.notes: list[str] = []
+        self._given = rows
 
-    return Batch(len(rows), columns)
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._given)
+
+    def identity(self) -> Any:
+        return None
+
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[PackedRows]:
+        """All rows, in parts for other processes. Raises RecordError for a row that cannot be sent."""
+        waiting: list[bytes] = []
+        first = size = 0
+        for number, row in enumerate(self):
+            waiting.append(_pickled(row, number))
+            size += len(waiting[-1])
+            if size >= _PACKED_BYTES:
+                yield PackedRows(first, tuple(waiting))
+                waiting, first, size = [], number + 1, 0
+        if waiting:
+            yield PackedRows(first, tuple(waiting))
+
+    def place(self, row: int) -> str:
+        return f"row {row}"
 
 
-def no_mapping(row: Any, number: int) -> RecordError:
-    """The error for a row that has no names."""
-    problem = Problem(expected="a mapping from names to values", got=describe(row))
-    return RecordError(problem.at(f"row {number}"), number)
+def _length(rows: Iterable[Any]) -> int | None:
+    try:
+        return len(rows) if isinstance(rows, Sized) else None
+    except Exception:  # a tf.data.Dataset that does not know
+        return None
 
 
 @dataclass(frozen=True)
@@ -41,25 +61,11 @@ class PackedRows:
     first: int
     packed: tuple[bytes, ...]
 
-    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Batch]:
-        yield batch_of([pickle.loads(row) for row in self.packed], schema, extra)
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
+        return row_batches([pickle.loads(row) for row in self.packed], schema, extra)
 
     def place(self, row: int) -> str:
         return f"row {self.first + row}"
-
-
-def packed(rows: Rows | Iterable[Any]) -> Iterator[PackedRows]:
-    """All rows, in parts that other processes can take. Raises RecordError for one that cannot be sent."""
-    waiting: list[bytes] = []
-    first = size = 0
-    for number, row in enumerate(rows):
-        waiting.append(_pickled(row, number))
-        size += len(waiting[-1])
-        if size >= _PACKED_BYTES:
-            yield PackedRows(first, tuple(waiting))
-            waiting, first, size = [], number + 1, 0
-    if waiting:
-        yield PackedRows(first, tuple(waiting))
 
 
 def _pickled(row: Any, number: int) -> bytes:
@@ -70,3 +76,87 @@ def _pickled(row: Any, number: int) -> bytes:
         got = f"{type(error).__name__}: {error}"
         problem = Problem(expected=expected, got=got, hint="with jobs=1 it need not be")
         raise RecordError(problem.at(f"row {number}"), number) from None
+
+
+def row_batches(rows: Sequence[Any], schema: Schema, extra: tuple[str, ...]) -> Batches:
+    """Rows as columns; one that is no mapping, or has an unknown name, is its error."""
+
+    def columns(start: int, stop: int) -> dict[str, Any]:
+        for number, row in enumerate(rows[start:stop]):
+            if not isinstance(row, Mapping):
+                raise not_a_mapping(row, number)
+        return columns_of(schema, rows[start:stop], extra)
+
+    return converted(len(rows), columns)
+
+
+def not_a_mapping(row: Any, number: int) -> RecordError:
+    """The error for a row that has no names."""
+    problem = Problem(expected="a mapping from names to values", got=describe(row))
+    return RecordError(problem.at(f"row {number}"), number)
+
+
+def is_dataset(rows: Any) -> bool:
+    """Whether this is a tf.data.Dataset; TensorFlow is not loaded to find out."""
+    kinds = type(rows).__mro__
+    return any(kind.__name__ == "DatasetV2" and kind.__module__.startswith("tensorflow.") for kind in kinds)
+
+
+class DatasetRows:
+    """The elements of a dataset as rows.
+
+    Numbers are arrays and strings bytes, ragged values are lists, a sparse one is a pair (indices,
+    values). Raises SpecError for a dataset of other elements, and for one without an end.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        _check(dataset)
+        self._dataset = dataset
+
+    def __len__(self) -> int:
+        """Raises TypeError where it is not known."""
+        return len(self._dataset)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for element in self._dataset:
+            yield {name: _value(tensor) for name, tensor in element.items()}
+
+
+def _check(dataset: Any) -> None:
+    spec = dataset.element_spec
+    if not isinstance(spec, Mapping):
+        hint = "map it to dicts: dataset.map(lambda image, label: {'image': image, 'label': label})"
+        raise SpecError(Problem(path=("rows",), expected="a dataset of dicts", got=_named(spec), hint=hint))
+    problems = [
+        Problem(
+            path=("rows", name),
+            expected="a tensor",
+            got=_named(one),
+            hint="map it to a dict of tensors alone",
+        )
+        for name, one in spec.items()
+        if isinstance(one, (Mapping, tuple, list)) or not hasattr(one, "dtype")
+    ]
+    if problems:
+        raise SpecError(problems)
+    if int(dataset.cardinality()) == -1:  # tf.data.INFINITE_CARDINALITY
+        raise SpecError(
+            Problem(path=("rows",), expected="a dataset with an end", got="one that repeats for ever")
+        )
+
+
+def _named(spec: Any) -> str:
+    if isinstance(spec, Mapping):
+        return "a dict"
+    if isinstance(spec, (tuple, list)):
+        return f"one of {type(spec).__name__}s of {len(spec)}"
+    return describe(spec)
+
+
+def _value(tensor: Any) -> Any:
+    if hasattr(tensor, "to_list"):
+        return tensor.to_list()
+    if hasattr(tensor, "dense_shape"):
+        indices = tensor.indices.numpy()
+        return indices[:, 0] if indices.shape[1] == 1 else indices, tensor.values.numpy()
+    return tensor.numpy()

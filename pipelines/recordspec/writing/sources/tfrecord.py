@@ -38,8 +38,7 @@ from recordspec.wire.record_batch import decode
 from recordspec.wire.strings import Strings
 from recordspec.wire.tfrecord import Record, RecordRange, batched, record_ranges, scan
 from recordspec.writing.sources import base
-from recordspec.writing.sources.base import Batch, identity_of
-from recordspec.writing.sources.places import InOrder
+from recordspec.writing.sources.base import Batches, RowPlaces, converted, identity_of
 
 Stored = Mapping[str, Any]
 
@@ -90,7 +89,7 @@ class TFRecordRows:
             expected = f"features of `{schema.name}` in `{stored.name}`"
             raise SpecError(Problem(path=("schema",), expected=expected, got="none"))
         for path in self.paths:
-            for stretch in _stretches(path):
+            for stretch in _ranges(path):
                 yield TFRecordPart(path=path, stored=stored, stretch=stretch)
 
     def _stored(self, schema: Schema) -> Schema:
@@ -104,7 +103,7 @@ class TFRecordRows:
         return stored
 
 
-def _stretches(path: Path) -> Iterator[RecordRange | None]:
+def _ranges(path: Path) -> Iterator[RecordRange | None]:
     """A large file in pieces; one that is small, or compressed, as a whole."""
     if compression_of(path) != "none" or path.stat().st_size <= base.PART_BYTES:
         yield None
@@ -126,18 +125,18 @@ class TFRecordPart:
     stored: Schema
     stretch: RecordRange | None
 
-    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Batch]:
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         names = [name for name in (*schema.names, *extra) if name in self.stored.names]
         features = [self.stored.names[name] for name in names]
         for some in batched(self._records(), _BYTES_AT_ONCE, _ROWS_AT_ONCE):
-            yield Batch(len(some), partial(_columns, features, some))
+            yield from converted(len(some), partial(_columns, features, some))
 
     def place(self, row: int) -> str:
         return f"{self.path}: {self._places.of(row)}"
 
     @cached_property
-    def _places(self) -> InOrder[str]:
-        return InOrder(self._numbers)
+    def _places(self) -> RowPlaces[str]:
+        return RowPlaces(self._numbers)
 
     def _numbers(self) -> Iterator[str]:
         return (place(record.number, record.offset) for record in self._records())

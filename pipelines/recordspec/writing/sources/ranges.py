@@ -15,7 +15,7 @@ from recordspec.locations import open_file
 from recordspec.spec.schema import Schema
 from recordspec.wire.strings import Ints
 from recordspec.writing.sources import base
-from recordspec.writing.sources.base import Batch
+from recordspec.writing.sources.base import Batches
 
 BOM = b"\xef\xbb\xbf"
 
@@ -32,7 +32,7 @@ _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
 
 
 @dataclass(frozen=True)
-class Span:
+class ByteRange:
     """Bytes `start` to `stop` of a file; `line` is the number, from 1, of the first line in them.
 
     Attributes:
@@ -76,14 +76,14 @@ class _Bounded(io.RawIOBase):
         super().close()
 
 
-def line_spans(path: Path) -> tuple[Span, ...]:
+def line_ranges(path: Path) -> tuple[ByteRange, ...]:
     """The parts of a file whose rows are its lines. Raises StoreError."""
     with open_file(path) as file:
         size = file.seek(0, io.SEEK_END)
-    return (Span(0, size),) if size <= min(base.PART_BYTES, LONGEST_ROW) else _cut(path, _Lines())[0]
+    return (ByteRange(0, size),) if size <= min(base.PART_BYTES, LONGEST_ROW) else _cut(path, _Lines())[0]
 
 
-def csv_spans(path: Path, delimiter: str) -> tuple[Span, ...]:
+def csv_ranges(path: Path, delimiter: str) -> tuple[ByteRange, ...]:
     """The parts of a CSV file. A line break in quotes ends no row.
 
     Raises StoreError, and RecordError for a quote that is never closed: all that follows would be one cell.
@@ -96,11 +96,11 @@ def csv_spans(path: Path, delimiter: str) -> tuple[Span, ...]:
     return spans
 
 
-def long_cell(path: Path, row: Span, delimiter: str) -> tuple[int, bool]:
+def long_cell(path: Path, row: ByteRange, delimiter: str) -> tuple[int, bool]:
     """Which cell of a long CSV row passes `LONGEST_ROW`, and whether there are line breaks up to there."""
     rule = _QuotedLines(delimiter)
     cells, lines = 0, False
-    with Span(row.start, row.start + LONGEST_ROW).open(path) as file:
+    with ByteRange(row.start, row.start + LONGEST_ROW).open(path) as file:
         for _, piece in _windows(file, row.start):
             rule.take(piece)
             cells += rule.delimiters()
@@ -117,14 +117,14 @@ class LongRow:
     problem: Problem
 
     @classmethod
-    def of(cls, path: Path, span: Span, what: str, hint: str = "") -> LongRow:
+    def of(cls, path: Path, span: ByteRange, what: str, hint: str = "") -> LongRow:
         """The row of a span. `what` it is called, and the hint, are for the message."""
         expected = f"a {what} of at most {LONGEST_ROW:,} bytes"
         problem = Problem(expected=expected, got=f"{span.stop - span.start:,}", hint=hint)
         return cls(path=path, line=span.line, problem=problem)
 
-    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[Batch]:
-        yield Batch(1, self._refuse)
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
+        yield RecordError(self.problem, 0)
 
     def blocks(self) -> Iterator[Any]:
         """Raises RecordError."""
@@ -132,9 +132,6 @@ class LongRow:
 
     def place(self, row: int) -> str:
         return f"{self.path}:{self.line}"
-
-    def _refuse(self, start: int, stop: int) -> dict[str, Any]:
-        raise RecordError(self.problem, 0)
 
 
 class _Lines:
@@ -255,7 +252,7 @@ class _QuotedLines(_Lines):
         return super().count(text) + text.count(b"\r") - text.count(b"\r\n")
 
 
-def _cut(path: Path, rule: _Lines) -> tuple[tuple[Span, ...], int]:
+def _cut(path: Path, rule: _Lines) -> tuple[tuple[ByteRange, ...], int]:
     """Spans of about `PART_BYTES` and of single long rows; the line of the last row, if quotes are open."""
     spans = []
     start, line = 0, 1
@@ -269,7 +266,7 @@ def _cut(path: Path, rule: _Lines) -> tuple[tuple[Span, ...], int]:
                 bound = stop if row is None else row[0]
                 while len(ends := rule.ends(start + base.PART_BYTES - place)) and place + ends[0] <= bound:
                     end = int(ends[0])
-                    spans.append(Span(start, place + end, line))
+                    spans.append(ByteRange(start, place + end, line))
                     start, line = place + end, passed + rule.breaks(end + 1)
                 if row is not None:
                     spans += _around(path, rule, start, line, row)
@@ -281,7 +278,7 @@ def _cut(path: Path, rule: _Lines) -> tuple[tuple[Span, ...], int]:
         return tuple(spans), line + _lines_between(path, rule, start, last)
     if size - last > rule.longest:
         return (*spans, *_around(path, rule, start, line, (last, size))), 0
-    return ((*spans, Span(start, size, line)) if start < size or not spans else tuple(spans)), 0
+    return ((*spans, ByteRange(start, size, line)) if start < size or not spans else tuple(spans)), 0
 
 
 def _long_rows(rule: _Lines, place: int, stop: int, last: int) -> list[tuple[int, int]]:
@@ -297,16 +294,16 @@ def _long_rows(rule: _Lines, place: int, stop: int, last: int) -> list[tuple[int
     return [(int(bounds[row]), int(bounds[row + 1])) for row in long]
 
 
-def _around(path: Path, rule: _Lines, start: int, line: int, row: tuple[int, int]) -> list[Span]:
+def _around(path: Path, rule: _Lines, start: int, line: int, row: tuple[int, int]) -> list[ByteRange]:
     """The span of a long row, and before it that of what begins at `start`, on line `line`."""
-    long = Span(*row, line + _lines_between(path, rule, start, row[0]), single=True)
-    return [Span(start, row[0], line), long] if start < row[0] else [long]
+    long = ByteRange(*row, line + _lines_between(path, rule, start, row[0]), single=True)
+    return [ByteRange(start, row[0], line), long] if start < row[0] else [long]
 
 
 def _lines_between(path: Path, rule: _Lines, start: int, stop: int) -> int:
     """How many lines end between two places of a file."""
     lines = 0
-    with Span(start, stop).open(path) as file:
+    with ByteRange(start, stop).open(path) as file:
         while block := file.read(_BLOCK):
             lines += rule.count(block + file.read(block.endswith(b"\r")))
     return lines

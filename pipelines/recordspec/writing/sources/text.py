@@ -10,14 +10,9 @@ import numpy as np
 
 from recordspec.errors import Problem, SpecError
 from recordspec.spec.encoder import Gapped
-from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.features.audio import Audio
-from recordspec.spec.features.image import Image
-from recordspec.spec.features.label import Label
-from recordspec.spec.features.text import Text
-from recordspec.spec.media import path_of
+from recordspec.spec.features import Feature
 from recordspec.spec.values import BadValue, is_integer
-from recordspec.writing.sources import buffers
+from recordspec.writing.sources.arrow import inside, is_present, kept, to_numpy, to_strings
 from recordspec.writing.sources.base import EXACT
 
 # What int64 holds for certain, and what is a number at all: no hexadecimals, no underscores.
@@ -37,7 +32,7 @@ def from_text(column: Any, feature: Feature, folder: Path) -> Any:
     """
     present = _present(column, feature)
     try:
-        values = _values(buffers.kept(column, present), feature, folder)
+        values = _values(kept(column, present), feature, folder)
     except BadValue as bad:
         raise bad.moved(int(np.flatnonzero(present)[bad.index])) from None
     return values if present.all() else Gapped(values, present)
@@ -53,29 +48,29 @@ def are(column: Any, dtype: str) -> bool:
 
 
 def _takes_text(feature: Feature) -> bool:
-    return isinstance(feature, Text) or getattr(feature, "dtype", None) == "string"
+    return feature.value_type.item == "text"
 
 
 def _present(column: Any, feature: Feature) -> Any:
     """Which cells have a value: a quoted one with nothing in it is a text, but no number, label or path."""
     from pyarrow import compute
 
-    present = buffers.present(column)
-    return present if _takes_text(feature) else present & (buffers.numbers(compute.binary_length(column)) > 0)
+    present = is_present(column)
+    return present if _takes_text(feature) else present & (to_numpy(compute.binary_length(column)) > 0)
 
 
 def _values(column: Any, feature: Feature, folder: Path) -> Any:
-    if isinstance(feature, (Image, Audio)):
-        return inside(column.to_pylist(), folder)
-    if isinstance(feature, Label) and not feature.shape:
-        return [_name_or_index(text, feature) for text in column.to_pylist()]
-    dtype = getattr(feature, "dtype", None)
-    if getattr(feature, "shape", None) == () and dtype not in (None, "string"):
-        return _bools(column) if dtype == "bool" else _numbers(column, str(dtype))
-    if _takes_text(feature) and getattr(feature, "shape", ()) == ():
-        return buffers.strings(column)
-    if type(feature) not in KINDS.values():  # a kind of one's own: what it makes of a text is its affair
+    kind = feature.value_type
+    if kind.item == "any":  # a custom kind: what it makes of a text, it says
         return list(column.to_pylist())
+    if kind.shape == () and kind.item == "media":
+        return inside(column.to_pylist(), folder)
+    if kind.shape == () and kind.item == "class":
+        return [_name_or_index(text, feature) for text in column.to_pylist()]
+    if kind.shape == () and kind.is_number:
+        return _bools(column) if kind.item == "bool" else _numbers(column, kind.item)
+    if kind.shape == () and kind.item == "text":
+        return to_strings(column)
     raise SpecError(
         Problem(
             path=(feature.name,),
@@ -90,7 +85,7 @@ def _numbers(column: Any, dtype: str) -> Any:
 
     plain = _WHOLE if is_integer(dtype) else _DECIMAL
     if compute.all(compute.match_substring_regex(column, f"^{plain.pattern}$")).as_py() in (True, None):
-        values = buffers.numbers(compute.cast(column, "int64" if is_integer(dtype) else "float64"))
+        values = to_numpy(compute.cast(column, "int64" if is_integer(dtype) else "float64"))
         if is_integer(dtype) or bool(np.isfinite(values).all()):
             return values
     return [_number(row, text, dtype) for row, text in enumerate(column.to_pylist())]
@@ -114,9 +109,9 @@ def _number(row: int, text: str, dtype: str) -> int | float:
     return int(value)
 
 
-def _name_or_index(text: str, feature: Label) -> str | int:
+def _name_or_index(text: str, feature: Feature) -> str | int:
     """A cell that is no name but digits is an index."""
-    return int(text) if text not in feature.names and re.fullmatch("[0-9]{1,18}", text) else text
+    return int(text) if text not in feature.class_names and re.fullmatch("[0-9]{1,18}", text) else text
 
 
 def _bools(column: Any) -> list[bool]:
@@ -127,29 +122,3 @@ def _bools(column: Any) -> list[bool]:
             raise BadValue(row, "true or false", f"`{text}`")
         cells.append(known[text.lower()])
     return cells
-
-
-def inside(values: Any, folder: Path) -> Any:
-    """Texts, and those in lists, as paths relative to `folder`; other values as they are.
-
-    Raises BadValue for the first that leaves the folder.
-    """
-    if isinstance(values, Gapped):
-        try:
-            return Gapped(inside(values.values, folder), values.present)
-        except BadValue as bad:
-            raise bad.moved(int(np.flatnonzero(values.present)[bad.index])) from None
-    home = folder.resolve()
-    listed = isinstance(values, list)
-    return [_inside(row, one, folder, home) for row, one in enumerate(values)] if listed else values
-
-
-def _inside(row: int, value: Any, folder: Path, home: Path) -> Any:
-    if isinstance(value, list):
-        return [_inside(row, one, folder, home) for one in value]
-    if not isinstance(value, str):
-        return value
-    path = home if "\0" in value else (home / path_of(row, value)).resolve()
-    if "\0" in value or not path.is_relative_to(home):
-        raise BadValue(row, f"a path in {folder}", f"`{value}`")
-    return path

@@ -1,4 +1,4 @@
-"""What ended a build before its end, told with how far it came, and that nothing is published."""
+"""Errors that abort a build, annotated with how far it had come and with what was published."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeVar
 
 from recordspec.errors import (
     Interrupted,
@@ -17,6 +17,8 @@ from recordspec.errors import (
     show_text,
     system_problem,
 )
+
+_T = TypeVar("_T")
 
 log = logging.getLogger("recordspec")
 
@@ -30,7 +32,7 @@ class SourceError(WriteError):
 
 
 @dataclass
-class Account:
+class BuildStatus:
     """How far a build has come.
 
     Attributes:
@@ -54,38 +56,37 @@ class Account:
         how = "resume=True, or --resume, goes on from there"
         return f"nothing was published; {self.safe:,} rows are safe: {how}"
 
+    @contextmanager
+    def annotating(self) -> Iterator[None]:
+        """Annotates the errors that pass with the status. Ctrl-C becomes Interrupted."""
+        try:
+            yield
+        except (DiskError, SourceError) as error:
+            kind = StoreError if isinstance(error, DiskError) else WriteError
+            after = f", after {self.rows:,} rows"
+            problems = [replace(one, got=one.got + after, hint=self.hint) for one in error.problems]
+            raise kind(problems) from error.__cause__
+        except (WriteError, StoreError, Interrupted):
+            raise
+        except KeyboardInterrupt as error:
+            message = f"{self.name}: interrupted after {self.rows:,} rows ({self.hint})"
+            raise Interrupted(show_text(message)) from error
+        except BaseException as error:
+            _add_note(error, f"{self.name}: nothing was published, after {self.rows:,} rows")
+            raise
+
 
 @contextmanager
-def told(account: Account) -> Iterator[None]:
-    """Errors that pass say how far the build had come. Ctrl-C becomes Interrupted."""
-    try:
-        yield
-    except (DiskError, SourceError) as error:
-        kind = StoreError if isinstance(error, DiskError) else WriteError
-        after = f", after {account.rows:,} rows"
-        problems = [replace(one, got=one.got + after, hint=account.hint) for one in error.problems]
-        raise kind(problems) from error.__cause__
-    except (WriteError, StoreError, Interrupted):
-        raise
-    except KeyboardInterrupt as error:
-        message = f"{account.name}: interrupted after {account.rows:,} rows ({account.hint})"
-        raise Interrupted(show_text(message)) from error
-    except BaseException as error:
-        _add_note(error, f"{account.name}: nothing was published, after {account.rows:,} rows")
-        raise
-
-
-@contextmanager
-def on_disk(name: str) -> Iterator[None]:
-    """An error of the disk, a full one say, as a DiskError."""
+def disk_errors(name: str) -> Iterator[None]:
+    """Raises an OSError, of a full disk for instance, as a DiskError."""
     try:
         yield
     except OSError as error:
         raise DiskError(system_problem("write", error, name)) from error
 
 
-def guarded(items: Iterable[Any], name: str) -> Iterator[Any]:
-    """The items of a source; its failure is a SourceError."""
+def source_errors(items: Iterable[_T], name: str) -> Iterator[_T]:
+    """The items of a source, whose failure is raised as a SourceError."""
     # Around the whole loop, not each row; what the consumer of a generator raises does not come by here.
     try:
         yield from items

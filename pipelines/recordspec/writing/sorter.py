@@ -1,0 +1,451 @@
+"""Rows in the order of their dataset, sorted in memory, or on the disk where memory does not hold them.
+
+An external merge sort. Rows are gathered into runs, each sorted by split and then by the place that the
+build's order gives them. A run has the records, with room for their frames, and an index of the same rows:
+uint64 `[5, rows]`, whose lines are `ORDER`, the two words of the `KEY`'s hash, the row's `NUMBER`, and the
+`END` of its record in the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from recordspec.locations import sync
+from recordspec.store import key_hashes
+from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
+from recordspec.wire.hashes import Words
+from recordspec.wire.strings import Ints, Strings, offsets
+from recordspec.writing.encoder import EncodedRows, order_of
+
+ORDER, KEY, NUMBER, END = 0, slice(1, 3), 3, 4
+_LINES = 5
+_WORD = np.dtype("<u8")
+# Memory for the index of a row while a run is sorted: as it came, in one array, and in order.
+_INDEX_BYTES = 3 * _LINES * 8
+
+# Records gathered at once: enough to make a copy cheap, few enough to need little memory.
+_GATHERED = 8 << 20
+
+# Numbers of rows that are no part's: those of a dataset that rows are added to.
+EXISTING = 1 << 63
+
+# Rows of a run that are looked at to cut a chunk that is too large.
+_SAMPLED = 64
+
+# What the search for duplicate keys needs of memory for a row: hash and number, the order, and a sorted copy.
+_DUPLICATES_BYTES = 48
+
+
+@dataclass(frozen=True, kw_only=True)
+class SortOrder:
+    """What the order of rows depends on.
+
+    Attributes:
+        shuffled: whether it follows from the keys; else it is that of the source.
+        ties: whether rows of one key may differ.
+    """
+
+    shuffled: bool
+    ties: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class SortedRun:
+    """A run on the disk.
+
+    Attributes:
+        name: of the file of records; that of the index ends in `.index`.
+        counts: the rows of each split, in the order in which they lie there.
+        bytes: of the records.
+    """
+
+    name: str
+    counts: dict[str, int]
+    bytes: int
+
+    @property
+    def index_name(self) -> str:
+        return f"{self.name}.index"
+
+    @property
+    def rows(self) -> int:
+        return sum(self.counts.values())
+
+    def is_whole(self, folder: Path) -> bool:
+        """Whether its files are there, and have their sizes."""
+        sizes = {self.name: self.bytes, self.index_name: self.rows * _LINES * _WORD.itemsize}
+        return all(
+            (folder / name).exists() and (folder / name).stat().st_size == size
+            for name, size in sizes.items()
+        )
+
+    def index(self, folder: Path) -> Words:
+        """Of all rows, uint64 `[5, rows]`, on the disk."""
+        return np.memmap(folder / self.index_name, _WORD, "r", shape=(_LINES, self.rows))
+
+    def read(self, folder: Path, start: int, stop: int) -> Strings:
+        """The records of rows `start` to `stop`, in a buffer that may be written to."""
+        ends = _ends(self.index(folder), start, stop)
+        data = np.fromfile(folder / self.name, np.uint8, int(ends[-1] - ends[0]), offset=int(ends[0]))
+        return Strings(data, ends - ends[0])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MemoryRun:
+    """A run in memory.
+
+    Attributes:
+        counts: the rows of each split, in the order in which they lie there.
+        records: as they came.
+        order: of the rows among `records`; None where they came in order.
+        sorted_index: the index, in order.
+    """
+
+    counts: dict[str, int]
+    records: Strings
+    order: Ints | None
+    sorted_index: Words
+
+    def index(self, folder: Path) -> Words:
+        return self.sorted_index
+
+    def read(self, folder: Path, start: int, stop: int) -> Strings:
+        # gathered when they are read: a sorted copy of all would take as much memory again
+        if self.order is None:
+            return self.records.part(start, stop)
+        return self.records.take(self.order[start:stop])
+
+
+Run = SortedRun | MemoryRun
+
+
+class Sorter:
+    """Takes encoded rows and makes runs of them: `capacity` bytes are gathered in memory, sorted, written.
+
+    Args:
+        folder, stem: where the files of runs go, and how their names begin.
+        seed: of the shuffle; None keeps the order of the rows.
+        durable: whether files must last through a power cut.
+        in_memory: whether the last run, often the only one, stays in memory.
+    """
+
+    def __init__(
+        self, folder: Path, stem: str, capacity: int, seed: int | None, *, durable: bool, in_memory: bool
+    ) -> None:
+        self._folder, self._stem, self._durable, self._in_memory = folder, stem, durable, in_memory
+        self._seed = seed
+        self._buffer = np.empty(capacity, np.uint8)  # costs nothing until it is touched
+        self._index: list[Words] = []
+        self._splits: list[Ints] = []
+        self._bytes = self._rows = 0
+        self._spilled: list[tuple[str, Ints, int]] = []
+
+    def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
+        records = rows.records
+        size = len(records.buffer)
+        if self._bytes + size + self._rows * _INDEX_BYTES > len(self._buffer):
+            self._spill()
+        if size > len(self._buffer):
+            self._buffer = np.empty(size, np.uint8)
+        self._buffer[self._bytes : self._bytes + size] = records.buffer
+        index = np.zeros((_LINES, len(records)), _WORD)
+        if hashed is not None:
+            index[KEY] = hashed.T
+        index[ORDER] = numbers if self._seed is None or hashed is None else order_of(hashed, self._seed)
+        index[NUMBER] = numbers
+        index[END] = records.sizes
+        self._index.append(index)
+        self._splits.append(np.zeros(len(records), np.int64) if splits is None else splits)
+        self._bytes += size
+        self._rows += len(records)
+
+    def finish(self, splits: Sequence[str]) -> tuple[Run, ...]:
+        """The runs of all rows; `splits` names their splits."""
+        last: tuple[Run, ...] = ()
+        if self._in_memory and self._rows:
+            counts, run = self._sorted()
+            last = (replace(run, counts=_by_name(counts, splits)),)
+        else:
+            self._spill()
+        spilled = [
+            SortedRun(name=name, counts=_by_name(counts, splits), bytes=size)
+            for name, counts, size in self._spilled
+        ]
+        return (*spilled, *last)
+
+    def _sorted(self) -> tuple[Ints, MemoryRun]:
+        """The rows that were gathered, in their order, and how many each split has."""
+        index, splits = np.concatenate(self._index, axis=1), np.concatenate(self._splits)
+        records = Strings(self._buffer[: self._bytes], offsets(index[END].astype(np.int64)))
+        order = self._order(index, splits)
+        index = index if order is None else index[:, order]
+        index[END] = np.cumsum(index[END])
+        return np.bincount(splits), MemoryRun(counts={}, records=records, order=order, sorted_index=index)
+
+    def _order(self, index: Words, splits: Ints) -> Ints | None:
+        """How the rows are to be sorted; None where they are."""
+        if self._seed is None:
+            return np.argsort(splits, kind="stable") if splits.any() else None
+        return np.lexsort((index[KEY][1], index[KEY][0], index[ORDER], splits))
+
+    def _spill(self) -> None:
+        if not self._rows:
+            return
+        counts, run = self._sorted()
+        name = f"{self._stem}-{len(self._spilled):05d}.run"
+        with (self._folder / name).open("xb") as file:
+            ends = run.sorted_index[END]
+            bounds = np.searchsorted(ends, np.arange(_GATHERED, self._bytes, _GATHERED, dtype=np.uint64))
+            for start, stop in pairwise([0, *bounds.tolist(), self._rows]):
+                file.write(run.read(self._folder, start, stop).buffer.data)
+            self._close(file)
+        with (self._folder / f"{name}.index").open("xb") as file:
+            file.write(np.ascontiguousarray(run.sorted_index).data)
+            self._close(file)
+        self._spilled.append((name, counts, self._bytes))
+        self._index, self._splits, self._bytes, self._rows = [], [], 0, 0
+
+    def _close(self, file: IO[bytes]) -> None:
+        if self._durable:
+            sync(file)
+
+
+def _by_name(counts: Ints, splits: Sequence[str]) -> dict[str, int]:
+    return {splits[index]: int(count) for index, count in enumerate(counts) if count}
+
+
+def _ends(index: Words, start: int, stop: int) -> Ints:
+    """Where the records of rows `start` to `stop` begin and end in a run, int64 `[n + 1]`."""
+    ends = np.zeros(stop - start + 1, np.int64)
+    ends[1:] = index[END, start:stop]
+    ends[0] = index[END, start - 1] if start else 0
+    return ends
+
+
+class RunReader:
+    """The rows of one split in a run, in their order."""
+
+    def __init__(self, folder: Path, run: Run, split: str) -> None:
+        self._folder, self._run = folder, run
+        starts = dict(zip(run.counts, accumulate(run.counts.values(), initial=0), strict=False))
+        self._first, self.rows = starts.get(split, 0), run.counts.get(split, 0)
+
+    @property
+    def index(self) -> Words:
+        """Of the split's rows, uint64 `[5, rows]`; it may be on the disk."""
+        if not self.rows:
+            return np.zeros((_LINES, 0), _WORD)
+        return self._run.index(self._folder)[:, self._first : self._first + self.rows]
+
+    @property
+    def bytes(self) -> int:
+        """Of the split's records."""
+        if not self.rows:
+            return 0
+        last = self._first + self.rows - 1
+        index = self._run.index(self._folder)
+        return int(index[END, last]) - (int(index[END, self._first - 1]) if self._first else 0)
+
+    def read(self, start: int, stop: int) -> tuple[Strings, Words]:
+        """Some rows: their records, and their index."""
+        records = self._run.read(self._folder, self._first + start, self._first + stop)
+        return records, np.array(self.index[:, start:stop])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowRange:
+    """Consecutive rows of a split: of every run the rows between places, and what to leave out.
+
+    `places` is int64 `[runs, chunks + 1]`: rows `places[r, c]` to `places[r, c + 1]` of run r belong to
+    chunk c, and the chunks follow each other. The first `skip` rows are not of the range, nor is what is
+    behind `rows` more.
+    """
+
+    split: str
+    places: Ints
+    skip: int
+    rows: int
+
+
+class SortedSplit:
+    """All rows of a split, in their order. Chunks of them, of about `chunk` bytes, can be read alone."""
+
+    def __init__(self, folder: Path, runs: tuple[Run, ...], split: str, order: SortOrder, chunk: int) -> None:
+        self._split = split
+        readers = [RunReader(folder, run, split) for run in runs]
+        self.rows = sum(reader.rows for reader in readers)
+        self.bytes = sum(reader.bytes for reader in readers)
+        if order.shuffled:
+            bounds = _even_bounds(max(1, -(-self.bytes // chunk)))
+        else:
+            bounds = _bounds_by_size(readers, chunk)
+        self._places = np.zeros((len(readers), len(bounds) + 2), np.int64)
+        for places, reader in zip(self._places, readers, strict=True):
+            # one run at a time: its index may be an open file, of which there may not be thousands
+            places[1:-1] = np.searchsorted(reader.index[ORDER], bounds)
+            places[-1] = reader.rows
+        if order.shuffled and not order.ties:
+            self._places = _refined(self._places, readers, max(1, 4 * chunk * self.rows // (self.bytes + 1)))
+        self._ends = self._places.sum(axis=0)  # rows of all runs before each bound
+
+    def range(self, start: int, stop: int) -> RowRange:
+        """Rows `start` to `stop`."""
+        first = int(np.searchsorted(self._ends, start, side="right")) - 1
+        last = int(np.searchsorted(self._ends, stop))
+        first = min(first, last)
+        return RowRange(
+            split=self._split,
+            places=self._places[:, first : last + 1],
+            skip=start - int(self._ends[first]),
+            rows=stop - start,
+        )
+
+
+def _even_bounds(chunks: int) -> Words:
+    """Bounds between chunks: hashes are spread evenly."""
+    return np.array([(chunk << 64) // chunks for chunk in range(1, chunks)], np.uint64)
+
+
+def _refined(places: Ints, readers: list[RunReader], most: int) -> Ints:
+    """The same places, with more of them where a chunk has over `most` rows: many of them are equal."""
+    columns = [places[:, 0]]
+    for chunk, count in enumerate(np.diff(places.sum(axis=0)).tolist()):
+        if count > most:
+            columns += _places_within(places[:, chunk : chunk + 2], readers, most)
+        columns.append(places[:, chunk + 1])
+    return np.stack(columns, axis=1)
+
+
+def _places_within(bounds: Ints, readers: list[RunReader], most: int) -> Iterator[Ints]:
+    """Places that cut a chunk: around rows of one hash, which are the same, and among these."""
+    orders = [reader.index[ORDER][start:stop] for reader, (start, stop) in zip(readers, bounds, strict=True)]
+    some = [order[np.arange(_SAMPLED) * len(order) // _SAMPLED] for order in orders if len(order)]
+    values = np.unique(np.concatenate(some))
+    low = np.stack([np.searchsorted(order, values) for order in orders]) + bounds[:, :1]
+    high = np.stack([np.searchsorted(order, values, side="right") for order in orders]) + bounds[:, :1]
+    for value in range(len(values)):
+        place = low[:, value].copy()
+        yield place.copy()
+        for run, stop in enumerate(high[:, value].tolist()):
+            while place[run] < stop:
+                place[run] = min(int(place[run]) + most, stop)
+                yield place.copy()
+
+
+def _bounds_by_size(readers: list[RunReader], chunk: int) -> Words:
+    """In the order of the source runs follow each other: each is cut where it has so many bytes."""
+    bounds: list[Words] = [np.zeros(0, np.uint64)]
+    for reader in readers:
+        if reader.rows:
+            chunks = max(1, -(-reader.bytes // chunk))
+            places = np.arange(chunks) * reader.rows // chunks
+            bounds.append(np.asarray(reader.index[ORDER][places]))
+    return np.concatenate(bounds)
+
+
+def read_rows(
+    folder: Path, runs: tuple[Run, ...], rows: RowRange, order: SortOrder
+) -> Iterator[tuple[Strings, Words]]:
+    """The rows of a range, in their order: records, with room for their frames, and their index."""
+    readers = [RunReader(folder, run, rows.split) for run in runs]
+    skip, left = rows.skip, rows.rows
+    for chunk in range(rows.places.shape[1] - 1):
+        if left <= 0:
+            return
+        records, index = merge_chunk(readers, rows.places[:, chunk : chunk + 2], order)
+        stop = min(len(records), skip + left)
+        if skip < stop:
+            yield records.part(skip, stop), index[:, skip:stop]
+            left -= stop - skip
+        skip = max(0, skip - len(records))
+
+
+def merge_chunk(readers: list[RunReader], places: Ints, order: SortOrder) -> tuple[Strings, Words]:
+    """One chunk, from all the runs that have some of it."""
+    bounds = zip(readers, places.tolist(), strict=True)
+    parts = [reader.read(start, stop) for reader, (start, stop) in bounds if start < stop]
+    if not parts:
+        return Strings.of([]), np.zeros((_LINES, 0), np.uint64)
+    if len(parts) == 1 and not order.ties:
+        return parts[0]  # a run is sorted
+    index = np.concatenate([index for _, index in parts], axis=1)
+    records = Strings.joined([records for records, _ in parts])
+    if not order.shuffled:
+        return records, index
+    ranks = _ranks(index)
+    if order.ties:
+        ranks = _untied(ranks, index[KEY], records)
+    return records.take(ranks), index[:, ranks]
+
+
+def _ranks(index: Words) -> Ints:
+    """The order of the rows. Other keys than the first are sorted by only where that is not enough."""
+    order = np.argsort(index[ORDER])
+    ranked = index[ORDER][order]
+    if bool((ranked[1:] == ranked[:-1]).any()):
+        return np.lexsort((index[KEY][1], index[KEY][0], index[ORDER]))
+    return order
+
+
+def _untied(order: Ints, keys: Words, records: Strings) -> Ints:
+    """Rows of one key are put in the order of their frames, so that it does not matter how they came."""
+
+    def frame(row: int) -> bytes:
+        record = records[row]
+        return (len(record) - HEADER_BYTES - FOOTER_BYTES).to_bytes(
+            8, "little"
+        ) + record  # a frame begins with the length
+
+    ranked = keys[:, order]
+    equal = np.flatnonzero((ranked[:, 1:] == ranked[:, :-1]).all(axis=0))
+    for group in np.split(equal, np.flatnonzero(np.diff(equal) > 1) + 1) if len(equal) else ():
+        tied = slice(int(group[0]), int(group[-1]) + 2)
+        order[tied] = sorted(order[tied].tolist(), key=frame)
+    return order
+
+
+def find_duplicate_keys(
+    folder: Path, runs: tuple[Run, ...], budget: int, known: Path | None = None
+) -> tuple[int, int] | None:
+    """The numbers of two rows with one key, in whatever splits, the earlier first; None if there are none.
+
+    Where `known` has the keys of other rows, the second number may be `EXISTING` and more: one of these.
+    Goes over the hashes as many times as they are larger than `budget` bytes, each time for one range.
+    """
+    total = sum(sum(run.counts.values()) for run in runs) + (0 if known is None else key_hashes.rows(known))
+    passes = max(1, -(-total * _DUPLICATES_BYTES // budget))
+    bounds = [0, *_even_bounds(passes).tolist(), 1 << 64]
+    for low, high in pairwise(bounds):
+        ends = np.uint64(low), np.uint64(high - 1)
+        found = [_in_range(folder, run, *ends) for run in runs]
+        if known is not None:
+            hashed, rows = key_hashes.in_range(known, *ends)
+            found.append(np.vstack([hashed.T, rows + np.uint64(EXISTING)]))
+        if pair := _first_equal(np.concatenate([np.zeros((3, 0), np.uint64), *found], axis=1)):
+            return pair
+    return None
+
+
+def _in_range(folder: Path, run: Run, low: np.uint64, high: np.uint64) -> Words:
+    """The hashes and the numbers of the rows whose hash begins in a range, uint64 `[3, n]`."""
+    index = run.index(folder)
+    words = index[KEY][0]
+    return np.array(index[KEY.start : NUMBER + 1, (words >= low) & (words <= high)])
+
+
+def _first_equal(hashed: Words) -> tuple[int, int] | None:
+    order = np.argsort(hashed[0])
+    ranked = hashed[0][order]
+    near = np.flatnonzero(ranked[1:] == ranked[:-1])
+    for place in near.tolist():
+        one, other = hashed[:, order[place]], hashed[:, order[place + 1]]
+        first, second = sorted((int(one[2]), int(other[2])))
+        if one[1] == other[1] and first < EXISTING:
+            return first, second
+    return None
