@@ -372,7 +372,7 @@ class Scanner:
 
     def require_schema(self) -> None:
         """Raises StoreError where there are blocks, and no schema to unpack them by."""
-        if self.schema is None and any(map(self.has_blocks, self.paths)):
+        if any(map(self.has_blocks, self.paths)) and self.schema is None:
             where = str(self.paths[0].parent / SCHEMA_FILE)
             hint = "blocks are unpacked by their schema: give it with --spec"
             raise StoreError(Problem(where=where, expected="the schema", got="no such file", hint=hint))
