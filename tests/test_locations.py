@@ -312,8 +312,8 @@ CALLS = {
     "spec.schema:Schema.load:path": lambda call, data, url: call(url),
     "store.manifest:Manifest.load:folder": lambda call, data, url: call(url),
     "store.shards:expand:files": lambda call, data, url: call(url),
-    "store.shards:listed:files": lambda call, data, url: call(url),
-    "store.shards:missing:files": lambda call, data, url: call(url),
+    "store.shards:path_list:files": lambda call, data, url: call(url),
+    "store.shards:find_incomplete:files": lambda call, data, url: call(url),
     "store.transaction:Transaction.__init__:target": lambda call, data, url: call(url),
     "writing.build:Build.__init__:directory": lambda call, data, url: call(
         SCHEMA, None, url, Write(), Work()

@@ -128,7 +128,7 @@ def test_records_that_cannot_be_read_are_no_difference_but_an_error(tmp_path):
         diff(path, path)
     assert str(error.value) == (
         f"{path}: record 1 at byte {path.stat().st_size - 17}: expected an Example or a SequenceExample, "
-        "got 1 bytes that do not parse"
+        "got 1 byte that does not parse"
     )
 
 

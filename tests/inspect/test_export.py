@@ -256,7 +256,7 @@ def test_records_that_have_no_columns(tmp_path):
     with pytest.raises(RecordError) as error:
         export(path, tmp_path / "out.jsonl")
     assert str(error.value) == (
-        f"{path}: record 0 at byte 0: expected an Example or a SequenceExample, got 1 bytes that do not parse"
+        f"{path}: record 0 at byte 0: expected an Example or a SequenceExample, got 1 byte that does not parse"
     )
 
 

@@ -320,8 +320,8 @@ def test_damage_is_told_and_the_rest_counted(tmp_path):
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
         f"{tmp_path}/bad: record 1 at byte {size}: expected data that matches its CRC, got other bytes",
-        f"{tmp_path}/bad: record 2 at byte {2 * size}: expected an Example or a SequenceExample, got 1 bytes that "
-        "are none",
+        f"{tmp_path}/bad: record 2 at byte {2 * size}: expected an Example or a SequenceExample, got 1 byte that "
+        "does not parse",
         f"{tmp_path}/bad: record 4 at byte {3 * size + 17}: expected {len(good[0]) - 16} bytes of data and its CRC, "
         "got the end of the file",
     ]

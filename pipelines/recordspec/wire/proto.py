@@ -277,7 +277,8 @@ def _parse(name: str, data: bytes, where: str) -> Any:
         return _classes()[name].FromString(data)
     except message.DecodeError as error:
         expected = "an Example" if name == "Example" else f"a {name}"
-        problem = Problem(expected=expected, got=f"{len(data):,} bytes that do not parse")
+        got = "1 byte that does not parse" if len(data) == 1 else f"{len(data):,} bytes that do not parse"
+        problem = Problem(expected=expected, got=got)
         if (other := list_with_context(data)) is not None:
             problem = other.problem
         raise RecordError(problem.at(where)) from error
