@@ -1,4 +1,4 @@
-"""What a kind of one's own is made of; `docs/custom-kinds.md` has a whole example."""
+"""The parts of custom feature kinds; `docs/custom-kinds.md` has a complete example."""
 
 from recordspec.errors import Problem
 from recordspec.spec.features import KINDS, Feature

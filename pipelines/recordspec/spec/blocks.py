@@ -1,4 +1,4 @@
-"""Blocks of rows: made of columns or of records, and read in a graph, each column as that of a batch."""
+"""Makes blocks from columns or from records, and parses them in a graph to the columns of a batch."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def placed_columns(schema: FeatureSet, section: Section) -> tuple[Column, ...]:
 
 
 def block_of(schema: FeatureSet, sections: Sections, rows: int) -> bytes:
-    """The entries of some rows as the bytes of one Example. Raises what `blocks_of` raises."""
+    """Encodes the entries of rows as one block, an Example. Raises as `blocks_of` does."""
     return blocks_of(schema, sections, rows, 1)[0]
 
 
 def blocks_of(
     schema: FeatureSet, sections: Sections, size: int, count: int, *, head: int = 0, tail: int = 0
 ) -> Strings:
-    """The entries of `count * size` rows as the bytes of `count` Examples, each a block of `size` rows.
+    """Encodes the entries of `count * size` rows as `count` blocks of `size` rows, each an Example.
 
     All blocks are encoded together, with `head` and `tail` bytes of room around each: a call for every block
     of 256 rows would cost more than their values.
@@ -75,7 +75,7 @@ def blocks_of(
 
 
 def block_of_records(schema: FeatureSet, records: Iterable[Any]) -> bytes:
-    """Records, each of one row, as one block. Their values are taken as they are stored.
+    """Converts records of one row each to one block. Their values are copied as they are stored.
 
     Raises RecordError for a record that is not one of the schema, or contradicts itself.
     """
@@ -85,7 +85,7 @@ def block_of_records(schema: FeatureSet, records: Iterable[Any]) -> bytes:
 
 
 def sections_of_records(schema: FeatureSet, buffer: Bytes, starts: Ints, stops: Ints) -> Sections:
-    """The entries of the records of one row each that stand in a buffer; they are decoded together.
+    """The entries of records of one row each in a buffer, which are decoded together.
 
     Raises RecordError, which names the row, for one that violates the schema, since in a block the values of
     all rows are end to end, and one too many would be the next row's; or that has a key of no feature.
@@ -117,7 +117,7 @@ def _check_keys(section: Section, columns: tuple[Column, ...], decoded: RecordBa
 
 
 def _row_entry(column: Column, found: tuple[KeyValues, ...], rows: int) -> Entry:
-    """What all rows have under a key, in lists of the column's type."""
+    """The entry of a key, from its values in lists of the column's type."""
     lists = tuple(held for held in found if held.kind != "none")
     if not lists:
         flat = Strings.of([]) if column.storage == "bytes" else np.zeros(0, column.storage)
@@ -132,7 +132,7 @@ def _row_entry(column: Column, found: tuple[KeyValues, ...], rows: int) -> Entry
 
 
 def _together(found: tuple[KeyValues, ...]) -> KeyValues:
-    """What several rows have that were decoded apart, in the order of the rows."""
+    """Merges values of a key that were decoded separately, in the order of the rows."""
     rows = np.concatenate([held.rows for held in found])
     lengths = np.concatenate([np.broadcast_to(held.cells.lengths, (len(held.rows),)) for held in found])
     order = np.argsort(rows)
@@ -146,7 +146,7 @@ def _together(found: tuple[KeyValues, ...]) -> KeyValues:
 
 
 def _step_entry(column: Column, found: tuple[KeySteps, ...], rows: int) -> Entry:
-    """What all steps of all rows have under a key."""
+    """The entry of a key of the sequence part."""
     counts = step_counts(found, rows)
     held = found[0].values if len(found) == 1 else aligned_steps(found, counts, np.ones(rows, np.bool_))
     return replace(_row_entry(column, held, int(counts.sum())), steps=counts)
@@ -155,13 +155,12 @@ def _step_entry(column: Column, found: tuple[KeySteps, ...], rows: int) -> Entry
 def records_of_block(
     schema: FeatureSet, block: Any, *, head: int = 0, tail: int = 0, whole: bool = False
 ) -> Strings:
-    """The rows of a block as records of their own, with `head` and `tail` bytes of room around each.
+    """Converts the rows of a block to records, with `head` and `tail` bytes of room around each.
 
     Args:
-        whole: whether nothing of the block may be left out.
+        whole: whether a key of no feature is an error.
 
-    Raises RecordError for a block whose columns do not have as many values as its rows, or, if it is to be
-    `whole`, that has a key of no feature.
+    Raises RecordError for a block whose columns do not have as many values as its rows.
     """
     parsed = proto.parse_example(block, "")
     rows = _rows_in(parsed, block)
@@ -183,9 +182,9 @@ def records_of_block(
 
 
 def _rows_in(parsed: Mapping[str, Any], block: Any) -> int:
-    """How many rows a block has. Raises RecordError for a number that it cannot have."""
+    """The number of rows of a block. Raises RecordError for an impossible one."""
     rows = blocks.rows_in(parsed)
-    if rows > len(block):  # each takes a byte at least
+    if rows > len(block):  # each row takes at least a byte
         raise RecordError(
             Problem(path=(blocks.ROWS,), expected="the number of a block's rows", got=f"{rows:,}")
         )
@@ -193,11 +192,10 @@ def _rows_in(parsed: Mapping[str, Any], block: Any) -> int:
 
 
 def parse(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:
-    """The columns, by block key, of one block (string `[]`) or of several (`[p]`), whose rows follow each
-    other.
+    """Parses one block (string `[]`) or several (`[p]`) to concatenated columns, by block key.
 
-    Each is dense or ragged with its rows in front, and `blocks.ROWS` has a zero for every row: so rows can be
-    gathered and batched anew before `columns_of` makes of them what a batch of records is parsed to.
+    The first dimension of each column, dense or ragged, is the rows, and `blocks.ROWS` has a zero for every
+    row: rows can be gathered and rebatched before `columns_of` converts them to the columns of a batch.
     """
     columns = {section: placed_columns(schema, section) for section in schema.sections}
     calls = {section: blocks.parse_calls(columns[section], section) for section in schema.sections}
@@ -215,7 +213,7 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:
 
 
 def rows_of(serialized: Tensor) -> Tensor:
-    """How many rows each block has, int64 `[p]`. Nothing else of them is decoded."""
+    """The number of rows of each block, int64 `[p]`. Nothing else is decoded."""
     return tf.io.parse_example(serialized, _rows_feature())[blocks.ROWS]
 
 
@@ -224,7 +222,8 @@ def _rows_feature() -> dict[str, Any]:
 
 
 def _whole(columns: Mapping[Section, tuple[Column, ...]], parsed: dict[str, Tensor], rows: Tensor) -> Tensor:
-    """Fails where a block's columns have not as many rows as it says: those of the next would be taken."""
+    """Asserts that the columns of each block have as many rows as it states: otherwise rows of the next block
+    would be read."""
     missing = []
     for section, placed in columns.items():
         for column in placed:
@@ -237,7 +236,7 @@ def _whole(columns: Mapping[Section, tuple[Column, ...]], parsed: dict[str, Tens
 
 
 def columns_of(schema: FeatureSet, held: Mapping[str, Tensor]) -> dict[Section, dict[str, Tensor]]:
-    """What `parse` gives, or some rows of it, as the columns of a batch, by section and key."""
+    """Converts what `parse` returns, or some rows of it, to the columns of a batch, by section and key."""
     return {
         section: dict(_columns(placed_columns(schema, section), section, held)) for section in schema.sections
     }
@@ -254,12 +253,12 @@ def _columns(
 
 
 def _batch(column: Column, value: Tensor, held: Mapping[str, Tensor]) -> Tensor:
-    """A column of a block as that of a batch: dense, ragged or sparse, as its layout says."""
+    """Converts a column of blocks to that of a batch: dense, ragged or sparse, by its layout."""
     layout = column.layout
     if isinstance(layout, Fixed) and layout.default is None:
         if value is not None:
             return value
-        rows = tf.shape(held[blocks.ROWS])[0]  # of which none has any values
+        rows = tf.shape(held[blocks.ROWS])[0]  # a column without any values
         return tf.ensure_shape(
             tf.zeros(tf.stack([rows, *layout.shape]), TF_DTYPES[column.storage]), [None, *layout.shape]
         )
@@ -273,7 +272,7 @@ def _batch(column: Column, value: Tensor, held: Mapping[str, Tensor]) -> Tensor:
 
 
 def _with_default(value: Tensor, layout: Fixed) -> Tensor:
-    """Ragged `[rows, (0 or 1), *shape]` as dense `[rows, *shape]`: the rows with none have the default."""
+    """Converts ragged `[rows, (0 or 1), *shape]` to dense `[rows, *shape]`; empty rows have the default."""
     default = tf.reshape(tf.constant(layout.default, value.dtype), [1, *layout.shape])
     given = tf.reshape(value.flat_values, [-1, *layout.shape])
     present = tf.cast(value.row_lengths() > 0, tf.int64)

@@ -1,6 +1,4 @@
-"""Records to tensors, in a graph: one parse call for a batch, then each feature's own decoding; and why a
-record does not decode.
-"""
+"""Decodes records to tensors in a graph, with one parse call for a batch, and explains why a record fails."""
 
 from __future__ import annotations
 
@@ -57,7 +55,7 @@ def decode_block(schema: FeatureSet, serialized: Any) -> dict[str, Tensor]:
 
 
 def decode_rows(schema: FeatureSet, held: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The decoded features of rows of blocks, held as `blocks.parse` gives them."""
+    """The decoded features of rows of blocks, which `blocks.parse` returned."""
     return _decoded(schema, blocks.columns_of(schema, held))
 
 
@@ -73,7 +71,7 @@ def _decoded(schema: FeatureSet, parsed: Mapping[Section, Mapping[str, Tensor]])
 
 
 def alone(schema: FeatureSet, decoded: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A batch of one row as that row."""
+    """The row of a batch of one row."""
     stated = element_spec(schema)
     return {name: _first(value, stated[name]) for name, value in decoded.items()}
 
@@ -87,7 +85,7 @@ def _first(batch: Tensor, spec: Any) -> Tensor:
 
 
 def parse(schema: FeatureSet, serialized: Tensor) -> dict[Section, dict[str, Tensor]]:
-    """The columns of one record (string `[]`) or of a batch (string `[n]`): what is decoded from."""
+    """The parsed columns of one record (string `[]`) or of a batch (string `[n]`), for `decode`."""
     asked = {section: _made(map(as_decoded, schema.columns(section)), section) for section in schema.sections}
     if schema.record == "example":
         return {"features": tf.io.parse_example(serialized, asked["features"])}
@@ -105,7 +103,7 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[Section, dict[str, Ten
 
 
 def _one_item_a_step(value: Tensor, layout: Layout, single: bool) -> Tensor:
-    """Where each step has one item, it was parsed in a ragged dimension of its own: without that."""
+    """Removes the ragged dimension in which steps with one item each are parsed."""
     if not isinstance(layout, Fixed | Sequence) or not isinstance(value, tf.RaggedTensor):
         return value
     return _merged(value) if single else value.with_values(_merged(value.values))
@@ -118,7 +116,7 @@ def _decode(feature: Feature, columns: Mapping[str, Tensor]) -> Any:
 
 
 def _decode_steps(feature: Feature, columns: Mapping[str, Tensor]) -> Any:
-    """All the steps of all the records as one batch, then put back into their sequences.
+    """Decodes the steps of all records as one batch, and splits the result into their sequences.
 
     Each column is ragged, `[n, (steps), ...]`, of one record `[steps, ...]`.
     """
@@ -133,13 +131,13 @@ def _decode_steps(feature: Feature, columns: Mapping[str, Tensor]) -> Any:
 
 
 def _rank_of_steps(layout: Any) -> int:
-    """The rank of one record's steps."""
+    """The rank of the steps of one record."""
     items = 0 if isinstance(layout, Fixed) else 1 + len(getattr(layout, "row_lengths", ()))
     return 1 + items + len(getattr(layout, "shape", ()))
 
 
 def _merged(steps: Tensor) -> Tensor:
-    """Ragged `[steps, (k), ...]` where every k is 1, as `[steps, ...]`."""
+    """Converts a ragged `[steps, (k), ...]` in which every k is 1 to `[steps, ...]`."""
     one = tf.ones([], tf.int64)
     message = "expected one item in every step"
     with tf.control_dependencies([tf.debugging.assert_equal(steps.row_lengths(), one, message)]):
@@ -168,13 +166,13 @@ def batch_spec(schema: FeatureSet, size: int | None = None) -> dict[str, Any]:
     return {name: tensors.batched(spec, size) for name, spec in specs(schema).items()}
 
 
-# Why TensorFlow does not decode a record.
+# The reasons why TensorFlow fails to decode a record.
 
 
 def decode_errors() -> tuple[type[Exception], ...]:
     """What TensorFlow raises for a record that does not decode.
 
-    Of one that is no Example it would show the bytes, which are no text either: hence the second.
+    The message for bytes that are no Example contains them, and is no UTF-8: hence the second.
     """
     return (tf.errors.OpError, UnicodeDecodeError)
 
@@ -182,7 +180,7 @@ def decode_errors() -> tuple[type[Exception], ...]:
 def decode_problems(schema: FeatureSet, record: bytes, *, in_blocks: bool) -> tuple[Problem, ...]:
     """The problems of a record that TensorFlow does not decode, by feature; none of one that it does.
 
-    Where what is stored is valid, the problem has TensorFlow's own words.
+    A feature whose stored values are valid has the message of TensorFlow.
     """
     if in_blocks:
         return tuple(_problems_of_block(schema, record))
@@ -230,7 +228,7 @@ def _undecoded(
     feature: Feature,
     stored: tuple[KeyValues, ...] | None,
 ) -> Iterator[Problem]:
-    """TensorFlow's message on a feature alone, of which `stored` are the values; None of a block."""
+    """The problem of decoding one feature, with TensorFlow's message; `stored` is None for a block."""
     alone = schema.only(feature.outputs)
     try:
         (decode_block if stored is None else decode)(alone, [record])

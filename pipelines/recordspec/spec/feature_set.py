@@ -1,4 +1,4 @@
-"""The features of a record: which there are, what they store, and what they must keep as a whole."""
+"""The features of a record, the rules that they must satisfy together, and differences of two sets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
     "sequence_example": ("context", "sequence"),
 }
 ALL_SECTIONS = ("features", "context", "sequence")
-# An option that takes more letters is not shown whole.
+# Options with more characters are abbreviated in messages.
 _LONGEST_OPTION = 60
 
 _Set = TypeVar("_Set", bound="FeatureSet")
@@ -29,7 +29,7 @@ _Set = TypeVar("_Set", bound="FeatureSet")
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureSet:
-    """The data of a `Schema`, for what encodes, decodes and validates by it; `Schema` has the attributes."""
+    """The data of a `Schema`, which documents the attributes: what encoding, decoding and validation need."""
 
     name: str
     version: int = 1
@@ -47,7 +47,7 @@ class FeatureSet:
 
     @property
     def sections(self) -> tuple[Section, ...]:
-        """Where features stand: `features`, or `context` and `sequence`."""
+        """The sections of the record: `features`, or `context` and `sequence`."""
         return SECTIONS[self.record]
 
     @property
@@ -64,7 +64,7 @@ class FeatureSet:
 
     @cached_property
     def classes(self) -> dict[str, int]:
-        """The features that give a row one class, by name, and how many classes each has."""
+        """The features with one class a row, by name, and the number of classes of each."""
         return {
             feature.name: len(feature.class_names)
             for section, feature in self.placed
@@ -73,7 +73,7 @@ class FeatureSet:
 
     @cached_property
     def shared_keys(self) -> tuple[Problem, ...]:
-        """Features that store under one key: reading may share it, writing not."""
+        """The problems of features that share a stored key, which is allowed only for reading."""
         return tuple(_shared_keys(self))
 
     @property
@@ -87,7 +87,7 @@ class FeatureSet:
         return {name: pad for _, feature in self.placed for name, pad in feature.padding.items()}
 
     def only(self: _Set, names: Iterable[str]) -> _Set:
-        """The schema of those features alone that decode to these names. Raises SpecError for others."""
+        """The schema of only the features that decode to these names. Raises SpecError for unknown names."""
         wanted = tuple(names)
         unknown = [
             Problem(expected=one_of(self.outputs), got=f"`{name}`", hint=nearest(name, self.outputs))
@@ -111,9 +111,9 @@ class FeatureSet:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of what the stored bytes depend on: not of descriptions, nor of how they are read.
+        """A hash of what the stored bytes depend on, without descriptions and options of reading.
 
-        Of a default only that there is one: rows may then lack the key.
+        Of a default it has only that there is one, since rows may then omit the key.
         """
         stored = {
             section: sorted(
@@ -166,7 +166,7 @@ def _check(schema: FeatureSet) -> Iterator[Problem]:
 
 
 def _check_section(section: Section, feature: Feature) -> Iterator[Problem]:
-    """What tf.io's parser of SequenceExamples does not take."""
+    """Yields problems of features that the SequenceExample parser of tf.io does not support."""
     path = (section, feature.name)
     layouts = [type(column.layout) for column in feature.columns()]
     if section == "context" and (Sequence in layouts or feature.spans_steps):
@@ -223,7 +223,7 @@ def _shared_keys(schema: FeatureSet) -> Iterator[Problem]:
 
 
 def _check_keys(schema: FeatureSet) -> Iterator[Problem]:
-    """One key has one layout: tf.io parses it once."""
+    """Yields problems of keys with several layouts: tf.io parses a key once."""
     owners: dict[tuple[Section, str], tuple[str, Column]] = {}
     for section, feature in schema.placed:
         for column in feature.columns():
@@ -234,9 +234,9 @@ def _check_keys(schema: FeatureSet) -> Iterator[Problem]:
 
 
 def differences(written: FeatureSet, wanted: FeatureSet) -> Iterator[Problem]:
-    """What of `wanted` cannot be read from records that `written` describes.
+    """Yields problems of reading `wanted` features from records of `written` ones.
 
-    A new feature with a default is no difference, nor is one that is no longer wanted.
+    A new feature with a default is no difference, nor is a removed feature.
     """
     if written.record != wanted.record:
         yield Problem(path=("record",), expected=written.record, got=wanted.record)
@@ -255,7 +255,7 @@ def differences(written: FeatureSet, wanted: FeatureSet) -> Iterator[Problem]:
 
 
 def _differences(path: Path, written: Feature, wanted: Feature) -> Iterator[Problem]:
-    """Option by option; of another kind only that, as it has others."""
+    """Compares the options of a feature; features of different kinds have other options."""
     if written.kind != wanted.kind:
         yield _difference((*path, "kind"), written.kind, wanted.kind)
         return
@@ -269,7 +269,7 @@ def _differences(path: Path, written: Feature, wanted: Feature) -> Iterator[Prob
 
 
 def _difference(path: Path, before: Any, after: Any) -> Problem:
-    """Of long lists, where they begin to differ."""
+    """The difference of two options; of long lists, the first item that differs."""
     old, new = map(_shown, (before, after))
     if max(len(old), len(new)) > _LONGEST_OPTION and isinstance(before, tuple) and isinstance(after, tuple):
         index, values = next(

@@ -1,6 +1,6 @@
-"""Values as they are stored, against what a feature takes: what neither their kind nor their number shows.
+"""Validates stored values of the right type and number, by kind of feature, without TensorFlow.
 
-Without TensorFlow. Of kinds that are not ours, nothing more is known than what their columns say.
+Of a kind without a rule here, no value is invalid; `invalid_values.register` adds one for a custom kind.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from recordspec.wire.columns import Cells
 from recordspec.wire.file_types import describe_type
 from recordspec.wire.strings import Ints, Strings, offsets
 
-# What a compressed tensor is inflated by, and no more kept of it.
+# Bytes of a compressed tensor that are inflated at once; only their number is kept.
 _INFLATED_AT_ONCE = 1 << 20
-# A record is a protobuf message: a tensor that inflates to more was not written as one of any use.
+# A larger tensor would not fit into a record, which is a protobuf message.
 _MOST_INFLATED = 1 << 31
 
 
 @dataclass(frozen=True)
 class Invalid:
-    """Values that a feature does not take, all for one reason.
+    """Values that are invalid, all for one reason.
 
     Attributes:
         rows: those of the cells that have any, rising, int64 `[m]`.
@@ -52,7 +52,7 @@ class Invalid:
 
 @singledispatch
 def invalid_values(feature: Feature, cells: Cells) -> Iterator[Invalid]:
-    """The stored values of a feature's first column that it would not take."""
+    """Yields the invalid stored values of the first column of a feature."""
     return iter(())
 
 
@@ -87,7 +87,7 @@ def _bounded(feature: VariableLen | FixedLenSequence, cells: Cells) -> Iterator[
 @invalid_values.register
 def _text(feature: Text, cells: Cells) -> Iterator[Invalid]:
     if isinstance(cells.flat, Strings) and bool((cells.flat.buffer > 0x7F).any()):
-        # how long a text may be matters to who writes it
+        # `max_bytes` is a rule of writing
         yield from _encoded(replace(feature, max_bytes=None), cells)
 
 
@@ -112,7 +112,7 @@ def _as_encoded(feature: Video | Box, cells: Cells) -> Iterator[Invalid]:
 
 
 def _outside(cells: Cells, low: int, high: int, expected: str) -> Iterator[Invalid]:
-    """Integers that are not between two."""
+    """Yields integers below `low` or above `high`."""
     flat = np.asarray(cells.flat)
     bad = np.flatnonzero((flat < low) | (flat > high))
     if len(bad):
@@ -122,7 +122,7 @@ def _outside(cells: Cells, low: int, high: int, expected: str) -> Iterator[Inval
 
 
 def _each(cells: Cells, check: Callable[[bytes], None]) -> Iterator[Invalid]:
-    """What a check refuses that looks at one string at a time. It raises BadValue."""
+    """Yields the strings for which `check` raises BadValue."""
     found: dict[int, Problem] = {}
     rows = _rows_of(cells, np.arange(len(cells.flat))).tolist()
     for row, data in zip(rows, cells.flat, strict=True):
@@ -135,7 +135,7 @@ def _each(cells: Cells, check: Callable[[bytes], None]) -> Iterator[Invalid]:
 
 
 def _encoded(feature: Feature, cells: Cells) -> Iterator[Invalid]:
-    """What the feature's own encoder refuses: it takes what it stores."""
+    """Yields the values that the feature's encoder refuses, which accepts what it stores."""
     values = _values(feature, cells)
     try:
         feature.encode(values)
@@ -162,7 +162,7 @@ def _values(feature: Feature, cells: Cells) -> list[Any]:
 
 
 def _check_media(feature: Image | Audio, data: bytes) -> None:
-    """Raises BadValue for bytes that are not stored as they are."""
+    """Raises BadValue for bytes that the feature would re-encode."""
     (stored,) = feature.encode([data])
     if stored.flat[0] != data:
         raise BadValue(0, f"{feature.encoding} data that TensorFlow decodes", describe_type(data))
@@ -174,7 +174,7 @@ def _check_multiple(data: bytes, size: int) -> None:
 
 
 def _check_tensor(feature: AnyTensor, data: bytes) -> None:
-    """Raises BadValue for bytes that are no such tensor."""
+    """Raises BadValue for bytes of another size than the tensor."""
     size = len(data) if feature.encoding != "zlib" else _inflated_size(data)
     whole = None not in feature.shape
     cell = (
@@ -185,7 +185,7 @@ def _check_tensor(feature: AnyTensor, data: bytes) -> None:
 
 
 def _inflated_size(data: bytes) -> int:
-    """The bytes of zlib data, without having them at once."""
+    """The size of inflated zlib data, which is inflated in parts."""
     stream, size = zlib.decompressobj(), 0
     try:
         while size <= _MOST_INFLATED and (data or not size):
@@ -205,5 +205,5 @@ def _lengths(cells: Cells) -> Ints:
 
 
 def _rows_of(cells: Cells, places: Ints) -> Ints:
-    """The rows to which values belong."""
+    """The rows of the values at these places."""
     return np.searchsorted(offsets(_lengths(cells)), places, side="right") - 1

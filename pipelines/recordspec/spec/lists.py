@@ -1,4 +1,4 @@
-"""Strings and lists as they are given: byte strings, and the items of lists end to end."""
+"""Converts strings to byte strings, and lists to their concatenated items and lengths."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from recordspec.wire.strings import Ints, Strings, lengths_of, offsets, squeeze
 
 
 def cells(values: Any, dtype: str, shape: Shape) -> Array | Strings:
-    """`numbers` or `strings` of this shape, end to end."""
+    """Converts values of this shape by `numbers` or `strings`, and concatenates them."""
     if dtype != "string":
         return numbers(values, dtype, shape).reshape(-1)
     if not shape:
@@ -52,9 +52,9 @@ def _objects(value: Any) -> Array | None:
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """Lists end to end: `flat` has the items of all of them, `lengths` how many each has, int64 `[n]`.
+    """Concatenated lists: `flat` has the items of all, `lengths` the number of items of each, int64 `[n]`.
 
-    `flat` is an array `[m, ...]`, `Strings`, or `Lists` in their turn.
+    `flat` is an array `[m, ...]`, `Strings`, or nested `Lists`.
     """
 
     flat: Any
@@ -68,7 +68,7 @@ class Lists:
         return len(self.lengths)
 
     def __getitem__(self, index: int) -> Any:
-        """One of them: an array, or a list."""
+        """One list, as an array or a list."""
         index = range(len(self))[index]
         items = self._items(int(self._places[index]), int(self._places[index + 1]))
         return items if isinstance(items, np.ndarray) else list(items)
@@ -88,7 +88,7 @@ class Lists:
 
 
 def rows_of(values: Any, what: str) -> tuple[Any, Ints | int]:
-    """The items of every value end to end, and how many each has (one number where all have it).
+    """The concatenated items of all values, and the number of items of each; one number if all are equal.
 
     Raises BadValue where a value is not a list.
     """
@@ -104,12 +104,12 @@ def rows_of(values: Any, what: str) -> tuple[Any, Ints | int]:
         _check_lists(values, what)
     try:
         lengths = lengths_of(values)
-    except TypeError:  # an array of no dimension
+    except TypeError:  # an array without dimensions
         _check_lists(values, what)
         raise
     if types and all(issubclass(one, np.ndarray) for one in types):
         tails = {value.shape[1:] for value in values}
-        # of numbers only those of one dtype: put together, others would take on that of their neighbours
+        # only arrays of one dtype: concatenation would cast others
         kinds = {one.kind if one.kind in "US" else one for one in {value.dtype for value in values}}
         if len(tails) == 1 and len(kinds) == 1:
             return np.concatenate(values), lengths
@@ -117,7 +117,7 @@ def rows_of(values: Any, what: str) -> tuple[Any, Ints | int]:
 
 
 def _check_lists(values: Any, what: str) -> None:
-    """Raises BadValue for the first that is no list."""
+    """Raises BadValue for the first value that is not a list."""
     for index, value in enumerate(values):
         listed = hasattr(value, "__len__") and hasattr(value, "__iter__")
         if isinstance(value, (str, bytes, Mapping, Set, np.void)) or not listed or np.ma.is_masked(value):
@@ -127,7 +127,7 @@ def _check_lists(values: Any, what: str) -> None:
 
 
 def by_row(bad: BadValue, lengths: Ints | int) -> BadValue:
-    """A bad item of `rows_of` as a bad value: the message says which item."""
+    """Converts the BadValue of an item of `rows_of` to one of its row; the message names the item."""
     if isinstance(lengths, int):
         row, item = divmod(bad.index, lengths)
     else:
@@ -139,7 +139,7 @@ def by_row(bad: BadValue, lengths: Ints | int) -> BadValue:
 
 
 def items(values: Any, dtype: str, shape: Shape) -> tuple[Array | Strings, Ints | int]:
-    """Lists of items of `shape`: all the items end to end, and how many each list has."""
+    """The concatenated items of lists of items of `shape`, and the number of items of each list."""
     flat, lengths = rows_of(values, f"a list of {of_shape(dtype, shape)}")
     try:
         return cells(flat, dtype, shape), lengths
@@ -158,7 +158,7 @@ def bounded(lengths: Ints | int, longest: int | None) -> None:
 
 
 def strings(values: Any, what: str = "string") -> Strings:
-    """The values as byte strings; text is encoded as UTF-8. Raises BadValue for the first that is neither."""
+    """Converts str, as UTF-8, and bytes to byte strings. Raises BadValue for the first other value."""
     if isinstance(values, Strings):
         return values
     if isinstance(values, np.ndarray):
@@ -173,7 +173,7 @@ def strings(values: Any, what: str = "string") -> Strings:
         text = None
     if text is None or not text.isascii():
         return Strings.of([_string(index, value, what) for index, value in enumerate(values)])
-    return Strings(text.encode(), offsets(lengths_of(values)))  # one character, one byte
+    return Strings(text.encode(), offsets(lengths_of(values)))  # ASCII: one byte a character
 
 
 def _string(index: int, value: Any, what: str) -> bytes:
@@ -189,7 +189,7 @@ def _string(index: int, value: Any, what: str) -> bytes:
 
 
 def _numpy_strings(values: Array) -> Strings:
-    """A NumPy string array: its padding with NULs is not content."""
+    """Converts a NumPy string array. NULs at the end are padding."""
     if values.dtype.itemsize == 0 or not len(values):
         return Strings(b"", np.zeros(len(values) + 1, np.int64))
     unit = np.uint32 if values.dtype.kind == "U" else np.uint8

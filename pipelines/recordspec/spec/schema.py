@@ -1,4 +1,4 @@
-"""A feature spec: the features of a record, by name, in YAML, and what users do with it."""
+"""`Schema`: the features of a record, read from YAML, and their methods for users."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from recordspec.wire.strings import Strings
 
 Kinds = Mapping[str, type[Feature]]
 
-# The kind of a feature that names none.
+# The kind of a feature without the key `kind`.
 DEFAULT_KIND = "fixed_len"
 _BYTES_A_CHARACTER = 4  # of UTF-8, at most
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schema(FeatureSet):
-    """The features of a record. From it come the parse dictionary, the decoder, and the encoder.
+    """The features of a record, from which the parse dictionary, the decoder and the encoder are derived.
 
     Attributes:
-        name: what the schema is called, `schema:` in YAML.
-        version: counts up when the meaning changes.
+        name: the name of the schema, `schema:` in YAML.
+        version: incremented when the meaning changes.
         description: for people.
         record: whether records are tf.train.Example or tf.train.SequenceExample.
         features: of an Example.
@@ -115,7 +115,7 @@ class Schema(FeatureSet):
 
 
 def schema_in(path: Path) -> Schema | None:
-    """The schema of a file, or None of one that is a config: only a schema has features.
+    """The schema of a file; None for a config, which has no features.
 
     Raises SpecError, and StoreError where it cannot be read.
     """
@@ -133,7 +133,7 @@ def read_text(path: Path) -> str:
 
 
 class _Setting(NamedTuple):
-    """What a schema is read with: the kinds that there are, and the folder of the files it names."""
+    """The known kinds, and the folder of the files that the schema names."""
 
     kinds: Kinds
     folder: Path | None
@@ -174,12 +174,12 @@ def _valid(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_features(error: SpecError) -> SpecError:
-    """The problems of single features; the others may only follow from what could not be read."""
+    """The problems of single features; others may only follow from features that could not be read."""
     return SpecError([problem for problem in error.problems if len(problem.path) > 1])
 
 
 def _read_head(node: MappingNode, key: str, log: Log) -> Any:
-    """One of the keys beside the features."""
+    """The value of a key other than the sections of features."""
     return read(node.values[key], _HEAD[key], (key,), log)
 
 

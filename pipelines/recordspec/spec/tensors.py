@@ -1,4 +1,4 @@
-"""Steps in a graph that feature kinds share, and what they do to type specs."""
+"""Tensor operations that kinds of features share, and their effect on type specs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TypeSpec = Any
 
 
 def ragged(value: Tensor) -> Tensor:
-    """A parsed VarLen, `[k]` or `[n, (k)]`: of one record a dense tensor, of a batch a ragged one."""
+    """Converts a parsed VarLen: of one record to dense `[k]`, of a batch to ragged `[n, (k)]`."""
     if not isinstance(value, tf.sparse.SparseTensor):
         return value
     if value.shape.rank == 1:
@@ -22,14 +22,14 @@ def ragged(value: Tensor) -> Tensor:
 
 
 def lengths_of(value: Tensor) -> Tensor:
-    """How many items a value has, int64: of one record `[]`, of a batch, which is ragged, `[n]`."""
+    """The number of items of a value, int64: `[]` of one record, `[n]` of a ragged batch."""
     if isinstance(value, tf.RaggedTensor):
         return value.row_lengths()
     return tf.shape(value, tf.int64)[0]
 
 
 def padded(value: Tensor, pad: Any, length: int | None) -> Tensor:
-    """Items of different lengths as a dense tensor, padded to `length`, or to the longest.
+    """Pads items of different lengths to a dense tensor of `length`, or of the longest.
 
     Args:
         value: RaggedTensor `[n, (k), *shape]`, or for one record `[k, *shape]`.
@@ -44,7 +44,7 @@ def padded(value: Tensor, pad: Any, length: int | None) -> Tensor:
 
 
 def extended(value: Tensor, axis: int, filler: Any, length: int) -> Tensor:
-    """A dense tensor padded along `axis` to a static `length`; a longer one is an error."""
+    """Pads a dense tensor along `axis` to a static `length`; a longer one is an error."""
     filler = tf.zeros([], value.dtype) if filler is None else filler
     missing = length - tf.shape(value)[axis]
     message = f"expected at most {length} items (max_length), got more"
@@ -56,7 +56,7 @@ def extended(value: Tensor, axis: int, filler: Any, length: int) -> Tensor:
 
 
 def dense(value: Tensor, pad: Any, length: int | None = None) -> Tensor:
-    """A ragged or sparse batch as a dense one, of the size of its largest row; any other tensor as it is.
+    """Converts a ragged or sparse batch to a dense one of the size of its largest row.
 
     Args:
         value: the batch.
@@ -73,7 +73,7 @@ def dense(value: Tensor, pad: Any, length: int | None = None) -> Tensor:
 
 
 def mask_of(value: Tensor, lengths: Tensor | None, length: int | None = None) -> Tensor:
-    """Which values of `dense(value, ...)` are no padding, bool.
+    """A mask of the values of `dense(value, ...)` that are not padding, bool.
 
     Args:
         value: a batch: sparse; ragged; or dense, with the numbers of its items in `lengths`.
@@ -98,19 +98,19 @@ def mask_of(value: Tensor, lengths: Tensor | None, length: int | None = None) ->
 
 
 def _first_items(lengths: Tensor, value: Tensor) -> Tensor:
-    """Which items of `[m, k, ...]` are among the first, bool `[m, k]`."""
+    """A mask of the first `lengths` items of `[m, k, ...]`, bool `[m, k]`."""
     longest = value.shape[1]
     return tf.sequence_mask(lengths, tf.shape(value)[1] if longest is None else longest)
 
 
 def reshaped(value: Tensor, leading: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """`value` with the leading dimensions of the tensor `leading`, then `shape`."""
+    """Reshapes `value` to the leading dimensions of the tensor `leading`, then `shape`."""
     target = tf.concat([tf.shape(leading), tf.constant(shape, tf.int32)], 0)
     return tf.ensure_shape(tf.reshape(value, target), leading.shape.concatenate(shape))
 
 
 def split_raw(strings: Tensor, decode: Callable[[Tensor], Tensor], row: int, shape: Any) -> Tensor:
-    """Rows of `row` bytes, any number in each string, decoded at once.
+    """Decodes strings of any number of rows of `row` bytes each, all at once.
 
     Args:
         strings: string `[]` or `[n]`.
@@ -135,7 +135,7 @@ def split_raw(strings: Tensor, decode: Callable[[Tensor], Tensor], row: int, sha
 def one_by_one(
     decode: Callable[[Mapping[str, Tensor]], Tensor], columns: Mapping[str, Tensor], spec: TypeSpec
 ) -> Tensor:
-    """`decode`, which takes one record, on a batch. Values of different sizes become ragged.
+    """Applies `decode`, which takes one record, to a batch. Values of different sizes become ragged.
 
     tf.map_fn within the batch's own graph, since that was measured (benchmarks/media.py, 2 cores) against
     records that are decoded one by one and batched then: 2.5 to 3 times as fast for PNG of 8x8 and 28x28
@@ -152,7 +152,7 @@ def one_by_one(
         return tf.RaggedTensor.from_tensor(value, ragged_rank=levels) if levels else value
 
     signature = tf.RaggedTensorSpec(spec.shape, spec.dtype, levels, tf.int64)
-    # tf.map_fn with a ragged output fails on no records at all (TensorFlow 2.16 and 2.21)
+    # tf.map_fn with a ragged output fails on an empty batch (TensorFlow 2.16 and 2.21)
     return tf.cond(
         tf.size(next(iter(columns.values()))) > 0,
         lambda: mapped(as_ragged, dict(columns), signature),
@@ -161,8 +161,8 @@ def one_by_one(
 
 
 def mapped(function: Callable[[Any], Tensor], elements: Any, signature: TypeSpec) -> Tensor:
-    """tf.map_fn. Where `function` raises, it would leave its mark on the variable scope of the process, and
-    tf.distribute fail later on (TensorFlow 2.16 and 2.21)."""
+    """tf.map_fn, with the variable scope restored if `function` raises: otherwise its caching device stays
+    set in the process, and tf.distribute fails later (TensorFlow 2.16 and 2.21)."""
     scope = tf.compat.v1.get_variable_scope()
     before = scope.caching_device
     try:
@@ -174,7 +174,7 @@ def mapped(function: Callable[[Any], Tensor], elements: Any, signature: TypeSpec
 
 
 def _no_values(spec: TypeSpec, rank: int) -> Tensor:
-    """A batch of no values, ragged in `rank` dimensions."""
+    """An empty batch, ragged in `rank` dimensions."""
     flat = tf.zeros([0, *spec.shape.as_list()[rank:]], spec.dtype)
     return tf.RaggedTensor.from_nested_row_splits(flat, [tf.zeros([1], tf.int64)] * rank)
 
@@ -192,7 +192,7 @@ def alone(spec: TypeSpec) -> TypeSpec:
 
 
 def batched(spec: TypeSpec, size: int | None) -> TypeSpec:
-    """The type of a batch of `size` (None: unknown) such values."""
+    """The type of a batch of `size` such values; None if unknown."""
     if isinstance(spec, tf.RaggedTensorSpec):
         return _ragged_rows(spec, size)
     shape = tf.TensorShape([size]).concatenate(spec.shape)
@@ -209,8 +209,8 @@ def of_steps(spec: TypeSpec) -> TypeSpec:
 
 
 def _ragged_rows(spec: TypeSpec, rows: int | None) -> TypeSpec:
-    """Values of different sizes in a row. A size before the last unknown one is ragged too, known or not:
-    tf.map_fn forgets it."""
+    """The type of consecutive values of different sizes. Each dimension before the last unknown one is
+    ragged, too, since tf.map_fn loses its size."""
     rank = _last_unknown(spec) + 1
     shape = [rows, *[None] * rank, *spec.shape.as_list()[rank:]]
     return tf.RaggedTensorSpec(shape, spec.dtype, rank, tf.int64)

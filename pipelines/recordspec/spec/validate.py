@@ -1,4 +1,4 @@
-"""Records against a schema, as columns and without TensorFlow: which rows violate it, and why.
+"""Validates decoded records against a schema, without TensorFlow: which rows violate it, and why.
 
 The one home of this rule: `check`, blocks made of records, rows read from TFRecord files, and the explanation
 of what TensorFlow refuses all ask it. Tests compare it with TensorFlow, which refuses nothing that is valid.
@@ -47,7 +47,7 @@ SORTS: dict[Code, str] = {
     "value": "other values",
     "repeated": "a key more than once",
 }
-# Of what is found instead, so many are kept.
+# The most examples of `Violation.found`.
 FEW = 8
 
 
@@ -69,14 +69,14 @@ class Violation:
     found: tuple[str | int, ...] = ()
 
     def only(self, rows: Mask) -> Violation:
-        """The same, of these rows alone."""
+        """The violation of only these rows."""
         places = np.flatnonzero(rows[self.rows])
         if len(places) == len(self.rows):
             return self
         return replace(self, rows=self.rows[places], problem=lambda place: self.problem(int(places[place])))
 
     def at_steps(self, owners: Ints, within: Ints) -> Violation:
-        """A violation of steps as one of the rows that own them."""
+        """Converts a violation of steps to one of the rows that own them."""
 
         def problem(place: int) -> Problem:
             found = self.problem(place)
@@ -125,7 +125,7 @@ def check_structure(placed: Iterable[tuple[Section, Feature]], records: RecordBa
 
 
 def _in_rows(section: Section, feature: Feature, records: RecordBatch, values: bool) -> Iterator[Violation]:
-    """Of a feature of an Example, or of a SequenceExample's context."""
+    """Validates a feature of an Example, or of the context of a SequenceExample."""
     columns, path = columns_in(section, feature), (section, feature.name)
     valid = np.ones(records.rows, bool)
     for column in columns:
@@ -142,7 +142,7 @@ def _in_rows(section: Section, feature: Feature, records: RecordBatch, values: b
 
 
 def _in_steps(section: Section, feature: Feature, records: RecordBatch, values: bool) -> Iterator[Violation]:
-    """Of a feature of a SequenceExample's feature lists."""
+    """Validates a feature of the feature lists of a SequenceExample."""
     columns, path = columns_in(section, feature), (section, feature.name)
     valid = np.ones(records.rows, bool)
     for stated, column in zip(feature.columns(), columns, strict=True):
@@ -158,7 +158,7 @@ def _in_steps(section: Section, feature: Feature, records: RecordBatch, values: 
 
 
 def _without_list(column: Column, found: tuple[KeySteps, ...], rows: int, path: Path) -> Iterator[Violation]:
-    """Rows without a list of steps, where tf.io wants one: to what has a pad of its own, it gives none."""
+    """Rows without a list of steps where tf.io requires one, which it does only without an explicit pad."""
     if isinstance(column.layout, Sequence) and column.layout.pad is None:
         missing = np.ones(rows, bool)
         for steps in found:
@@ -189,14 +189,14 @@ def _of_steps(
 
 
 def _owners(rows: Ints, counts: Ints) -> tuple[Ints, Ints]:
-    """Of each step its row, and which of the row's it is."""
+    """The row of each step, and the index of the step in the row."""
     owners = np.repeat(rows, counts)
     return owners, np.arange(len(owners)) - np.repeat(offsets(counts)[:-1], counts)
 
 
 @dataclass(frozen=True)
 class _Key:
-    """What is stored under a column's key, in so many rows or steps."""
+    """The stored values of a key, in a number of rows or steps."""
 
     column: Column
     section: Section
@@ -204,7 +204,7 @@ class _Key:
     held: tuple[KeyValues, ...]
 
     def violations(self, feature: Feature) -> Iterator[Violation]:
-        """Rows whose list is of another kind, or of another number of values; no row twice."""
+        """Rows with a list of another type, or with another number of values; each row once."""
         key, path = self.column.key, (self.section, feature.name)
         hint = "" if key == feature.name else f"stored under `{key}`"
         counts, has_list = np.zeros(self.rows, np.int64), np.zeros(self.rows, bool)
@@ -229,7 +229,7 @@ class _Key:
         yield Violation("count", path, wrong, _problem(path, self._expected, got, hint), found)
 
     def _are_valid(self, counts: Ints, has_list: Mask) -> Mask:
-        """Whether a row has as many values as it should."""
+        """A mask of the rows with a valid number of values."""
         if self._whole:
             return np.asarray((counts == self._size) & has_list)
         if self._default:
@@ -247,7 +247,7 @@ class _Key:
 
     @property
     def _whole(self) -> bool:
-        """Whether each has one cell."""
+        """Whether each row or step has one cell."""
         kinds = Fixed | Sequence if self.section == "sequence" else Fixed
         return isinstance(self.column.layout, kinds) and not self._default
 
@@ -261,7 +261,7 @@ class _Key:
 
 
 def _invalid(feature: Feature, cells: Cells, rows: Ints, path: Path) -> Iterator[Violation]:
-    """Values of the right type and number that the feature would not take."""
+    """Invalid values of the right type and number."""
     for found in invalid_values(feature, cells) if cells.rows else ():
 
         def problem(place: int, invalid: Invalid = found) -> Problem:
@@ -270,12 +270,12 @@ def _invalid(feature: Feature, cells: Cells, rows: Ints, path: Path) -> Iterator
         yield Violation("value", path, rows[found.rows], problem)
 
 
-# Values under several keys, which have to agree: row lengths with items, indices with sparse values.
+# Values of several keys have to agree: row lengths with items, indices with sparse values.
 
 
 @dataclass(frozen=True)
 class _Numbers:
-    """Of each row, how many values it has; of integers also their sum, the least and the most."""
+    """The number of values of each row; of integers also their sum, minimum and maximum."""
 
     counts: Ints
     sums: Ints
@@ -290,7 +290,7 @@ def _inconsistent(
     path: Path,
     values: bool,
 ) -> Iterator[Violation]:
-    """Rows, or steps, whose values under several keys do not agree, of those that are valid so far."""
+    """Rows or steps, valid so far, in which the values of several keys do not agree."""
     layout, key = columns[0].layout, columns[0].key
     if not isinstance(layout, Ragged | Sparse):
         return
@@ -304,7 +304,7 @@ def _inconsistent(
 def _inconsistent_lengths(
     key: str, layout: Ragged, numbers: Mapping[str, _Numbers], valid: Mask, path: Path
 ) -> Iterator[Violation]:
-    """Row lengths that do not add up to what they are lengths of."""
+    """Row lengths that do not add up to the number of items."""
     size = max(1, math.prod(layout.shape))
     for outer, inner in pairwise((*layout.row_lengths, key)):
         counts = numbers[inner].counts // (size if inner == key else 1)
@@ -319,7 +319,7 @@ def _inconsistent_lengths(
 def _inconsistent_indices(
     key: str, layout: Sparse, numbers: Mapping[str, _Numbers], valid: Mask, path: Path, values: bool
 ) -> Iterator[Violation]:
-    """Indices of other numbers than the values, or outside of the tensor."""
+    """Indices of another number than the values, or outside the tensor."""
     wanted = numbers[key].counts
     for index, size in zip(layout.index_keys, layout.size, strict=True):
         found = numbers[index]
@@ -350,7 +350,7 @@ def _numbers(found: tuple[KeyValues, ...], column: Column, valid: Mask) -> _Numb
 def _inconsistent_steps(
     columns: tuple[Column, ...], records: RecordBatch, valid: Mask, path: Path, values: bool
 ) -> Iterator[Violation]:
-    """KeySteps whose values under several keys do not agree, of rows that are valid so far."""
+    """Steps, of rows valid so far, in which the values of several keys do not agree."""
     found = {column.key: records.sequence.get(column.key, ()) for column in columns}
     (key, counts), *others = ((key, step_counts(steps, records.rows)) for key, steps in found.items())
     for other, number in others:
@@ -366,7 +366,7 @@ def _inconsistent_steps(
 
 
 def step_counts(found: tuple[KeySteps, ...], rows: int) -> Ints:
-    """How many steps each row has, 0 where it has no list of them."""
+    """The number of steps of each row; 0 without a list of steps."""
     counts = np.zeros(rows, np.int64)
     for steps in found:
         counts[steps.rows] = steps.counts
@@ -374,7 +374,7 @@ def step_counts(found: tuple[KeySteps, ...], rows: int) -> Ints:
 
 
 def aligned_steps(found: tuple[KeySteps, ...], counts: Ints, rows: Mask) -> tuple[KeyValues, ...]:
-    """What the steps of these rows have, the steps counted over all rows, of which each has `counts`."""
+    """The values of the steps of these rows, with steps numbered over all rows, which have `counts` each."""
     firsts, held = offsets(counts)[:-1], []
     for steps in (only_steps(one, rows) for one in found):
         _, within = _owners(steps.rows, steps.counts)
@@ -386,7 +386,7 @@ def aligned_steps(found: tuple[KeySteps, ...], counts: Ints, rows: Mask) -> tupl
 def _problem(
     path: Path, expected: str | Callable[[int], str], got: str | Callable[[int], str], hint: str = ""
 ) -> Callable[[int], Problem]:
-    """The problem of the row at a place, of texts that may depend on the place."""
+    """A function from a place to the problem of its row; the texts may depend on the place."""
 
     def problem(place: int) -> Problem:
         texts = [text if isinstance(text, str) else text(place) for text in (expected, got)]
@@ -396,5 +396,5 @@ def _problem(
 
 
 def _of(numbers: Ints, what: str = "") -> Callable[[int], str]:
-    """Of the row at a place, its number, and what there are so many of."""
+    """A function from a place to its number, followed by `what`."""
     return lambda place: f"{numbers[place]}{what}"

@@ -1,4 +1,4 @@
-"""Values as they are given: the dtypes of the language, the error for an invalid value, and numbers.
+"""The dtypes of the language, the error for an invalid value, and the conversion of numbers.
 
 Numbers are checked, and cast without loss. A batch is converted at once where NumPy can. Where it cannot,
 or where something would be lost, the values are converted one by one, to name the one that is wrong.
@@ -39,7 +39,7 @@ DTYPES = (
 
 
 class BadValue(Exception):
-    """A value of a batch that does not fit. `index` counts from 0 within the batch."""
+    """An invalid value of a batch; `index` counts from 0 within the batch."""
 
     def __init__(self, index: int, expected: str, got: str, hint: str = "") -> None:
         super().__init__(index, expected, got, hint)
@@ -47,7 +47,7 @@ class BadValue(Exception):
         self.problem = Problem(expected=expected, got=got, hint=hint)
 
     def moved(self, index: int) -> BadValue:
-        """The same, as a value of another batch."""
+        """The same error at another index."""
         return BadValue(index, self.problem.expected, self.problem.got, self.problem.hint)
 
 
@@ -87,7 +87,7 @@ def encode_list(value: Any, dtype: str) -> Sequence[Any] | None:
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
     """The NumPy dtype of a name of the language."""
     if dtype == "bfloat16":
-        import ml_dtypes  # comes with TensorFlow, and does not load it
+        import ml_dtypes  # a dependency of TensorFlow, which it does not import
 
         return np.dtype(ml_dtypes.bfloat16)  # type: ignore[no-any-return]
     return np.dtype(dtype)
@@ -123,12 +123,12 @@ _BOOLS = {bool, np.bool_}
 
 
 def _wrong(expected: str, got: str, hint: str = "") -> BadValue:
-    """A value that stands alone; the batch gives it its index."""
+    """The error for a single value; the caller sets its index."""
     return BadValue(0, expected, got, hint)
 
 
 def numbers(values: Any, dtype: str, shape: Shape = ()) -> Array:
-    """The values as `[n, *shape]` of `dtype`. Raises BadValue for the first that does not fit."""
+    """Casts values to an array `[n, *shape]` of `dtype`. Raises BadValue for the first invalid one."""
     types = set() if isinstance(values, np.ndarray) else set(map(type, values))
     array = None if types & _MASKED else _as_array(values, types)
     if array is not None and dtype != "bool" and _hides_bools(array, values, types):
@@ -137,7 +137,7 @@ def numbers(values: Any, dtype: str, shape: Shape = ()) -> Array:
         fast = _cast(array, dtype, trusted=isinstance(values, np.ndarray) or types == {float})
         if fast is not None:
             return fast
-        if type(None) in types:  # what the others are is seen once this one is out
+        if type(None) in types:  # the types of the others are found once this one is removed
             missing = next(index for index, value in enumerate(values) if value is None)
             raise BadValue(missing, of_shape(dtype, shape), describe(None))
     singles = np.empty((len(values), *shape), numpy_dtype(dtype))
@@ -161,38 +161,38 @@ def _as_array(values: Any, types: set[type]) -> Array | None:
         return values
     try:
         return np.array(values)
-    except Exception:  # rows of different lengths, or objects that know no better
+    except Exception:  # rows of different lengths, or an `__array__` that raises
         return None
 
 
 def _hides_bools(array: Array, values: Any, types: set[type]) -> bool:
-    """Whether bools became numbers when NumPy made the array of these values, which have these types."""
+    """Whether NumPy converted bools to numbers in the array of these values, which have these types."""
     if array.dtype.kind not in "iufc" or isinstance(values, np.ndarray):
         return False
     if types == {np.ndarray}:
         return any(value.dtype.kind == "b" for value in values)
     if array.ndim > 1:
-        # a bool is 0 or 1 there: without these no item is looked at, which costs as much as the array did
+        # a bool becomes 0 or 1: without these, items need no check, which would cost as much as the array
         if not bool(((array == 0) | (array == 1)).any()):
             return False
         for _ in range(array.ndim - 1):
             values = chain.from_iterable(values)
         try:
             types = set(map(type, values))
-        except TypeError:  # arrays of another library, which have one dtype
+        except TypeError:  # arrays of another library have one dtype
             return False
     return not types.isdisjoint(_BOOLS)
 
 
 def _cast(array: Array, dtype: str, *, trusted: bool) -> Array | None:
-    """The array as `dtype`, or None where that loses something or cannot be told.
+    """Casts the array to `dtype`; None if that loses something, or may.
 
     `trusted` is false where NumPy made the array, so that ints among floats have been lost already.
     """
     kind = array.dtype.kind
     if array.dtype == numpy_dtype(dtype):
         return array if trusted or kind not in "fc" or not _too_large(array, dtype) else None
-    if array.dtype.name == dtype:  # of the other byte order
+    if array.dtype.name == dtype:  # of another byte order
         return array.astype(numpy_dtype(dtype))
     if is_integer(dtype):
         return _cast_to_integers(array, dtype) if kind in "iu" else None
@@ -224,7 +224,7 @@ def _cast_floats(array: Array, dtype: str, trusted: bool) -> Array | None:
 
 
 def _too_large(array: Array, dtype: str) -> bool:
-    """Whether a whole number among these could have been one that a float does not hold."""
+    """Whether the array has whole numbers so large that a float may have rounded them."""
     return array.size > 0 and bool((np.abs(array) >= _EXACT_INTS[dtype]).any())
 
 
@@ -233,7 +233,7 @@ def _within(array: Array, low: int, high: int) -> bool:
 
 
 def _number(value: Any, dtype: str, shape: Shape) -> Any:
-    """One value, cast. This is the rule; `_cast` is its fast form."""
+    """Casts one value. This is the rule; `_cast` is its fast form."""
     if isinstance(value, np.ndarray):
         if np.ma.is_masked(value):
             raise _wrong(of_shape(dtype, shape), "a masked value")
@@ -261,7 +261,7 @@ def _nested(value: Any, dtype: str, shape: Shape) -> Array:
 
 
 def _cell(value: Any, dtype: str) -> Any:
-    """One Python number."""
+    """Casts one Python number."""
     if isinstance(value, (bool, np.bool_)) and dtype == "bool":
         return value
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):

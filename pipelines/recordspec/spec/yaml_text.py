@@ -1,7 +1,7 @@
-"""YAML text: read as nodes that know their line, without executing or expanding anything, and written.
+"""Reads YAML to nodes with their positions, without executing or expanding anything, and writes YAML.
 
-The parser's events are turned into nodes by hand, without recursion, so that a tag, an absurd nesting
-or an alias bomb is refused before it costs anything.
+The events of the parser are converted to nodes without recursion, so that tags, absurd nesting and alias
+bombs are refused before they cost anything.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _RESOLVER: Any = yaml.resolver.Resolver()
 _DIGITS = "(?:0|[1-9](?:_?[0-9]){0,99})"
 INT = re.compile(f"[-+]?{_DIGITS}")
 FLOAT = re.compile(rf"[-+]?({_DIGITS}(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
-# What one YAML reader takes for another number than the next, or for text: octal, hexadecimal, binary.
+# Numbers that YAML readers disagree on: octal, hexadecimal, binary.
 _LEADING_ZERO = re.compile(r"([-+]?)0[0-9_]+((\.[0-9_]*)?([eE][-+]?[0-9]+)?)")
 _OTHER_BASE = re.compile(r"[-+]?(0o[0-7]{1,40}|0x[0-9a-fA-F]{1,40}|0b[01]{1,100})")
 SPECIAL_FLOATS = {".nan": "nan", ".inf": "inf", "+.inf": "inf", "-.inf": "-inf", "nan": "nan"}
 
 
 def number_hint(text: str) -> str:
-    """What to write in place of a number that is not read as one; nothing for what no YAML reader takes for a
-    number, and for what is read."""
+    """What to write instead of a number that this reader refuses; empty for a text that is none, and for a
+    number that it reads."""
     if INT.fullmatch(text):
         return ""
     if FLOAT.fullmatch(text):
@@ -52,7 +52,7 @@ def number_hint(text: str) -> str:
 
 
 def as_float(text: str) -> float:
-    """The number of a text that `FLOAT` takes; infinite where float64 does not hold it."""
+    """The number of a text that `FLOAT` matches; infinite if float64 overflows."""
     return float(text.replace("_", ""))
 
 
@@ -70,7 +70,7 @@ class TextPosition:
 
 @dataclass(kw_only=True)
 class ScalarNode:
-    """A scalar as it stands; `plain` means unquoted."""
+    """A scalar; `plain` means unquoted."""
 
     position: TextPosition
     text: str
@@ -79,7 +79,7 @@ class ScalarNode:
 
     @property
     def type(self) -> str:
-        """What YAML takes an unquoted scalar for: str, int, float, bool, null, timestamp."""
+        """The type of the scalar in YAML: str, int, float, bool, null, timestamp."""
         if not self.plain:
             return "str"
         tag = _RESOLVER.resolve(yaml.ScalarNode, self.text, (True, False))
@@ -97,7 +97,7 @@ class SequenceNode:
 
 @dataclass(kw_only=True)
 class MappingNode:
-    """A mapping, its keys in order; every key is text, whatever YAML would take it for."""
+    """A mapping with its keys in order. Every key is text, whatever its type in YAML."""
 
     position: TextPosition
     values: dict[str, Node] = field(default_factory=dict)
@@ -139,7 +139,7 @@ def parse(text: str, source: str) -> tuple[Node, list[Problem]]:
 
 
 class _Builder:
-    """Takes the parser's events one by one."""
+    """Converts the events of the parser to nodes."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -229,7 +229,7 @@ def _refused(where: TextPosition | str, expected: str, got: str) -> SpecError:
 
 
 def kind_of(node: Node) -> str:
-    """A node in an error message."""
+    """The description of a node in messages."""
     if isinstance(node, SequenceNode):
         return "a list"
     if isinstance(node, MappingNode):
@@ -238,7 +238,7 @@ def kind_of(node: Node) -> str:
 
 
 def locate(node: Node, path: Path) -> TextPosition:
-    """The place of `path` below `node`, or of the deepest part of it that is there."""
+    """The position of `path` below `node`, or of the deepest part of it that exists."""
     for position in _positions(node, path):
         deepest = position
     return deepest
@@ -258,15 +258,15 @@ def _positions(node: Node, path: Iterable[str | int]) -> Iterator[TextPosition]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes every value out: an alias would only make the file harder to read."""
+    """Writes no aliases, which would only make the file harder to read."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    """Quoted where our reader would take the text for a number, which PyYAML's resolver need not; and where
-    `dump` has to escape a character, such as a break of lines that would read as a space."""
+    """Quotes text that our reader, unlike PyYAML's resolver, would read as a number, and text with characters
+    that `dump` escapes, such as a line break that would be read as a space."""
     forms = (INT, FLOAT, _LEADING_ZERO, _OTHER_BASE)
     number = any(form.fullmatch(text) for form in forms) or text.lower() in SPECIAL_FLOATS
     quoted = number or not text.replace("\n", "").isprintable()

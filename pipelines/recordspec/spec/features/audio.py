@@ -88,7 +88,7 @@ class Audio(Feature):
             size = self.channels * np.dtype(self.dtype).itemsize
             return split_raw(data, lambda joined: tf.io.decode_raw(joined, self.dtype), size, [self.channels])
         samples = tf.ensure_shape(self._decoded(data), [None, self.channels])
-        # decoders of sound give up in silence: with no samples at all
+        # decoders of sound fail without an error, and return no samples
         some = tf.debugging.assert_positive(tf.shape(samples)[0], "expected samples, got none")
         with tf.control_dependencies([some]):
             return self._cast(samples)
@@ -100,7 +100,9 @@ class Audio(Feature):
             return decode_mp3(data)
         if self.encoding == "ogg":
             return decode_ogg(data)
-        samples, rate = tf.audio.decode_wav(data)  # all channels: asked for another number, it makes that up
+        samples, rate = tf.audio.decode_wav(
+            data
+        )  # all channels: for another number, it would pad or drop channels
         message = f"expected a sample rate of {self.sample_rate} Hz"
         same = tf.debugging.assert_equal(rate, self.sample_rate, message)
         with tf.control_dependencies([same]):

@@ -1,4 +1,4 @@
-"""What every feature kind is: the surface of contract 1."""
+"""The base class of the kinds of features."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TypeSpec = Any
 
 # Metadata of an option that changes how records are read, but not what is stored.
 READING: dict[str, bool] = {"reading": True}
-# Of one that changes what is taken or how it is stored, but not how what is stored is read.
+# Metadata of an option that changes what is accepted or stored, but not how it is read.
 WRITING: dict[str, bool] = {"writing": True}
 
 
@@ -45,7 +45,7 @@ class ValueType:
 
 @dataclass(frozen=True, kw_only=True)
 class Feature(abc.ABC):
-    """One named value of a record: how it is given, how it is stored, how it is read back.
+    """One named value of a record: what a row gives, how it is stored, and what it is decoded to.
 
     The fields of a kind's dataclass are exactly its YAML options.
 
@@ -71,7 +71,7 @@ class Feature(abc.ABC):
 
     @property
     def stored(self) -> str:
-        """The key that this feature's values stand under."""
+        """The key under which the values are stored."""
         return self.name if self.key is None else self.key
 
     @property
@@ -86,17 +86,17 @@ class Feature(abc.ABC):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The names of what `decode` gives."""
+        """The names of the decoded tensors."""
         return (self.name,)
 
     @property
     def optional(self) -> bool:
-        """Whether a row may lack it: its key is then left out, and its default read back."""
+        """Whether a row may omit it: then its key is not stored, and its default is decoded."""
         return False
 
     @property
     def padding(self) -> dict[str, Any]:
-        """The values that fill up rows of different sizes where they become one dense tensor, by output.
+        """The padding values of rows of different sizes in a dense tensor, by output.
 
         None stands for zero or the empty string. By default, the option `pad` of a kind that has one is the
         padding of the output named as the feature.
@@ -105,39 +105,39 @@ class Feature(abc.ABC):
 
     @property
     def per_example(self) -> bool:
-        """Codecs cannot work on a batch: then `decode` gets one record at a time."""
+        """Whether `decode` takes one record at a time, as codecs do, instead of a batch."""
         return False
 
     @property
     def shortest(self) -> Feature:
-        """The same, without the options that only spell out what holds without them."""
+        """The same feature without options that only repeat their effective default."""
         return replace(self, **self._spelled_out())
 
     def _spelled_out(self) -> dict[str, Any]:
-        """Such options, and what says the same in fewer words."""
+        """Options that repeat their effective default, and their shorter values."""
         return {"key": None} if self.key == self.name else {}
 
     def stored_options(self) -> dict[str, Any]:
-        """What the stored bytes depend on: the options, but for those of reading."""
-        said = self.shortest
+        """The options that the stored bytes depend on: all but those of reading."""
+        shortest = self.shortest
         options = {
-            field.name: getattr(said, field.name)
+            field.name: getattr(shortest, field.name)
             for field in fields(self)
             if not field.metadata.get("reading")
         }
         return options | {"kind": self.kind, "key": self.stored}
 
     def read_options(self) -> dict[str, Any]:
-        """What of the stored options matters to who reads: another quality is no other image."""
+        """The stored options that matter to a reader: another JPEG quality, for example, does not."""
         writing = {field.name for field in fields(self) if field.metadata.get("writing")}
         return {name: value for name, value in self.stored_options().items() if name not in writing}
 
     def check(self) -> Iterable[Problem]:
-        """What is wrong with the options, each problem with the option's name as its path."""
+        """Yields the problems of the options, each with the option's name as its path."""
         return ()
 
     def resolved(self, folder: Path | None) -> Feature:
-        """The same, with what its options name in files of the schema's folder read in.
+        """The same feature, with the files that its options name, in the schema's folder, read.
 
         `Schema.load` calls it. Raises SpecError, with the option's name as the path.
         """
@@ -145,13 +145,13 @@ class Feature(abc.ABC):
 
     @abc.abstractmethod
     def columns(self) -> tuple[Column, ...]:
-        """What is stored. The only place that spells a stored key."""
+        """The stored columns. No other code spells a stored key."""
 
     @abc.abstractmethod
     def encode(self, values: Any) -> tuple[Cells, ...]:
-        """A batch of values, a list or an array `[n, ...]`, as the cells of `columns()`.
+        """Converts a batch of values, a list or an array `[n, ...]`, to the cells of `columns()`.
 
-        Raises BadValue, with the index of the first value that does not fit. None never fits.
+        Raises BadValue, with the index of the first invalid value. None is never valid.
         """
 
     def encode_one(self, value: Any) -> Sequence[Any] | None:
@@ -164,9 +164,9 @@ class Feature(abc.ABC):
 
     @abc.abstractmethod
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
-        """In graph: what was parsed under each key, to the value; for any leading rank.
+        """Converts the parsed columns, by key, to the value, in a graph, for any leading rank.
 
-        A feature of several tensors gives them by name.
+        A feature of several tensors returns them by name.
         """
 
     @abc.abstractmethod
@@ -179,4 +179,4 @@ class Feature(abc.ABC):
 
     @abc.abstractmethod
     def sample(self, rng: np.random.Generator) -> Any:
-        """A valid value, invented."""
+        """A random valid value."""

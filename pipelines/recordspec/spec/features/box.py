@@ -16,7 +16,7 @@ from recordspec.spec.tensors import ragged_spec
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.columns import Cells, Column, Ragged
 
-# Of 1, or of the image's size: float32 has 24 bits, and x + w may be computed otherwise elsewhere.
+# Tolerance, relative to 1 or to the size of the image: float32 has 24 bits, and x + w is rounded.
 _SLACK = 1e-5
 
 

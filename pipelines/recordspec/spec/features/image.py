@@ -18,7 +18,7 @@ from recordspec.spec.tensors import ragged_spec, reshaped
 from recordspec.wire.columns import Cells, Column, Fixed
 from recordspec.wire.strings import Strings
 
-# What the codecs of TensorFlow and Pillow both hold.
+# Channels that the codecs of TensorFlow and of Pillow both support.
 _CHANNELS = {"png": (1, 3, 4), "jpeg": (1, 3), "webp": (3, 4), "bmp": (1, 3), "gif": (3,)}
 _DEEP = ("png", "raw")  # can hold 16 bits a channel
 _LOSSY = ("jpeg", "webp")
@@ -80,7 +80,7 @@ class Image(Feature):
 
     @property
     def stored_format(self) -> ImageFormat:
-        """What its images are stored as."""
+        """The format in which its images are stored."""
         return ImageFormat(
             shape=self.shape,
             encoding=self.encoding,
@@ -117,7 +117,7 @@ class Image(Feature):
         if self.encoding == "webp":
             return decode_webp(data, channels)
         if self.encoding == "bmp":
-            return tf.io.decode_bmp(data)  # it does not take the number 1
+            return tf.io.decode_bmp(data)  # it does not accept `channels=1`
         if self.encoding == "gif":
             return tf.io.decode_gif(data)[0]
         return tf.io.decode_png(data, channels, tf.as_dtype(self.dtype))
@@ -129,7 +129,7 @@ class Image(Feature):
 
     def sample(self, rng: np.random.Generator) -> Any:
         shape = [int(rng.integers(1, 9)) if size is None else size for size in self.shape]
-        if self.encoding == "gif":  # few enough colours for its palette
+        if self.encoding == "gif":  # with few enough colours for a palette
             few = rng.integers(0, 256, (4, 3), np.uint8)
             return few[rng.integers(0, 4, shape[:2])]
         return rng.integers(0, np.iinfo(self.dtype).max, shape, self.dtype, endpoint=True)

@@ -22,9 +22,9 @@ from recordspec.wire.columns import Cells, Column, Fixed, Layout, Ragged
 from recordspec.wire.strings import Ints
 
 _MOST_NAMES_SHOWN = 10
-# What `names_of` calls the index of all the names that are none.
+# The class name of the index of all unknown names.
 OOV_NAME = "<oov>"
-# A file of names is read whole, and each of them is held in memory.
+# In bytes. A vocabulary file is read into memory.
 _LONGEST_VOCABULARY = 64 << 20
 
 
@@ -79,7 +79,7 @@ class Label(Feature):
 
     @property
     def classes(self) -> int:
-        """How many indices there are: one for each name, and with `oov: index` one more."""
+        """The number of indices: one for each name, and with `oov: index` one more."""
         return len(self.names) + (self.oov == "index")
 
     @property
@@ -96,7 +96,7 @@ class Label(Feature):
         return replace(self, names=_read_vocabulary(self.vocabulary, folder), vocabulary=None)
 
     def names_of(self, indices: Tensor) -> Tensor:
-        """In graph or eagerly: the names of indices of any shape, as strings; `OOV_NAME` of the one more.
+        """The class names of indices of any shape, as strings, in a graph or eagerly.
 
         A `pad` that is no index has the empty name. Raises InvalidArgumentError for any other index that no
         name has.
@@ -203,7 +203,7 @@ def _read_vocabulary(name: str, folder: Path | None) -> tuple[str, ...]:
         raise SpecError(url.under("vocabulary"))
     try:
         path = (folder / name).resolve()
-    except (OSError, ValueError, RuntimeError) as error:  # a NUL in it, or links in a circle
+    except (OSError, ValueError, RuntimeError) as error:  # it contains a NUL, or a loop of links
         raise _wrong_file("the path of a file", f"`{name}`: {error}") from None
     if not path.is_relative_to(folder.resolve()):
         raise _wrong_file(f"a file in {folder}", f"`{name}`")
@@ -217,7 +217,7 @@ def _read_vocabulary(name: str, folder: Path | None) -> tuple[str, ...]:
 
 def _names_in(text: str, path: Path) -> tuple[str, ...]:
     lines = text.split("\n")
-    if lines[-1] == "":  # behind the last line break
+    if lines[-1] == "":  # after the last line break
         lines.pop()
     names = tuple(line.removesuffix("\r") for line in lines)
     if not names:

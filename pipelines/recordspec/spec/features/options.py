@@ -1,4 +1,4 @@
-"""Checks of options that several kinds share, and the values invented for them."""
+"""Checks of options that several kinds share, and random values for samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recordspec.spec.lists import cells
 from recordspec.spec.values import DTYPES, BadValue
 from recordspec.wire.columns import Storage
 
-# What tf.io parses, and the list of an Example that holds it.
+# The dtypes that tf.io parses, and the list of an Example that stores each.
 STORAGE: dict[str, Storage] = {"float32": "float32", "int64": "int64", "string": "bytes"}
 
 # A record is a protobuf message, which holds less than 2 GiB.
@@ -35,7 +35,7 @@ def problem(option: str, expected: str, got: str, hint: str = "") -> Problem:
 
 
 def check_dtype(dtype: str) -> Iterator[Problem]:
-    """The dtypes that tf.io parses; for any other, what to write instead."""
+    """The problem of a dtype that tf.io does not parse, with a hint what to use instead."""
     if dtype in STORAGE:
         return
     if dtype in DTYPES:
@@ -48,7 +48,7 @@ def check_dtype(dtype: str) -> Iterator[Problem]:
 
 
 def check_sizes(option: str, shape: tuple[int | None, ...], hint: str = "") -> Iterator[Problem]:
-    """A shape whose sizes are all known."""
+    """The problems of a shape with unknown or too large sizes."""
     bad = [size for size in shape if size is None or size < 0]
     if bad:
         got = "null" if bad[0] is None else str(bad[0])
@@ -58,13 +58,13 @@ def check_sizes(option: str, shape: tuple[int | None, ...], hint: str = "") -> I
 
 
 def check_positive(option: str, value: int | None) -> Iterator[Problem]:
-    """A bound, where there is one, of at least 1."""
+    """The problem of a bound below 1."""
     if value is not None and value < 1:
         yield problem(option, "at least 1", str(value))
 
 
 def check_value(option: str, value: Any, dtype: str, shape: tuple[int, ...]) -> Iterator[Problem]:
-    """A default or a padding of exactly this dtype and shape: tf.io takes no other."""
+    """The problem of a default or a padding value of another dtype or shape, which tf.io would refuse."""
     if value is None or dtype not in (*STORAGE, *DTYPES):
         return
     refused = (bytes, complex) if dtype == "bool" else (bytes, complex, bool)
@@ -88,7 +88,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def sample_of(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Any:
-    """Invented numbers or strings of this shape; one of no shape as a Python value."""
+    """Random numbers or strings of this shape; of no shape, a Python value."""
     if dtype == "string":
         values = np.empty(shape, object)
         for index in np.ndindex(shape):

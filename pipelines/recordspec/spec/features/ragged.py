@@ -81,7 +81,7 @@ class RaggedLists(Feature):
     def encode(self, values: Any) -> tuple[Cells, ...]:
         flat, lengths = _flatten(values, self._levels, self.dtype, self._cell)
         rows = len(values)
-        belongs = lengths[0]  # how many items of the level at hand belong to each row
+        belongs = lengths[0]  # the number of items of the current level in each row
         parts = []
         for inner in lengths[1:]:
             parts.append(Cells(flat=inner, lengths=belongs, rows=rows))
@@ -106,7 +106,7 @@ class RaggedLists(Feature):
 
 
 def _flatten(values: Any, levels: int, dtype: str, cell: tuple[int, ...]) -> Any:
-    """The cells end to end, and the lengths of each level, each int64 `[m]`, outermost first."""
+    """The concatenated cells, and the lengths of each level, int64 `[m]`, outermost first."""
     if levels == 1:
         flat, lengths = items(values, dtype, cell)
         return flat, [_each(lengths, len(values))]
@@ -123,7 +123,7 @@ def _each(lengths: Any, rows: int) -> Any:
 
 
 def _sums(values: Any, groups: Any) -> Any:
-    """The sum of each group of values in a row."""
+    """The sums of consecutive groups of values."""
     ends = np.concatenate([[0], np.cumsum(values)])
     places = np.concatenate([[0], np.cumsum(groups)])
     return np.diff(ends[places])

@@ -20,13 +20,13 @@ from recordspec.spec.values import DTYPES, Array, dtype_range, is_integer, numbe
 from recordspec.wire.columns import Cells, Column, Fixed, Layout, Ragged, Storage
 from recordspec.wire.strings import Strings, offsets
 
-# The list of an Example that holds every value of the dtype exactly; the others are stored raw.
+# The list of an Example that stores every value of the dtype exactly; other dtypes are stored raw.
 _LISTS: dict[str, Storage] = {
     **{name: "int64" for name in DTYPES if is_integer(name) and name != "uint64"},
     "bool": "int64",
     **dict.fromkeys(("float16", "bfloat16", "float32"), "float32"),
 }
-# tf.io.decode_raw does not take these; their bits it reads as another.
+# tf.io.decode_raw does not support these dtypes; it reads their bits as another.
 _BIT_TWINS = {"uint32": "int32", "uint64": "int64"}
 
 
@@ -76,7 +76,7 @@ class AnyTensor(Feature):
 
     @property
     def _cell(self) -> tuple[int, ...]:
-        """The shape of what is counted: a row where the first dimension varies, else the whole."""
+        """The shape of one item if the first dimension varies, else of the whole tensor."""
         known = self.shape[1:] if self._varies else self.shape
         return tuple(size or 0 for size in known)
 
@@ -153,7 +153,7 @@ class AnyTensor(Feature):
 
 
 def _narrowed(value: Tensor, dtype: str) -> Tensor:
-    """A list's numbers as `dtype`. What another hand wrote and the dtype cannot hold is an error."""
+    """Casts the numbers of a list to `dtype`. A number of another writer that overflows is an error."""
     narrow = tf.cast(value, dtype)
     if narrow.dtype == value.dtype or not narrow.dtype.is_integer:
         return narrow

@@ -68,7 +68,7 @@ class VariableLen(Feature):
         return (self.name, self._length_name) if self.with_length else (self.name,)
 
     def read_options(self) -> dict[str, Any]:
-        """Where nothing is padded to it, the longest list matters only to who writes."""
+        """`max_length` matters to a reader only if values are padded to it."""
         options = super().read_options()
         if self.as_ != "dense":
             del options["max_length"]

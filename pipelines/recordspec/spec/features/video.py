@@ -113,13 +113,13 @@ class Video(Feature):
         return tf.ensure_shape(together, data.shape.concatenate(frames.shape[1:]))
 
     def _frames(self, data: Tensor) -> Tensor:
-        """The frames of many videos, string `[m]`: those of different sizes as a RaggedTensor."""
+        """Decodes the frames of many videos, string `[m]`; a RaggedTensor if sizes differ."""
         if not self._frame.per_example:
             return self._frame.pixels(data)
         return one_by_one(self._frame.decode, {self._frame.stored: data}, self._frame.spec())
 
     def _one(self, data: Tensor) -> Tensor:
-        """The frames of one video, string `[frames]`, which are of one size."""
+        """Decodes the frames of one video, string `[frames]`, which have one size."""
         if not self._frame.per_example:
             return self._frame.pixels(data)
         some = tf.debugging.assert_positive(tf.size(data), "expected at least 1 frame, got none")
@@ -136,7 +136,7 @@ class Video(Feature):
     def sample(self, rng: np.random.Generator) -> Any:
         frames = self.shape[0] or int(rng.integers(1, 4))
         first = self._frame.sample(rng)
-        return np.stack([rng.permutation(first) for _ in range(frames)])  # of one size, like a video
+        return np.stack([rng.permutation(first) for _ in range(frames)])  # all of one size
 
 
 def _check_sizes(frames: list[bytes], lengths: Ints) -> None:

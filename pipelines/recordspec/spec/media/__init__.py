@@ -1,6 +1,6 @@
-"""Encoded media: Pillow and soundfile when records are written, codecs of TensorFlow when they are read.
+"""Encoded media. Records are written with Pillow and soundfile, and read with the codecs of TensorFlow.
 
-Here: the bytes of a file that holds an image or a sound.
+This module reads the bytes of image and sound files.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from recordspec.errors import StoreError, system_reason
 from recordspec.locations import read_bytes, url_problem
 from recordspec.spec.values import BadValue
 
-# A WAV or a BMP file cannot be larger (their sizes are 32 bits), and is held in memory.
+# WAV and BMP files cannot be larger (their sizes have 32 bits). A file is read into memory.
 _MOST_BYTES = 1 << 32
 
 
 def path_of(row: int, value: str | os.PathLike[str]) -> Path:
-    """The path that a row gives in the place of an image or a sound. Raises BadValue for a URL."""
+    """The path of an image or a sound, as a row gives it. Raises BadValue for a URL."""
     url = url_problem(value)
     if url is not None:
         raise BadValue(row, url.expected, url.got, url.hint)

@@ -17,7 +17,7 @@ def decode_webp(data: Tensor, channels: int) -> Tensor:
         pixels = by_tensorflow_io(
             "decode webp", lambda tfio: tfio.image.decode_webp(data), "store it as png or jpeg"
         )
-        return pixels[:, :, :channels]  # it is always given with transparency
+        return pixels[:, :, :channels]  # the op always returns an alpha channel
     (pixels,) = tf.unstack(tf.ensure_shape(tf.io.decode_webp(data), [1, None, None, None]))
     if channels == 3:
         return pixels
@@ -45,10 +45,10 @@ def _sound(encoding: str, decode: Callable[[Any], Tensor]) -> Tensor:
 
 
 def by_tensorflow_io(purpose: str, call: Callable[[Any], Any], otherwise: str) -> Any:
-    """What an op of tensorflow-io gives. Raises MissingExtra, with what to do `otherwise`.
+    """Calls an op of tensorflow-io. Raises MissingExtra; `otherwise` is its hint.
 
-    That the package can be imported says nothing of its ops: beside another TensorFlow than its own their
-    library does not load.
+    That the package can be imported does not mean that its ops load: their library fails with another
+    TensorFlow than the one it was built for.
     """
     try:
         import tensorflow_io

@@ -1,4 +1,4 @@
-"""Images when records are written: bytes, files, arrays and PIL images, checked, as encoded bytes."""
+"""Encodes images for records: checks files, bytes, arrays and PIL images, and returns encoded bytes."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _SUFFIXES = {f".{name}": name for name in ("png", "jpeg", "webp", "bmp", "gif")}
     ".jpe": "jpeg",
     ".jfif": "jpeg",
 }
-# What files of images are named, also of formats that are none of ours and are encoded anew.
+# Suffixes of image files, including formats that are not stored, and are re-encoded.
 SUFFIXES = (*_SUFFIXES, ".tif", ".tiff")
-# The modes, in Pillow's words, that an image of these channels and dtype takes over without a loss: grey
-# into colour, colour into colour with transparency. `RGB;16` and `RGBA;16` are ours, for PNG files that
-# Pillow can check but not hold.
+# The Pillow modes that convert to these channels and dtype without a loss: grey to colour, colour to colour
+# with an alpha channel. `RGB;16` and `RGBA;16` are our names, for PNG files that Pillow verifies but cannot
+# represent.
 _MODES = {
     (1, "uint8"): ("1", "L"),
     (3, "uint8"): ("1", "L", "P", "RGB"),
@@ -46,22 +46,22 @@ _PNG_MODES_16 = {0: "I;16", 2: "RGB;16", 4: "LA;16", 6: "RGBA;16"}
 _PNG_COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
 _ORIENTATION = 0x0112  # the EXIF tag; 1 is upright
 _MOST_COLOURS = 256  # of a GIF
-# What ends a PNG: no data, the chunk's type, and the CRC of that (ISO/IEC 15948, 11.2.5).
+# The last chunk of a PNG: no data, its type, and the CRC of the type (ISO/IEC 15948, 11.2.5).
 _IEND = b"\0\0\0\0IEND\xaeB`\x82"
-_EXTENSION, _IMAGE, _TRAILER = b"!,;"  # how blocks of a GIF begin
-_LONGEST_PNG = 1_000_000  # libpng reads no longer side, unless it is told to
+_EXTENSION, _IMAGE, _TRAILER = b"!,;"  # the first bytes of blocks of a GIF
+_LONGEST_PNG = 1_000_000  # the default limit of libpng for a side
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFormat:
-    """What images are stored as.
+    """The format in which images are stored.
 
     Attributes:
         shape: height, width, channels; null where any size will do.
         encoding: of the stored bytes.
         dtype: uint8 or uint16.
         quality: of a lossy encoding, 1 to 100.
-        orientation: what becomes of an image that its EXIF data says to turn.
+        orientation: how images with an EXIF orientation are stored.
     """
 
     shape: tuple[int | None, ...]
@@ -79,7 +79,7 @@ class ImageFormat:
 
 
 def encoded(target: ImageFormat, row: int, value: Any) -> bytes:
-    """An image as stored bytes: a path, bytes, an array or a PIL image. Raises BadValue."""
+    """The stored bytes of an image: of a path, bytes, an array or a PIL image. Raises BadValue."""
     if isinstance(value, (str, os.PathLike)):
         return _from_file(target, row, path_of(row, value))
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -112,7 +112,7 @@ def _from_bytes(target: ImageFormat, row: int, data: bytes, name: str) -> bytes:
 
 
 def _stored(target: ImageFormat, row: int, data: bytes, image: Any, name: str) -> bytes:
-    """Bytes that have the encoding already, as they are; others are encoded anew."""
+    """The bytes unchanged if they have the encoding; otherwise re-encoded."""
     mode = _mode(data, image)
     turned = _turned(target, row, image, name)
     _check_mode(target, row, mode, image, name)
@@ -127,7 +127,7 @@ def _stored(target: ImageFormat, row: int, data: bytes, image: Any, name: str) -
 
 def _from_image(target: ImageFormat, row: int, image: Any, name: str) -> bytes:
     try:
-        image.load()  # one that was opened, and not yet read
+        image.load()  # of an image that was opened, but not read yet
     except Exception as error:
         raise BadValue(row, "an image that decodes", f"{name}{error}") from None
     turned = _turned(target, row, image, name)
@@ -138,7 +138,7 @@ def _from_image(target: ImageFormat, row: int, image: Any, name: str) -> bytes:
 def _pixels(target: ImageFormat, row: int, image: Any, name: str) -> Array:
     if target.dtype == "uint16":
         numbers = np.asarray(image)
-        if numbers.min() < 0 or numbers.max() > 0xFFFF:  # of mode I, which has 32 bits
+        if numbers.min() < 0 or numbers.max() > 0xFFFF:  # mode I has 32 bits
             raise BadValue(row, str(target), f"{name}values from {numbers.min()} to {numbers.max()}")
         grey = numbers.astype(np.uint16)[:, :, None]
         opaque = np.full_like(grey, 0xFFFF)
@@ -148,17 +148,17 @@ def _pixels(target: ImageFormat, row: int, image: Any, name: str) -> Array:
 
 
 def _opened(row: int, data: bytes, name: str) -> Any:
-    """The image, of which all has been decoded. Raises BadValue where that fails, or where it is several."""
+    """The image, fully decoded. Raises BadValue if that fails, or if there are several frames."""
     library = pillow("images")
     try:
         stream = io.BytesIO(data)
         image = library.open(stream)
-        image.verify()  # the end of a PNG, which `load` does without
+        image.verify()  # checks the end of a PNG, which `load` does not need
         if image.format == "PNG":
             _check_png(data, stream.tell())
         image = library.open(io.BytesIO(data))
         if image.format == "JPEG":
-            # all is read, but only an eighth as many pixels made: it finds the same, in half of the time
+            # reads all data, but makes an eighth of the pixels: it finds the same errors in half of the time
             tried = library.open(io.BytesIO(data))
             tried.draft(tried.mode, (1, 1))
             tried.load()
@@ -180,7 +180,7 @@ def _opened(row: int, data: bytes, name: str) -> Any:
 
 
 def features_storing(data: bytes, image: Any) -> frozenset[tuple[int, str]]:
-    """The channels and dtypes of features that store a PIL image's bytes as they are, by its header."""
+    """The channels and dtypes of features that would store the bytes of an image unchanged."""
     if getattr(image, "is_animated", False) and image.format != "MPO":
         return frozenset()
     return frozenset(kind for kind in _MODES if _takes(*kind, data, image))
@@ -202,17 +202,19 @@ def _encoding(image: Any) -> str:
 
 
 def _mode(data: bytes, image: Any) -> str:
-    """Pillow's mode; for PNG files of 16 bits one that says so."""
+    """Pillow's mode; of 16-bit PNG files ours."""
     if image.format == "PNG" and data[24] == 16:  # the bit depth, then the colour type
         return _PNG_MODES_16.get(data[25], str(image.mode))
     return str(image.mode)
 
 
 def _decodes(target: ImageFormat, data: bytes, image: Any) -> bool:
-    """Whether TensorFlow's decoder makes of these bytes what Pillow makes of them."""
-    if target.encoding == "png":  # fewer bits a channel, and the transparency that is added is not whole
+    """Whether TensorFlow decodes these bytes to the same pixels as Pillow."""
+    if (
+        target.encoding == "png"
+    ):  # with fewer bits a channel, the alpha channel that TensorFlow adds is not opaque
         return target.channels < 4 or data[24] >= 8
-    if target.encoding == "webp":  # an animation of one frame, which may be smaller than the image
+    if target.encoding == "webp":  # an animation of one frame may be smaller than the image
         return not (data[12:16] == b"VP8X" and data[20] & 2)
     if target.encoding == "gif":  # the same
         return tuple(pillow("images").open(io.BytesIO(data)).tile[0][1]) == (0, 0, *image.size)
@@ -220,7 +222,7 @@ def _decodes(target: ImageFormat, data: bytes, image: Any) -> bool:
 
 
 def _is_plain_bmp(target: ImageFormat, data: bytes, image: Any) -> bool:
-    """Without a palette, compression, other than 8 and 24 bits, or bytes behind the pixels."""
+    """Whether it has 8 or 24 bits, no palette, no compression, and no bytes after the pixels."""
     bits, start = int.from_bytes(data[28:30], "little"), int.from_bytes(data[10:14], "little")
     end = start + (bits * image.width + 31) // 32 * 4 * image.height
     same = bool(_CONVERTED[target.channels] == image.mode and bits in (8, 24))
@@ -230,7 +232,7 @@ def _is_plain_bmp(target: ImageFormat, data: bytes, image: Any) -> bool:
 def _turned(target: ImageFormat, row: int, image: Any, name: str) -> Any:
     """The image itself, or an upright one."""
     orientation = 1 if target.orientation == "keep" else image.getexif().get(_ORIENTATION, 1)
-    if orientation not in range(2, 9):  # 1 is upright, and others mean nothing
+    if orientation not in range(2, 9):  # 1 is upright; others are undefined
         return image
     if target.orientation == "error":
         hint = "`orientation: upright` turns it, `keep` leaves it"
@@ -263,7 +265,7 @@ def _check_shape(target: ImageFormat, row: int, shape: tuple[int, ...], name: st
 
 
 def from_pixels(target: ImageFormat, row: int, pixels: Array) -> bytes:
-    """An array `[h, w, c]`, or `[h, w]` of one channel, as stored bytes. Raises BadValue."""
+    """The stored bytes of an array `[h, w, c]`, or `[h, w]` with one channel. Raises BadValue."""
     if pixels.ndim == 2 and target.channels == 1:
         pixels = pixels[:, :, None]
     if pixels.dtype.name != target.dtype:
@@ -277,7 +279,12 @@ def from_pixels(target: ImageFormat, row: int, pixels: Array) -> bytes:
     stream = io.BytesIO()
     try:
         image.save(stream, target.encoding, **_options(target))
-    except (OSError, ValueError, OverflowError, struct.error) as error:  # too large a side for a JPEG, say
+    except (
+        OSError,
+        ValueError,
+        OverflowError,
+        struct.error,
+    ) as error:  # for example a side that is too large for JPEG
         raise BadValue(row, f"an image that {target.encoding} can hold", str(error)) from None
     return stream.getvalue()
 
@@ -296,7 +303,7 @@ def _image(pixels: Array) -> Any:
 
 
 def _exact_palette(row: int, pixels: Array) -> Any:
-    """A GIF has a palette. More colours than it holds would be lost."""
+    """The image with an exact palette, for GIF. Raises BadValue for more colours than a palette holds."""
     colours, places = np.unique(pixels.reshape(-1, 3), axis=0, return_inverse=True)
     if len(colours) > _MOST_COLOURS:
         hint = "store it as png or webp"
@@ -307,9 +314,9 @@ def _exact_palette(row: int, pixels: Array) -> Any:
 
 
 def _png_16(pixels: Array) -> bytes:
-    """A PNG file of 16 bits a channel: Pillow writes none in colour (ISO/IEC 15948, 5 and 11)."""
+    """A 16-bit PNG file (ISO/IEC 15948, 5 and 11). Pillow cannot write 16 bits in colour."""
     height, width, channels = pixels.shape
-    rows = np.zeros((height, 1 + 2 * width * channels), np.uint8)  # each begins with its filter: none
+    rows = np.zeros((height, 1 + 2 * width * channels), np.uint8)  # each begins with its filter type, none
     rows[:, 1:] = np.ascontiguousarray(pixels).astype(">u2").view(np.uint8).reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 16, _PNG_COLOUR_TYPES[channels], 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes())), (b"IEND", b""))
@@ -329,17 +336,17 @@ def pillow(purpose: str) -> Any:
     return Image
 
 
-# What Pillow passes over in a file, and TensorFlow's decoders do not.
+# Errors in files that Pillow ignores, and TensorFlow's decoders do not.
 
 
 def _check_png(data: bytes, stop: int) -> None:
-    """Raises ValueError for a PNG whose last chunk is not whole; `stop` is behind its type."""
+    """Raises ValueError for a PNG with a truncated last chunk; `stop` is the end of its type."""
     if not data.startswith(_IEND, stop - 8):
         raise ValueError("its IEND chunk is not whole")
 
 
 def _check_gif(data: bytes, image: Any) -> None:
-    """Raises ValueError for a GIF (of one image, loaded) without an end, or with colours that it has not."""
+    """Raises ValueError for a GIF (of one loaded image) without a trailer, or with undefined colours."""
     try:
         colours = _colours(data)
     except IndexError:
@@ -350,9 +357,9 @@ def _check_gif(data: bytes, image: Any) -> None:
 
 
 def _colours(data: bytes) -> int:
-    """How many colours the first image has, after a walk to the end (GIF89a, 17 to 27).
+    """The number of colours of the first image; reads all blocks (GIF89a, 17 to 27).
 
-    Raises IndexError if there is no end.
+    Raises IndexError if there is no trailer.
     """
     shared, colours = _in_table(data[10]), None
     at = 13 + 3 * shared
@@ -369,12 +376,12 @@ def _colours(data: bytes) -> int:
 
 
 def _in_table(flags: int) -> int:
-    """How many colours follow; 0 without a table."""
+    """The number of colours of the table that follows; 0 without a table."""
     return 2 << (flags & 7) if flags & 0x80 else 0
 
 
 def _behind(data: bytes, at: int) -> int:
-    """Where a row of blocks ends, each of which begins with its size; the last has none."""
+    """The end of a series of sub-blocks, each of which begins with its size; the last is empty."""
     while data[at]:
         at += 1 + data[at]
     return at + 1

@@ -1,4 +1,4 @@
-"""Sounds when records are written: bytes, files and samples, checked, as encoded bytes."""
+"""Encodes sounds for records: checks files, bytes and samples, and returns encoded bytes."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _FORMATS = {
     "ogg": ("OGG", ("VORBIS",)),
 }
 _SUFFIXES = {".wav": "WAV", ".flac": "FLAC", ".mp3": "MP3", ".ogg": "OGG", ".oga": "OGG"}
-# What files of sounds are named, also of formats that are none of ours and are encoded anew.
+# Suffixes of sound files, including formats that are not stored, and are re-encoded.
 SUFFIXES = (*_SUFFIXES, ".opus", ".aif", ".aiff")
-# Of these formats libsndfile has several, which share one suffix.
+# Formats of libsndfile that share a suffix.
 _ALIKE = {"WAVEX": "WAV"}
 _EXACT_16 = ("PCM_16", "PCM_U8", "PCM_S8")  # 16 bits hold every sample
 _LOUD = ("MPEG_LAYER_III", "VORBIS", "OPUS")
-# Of these it can be told whether they are whole: by their chunks, or by libsndfile.
+# Formats whose truncation is detected: by their chunks, or by libsndfile.
 _CHECKABLE = ("WAV", "WAVEX", "AIFF", "FLAC", "OGG", "MP3")
 _SAMPLES_AT_ONCE = 1 << 16
-_MOST_SAMPLES = 1 << 40  # libsndfile says 2^63 - 1 of a FLAC file that does not tell
-_FULL_SCALE = 1 << 15  # what 1.0 is in int16; tf.audio.decode_wav divides by it
+_MOST_SAMPLES = 1 << 40  # libsndfile reports 2^63 - 1 for a FLAC file without a length
+_FULL_SCALE = 1 << 15  # the int16 of 1.0; tf.audio.decode_wav divides by it
 
 
 @dataclass(frozen=True, kw_only=True)
 class SoundFormat:
-    """What sounds are stored as.
+    """The format in which sounds are stored.
 
     Attributes:
         sample_rate: samples a second, in Hz.
@@ -63,7 +63,7 @@ class SoundFormat:
 
 
 def encoded(target: SoundFormat, row: int, value: Any) -> bytes:
-    """A sound as stored bytes: a path, bytes, or samples. Raises BadValue."""
+    """The stored bytes of a sound: of a path, bytes, or samples. Raises BadValue."""
     if isinstance(value, (str, os.PathLike)):
         return _from_file(target, row, path_of(row, value))
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -102,7 +102,7 @@ def _opened(row: int, data: bytes, name: str) -> Any:
 
 
 def _stored(target: SoundFormat, row: int, data: bytes, sound: Any, name: str) -> bytes:
-    """Bytes that TensorFlow decodes as they are; others, encoded anew."""
+    """The bytes unchanged if TensorFlow decodes them; otherwise re-encoded."""
     if sound.samplerate != target.sample_rate:
         got = f"{name}{sound.samplerate} Hz"
         raise BadValue(row, f"a sample rate of {target.sample_rate} Hz", got, "resample it")
@@ -118,12 +118,12 @@ def _stored(target: SoundFormat, row: int, data: bytes, sound: Any, name: str) -
     if same and (target.encoding != "wav" or _is_plain_wav(data)):
         return data
     if sound.subtype in _LOUD and target.encoding != "raw":
-        samples = np.clip(samples, -1, 1)  # as players do: lossy codecs pass full scale
+        samples = np.clip(samples, -1, 1)  # as players do: lossy codecs exceed full scale
     return _from_samples(target, row, samples, name)
 
 
 def features_storing(data: bytes, sound: Any) -> frozenset[tuple[int, str]] | None:
-    """The channels and dtype of a feature that stores a sound's bytes as they are, by what soundfile tells of
+    """The channels and dtype of a feature that would store a sound unchanged, by what soundfile reports of
     its header; None of one that is cut, or has no samples.
     """
     try:
@@ -139,7 +139,7 @@ def features_storing(data: bytes, sound: Any) -> frozenset[tuple[int, str]] | No
 
 
 def _check_whole(row: int, data: bytes, sound: Any, name: str) -> None:
-    """libsndfile takes what there is of a cut file; what its chunks promise says how much is missing."""
+    """Raises BadValue for a truncated file, by the sizes of its chunks: libsndfile reads what is left."""
     if sound.format not in _CHECKABLE:
         hint = "write it as WAV or FLAC"
         raise BadValue(row, f"one of {', '.join(_CHECKABLE)}", f"{name}{sound.format_info}", hint)
@@ -160,7 +160,7 @@ def _check_whole(row: int, data: bytes, sound: Any, name: str) -> None:
 
 
 def _is_plain_wav(data: bytes) -> bool:
-    """A header, the samples, and nothing else: tf.audio.decode_wav does not take every other chunk."""
+    """Whether there are only a header and samples: tf.audio.decode_wav does not accept every other chunk."""
     size = int.from_bytes(data[16:20], "little")
     start = 28 + size
     fields = struct.unpack_from("<HHIIHH", data, 20)
@@ -188,7 +188,7 @@ def _samples(target: SoundFormat, row: int, sound: Any, name: str) -> Array:
 
 
 def _reason(error: Any) -> str:
-    """What libsndfile says, as part of a sentence."""
+    """The message of libsndfile, as part of a sentence."""
     return str(error.error_string).removeprefix("Error : ").rstrip(".")
 
 
@@ -202,7 +202,7 @@ def _check_length(target: SoundFormat, row: int, frames: int, name: str) -> None
 
 
 def _from_samples(target: SoundFormat, row: int, samples: Array, name: str = "") -> bytes:
-    """An array `[n, channels]`, or `[n]` of one channel, as stored bytes."""
+    """The stored bytes of an array `[n, channels]`, or `[n]` with one channel."""
     if samples.ndim == 1 and target.channels == 1:
         samples = samples[:, None]
     if samples.ndim != 2 or samples.shape[1] != target.channels:
@@ -217,13 +217,15 @@ def _from_samples(target: SoundFormat, row: int, samples: Array, name: str = "")
         soundfile("encoding sounds").write(
             stream, _quantised(target, samples), target.sample_rate, format=format_, subtype=subtype
         )
-    except soundfile("encoding sounds").LibsndfileError as error:  # a rate that MP3 does not know, say
+    except soundfile(
+        "encoding sounds"
+    ).LibsndfileError as error:  # for example a rate that MP3 does not support
         raise BadValue(row, f"a sound that {target.encoding} can hold", _reason(error)) from None
     return stream.getvalue()
 
 
 def _cast(target: SoundFormat, row: int, samples: Array, name: str) -> Array:
-    """The samples in the target's dtype: 16-bit samples are taken as floats, floats not as 16 bits."""
+    """The samples in the dtype of the format: 16-bit samples convert to floats, floats not to 16 bits."""
     if samples.dtype.name == "int16":
         return (
             samples.astype(np.int16)
@@ -241,7 +243,7 @@ def _cast(target: SoundFormat, row: int, samples: Array, name: str) -> Array:
 
 
 def _quantised(target: SoundFormat, samples: Array) -> Array:
-    """What the encoding holds of the samples: WAV and FLAC have 16 bits, of which 1.0 is one too many."""
+    """The samples as the encoding stores them: WAV and FLAC have 16 bits, and 1.0 is one step too large."""
     if samples.dtype.name == "int16" or target.encoding in ("mp3", "ogg"):
         return samples
     steps = np.rint(samples * _FULL_SCALE)
@@ -253,7 +255,7 @@ def soundfile(purpose: str) -> Any:
     """The module soundfile. Raises MissingExtra."""
     try:
         import soundfile
-    except (ImportError, OSError) as error:  # OSError: without the C library behind it
+    except (ImportError, OSError) as error:  # OSError: the C library is missing
         missing = error if isinstance(error, ImportError) else ImportError(str(error))
         raise missing_package("soundfile", purpose, "recordspec[audio]", missing) from None
     return soundfile
