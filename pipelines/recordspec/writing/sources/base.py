@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, nearest, system_problem
 from recordspec.locations import check_regular
 from recordspec.spec.encoder import part_of
+from recordspec.spec.feature_set import unknown_name
 from recordspec.spec.schema import Schema
 
 # A part of a file: large enough that opening it costs nothing, small enough that a few jobs share
@@ -232,5 +233,4 @@ def check_names(schema: Schema, extra: tuple[str, ...], names: Iterable[str]) ->
     given = tuple(names)
     for name in given:
         if name not in known:
-            hint = nearest(name, [one for one in known if one not in given])
-            raise SpecError(Problem(expected=f"names of `{schema.name}`", got=f"`{name}`", hint=hint))
+            raise SpecError(unknown_name(schema, name, known, given))

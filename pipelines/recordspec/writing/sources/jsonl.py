@@ -6,13 +6,14 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
-from recordspec.errors import Problem, RecordError, describe, nearest
+from recordspec.errors import Problem, RecordError, describe
 from recordspec.locations import PathText, local
+from recordspec.spec.feature_set import unknown_name
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources.arrow import media_in, paths_below
 from recordspec.writing.sources.base import Batches, RowPlaces, converted, identity_of, wanted_columns
@@ -121,13 +122,9 @@ class JsonPart:
             raise RecordError(error.problems, number) from None
         if not row.keys() <= known:
             name = next(name for name in row if name not in known)
-            hint = nearest(name, [one for one in self.wanted.values() if one not in row])
-            problem = Problem(
-                expected=f"names of `{schema.name}`",
-                got=f"`{name}`",
-                hint=hint or "`ignore` of the source lists names to leave out",
-            )
-            raise RecordError(problem, number)
+            problem = unknown_name(schema, name, self.wanted.values(), row)
+            hint = problem.hint or "`ignore` of the source lists names to leave out"
+            raise RecordError(replace(problem, hint=hint), number)
         return row
 
 
