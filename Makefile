@@ -1,4 +1,4 @@
-# Everything sets itself up: `make demo` and `make test` need only Python 3.10 to 3.13 and make.
+# All targets create their environments: `make demo` and `make test` need only Python 3.10 to 3.13 and make.
 
 PYTHON ?= python3
 LATEST := .venvs/tensorflow-latest
@@ -8,8 +8,8 @@ WHEEL := .venvs/wheel
 # tensorflow-io 0.37.1, the last release, has wheels for Python up to 3.12.
 HAS_IO := $(shell $(PYTHON) -c 'import sys; print("yes" if sys.version_info < (3, 13) else "")')
 PIP := -m pip install --quiet --disable-pip-version-check
-# Tests that stand together in a file share what they made: a worker has one stretch of the files, and takes
-# from the other's end when it is done.
+# Consecutive tests of a file share fixtures: each worker runs a contiguous range of tests, and steals from the end
+# of the other's range when it is done.
 PYTEST := -m pytest -n 2 --dist worksteal
 
 .PHONY: demo test test-latest test-io test-quick test-services test-services-latest test-services-io test-wheel crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting clean
@@ -22,11 +22,11 @@ test: test-latest test-io
 test-latest: $(LATEST)/ready
 	$(LATEST)/bin/python $(PYTEST) -m 'not services'
 
-# What needs no TensorFlow and is quick. TensorFlow cannot be imported: tests that try are skipped.
+# Fast tests without TensorFlow, which cannot be imported: tests that try are skipped.
 test-quick: $(LATEST)/ready
 	PYTHONPATH=$(CURDIR)/tests/without_tensorflow $(LATEST)/bin/python $(PYTEST) -m 'not services and not tensorflow and not slow'
 
-# Clusters, trainings and notebooks, in processes of their own.
+# Clusters, training jobs and notebooks, in separate processes.
 test-services: test-services-latest test-services-io
 
 test-services-latest: $(LATEST)/ready
@@ -43,7 +43,7 @@ test-io test-services-io:
 	@echo "tests with TensorFlow 2.16 and tensorflow-io skipped: they have no wheels for $$($(PYTHON) --version)"
 endif
 
-# The wheel, installed without extras into a new environment.
+# Tests of the wheel, installed without extras into a new environment.
 test-wheel:
 	rm -rf $(WHEEL) build
 	$(PYTHON) -m venv $(WHEEL)
@@ -51,7 +51,7 @@ test-wheel:
 	$(WHEEL)/bin/python $(PIP) $(WHEEL)/dist/*.whl
 	$(WHEEL)/bin/python tests/from_wheel.py
 
-# Kills, failures and losses of power at every point at which a command changes the disk.
+# Kills, failed system calls and power failures at every point at which a command changes the disk.
 crash: $(LATEST)/ready
 	$(LATEST)/bin/python tests/crashes/sweep.py
 
@@ -98,7 +98,7 @@ $(IO)/ready: setup.cfg pyproject.toml tests/oldest.txt
 	$(IO)/bin/python $(PIP) -e '.[test,io]' -c tests/oldest.txt
 	touch $@
 
-# The environments of the benchmarks: peers that clash have one each.
+# The environments of the benchmarks: packages with conflicting requirements have one each.
 $(BENCH)/ready: setup.cfg pyproject.toml
 
 .venvs/%/ready: benchmarks/requirements/%.txt

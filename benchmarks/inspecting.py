@@ -29,16 +29,17 @@ from writing.data import DATASETS
 DISTINCT = 50_000
 
 NOTES = """\
-A run is one pass over one file in the page cache. Each way is a process of its own, which has imported what
-it needs; the ways take turns, and of each the median counts; one turn before warms up. `count` reads the
-lengths and checks their CRCs; all others read every byte and check every CRC. `check` compares every value
-with a schema, and `stats` tells what every feature holds, both in as many processes as there are cores; the
-rest parse nothing. A ratio is of wall times, and of CPU times (user and system, all threads) in brackets.
+Each run is one pass over one file in the page cache. Each variant has a separate process, which has
+imported its packages; runs are interleaved, and the median of each variant is reported, after a warm-up.
+`count` reads the lengths and checks their CRCs; all others read every byte and check every CRC. `check`
+compares every value with a schema, and `stats` computes statistics of every feature, both in one process a
+core; the others do not parse records. Ratios are of wall times, and in brackets of CPU times (user and
+system, all threads).
 """
 
 REPORT = Report(
     name="inspecting",
-    title="Looking into a file, side by side",
+    title="Inspecting a file",
     notes=NOTES,
     ways=WAYS,
     headings={"records": "Examples of 1 int64, 13 floats and 26 strings, 784 bytes each"},

@@ -7,26 +7,28 @@ from reading_speed.ways import WAYS
 from report import Against, Report
 
 NOTES = f"""\
-A run is one pass over all rows, in batches of {BATCH}, made ahead, from {SHARDS} files in the page cache.
-Each way is a process of its own, whose graph is traced before; the ways take turns, and of each the median
-counts; two turns before warm up. Only one works at a time. In every run each way found all rows, and in the
-first the same sum over one column. All values of a row are made; the runs that count look at none.
+Each run is one pass over all rows, in prefetched batches of {BATCH}, from {SHARDS} files in the page cache.
+Each variant has a separate process, in which its graph is traced before; runs are interleaved, one at a time,
+and the median of each variant is reported, after two warm-ups. In every run each variant found all rows,
+and in the first the same sum over one column. All values of a row are decoded; timed runs only count the
+rows.
 
-- "Shuffled" is a buffer of so many rows. recordspec, `make_batched_features_dataset` and TFDS mix the files
-  too; recordspec's order is a function of the seed and the epoch, which the others' is not.
-- recordspec reads with its defaults: `rs.read(schema, folder, batch={BATCH})`, and `shuffle=..., seed=1`.
-  Its blocks are the same rows written with `layout: {{blocks: 256}}`; all others but TFDS read its rows.
-- `make_batched_features_dataset` with its defaults has one reader and two parsers; tuned, both are AUTOTUNE,
-  and the order is free.
-- "By hand" is `TFRecordDataset`, shuffle, batch, `map(parse_example, AUTOTUNE)`, prefetch; and two forms of
-  it with parallel reads. Lists of any length are ragged wherever TensorFlow parses them.
-- TFDS reads what its `SequentialWriter` wrote, and parses rows one by one. In order, it keeps datasets below
-  250 MiB in memory (its `try_autocache`): of those it is the decoded rows that the runs that count read.
-- The tfrecord package gives dicts of arrays, which are not put into batches.
-- The limits are the same records in batches, which nobody parses, and the bytes of the files, read into one
+- "Shuffled" is a shuffle buffer of that many rows. recordspec, `make_batched_features_dataset` and TFDS
+  also shuffle the files; only recordspec's order is a function of the seed and the epoch.
+- recordspec reads with its defaults: `rs.read(schema, folder, batch={BATCH})`, and `shuffle=..., seed=1`. Its
+  blocks are the same rows written with `layout: {{blocks: 256}}`; all others except TFDS read its rows.
+- `make_batched_features_dataset` has one reader and two parsers by default; tuned, both are AUTOTUNE, and
+  the order is not deterministic.
+- "By hand" is `TFRecordDataset`, shuffle, batch, `map(parse_example, AUTOTUNE)`, prefetch; and two variants
+  with parallel reads. Lists of variable length are ragged wherever TensorFlow parses them.
+- TFDS reads the output of its `SequentialWriter`, and parses rows individually. Without shuffling, it
+  caches datasets below 250 MiB in memory (its `try_autocache`): timed runs then read the cached, decoded
+  rows.
+- The tfrecord package yields dicts of arrays, which are not batched.
+- The limits are batches of the same records without parsing, and the bytes of the files, read into one
   buffer.
-- A ratio is of wall times, and of CPU times (user and system, all threads) in brackets: 10x (9x) takes a
-  tenth of the time and a ninth of the CPU time. MB/s counts the bytes of the files that the way read.
+- Ratios are of wall times, and in brackets of CPU times (user and system, all threads): 10x (9x) takes a
+  tenth of the time and a ninth of the CPU time. MB/s counts the bytes of the files that the variant reads.
 """
 
 
@@ -40,7 +42,7 @@ def report(shuffles: list[int]) -> Report:
     """The report for these buffer sizes."""
     return Report(
         name="read",
-        title="Reading, side by side",
+        title="Read performance",
         notes=NOTES,
         ways=WAYS,
         headings={key(name, rows): heading(name, rows) for name in DATASETS for rows in shuffles},
