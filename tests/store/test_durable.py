@@ -11,7 +11,7 @@ import pytest
 
 import recordspec as rs
 from recordspec.inspect.repair import repair
-from recordspec.locations import output_file
+from recordspec.locations import atomic_write, output_file
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.sidecars import add_sidecars
 from recordspec.writing.sources.csv import Csv
@@ -137,3 +137,22 @@ def test_a_single_file(tmp_path, monkeypatch):
         begun.write_text("{}\n")
     assert disk.has(tmp_path / "rows.jsonl")
     assert "rows.jsonl" in disk.folders[tmp_path.stat().st_ino][0]
+
+
+def test_a_write_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    (tmp_path / "x").write_bytes(b"old")
+
+    def full(handle):
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        atomic_write(tmp_path / "x", b"new")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"x": b"old"}
+    with (
+        pytest.raises(rs.StoreError) as caught,
+        output_file(tmp_path / "y", force=False) as fresh,
+    ):
+        fresh.write_bytes(b"new")
+    assert str(caught.value) == f"{tmp_path}/y: cannot write: no space left on device"
+    assert os.listdir(tmp_path) == ["x"]

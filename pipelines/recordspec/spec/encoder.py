@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.spec.blocks import Sections, block_of
@@ -19,10 +18,7 @@ from recordspec.spec.values import BadValue
 from recordspec.wire import example
 from recordspec.wire.columns import Cells, Part, Section
 from recordspec.wire.example import Entry, encode, encode_entry, encode_record, entry_encoder, least_bytes
-from recordspec.wire.strings import Ints, Strings, lengths_of
-
-Mask = npt.NDArray[np.bool_]
-
+from recordspec.wire.strings import Ints, Mask, Strings, lengths_of
 
 # Values of more bytes are encoded as a batch, which knows the largest record before it is made.
 _LARGE = 1 << 20

@@ -89,7 +89,12 @@ def expand(files: Files, *, as_found: bool = False) -> tuple[Path, ...]:
     given = path_list(files)
     if not given:
         raise StoreError(Problem(expected="at least one file", got="none"))
-    found = [path for one in given for path in _expand_one(one, as_found)]
+    found: list[Path] = []
+    for one in given:
+        paths, names = _matches(one)
+        if not as_found and (problems := _completeness(paths, names)):
+            raise IncompleteError(problems)
+        found += paths
     for path in found:
         check_regular(path)
     indices = {f"{path}{suffix}" for path in found for suffix in INDEX_SUFFIXES.values()}
@@ -115,46 +120,36 @@ def find_incomplete(files: Files) -> tuple[Problem, ...]:
     """
     problems: list[Problem] = []
     for one in path_list(files):
-        path = Path(one)
         with suppress(StoreError):
-            if path.is_dir():
-                problems += _completeness(_expand_one(str(path), as_found=True), "*")
-            elif not path.exists():
-                problems += _completeness(_expand_one(str(path), as_found=True), path.name)
+            problems += _completeness(*_matches(one))
     return tuple(dict.fromkeys(problems))
 
 
-def _expand_one(pattern: str, as_found: bool) -> list[Path]:
+def _matches(pattern: str) -> tuple[list[Path], str | None]:
+    """The files of a path, a pattern or a folder, and the pattern of names that should match no other shards;
+    None for the path of a file. Raises StoreError where there are none.
+    """
     path = Path(pattern)
     if path.is_dir():
-        shards = sorted(child for child in path.iterdir() if parse_name(child.name))
-        if not shards:
-            expected, hint = "shards in the folder", _siblings(path / "*")
-            raise StoreError(Problem(where=pattern, expected=expected, got="none", hint=hint))
-        if not as_found:
-            _check(shards, "*")
-        return shards
-    if path.exists():
-        return [path]
-    found = sorted(map(Path, glob.glob(pattern)))
+        found, names = [child for child in path.iterdir() if parse_name(child.name)], "*"
+        expected, beside = "shards in the folder", path / "*"
+    elif path.exists():
+        return [path], None
+    else:
+        found, names = [Path(one) for one in glob.glob(pattern)], path.name
+        expected, beside = "a file", path
     if not found:
-        raise StoreError(Problem(where=pattern, expected="a file", got="none", hint=_siblings(path)))
-    if not as_found:
-        _check(found, path.name)
-    return found
+        raise StoreError(Problem(where=pattern, expected=expected, got="none", hint=_siblings(beside)))
+    return sorted(found), names
 
 
-def _check(found: list[Path], pattern: str) -> None:
-    problems = _completeness(found, pattern)
-    if problems:
-        raise IncompleteError(problems)
-
-
-def _completeness(found: list[Path], pattern: str) -> list[Problem]:
+def _completeness(found: list[Path], pattern: str | None) -> list[Problem]:
     """The problems of files that are not all the shards, and no others, that a pattern of names should match.
 
     Raises StoreError for a manifest that cannot be read.
     """
+    if pattern is None:
+        return []
     by_folder: dict[Path, list[_Numbered]] = defaultdict(list)
     for path in found:
         name = _NUMBERED.fullmatch(path.name)

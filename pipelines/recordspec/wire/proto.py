@@ -16,7 +16,7 @@ from recordspec.errors import Problem, RecordError
 from recordspec.wire import fast_parser
 from recordspec.wire.columns import TF_DTYPES, Kind, Section
 
-Value = list[int] | list[float] | list[bytes] | None
+ListValues = list[int] | list[float] | list[bytes] | None
 
 _KINDS: dict[str, Kind] = {"bytes_list": "bytes", "float_list": "float32", "int64_list": "int64"}
 
@@ -42,7 +42,7 @@ _MESSAGES = {
 }
 
 
-def parse_example(data: bytes, where: str) -> dict[str, Value]:
+def parse_example(data: bytes, where: str) -> dict[str, ListValues]:
     """The values of an Example by key, None where a Feature has no kind.
 
     Raises RecordError for other bytes, and where TensorFlow refuses the record or reads other values.
@@ -51,7 +51,9 @@ def parse_example(data: bytes, where: str) -> dict[str, Value]:
     return {key: _value(feature) for key, feature in found.features}
 
 
-def parse_sequence_example(data: bytes, where: str) -> tuple[dict[str, Value], dict[str, list[Value]]]:
+def parse_sequence_example(
+    data: bytes, where: str
+) -> tuple[dict[str, ListValues], dict[str, list[ListValues]]]:
     """The context of a SequenceExample, and its feature lists. Raises RecordError as `parse_example` does."""
     found = _agreed(data, where, sequence=True)
     context = {key: _value(feature) for key, feature in found.features}
@@ -65,7 +67,7 @@ def _agreed(data: bytes, where: str, *, sequence: bool) -> Entries:
     return found
 
 
-def _value(feature: Listed) -> Value:
+def _value(feature: Listed) -> ListValues:
     return None if feature.kind == "none" else feature.values
 
 
