@@ -14,6 +14,7 @@ from recordspec.errors import Problem
 from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import (
     STORAGE,
+    WithLength,
     check_dtype,
     check_positive,
     check_sizes,
@@ -28,7 +29,7 @@ from recordspec.wire.columns import Cells, Column, Ragged, Sequence
 
 
 @dataclass(frozen=True, kw_only=True)
-class FixedLenSequence(Feature):
+class FixedLenSequence(WithLength, Feature):
     """Any number of steps, each of `shape`.
 
     Given as a list of steps or an array `[steps, *shape]`. Decodes to a dense tensor
@@ -67,14 +68,6 @@ class FixedLenSequence(Feature):
         return tuple(size or 0 for size in self.shape)
 
     @property
-    def _length_name(self) -> str:
-        return f"{self.name}_length"
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return (self.name, self._length_name) if self.with_length else (self.name,)
-
-    @property
     def value_type(self) -> ValueType:
         return ValueType(value_item(self.dtype), (None, *self.shape))
 
@@ -96,9 +89,7 @@ class FixedLenSequence(Feature):
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
         value = columns[self.stored]
-        if self.with_length:
-            return {self.name: self._dense(value), self._length_name: lengths_of(value)}
-        return self._dense(value)
+        return self._with_length(self._dense(value), lambda: lengths_of(value))
 
     def _dense(self, value: Tensor) -> Tensor:
         batch_of_steps = isinstance(value, tf.RaggedTensor)
@@ -110,9 +101,7 @@ class FixedLenSequence(Feature):
 
     def spec(self) -> TypeSpec | dict[str, TypeSpec]:
         values = tf.TensorSpec([self.max_length, *self.shape], self.dtype)
-        if not self.with_length:
-            return values
-        return {self.name: values, self._length_name: tf.TensorSpec([], "int64")}
+        return self._with_length(values, lambda: tf.TensorSpec([], "int64"))
 
     def sample(self, rng: np.random.Generator) -> Any:
         steps = int(rng.integers(0, (self.max_length or 4) + 1))

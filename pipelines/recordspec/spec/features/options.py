@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,22 @@ _OTHER_NAMES = {"bytes": "string", "str": "string", "text": "string", "int": "in
 def value_item(dtype: str) -> str:
     """The item of a `ValueType` for a dtype that tf.io parses."""
     return "text" if dtype == "string" else dtype
+
+
+class WithLength:
+    """A kind that decodes to padded values, and if asked also to their number, `<name>_length`."""
+
+    name: str
+    with_length: bool
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the decoded tensors."""
+        return (self.name, f"{self.name}_length") if self.with_length else (self.name,)
+
+    def _with_length(self, values: Any, length: Callable[[], Any]) -> Any:
+        """The values, or both tensors or specs, by name."""
+        return dict(zip(self.outputs, (values, length()), strict=True)) if self.with_length else values
 
 
 def problem(option: str, expected: str, got: str, hint: str = "") -> Problem:

@@ -13,6 +13,7 @@ from recordspec.errors import Problem
 from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
 from recordspec.spec.features.options import (
     STORAGE,
+    WithLength,
     check_dtype,
     check_positive,
     check_value,
@@ -27,7 +28,7 @@ from recordspec.wire.columns import Cells, Column, VarLen
 
 
 @dataclass(frozen=True, kw_only=True)
-class VariableLen(Feature):
+class VariableLen(WithLength, Feature):
     """Any number of values, none included. A record without the key reads as an empty list.
 
     Given as a list or an array `[k]`. Decodes to `[k]`; a batch is a RaggedTensor `[n, (k)]`, a dense
@@ -58,14 +59,6 @@ class VariableLen(Feature):
         yield from check_value("pad", self.pad, self.dtype, ())
         if self.with_length and self.as_ != "dense":
             yield problem("with_length", "false unless `as: dense`", "true", "a ragged value knows it")
-
-    @property
-    def _length_name(self) -> str:
-        return f"{self.name}_length"
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return (self.name, self._length_name) if self.with_length else (self.name,)
 
     def read_options(self) -> dict[str, Any]:
         """`max_length` matters to a reader only if values are padded to it."""
@@ -100,17 +93,14 @@ class VariableLen(Feature):
         value = ragged(value)
         if self.as_ == "ragged":
             return value
-        dense = padded(value, self.pad, self.max_length)
-        return {self.name: dense, self._length_name: lengths_of(value)} if self.with_length else dense
+        return self._with_length(padded(value, self.pad, self.max_length), lambda: lengths_of(value))
 
     def spec(self) -> TypeSpec | dict[str, TypeSpec]:
-        if self.with_length:
-            values = tf.TensorSpec([self.max_length], self.dtype)
-            return {self.name: values, self._length_name: tf.TensorSpec([], "int64")}
         if self.as_ == "sparse":
             return tf.SparseTensorSpec([None], self.dtype)
         if self.as_ == "dense":
-            return tf.TensorSpec([self.max_length], self.dtype)
+            values = tf.TensorSpec([self.max_length], self.dtype)
+            return self._with_length(values, lambda: tf.TensorSpec([], "int64"))
         return ragged_spec((None,), self.dtype)
 
     def sample(self, rng: np.random.Generator) -> Any:

@@ -15,18 +15,9 @@ import numpy as np
 from recordspec.errors import Problem, RecordError, SpecError, one_of
 from recordspec.locations import PathText, local
 from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.features.audio import Audio
-from recordspec.spec.features.box import Box
-from recordspec.spec.features.fixed_len import FixedLen
-from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
-from recordspec.spec.features.image import Image
-from recordspec.spec.features.label import Label
 from recordspec.spec.features.ragged import RaggedLists
 from recordspec.spec.features.sparse import SparseValues
 from recordspec.spec.features.tensor import AnyTensor
-from recordspec.spec.features.text import Text
-from recordspec.spec.features.var_len import VariableLen
-from recordspec.spec.features.video import Video
 from recordspec.spec.schema import Schema
 from recordspec.spec.validate import check_structure
 from recordspec.store.shards import block_in, expand
@@ -188,48 +179,19 @@ def _given(feature: Feature, values: Stored, row: int) -> Any:
 
 @singledispatch
 def given(feature: Feature, values: Stored) -> Any:
-    """The value as a row would give it. A kind without a rule here gives what is stored."""
-    stored = values.get(feature.stored)
-    return stored[0] if stored and len(stored) == 1 else stored
-
-
-@given.register(FixedLen)
-@given.register(Label)
-def _fixed(feature: FixedLen | Label, values: Stored) -> Any:
-    stored = values.get(feature.stored)
-    if not stored and 0 not in feature.shape and None not in feature.shape:
+    """The value as a row would give it; what is stored, of a kind that gives `any` value."""
+    stored, shape = values.get(feature.stored) or [], feature.value_type.shape
+    if feature.value_type.item == "any":
+        return stored[0] if len(stored) == 1 else values.get(feature.stored)
+    if not stored and None not in shape and 0 not in shape:
         return None
-    return _shaped(stored or [], feature.shape)
-
-
-@given.register(Text)
-@given.register(Image)
-@given.register(Audio)
-def _scalar(feature: Feature, values: Stored) -> Any:
-    stored = values.get(feature.stored)
-    return _shaped(stored, ()) if stored else None
+    return _shaped(stored, shape)
 
 
 @given.register
 def _tensor(feature: AnyTensor, values: Stored) -> Any:
     stored = values.get(feature.stored)
     return None if stored is None else feature.restored(stored)
-
-
-@given.register(VariableLen)
-@given.register(Video)
-def _list(feature: Feature, values: Stored) -> Any:
-    return values.get(feature.stored) or []
-
-
-@given.register
-def _steps(feature: FixedLenSequence, values: Stored) -> Any:
-    return _shaped(values.get(feature.stored) or [], (None, *feature.shape))
-
-
-@given.register
-def _boxes(feature: Box, values: Stored) -> Any:
-    return _shaped(values.get(feature.stored) or [], (None, 4))
 
 
 @given.register
@@ -239,8 +201,6 @@ def _ragged(feature: RaggedLists, values: Stored) -> Any:
     rows: Any = _shaped(values.get(column.key) or [], (None, *cell))
     for part in reversed(lengths):
         sizes = values.get(part.key) or []
-        if any(isinstance(size, float) or size < 0 for size in sizes) or sum(sizes) != len(rows):
-            raise ValueError(f"row lengths {sizes} for {len(rows)} items")
         ends = np.cumsum([0, *sizes])
         rows = [rows[start:stop] for start, stop in pairwise(ends)]
     return rows
