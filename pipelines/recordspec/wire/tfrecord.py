@@ -318,7 +318,9 @@ class FrameReader:
                 if stop - self.offset > FRAME_BYTES + LARGEST_RECORD:
                     yield self._too_large(stop)
                 elif stop <= self.buffer.stop or stop - self.offset <= self._believed or self._is_right(stop):
-                    self._load(stop)
+                    self.buffer.load(self.offset, stop)
+                    if self.buffer.stop < stop:
+                        raise self._missing(stop)
                     yield from self._checked()
                 else:
                     yield self._wrong(stop)
@@ -330,12 +332,26 @@ class FrameReader:
         header."""
         if self._end is not None and self.offset >= self._end:
             return 0
-        if not self._at_hand():
-            self._read_on()
         header = self._header()
-        if not header and self._end is None and not self.buffer.fault:
+        length = length_in(header)
+        if len(header) < HEADER_BYTES or (
+            length is not None and self.offset + FRAME_BYTES + length > self.buffer.stop
+        ):
+            stop = self.offset + max(HEADER_BYTES, self._ahead)
+            self.buffer.load(self.offset, stop if self._end is None else min(stop, self._end))
+            self._ahead = min(self._size, 4 * self._ahead)
+            header = self._header()
+        if len(header) < HEADER_BYTES and self.buffer.fault:
+            raise self._truncated("")
+        if not header and self._end is None:
             return 0
-        return self.offset + FRAME_BYTES + self._length(header)
+        length = checked_length(self._path, self.number, self.offset, header, self.limit)
+        if self.limit is None and length > LARGEST_RECORD:
+            raise RecordError(too_large(self._path, self.number, self.offset, length), self.number)
+        return self.offset + FRAME_BYTES + length
+
+    def _header(self) -> bytes:
+        return bytes(self.buffer.view(self.offset, self.offset + HEADER_BYTES))
 
     def _is_right(self, stop: int) -> bool:
         """Whether the data of the next record match their CRC; if not, the buffer moves behind it."""
@@ -349,38 +365,8 @@ class FrameReader:
         self.doubt = position
         return False
 
-    def _load(self, stop: int) -> None:
-        """Loads the next record into the buffer."""
-        self.buffer.load(self.offset, stop)
-        if self.buffer.stop < stop:
-            raise self._missing(stop)
-
     def _missing(self, stop: int) -> RecordError:
         return self._truncated(data_of(stop - FRAME_BYTES - self.offset))
-
-    def _header(self) -> bytes:
-        return bytes(self.buffer.view(self.offset, self.offset + HEADER_BYTES))
-
-    def _at_hand(self) -> bool:
-        """Whether the buffer holds the next frame, or an invalid header."""
-        header = self._header()
-        length = length_in(header)
-        return len(header) == HEADER_BYTES and (
-            length is None or self.offset + FRAME_BYTES + length <= self.buffer.stop
-        )
-
-    def _read_on(self) -> None:
-        stop = self.offset + max(HEADER_BYTES, self._ahead)
-        self.buffer.load(self.offset, stop if self._end is None else min(stop, self._end))
-        self._ahead = min(self._size, 4 * self._ahead)
-
-    def _length(self, header: bytes) -> int:
-        if len(header) < HEADER_BYTES and self.buffer.fault:
-            raise self._truncated("")
-        length = checked_length(self._path, self.number, self.offset, header, self.limit)
-        if self.limit is None and length > LARGEST_RECORD:
-            raise RecordError(too_large(self._path, self.number, self.offset, length), self.number)
-        return length
 
     def _checked(self) -> Iterator[Chunk | Damage]:
         """The whole frames in the buffer: chunks of those whose data match their CRCs, and damage."""
