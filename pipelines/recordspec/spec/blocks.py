@@ -11,6 +11,7 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.spec.feature_set import FeatureSet, columns_in
+from recordspec.spec.tensors import Tensor
 from recordspec.spec.validate import aligned_steps, check_structure, step_counts
 from recordspec.wire import blocks, proto
 from recordspec.wire.columns import (
@@ -31,7 +32,6 @@ from recordspec.wire.framing import AT_MOST, LARGEST_RECORD
 from recordspec.wire.record_batch import RecordBatch, decode
 from recordspec.wire.strings import Bytes, Ints, Strings, offsets
 
-Tensor = Any
 Sections = dict[Section, list[Entry]]
 
 

@@ -14,6 +14,7 @@ from recordspec.errors import Problem, RecordError
 from recordspec.spec import blocks, tensors
 from recordspec.spec.feature_set import FeatureSet, columns_in
 from recordspec.spec.features.base import Feature
+from recordspec.spec.tensors import Tensor
 from recordspec.spec.validate import feature_violations
 from recordspec.wire import blocks as wire_blocks
 from recordspec.wire import proto
@@ -30,8 +31,6 @@ from recordspec.wire.columns import (
 from recordspec.wire.file_types import describe_type
 from recordspec.wire.record_batch import decode as decode_records
 from recordspec.wire.strings import Strings
-
-Tensor = Any
 
 
 def parse_dict(schema: FeatureSet) -> Any:

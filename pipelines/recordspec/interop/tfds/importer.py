@@ -23,13 +23,13 @@ from recordspec.interop.tfds.nodes import (
 )
 from recordspec.spec.features import Feature
 from recordspec.spec.features.audio import Audio
-from recordspec.spec.features.box import Box, Format
+from recordspec.spec.features.box import Box, BoxFormat
 from recordspec.spec.features.image import Image
 from recordspec.spec.features.label import OOV_NAME, Label
 from recordspec.spec.features.tensor import AnyTensor
 from recordspec.spec.features.text import Text
 from recordspec.spec.features.video import Video
-from recordspec.spec.media.sounds import Encoding
+from recordspec.spec.media.sounds import SoundEncoding
 from recordspec.spec.schema import Schema
 
 PartialShape = tuple[int | None, ...]
@@ -261,7 +261,7 @@ class _FeatureImporter:
 
     def _encoded_audio(self, node: FeatureNode, scope: Scope, encoding: str) -> Feature:
         shape, rate, dtype = node.shape(), node.number("sample_rate") or 0, self._dtype(node)
-        if encoding not in get_args(Encoding) or rate < 1 or scope.lengths:
+        if encoding not in get_args(SoundEncoding) or rate < 1 or scope.lengths:
             self._note(node, "its encoding or its sample rate is unknown: kept as bytes")
             return self._stored(node, scope, "string")
         if len(shape) < 2:
@@ -277,7 +277,7 @@ class _FeatureImporter:
     def _boxes(self, node: FeatureNode, scope: Scope) -> Feature:
         """BBoxFeatures of a sequence; one alone is four floats."""
         given: Any = node.text("bbox_format").lower()
-        if scope.lengths == (None,) and given in get_args(Format):
+        if scope.lengths == (None,) and given in get_args(BoxFormat):
             return Box(**_named(node, scope), format=given)
         self._note(node, f"{given or 'not given'}: read as four floats", "bbox_format")
         return self._stored(node, scope, "float32", (4,))

@@ -10,11 +10,11 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec, ValueType
+from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
 from recordspec.spec.features.options import check_positive, check_value, problem
 from recordspec.spec.media.decoders import decode_flac, decode_mp3, decode_ogg
-from recordspec.spec.media.sounds import Encoding, SoundFormat, encoded
-from recordspec.spec.tensors import ragged_spec, split_raw
+from recordspec.spec.media.sounds import SoundEncoding, SoundFormat, encoded
+from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec, split_raw
 from recordspec.wire.columns import Cells, Column, Fixed
 from recordspec.wire.strings import Strings
 
@@ -46,7 +46,7 @@ class Audio(Feature):
 
     sample_rate: int
     channels: int = 1
-    encoding: Encoding = "wav"
+    encoding: SoundEncoding = "wav"
     dtype: Literal["float32", "int16"] = "float32"
     max_seconds: float | None = field(default=None, metadata=WRITING)
     pad: Any = field(default=None, metadata=READING)

@@ -12,11 +12,9 @@ import numpy as np
 
 from recordspec.errors import Problem, SpecError
 from recordspec.spec.options import freeze
+from recordspec.spec.tensors import Tensor, TypeSpec
 from recordspec.spec.values import DTYPES
 from recordspec.wire.columns import Cells, Column
-
-Tensor = Any
-TypeSpec = Any
 
 # Metadata of an option that changes how records are read, but not what is stored.
 READING: dict[str, bool] = {"reading": True}

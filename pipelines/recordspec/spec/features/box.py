@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from recordspec.errors import Problem
-from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec, ValueType
+from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
 from recordspec.spec.features.options import check_positive, check_value, problem
 from recordspec.spec.lists import by_row, items
-from recordspec.spec.tensors import ragged_spec
+from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.columns import Cells, Column, Ragged
 
@@ -20,7 +20,7 @@ from recordspec.wire.columns import Cells, Column, Ragged
 _SLACK = 1e-5
 
 
-Format = Literal[
+BoxFormat = Literal[
     "xyxy",
     "yxyx",
     "xywh",
@@ -51,7 +51,7 @@ class Box(Feature):
 
     kind: ClassVar[str] = "box"
 
-    format: Format
+    format: BoxFormat
     size: tuple[int, ...] | None = field(default=None, metadata=WRITING)
     pad: float | None = field(default=None, metadata=READING)
 

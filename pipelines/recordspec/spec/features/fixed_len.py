@@ -11,7 +11,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, show_shape
-from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
+from recordspec.spec.features.base import READING, Feature, ValueType
 from recordspec.spec.features.options import (
     STORAGE,
     check_dtype,
@@ -22,6 +22,7 @@ from recordspec.spec.features.options import (
     value_item,
 )
 from recordspec.spec.lists import cells
+from recordspec.spec.tensors import Tensor, TypeSpec
 from recordspec.spec.values import encode_list, encode_scalar
 from recordspec.wire.columns import Cells, Column, Fixed
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
+from recordspec.spec.features.base import READING, Feature, ValueType
 from recordspec.spec.features.options import (
     STORAGE,
     WithLength,
@@ -24,7 +24,7 @@ from recordspec.spec.features.options import (
     value_item,
 )
 from recordspec.spec.lists import bounded, items
-from recordspec.spec.tensors import extended, lengths_of, padded
+from recordspec.spec.tensors import Tensor, TypeSpec, extended, lengths_of, padded
 from recordspec.wire.columns import Cells, Column, Ragged, Sequence
 
 

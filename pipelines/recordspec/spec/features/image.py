@@ -10,11 +10,11 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, one_of, show_shape
-from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec, ValueType
+from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
 from recordspec.spec.features.options import check_sizes, check_value, problem
 from recordspec.spec.media.decoders import decode_webp
-from recordspec.spec.media.images import Encoding, ImageFormat, encoded
-from recordspec.spec.tensors import ragged_spec, reshaped
+from recordspec.spec.media.images import ImageEncoding, ImageFormat, encoded
+from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec, reshaped
 from recordspec.wire.columns import Cells, Column, Fixed
 from recordspec.wire.strings import Strings
 
@@ -47,7 +47,7 @@ class Image(Feature):
     kind: ClassVar[str] = "image"
 
     shape: tuple[int | None, ...] = (None, None, 3)
-    encoding: Encoding = "png"
+    encoding: ImageEncoding = "png"
     dtype: Literal["uint8", "uint16"] = "uint8"
     quality: int | None = field(default=None, metadata=WRITING)
     orientation: Literal["keep", "upright", "error"] = field(default="keep", metadata=WRITING)

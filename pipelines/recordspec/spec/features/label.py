@@ -13,10 +13,10 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError, describe, nearest, one_of, show_int, show_shape
 from recordspec.locations import PathText, read_text, url_problem
-from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
+from recordspec.spec.features.base import READING, Feature, ValueType
 from recordspec.spec.features.options import check_sizes, check_value, problem
 from recordspec.spec.lists import by_row, rows_of
-from recordspec.spec.tensors import ragged_spec
+from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec
 from recordspec.spec.values import BadValue
 from recordspec.wire.columns import Cells, Column, Fixed, Layout, Ragged
 from recordspec.wire.strings import Ints

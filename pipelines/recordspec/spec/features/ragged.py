@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from recordspec.errors import Problem, show_shape
-from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
+from recordspec.spec.features.base import READING, Feature, ValueType
 from recordspec.spec.features.options import STORAGE, check_dtype, check_value, problem, sample_of, value_item
 from recordspec.spec.lists import by_row, items, rows_of
-from recordspec.spec.tensors import ragged_spec
+from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec
 from recordspec.spec.values import BadValue
 from recordspec.wire.columns import Cells, Column, Part, Ragged
 

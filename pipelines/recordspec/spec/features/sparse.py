@@ -11,9 +11,10 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, describe, show_shape
-from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
+from recordspec.spec.features.base import READING, Feature, ValueType
 from recordspec.spec.features.options import STORAGE, check_dtype, check_value, problem, sample_of
 from recordspec.spec.lists import items
+from recordspec.spec.tensors import Tensor, TypeSpec
 from recordspec.spec.values import BadValue, numbers
 from recordspec.wire.columns import Cells, Column, Part, Sparse
 from recordspec.wire.strings import Ints

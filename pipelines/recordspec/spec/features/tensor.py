@@ -12,10 +12,10 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, nearest, one_of
-from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
+from recordspec.spec.features.base import READING, Feature, ValueType
 from recordspec.spec.features.options import check_sizes, check_value, problem
 from recordspec.spec.lists import items
-from recordspec.spec.tensors import ragged_spec, reshaped, split_raw
+from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec, reshaped, split_raw
 from recordspec.spec.values import DTYPES, Array, dtype_range, is_integer, numbers, numpy_dtype
 from recordspec.wire.columns import Cells, Column, Fixed, Layout, Ragged, Storage
 from recordspec.wire.strings import Strings, offsets

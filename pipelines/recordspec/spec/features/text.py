@@ -10,9 +10,10 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec, ValueType
+from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
 from recordspec.spec.features.options import check_positive, check_value
 from recordspec.spec.lists import strings
+from recordspec.spec.tensors import Tensor, TypeSpec
 from recordspec.spec.values import BadValue, encode_scalar
 from recordspec.wire.columns import Cells, Column, Fixed
 from recordspec.wire.strings import Strings

@@ -10,7 +10,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.features.base import READING, Feature, Tensor, TypeSpec, ValueType
+from recordspec.spec.features.base import READING, Feature, ValueType
 from recordspec.spec.features.options import (
     STORAGE,
     WithLength,
@@ -22,7 +22,7 @@ from recordspec.spec.features.options import (
     value_item,
 )
 from recordspec.spec.lists import bounded, items
-from recordspec.spec.tensors import lengths_of, padded, ragged, ragged_spec
+from recordspec.spec.tensors import Tensor, TypeSpec, lengths_of, padded, ragged, ragged_spec
 from recordspec.spec.values import encode_list
 from recordspec.wire.columns import Cells, Column, VarLen
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, show_shape
-from recordspec.spec.features.base import READING, WRITING, Feature, Tensor, TypeSpec, ValueType
+from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
 from recordspec.spec.features.image import Image
 from recordspec.spec.features.options import check_sizes, problem
 from recordspec.spec.lists import by_row, rows_of
-from recordspec.spec.media.images import Encoding, encoded, pillow
-from recordspec.spec.tensors import mapped, one_by_one, ragged_spec
+from recordspec.spec.media.images import ImageEncoding, encoded, pillow
+from recordspec.spec.tensors import Tensor, TypeSpec, mapped, one_by_one, ragged_spec
 from recordspec.spec.values import BadValue
 from recordspec.wire.columns import Cells, Column, Fixed, Ragged
 from recordspec.wire.strings import Ints, Strings
@@ -42,7 +42,7 @@ class Video(Feature):
     kind: ClassVar[str] = "video"
 
     shape: tuple[int | None, ...] = (None, None, None, 3)
-    encoding: Encoding = "jpeg"
+    encoding: ImageEncoding = "jpeg"
     dtype: Literal["uint8", "uint16"] = "uint8"
     quality: int | None = field(default=None, metadata=WRITING)
     pad: int | None = field(default=None, metadata=READING)

@@ -7,8 +7,7 @@ from typing import Any
 
 from recordspec._tf import tf
 from recordspec.errors import MissingExtra, Problem
-
-Tensor = Any
+from recordspec.spec.tensors import Tensor
 
 
 def decode_webp(data: Tensor, channels: int) -> Tensor:

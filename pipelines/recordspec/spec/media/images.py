@@ -18,7 +18,7 @@ from recordspec.spec.media import path_of, read_file
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.file_types import describe_type
 
-Encoding = Literal["png", "jpeg", "webp", "bmp", "gif", "raw"]
+ImageEncoding = Literal["png", "jpeg", "webp", "bmp", "gif", "raw"]
 
 # Pillow's names. A phone's JPEG with a second picture behind the first is an MPO to Pillow.
 _ENCODINGS = {"PNG": "png", "JPEG": "jpeg", "MPO": "jpeg", "WEBP": "webp", "BMP": "bmp", "GIF": "gif"}
@@ -65,7 +65,7 @@ class ImageFormat:
     """
 
     shape: tuple[int | None, ...]
-    encoding: Encoding
+    encoding: ImageEncoding
     dtype: Literal["uint8", "uint16"]
     quality: int | None
     orientation: Literal["keep", "upright", "error"]

@@ -17,7 +17,7 @@ from recordspec.spec.media import path_of, read_file
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.file_types import describe_type
 
-Encoding = Literal["wav", "flac", "mp3", "ogg", "raw"]
+SoundEncoding = Literal["wav", "flac", "mp3", "ogg", "raw"]
 
 # libsndfile's names of the formats, and of the subtypes that TensorFlow's decoders take.
 _FORMATS = {
@@ -54,7 +54,7 @@ class SoundFormat:
 
     sample_rate: int
     channels: int
-    encoding: Encoding
+    encoding: SoundEncoding
     dtype: Literal["float32", "int16"]
     max_seconds: float | None
 
