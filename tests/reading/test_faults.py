@@ -1,4 +1,4 @@
-"""Damage and misfits in files: named to the record and the feature."""
+"""Damage and invalid records in files: named to the record and the feature."""
 
 from __future__ import annotations
 

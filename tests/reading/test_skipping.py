@@ -1,4 +1,4 @@
-"""`corrupt: skip`: damage and misfits are passed over, and only with a report."""
+"""`corrupt: skip`: damage and invalid records are skipped, and only with a report."""
 
 from __future__ import annotations
 
