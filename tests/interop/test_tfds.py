@@ -1,4 +1,4 @@
-"""TFDS, there and back: what it says is kept, and what is not kept is told."""
+"""TFDS round trips: what it expresses is kept, and the rest is noted."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def test_what_tfds_wrote_is_read_as_tfds_reads_it():
 
 
 @pytest.mark.parametrize("case", EXAMPLES, ids=str)
-def test_what_is_said_of_a_feature_is_kept(case):
-    """Ours, there and back, says the same there; and its notes name what does not come back."""
+def test_a_feature_survives_a_round_trip(case):
+    """Exported, imported and exported again, a feature is equal; the notes name what is lost."""
     try:
         text, notes = tfds.dumps(case.schema)
     except rs.SpecError as error:
@@ -75,7 +75,7 @@ def test_what_is_said_of_a_feature_is_kept(case):
     back, lost = tfds.loads(text, name="case")
     stay_bytes = [str(note).endswith("kept as bytes") for note in lost]
     assert all(stay_bytes)
-    assert stay_bytes or said(tfds.dumps(back)[0]) == said(text)
+    assert stay_bytes or exported(tfds.dumps(back)[0]) == exported(text)
     (mine,), (theirs,) = case.schema.names.values(), back.names.values()
     assert [column.key for column in mine.columns()] == [column.key for column in theirs.columns()]
     found = {note.path[2] for note in notes if len(note.path) == 3}
@@ -97,21 +97,21 @@ UNSUPPORTED = (
 )
 
 
-def test_what_tfds_says_comes_back():
+def test_features_of_tfds_survive_a_round_trip():
     """Theirs, there and back, but for what the notes name."""
     schema, notes = tfds.load(GOLDEN)
-    ours, flat = said(tfds.dumps(schema)[0]), said((GOLDEN / "features.json").read_text())
+    ours, flat = exported(tfds.dumps(schema)[0]), exported((GOLDEN / "features.json").read_text())
     noted = {"/".join(note.path[:-1]) for note in notes}
     assert [name for name, node in flat.items() if ours[name] != node and name not in noted] == []
     assert noted == {"box", "columns", "deep", "double", "sound", "unsaid", "wide"}
 
 
-def said(text: str) -> dict:
+def exported(text: str) -> dict:
     return dict(flattened(json.loads(text)["featuresDict"]["features"]))
 
 
 def flattened(features: dict, before: str = "", lengths: tuple = ()):
-    """The features at the leaves, by path, without what is said in two ways."""
+    """The features at the leaves, by path, without what can be expressed in two ways."""
     for name, node in features.items():
         yield from leaves(node, f"{before}{name}", lengths)
 

@@ -30,7 +30,7 @@ def opened(folder, split="train") -> list[dict]:
 
 @pytest.mark.parametrize("case", EXAMPLES, ids=str)
 def test_tfds_gives_the_tensors_that_we_give(case, tmp_path):
-    """What is said is equal; of what the notes name, the stored bytes or the unpadded values are."""
+    """Exported features are equal; of noted ones, the stored bytes or the unpadded values."""
     folder = tmp_path / "data"
     rs.write(case.schema, case.rows, folder)
     try:

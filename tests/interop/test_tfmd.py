@@ -1,4 +1,4 @@
-"""TensorFlow Metadata, there and back: what it says is kept, and what is not kept is told."""
+"""TensorFlow Metadata round trips: what it expresses is kept, and the rest is noted."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def _child(features, name):
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_what_is_said_of_a_feature_is_kept(case):
-    """Ours, there and back, says the same there, but for what the notes of the way back name."""
+def test_a_feature_survives_a_round_trip(case):
+    """Exported, imported and exported again, a feature is equal, except for what the notes name."""
     text, _ = tfmd.dumps(case.schema)
     back, notes = tfmd.loads(text)
     assert export_schema(back) == without(parsed(text), notes)
@@ -81,11 +81,11 @@ def test_the_notes_name_every_difference(case):
         return
     differing = {name for name, value in options_of(mine).items() if value != options_of(theirs)[name]}
     if mine.columns() == theirs.columns():
-        differing -= {"encoding"}  # it says what holds without it
+        differing -= {"encoding"}  # an explicit default
     assert {note.path[2] for note in found} == differing
 
 
-def test_two_features_of_one_key_cannot_be_said():
+def test_two_features_of_one_key_cannot_be_exported():
     schema = rs.Schema.loads("schema: s\nfeatures: {a: int64, b: {dtype: int64, key: a}}")
     with pytest.raises(
         rs.SpecError, match=r"features\.b\.key: expected a key of its own, to be written, got `a`"
@@ -94,8 +94,8 @@ def test_two_features_of_one_key_cannot_be_said():
 
 
 @given(st.lists(st.sampled_from(CASES), min_size=1, max_size=6, unique_by=lambda case: case.feature.name))
-def test_schemas_of_many_features_keep_what_is_said(cases):
-    """As each feature alone: what one is said to be does not depend on the others."""
+def test_features_are_exported_independently(cases):
+    """The export of a feature does not depend on the others."""
     cases = [case for case in cases if case.section == "features"]
     stored = [column.key for case in cases for column in case.feature.columns()]
     if not cases or len(stored) != len(set(stored)):
@@ -107,7 +107,7 @@ def test_schemas_of_many_features_keep_what_is_said(cases):
 
 
 def by_shape(message):
-    """A schema whose counts of one number are said as shapes, and whose lists are said to be ragged."""
+    """A schema with shapes in the place of fixed counts, and with ragged lists."""
     message.represent_variable_length_as_ragged = True
     for feature in message.feature:
         if feature.value_count.min == feature.value_count.max == 1:
@@ -131,7 +131,7 @@ def test_the_schema_of_the_taxi_trips_comes_back():
 
 @needs_data
 def test_the_taxi_trips_are_read_with_their_schema(tmp_path):
-    """It calls three features INT that the records hold as floats: they are read once it says FLOAT."""
+    """It calls three features INT that the records hold as floats: they are read with FLOAT."""
     floats = ("dropoff_census_tract", "dropoff_community_area", "trip_seconds")
     files = str(TAXI / "*.gz")
     schema, _ = tfmd.load(TAXI / "schema.pbtxt")

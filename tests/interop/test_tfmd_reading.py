@@ -7,7 +7,7 @@ import contextlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tfmd_text import parsed, told
+from tfmd_text import imported, parsed
 
 import recordspec as rs
 from recordspec.interop import tfmd
@@ -25,7 +25,7 @@ ALWAYS = "presence {min_fraction: 1}"
 
 
 @pytest.mark.parametrize(
-    ("said", "feature"),
+    ("options", "feature"),
     [
         (f"type: INT {ALWAYS} shape {{}}", FixedLen(name="a", dtype="int64")),
         (f"type: INT {ALWAYS} value_count {{min: 1 max: 1}}", FixedLen(name="a", dtype="int64")),
@@ -49,14 +49,16 @@ ALWAYS = "presence {min_fraction: 1}"
         ),
     ],
 )
-def test_a_feature(said, feature):
-    features, notes = told(f'feature {{name: "a" {said}}} int_domain {{name: "small" min: -128 max: 127}}')
+def test_a_feature(options, feature):
+    features, notes = imported(
+        f'feature {{name: "a" {options}}} int_domain {{name: "small" min: -128 max: 127}}'
+    )
     assert features == {"a": feature}
-    assert notes == ([] if "small" in said else ["int_domain.small: not used by any feature"])
+    assert notes == ([] if "small" in options else ["int_domain.small: not used by any feature"])
 
 
 @pytest.mark.parametrize(
-    ("said", "note"),
+    ("options", "note"),
     [
         (
             "presence {min_count: 3}",
@@ -87,13 +89,13 @@ def test_a_feature(said, feature):
         ('in_environment: "x"', "in_environment: 'x': has no counterpart"),
     ],
 )
-def test_what_has_no_counterpart_is_noted(said, note):
-    _, notes = told(f'feature {{name: "a" type: INT {said}}}')
+def test_what_has_no_counterpart_is_noted(options, note):
+    _, notes = imported(f'feature {{name: "a" type: INT {options}}}')
     assert notes == [f"feature.a.{note}"]
 
 
 @pytest.mark.parametrize(
-    ("said", "note"),
+    ("options", "note"),
     [
         ("type: INT lifecycle_stage: DEPRECATED", "DEPRECATED: left out, as in TFX"),
         ("type: INT deprecated: true", "deprecated: left out, as in TFX"),
@@ -101,14 +103,14 @@ def test_what_has_no_counterpart_is_noted(said, note):
         ("", "neither BYTES, INT nor FLOAT: left out"),
     ],
 )
-def test_a_feature_that_is_left_out_is_noted(said, note):
-    features, notes = told(f'feature {{name: "a" type: INT}} feature {{name: "b" {said}}}')
+def test_a_feature_that_is_left_out_is_noted(options, note):
+    features, notes = imported(f'feature {{name: "a" type: INT}} feature {{name: "b" {options}}}')
     assert list(features) == ["a"]
     assert notes == [f"feature.b: {note}"]
 
 
 def test_sparse_and_weighted_features():
-    features, notes = told(
+    features, notes = imported(
         """
 feature {name: "v" type: FLOAT} feature {name: "i" type: INT int_domain {min: 0 max: 9}}
 sparse_feature {name: "s" index_feature {name: "i"} value_feature {name: "v"} is_sorted: true}
@@ -132,7 +134,7 @@ sparse_feature {name: "t" index_feature {name: "j"} value_feature {name: "w"}}
 
 
 def test_tensor_representations():
-    features, notes = told(
+    features, notes = imported(
         """
 feature {name: "a" type: INT} feature {name: "n" type: INT} feature {name: "d" type: BYTES}
 tensor_representation_group {
@@ -183,13 +185,15 @@ generate_legacy_feature_spec: true
 feature {name: "a" type: INT value_count {min: 1 max: 1}}
 feature {name: "b" type: BYTES value_count {min: 2 max: 2}}
 """
-    features, notes = told(text)
+    features, notes = imported(text)
     assert list(features.values()) == [
         FixedLen(name="a", dtype="int64", default=-1),
         FixedLen(name="b", dtype="string", shape=(2,), default=("", "")),
     ]
     assert notes == []
-    assert told(text.replace("true", "false"))[0]["a"] == VariableLen(name="a", dtype="int64", max_length=1)
+    assert imported(text.replace("true", "false"))[0]["a"] == VariableLen(
+        name="a", dtype="int64", max_length=1
+    )
 
 
 @pytest.mark.parametrize(
@@ -230,7 +234,7 @@ def test_what_is_no_schema_is_refused(text, message):
 def test_fields_of_other_releases_are_noted(tmp_path):
     text = '# of: {a comment}\nfeature {name: "a {" type: INT future {x: 1}} novel: "b: {"'
     expected = ["future", "x", "novel"]
-    assert told(text)[1] == [f"{name}: unknown field: ignored" for name in expected]
+    assert imported(text)[1] == [f"{name}: unknown field: ignored" for name in expected]
     (tmp_path / "schema.pb").write_bytes(
         parsed('feature {name: "a" type: INT}').SerializeToString() + b"\xb8\x3e\x07"
     )

@@ -12,7 +12,7 @@ def parsed(text: str):
     return text_format.Parse(text, classes()["Schema"]())
 
 
-def told(text: str) -> tuple[dict, list[str]]:
+def imported(text: str) -> tuple[dict, list[str]]:
     """The features of a schema by name, and the notes."""
     loaded, notes = tfmd.loads(text)
     return loaded.names, [str(note) for note in notes]

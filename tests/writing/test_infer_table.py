@@ -54,7 +54,7 @@ features:
     )
 
 
-def test_identifiers_that_a_table_has_as_floats_are_told(tmp_path):
+def test_identifiers_stored_as_floats_are_noted(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("tract,all,huge\n,16777216.0,1e300\n17031840300.0,17031840300.0,0.1\n17031320100.0,2,\n")
     found = inferred([str(path)], None)
@@ -134,7 +134,7 @@ def test_a_column_of_parquet_has_its_type_and_builds(tmp_path, sort):
     assert rs.write(found.schema, rows, tmp_path / "data", progress=False).rows("train") == len(column)
 
 
-def test_columns_that_no_feature_holds_are_told(tmp_path):
+def test_columns_that_no_feature_holds_are_noted(tmp_path):
     path = parquet(
         tmp_path / "rows.parquet",
         gaps=pyarrow.array([[1, None], [2]]),
@@ -167,7 +167,7 @@ def test_columns_that_no_feature_holds_are_told(tmp_path):
         ("", 1, "rows.csv: expected CSV, got Empty CSV file"),
     ],
 )
-def test_a_table_without_a_schema_is_said_in_a_line(tmp_path, text, status, said):
+def test_an_invalid_table_is_an_error_of_one_line(tmp_path, text, status, said):
     (tmp_path / "rows.csv").write_bytes(text.encode("latin-1"))
     done = run("infer", "rows.csv", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (status, "", said)
@@ -219,7 +219,7 @@ def test_a_sample_of_a_table_is_its_first_rows(tmp_path):
     assert (found.rows, found.notes) == (45, ("n: missing in 5 of 45 rows and reads as its default",))
 
 
-def test_a_table_that_is_none_is_said_in_a_line(tmp_path):
+def test_a_file_that_is_no_table_is_an_error_of_one_line(tmp_path):
     (tmp_path / "x.parquet").write_bytes(b"no parquet")
     done = run("infer", "x.parquet", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
