@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordspec._tf import tf
-from recordspec.wire.strings import Ints, Mask, Strings
+from recordspec.wire.strings import Ints, Mask, Strings, offsets, ranges
 
 Storage = Literal["int64", "float32", "bytes"]
 # Which list a Feature has, if any.
@@ -119,6 +119,17 @@ class Cells:
             last = first + int(lengths.sum())
         flat = self.flat.part(first, last) if isinstance(self.flat, Strings) else self.flat[first:last]
         return Cells(flat=flat, lengths=lengths, rows=stop - start)
+
+    def take(self, rows: Ints) -> Cells:
+        """The cells of these rows, in this order."""
+        if isinstance(self.lengths, int):
+            lengths: int | Ints = self.lengths
+            places = (rows[:, None] * self.lengths + np.arange(self.lengths)).reshape(-1)
+        else:
+            lengths = self.lengths[rows]
+            places = ranges(offsets(self.lengths)[rows], lengths)
+        flat = self.flat.take(places) if isinstance(self.flat, Strings) else self.flat[places]
+        return Cells(flat=flat, lengths=lengths, rows=len(rows))
 
     @classmethod
     def joined(cls, many: Iterable[Cells]) -> Cells:

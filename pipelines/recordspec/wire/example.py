@@ -39,7 +39,7 @@ from recordspec.wire.pieces import (
     total,
     where,
 )
-from recordspec.wire.strings import Bytes, Ints, Mask, Sizes, Strings, items, offsets, one_size
+from recordspec.wire.strings import Bytes, Ints, Mask, Sizes, Strings, items, offsets, one_size, ranges
 from recordspec.wire.varints import packed, varint_bytes, varints
 
 _LIST_FIELD = {"bytes": 1, "float32": 2, "int64": 3}
@@ -71,6 +71,15 @@ class Entry:
         steps = self.steps[start:stop]
         first = int(self.steps[:start].sum())
         cells = self.cells.part(first, first + int(steps.sum()))
+        return Entry(column=self.column, cells=cells, present=present, steps=steps)
+
+    def take(self, rows: Ints) -> Entry:
+        """The values of these rows, in this order."""
+        present = None if self.present is None else self.present[rows]
+        if self.steps is None:
+            return Entry(column=self.column, cells=self.cells.take(rows), present=present)
+        steps = self.steps[rows]
+        cells = self.cells.take(ranges(offsets(self.steps)[rows], steps))
         return Entry(column=self.column, cells=cells, present=present, steps=steps)
 
     @classmethod

@@ -193,6 +193,11 @@ def offsets(sizes: npt.NDArray[np.integer[Any]]) -> Ints:
     return places
 
 
+def ranges(starts: Ints, sizes: Ints) -> Ints:
+    """The numbers of several ranges, one after the other: of each `sizes` from `starts` on."""
+    return np.arange(int(sizes.sum())) + np.repeat(starts - offsets(sizes)[:-1], sizes)
+
+
 def one_size(sizes: Ints) -> Sizes:
     """The sizes, as one number where all are equal."""
     if len(sizes) and bool((sizes == sizes[0]).all()):

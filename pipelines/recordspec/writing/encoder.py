@@ -119,19 +119,32 @@ class EncodedRows:
         records = self._records and self._records.part(start, stop)
         return EncodedRows(self._schema, stop - start, sections=sections, records=records)
 
+    def take(self, rows: Ints) -> EncodedRows:
+        """These rows, in this order."""
+        if self._sections is None:
+            return EncodedRows(self._schema, len(rows), records=self.records.take(rows))
+        sections: Sections = {
+            section: [entry.take(rows) for entry in entries] for section, entries in self._sections.items()
+        }
+        return EncodedRows(self._schema, len(rows), sections=sections)
+
+    def without_records(self) -> EncodedRows:
+        """The column entries alone."""
+        return EncodedRows(self._schema, self._rows, sections=self.sections)
+
     @classmethod
     def joined(cls, many: Sequence[EncodedRows]) -> EncodedRows:
-        """The column entries of several, one after the other."""
-        if len(many) == 1:
-            return many[0]
+        """All of these, one after the other: as column entries if each has them."""
         first = many[0]
-        sections: Sections = {
-            section: [
-                Entry.joined(entries)
-                for entries in zip(*(one.sections[section] for one in many), strict=True)
-            ]
-            for section in first.sections
-        }
+        if len(many) == 1:
+            return first
+        if not all(one.is_decoded for one in many):
+            records = Strings.joined([one.records for one in many])
+            return cls(first._schema, len(records), records=records)
+        sections: Sections = {}
+        for section in first.sections:
+            columns = zip(*(one.sections[section] for one in many), strict=True)
+            sections[section] = [Entry.joined(entries) for entries in columns]
         return cls(first._schema, sum(map(len, many)), sections=sections)
 
 

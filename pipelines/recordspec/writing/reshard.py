@@ -189,10 +189,10 @@ class StoredRecords:
         starts = {} if self.manifest is None else self.manifest.starts()
         for path, split in zip(self.paths, self._splits, strict=True):
             whole = self.in_blocks or file_types.compression_of(path) != "none"
-            stretches = [None] if whole else tfrecord.record_ranges(path, base.PART_BYTES)
-            for stretch in stretches:
+            ranges = [None] if whole else tfrecord.record_ranges(path, base.PART_BYTES)
+            for records in ranges:
                 first = starts.get(path.name, 0)
-                yield StoredPart(path, stretch, split, self.keys, first, self.in_blocks, check)
+                yield StoredPart(path, records, split, self.keys, first, self.in_blocks, check)
 
     def revised(self, made: Manifest, folder: Path) -> Manifest:
         """The manifest of the new shards, as far as the old one does not say more; the list of the rows that
@@ -248,7 +248,7 @@ class StoredPart:
 
     Attributes:
         path: of the file.
-        stretch: which records; None means all.
+        range: which records; None means all.
         split: theirs.
         keys: the file with the hashes of the keys of all rows, if any.
         first: where those of this file's rows begin in it.
@@ -257,7 +257,7 @@ class StoredPart:
     """
 
     path: Path
-    stretch: RecordRange | None
+    range: RecordRange | None
     split: str
     keys: Path | None
     first: int
@@ -266,7 +266,7 @@ class StoredPart:
 
     def records(self, schema: Schema | None) -> Iterator[Strings]:
         """Framed records of one row each, some at a time. Raises RecordError."""
-        records = tfrecord.scan(self.path, self.stretch)
+        records = tfrecord.scan(self.path, self.range)
         if not self.in_blocks:
             for some in tfrecord.batched(records, _BYTES_AT_ONCE):
                 yield self._taken(some)
@@ -299,11 +299,11 @@ class StoredPart:
         """Of the keys of records, of which the first is row `row` of the part."""
         if self.keys is None:
             return hashes(records.inner(HEADER_BYTES, FOOTER_BYTES))
-        before = 0 if self.stretch is None else self.stretch.number
+        before = 0 if self.range is None else self.range.number
         return key_hashes.read(self.keys, self.first + before + row, len(records))
 
     def place(self, row: int) -> str:
-        number = row if self.stretch is None else self.stretch.number + row
+        number = row if self.range is None else self.range.number + row
         return f"{self.path}: row {number}"
 
 

@@ -17,6 +17,7 @@ from typing import IO
 import numpy as np
 
 from recordspec.locations import sync
+from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words
@@ -89,11 +90,11 @@ class SortedRun:
         """Of all rows, uint64 `[5, rows]`, on the disk."""
         return np.memmap(folder / self.index_name, _WORD, "r", shape=(_LINES, self.rows))
 
-    def read(self, folder: Path, start: int, stop: int) -> Strings:
-        """The records of rows `start` to `stop`, in a buffer that may be written to."""
+    def read(self, folder: Path, schema: Schema | None, start: int, stop: int) -> EncodedRows:
+        """Rows `start` to `stop`; the schema is theirs."""
         ends = _ends(self.index(folder), start, stop)
         data = np.fromfile(folder / self.name, np.uint8, int(ends[-1] - ends[0]), offset=int(ends[0]))
-        return Strings(data, ends - ends[0])
+        return EncodedRows(schema, stop - start, records=Strings(data, ends - ends[0]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,24 +103,22 @@ class MemoryRun:
 
     Attributes:
         counts: the rows of each split, in the order in which they lie there.
-        records: as they came.
-        order: of the rows among `records`; None where they came in order.
+        rows: as they came.
+        order: of the run, as places among `rows`; None where they came in order.
         sorted_index: the index, in order.
     """
 
     counts: dict[str, int]
-    records: Strings
+    rows: EncodedRows
     order: Ints | None
     sorted_index: Words
 
     def index(self, folder: Path) -> Words:
         return self.sorted_index
 
-    def read(self, folder: Path, start: int, stop: int) -> Strings:
+    def read(self, folder: Path, schema: Schema | None, start: int, stop: int) -> EncodedRows:
         # gathered when they are read: a sorted copy of all would take as much memory again
-        if self.order is None:
-            return self.records.part(start, stop)
-        return self.records.take(self.order[start:stop])
+        return self.rows.part(start, stop) if self.order is None else self.rows.take(self.order[start:stop])
 
 
 Run = SortedRun | MemoryRun
@@ -133,12 +132,22 @@ class Sorter:
         seed: of the shuffle; None keeps the order of the rows.
         durable: whether files must last through a power cut.
         in_memory: whether the last run, often the only one, stays in memory.
+        as_columns: whether rows are gathered as column entries, of which blocks are made.
     """
 
     def __init__(
-        self, folder: Path, stem: str, capacity: int, seed: int | None, *, durable: bool, in_memory: bool
+        self,
+        folder: Path,
+        stem: str,
+        capacity: int,
+        seed: int | None,
+        *,
+        durable: bool,
+        in_memory: bool,
+        as_columns: bool,
     ) -> None:
         self._folder, self._stem, self._durable, self._in_memory = folder, stem, durable, in_memory
+        self._columns: list[EncodedRows] | None = [] if as_columns else None
         self._seed = seed
         self._buffer = np.empty(capacity, np.uint8)  # costs nothing until it is touched
         self._index: list[Words] = []
@@ -151,9 +160,12 @@ class Sorter:
         size = len(records.buffer)
         if self._bytes + size + self._rows * _INDEX_BYTES > len(self._buffer):
             self._spill()
-        if size > len(self._buffer):
-            self._buffer = np.empty(size, np.uint8)
-        self._buffer[self._bytes : self._bytes + size] = records.buffer
+        if self._columns is not None:
+            self._columns.append(rows.without_records())
+        else:
+            if size > len(self._buffer):
+                self._buffer = np.empty(size, np.uint8)
+            self._buffer[self._bytes : self._bytes + size] = records.buffer
         index = np.zeros((_LINES, len(records)), _WORD)
         if hashed is not None:
             index[KEY] = hashed.T
@@ -182,11 +194,16 @@ class Sorter:
     def _sorted(self) -> tuple[Ints, MemoryRun]:
         """The rows that were gathered, in their order, and how many each split has."""
         index, splits = np.concatenate(self._index, axis=1), np.concatenate(self._splits)
-        records = Strings(self._buffer[: self._bytes], offsets(index[END].astype(np.int64)))
+        if self._columns:
+            rows = EncodedRows.joined(self._columns)
+            self._columns = []
+        else:
+            records = Strings(self._buffer[: self._bytes], offsets(index[END].astype(np.int64)))
+            rows = EncodedRows(None, self._rows, records=records)
         order = self._order(index, splits)
         index = index if order is None else index[:, order]
         index[END] = np.cumsum(index[END])
-        return np.bincount(splits), MemoryRun(counts={}, records=records, order=order, sorted_index=index)
+        return np.bincount(splits), MemoryRun(counts={}, rows=rows, order=order, sorted_index=index)
 
     def _order(self, index: Words, splits: Ints) -> Ints | None:
         """How the rows are to be sorted; None where they are."""
@@ -203,7 +220,7 @@ class Sorter:
             ends = run.sorted_index[END]
             bounds = np.searchsorted(ends, np.arange(_GATHERED, self._bytes, _GATHERED, dtype=np.uint64))
             for start, stop in pairwise([0, *bounds.tolist(), self._rows]):
-                file.write(run.read(self._folder, start, stop).buffer.data)
+                file.write(run.read(self._folder, None, start, stop).records.buffer.data)
             self._close(file)
         with (self._folder / f"{name}.index").open("xb") as file:
             file.write(np.ascontiguousarray(run.sorted_index).data)
@@ -231,8 +248,8 @@ def _ends(index: Words, start: int, stop: int) -> Ints:
 class RunReader:
     """The rows of one split in a run, in their order."""
 
-    def __init__(self, folder: Path, run: Run, split: str) -> None:
-        self._folder, self._run = folder, run
+    def __init__(self, folder: Path, run: Run, split: str, schema: Schema | None = None) -> None:
+        self._folder, self._run, self._schema = folder, run, schema
         starts = dict(zip(run.counts, accumulate(run.counts.values(), initial=0), strict=False))
         self._first, self.rows = starts.get(split, 0), run.counts.get(split, 0)
 
@@ -252,10 +269,10 @@ class RunReader:
         index = self._run.index(self._folder)
         return int(index[END, last]) - (int(index[END, self._first - 1]) if self._first else 0)
 
-    def read(self, start: int, stop: int) -> tuple[Strings, Words]:
-        """Some rows: their records, and their index."""
-        records = self._run.read(self._folder, self._first + start, self._first + stop)
-        return records, np.array(self.index[:, start:stop])
+    def read(self, start: int, stop: int) -> tuple[EncodedRows, Words]:
+        """Some rows, and their index."""
+        rows = self._run.read(self._folder, self._schema, self._first + start, self._first + stop)
+        return rows, np.array(self.index[:, start:stop])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -350,38 +367,38 @@ def _bounds_by_size(readers: list[RunReader], chunk: int) -> Words:
 
 
 def read_rows(
-    folder: Path, runs: tuple[Run, ...], rows: RowRange, order: SortOrder
-) -> Iterator[tuple[Strings, Words]]:
-    """The rows of a range, in their order: records, with room for their frames, and their index."""
-    readers = [RunReader(folder, run, rows.split) for run in runs]
-    skip, left = rows.skip, rows.rows
-    for chunk in range(rows.places.shape[1] - 1):
+    folder: Path, schema: Schema | None, runs: tuple[Run, ...], wanted: RowRange, order: SortOrder
+) -> Iterator[tuple[EncodedRows, Words]]:
+    """The rows of a range, in their order, and their index."""
+    readers = [RunReader(folder, run, wanted.split, schema) for run in runs]
+    skip, left = wanted.skip, wanted.rows
+    for chunk in range(wanted.places.shape[1] - 1):
         if left <= 0:
             return
-        records, index = merge_chunk(readers, rows.places[:, chunk : chunk + 2], order)
-        stop = min(len(records), skip + left)
+        rows, index = merge_chunk(readers, wanted.places[:, chunk : chunk + 2], order)
+        stop = min(len(rows), skip + left)
         if skip < stop:
-            yield records.part(skip, stop), index[:, skip:stop]
+            yield rows.part(skip, stop), index[:, skip:stop]
             left -= stop - skip
-        skip = max(0, skip - len(records))
+        skip = max(0, skip - len(rows))
 
 
-def merge_chunk(readers: list[RunReader], places: Ints, order: SortOrder) -> tuple[Strings, Words]:
+def merge_chunk(readers: list[RunReader], places: Ints, order: SortOrder) -> tuple[EncodedRows, Words]:
     """One chunk, from all the runs that have some of it."""
     bounds = zip(readers, places.tolist(), strict=True)
     parts = [reader.read(start, stop) for reader, (start, stop) in bounds if start < stop]
     if not parts:
-        return Strings.of([]), np.zeros((_LINES, 0), np.uint64)
+        return EncodedRows(None, 0, records=Strings.of([])), np.zeros((_LINES, 0), np.uint64)
     if len(parts) == 1 and not order.ties:
         return parts[0]  # a run is sorted
     index = np.concatenate([index for _, index in parts], axis=1)
-    records = Strings.joined([records for records, _ in parts])
+    rows = EncodedRows.joined([rows for rows, _ in parts])
     if not order.shuffled:
-        return records, index
+        return rows, index
     ranks = _ranks(index)
     if order.ties:
-        ranks = _untied(ranks, index[KEY], records)
-    return records.take(ranks), index[:, ranks]
+        ranks = _untied(ranks, index[KEY], rows.records)
+    return rows.take(ranks), index[:, ranks]
 
 
 def _ranks(index: Words) -> Ints:

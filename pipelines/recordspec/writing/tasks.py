@@ -17,7 +17,7 @@ from recordspec.store import key_hashes
 from recordspec.store.manifest import LabelCounts, Shard
 from recordspec.store.transaction import Transaction
 from recordspec.writing.append import ExistingDataset
-from recordspec.writing.encoder import Advance, EncodedRows, Encoder
+from recordspec.writing.encoder import Advance, Encoder
 from recordspec.writing.failures import disk_errors, source_errors
 from recordspec.writing.options import Write
 from recordspec.writing.rejects import count
@@ -110,7 +110,15 @@ class BuildPlan:
         """A sink that sorts rows as the options say."""
         seed = None if self.options.shuffle is None else self.options.shuffle.seed
         capacity = min(_LARGEST_RUN, self.budget // 2)
-        return Sorter(self.folder, stem, capacity, seed, durable=self.durable, in_memory=in_memory)
+        return Sorter(
+            self.folder,
+            stem,
+            capacity,
+            seed,
+            durable=self.durable,
+            in_memory=in_memory,
+            as_columns=in_memory and self.options.block is not None,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,8 +214,8 @@ def write_shard(
     with disk_errors(plan.name):
         writer = ShardWriter(plan.folder / file, plan.schema, plan.options, task.shard.file)
         try:
-            for records, index in read_rows(plan.folder, runs, task.rows, plan.order):
-                writer.add(EncodedRows(plan.schema, len(records), records=records))
+            for rows, index in read_rows(plan.folder, plan.schema, runs, task.rows, plan.order):
+                writer.add(rows)
                 if plan.options.unique:
                     key_hashes.add(keys, index[KEY])
             if plan.durable:

@@ -80,8 +80,8 @@ class TFRecordRows:
             expected = f"features of `{schema.name}` in `{stored.name}`"
             raise SpecError(Problem(path=("schema",), expected=expected, got="none"))
         for path in self.paths:
-            for stretch in _ranges(path):
-                yield TFRecordPart(path=path, stored=stored, stretch=stretch)
+            for records in _ranges(path):
+                yield TFRecordPart(path=path, stored=stored, records=records)
 
     def _stored(self, schema: Schema) -> Schema:
         """What the records were written with."""
@@ -109,12 +109,12 @@ class TFRecordPart:
     Attributes:
         path: of the file.
         stored: what the records were written with.
-        stretch: which records; None for all.
+        records: which of the file; None for all.
     """
 
     path: Path
     stored: Schema
-    stretch: RecordRange | None
+    records: RecordRange | None
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         names = [name for name in (*schema.names, *extra) if name in self.stored.names]
@@ -133,7 +133,7 @@ class TFRecordPart:
         return (place(record.number, record.offset) for record in self._records())
 
     def _records(self) -> Iterator[Record]:
-        return scan(self.path, self.stretch)
+        return scan(self.path, self.records)
 
 
 def _parsed(record: Record, row: int) -> Stored:

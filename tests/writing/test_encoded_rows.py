@@ -1,0 +1,39 @@
+"""Encoded rows as records and as column entries: what is made of one is made of the other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from instances import CASES
+from recordspec.spec.encoder import columns_of
+from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
+from recordspec.wire.strings import Strings
+from recordspec.writing.encoder import EncodedRows
+
+
+def as_records(case) -> EncodedRows:
+    given = [bytes(HEADER_BYTES) + record + bytes(FOOTER_BYTES) for record in case.records]
+    return EncodedRows(case.schema, len(given), records=Strings.of(given))
+
+
+def as_columns(case) -> EncodedRows:
+    given = [*case.rows, {}] if case.feature.optional else case.rows
+    return EncodedRows.encode(case.schema, columns_of(case.schema, given), len(given))
+
+
+def data(rows: EncodedRows) -> list[bytes]:
+    return [record[HEADER_BYTES:-FOOTER_BYTES] for record in rows.records]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("form", [as_records, as_columns])
+def test_rows_are_cut_joined_and_sorted_in_either_form(case, form):
+    expected, rows = data(form(case)), form(case)
+    count = len(rows)
+    assert expected[: len(case.records)] == case.records
+    assert data(rows.part(1, count)) == expected[1:]
+    assert data(EncodedRows.joined([rows.part(0, 1), rows.part(1, count), rows])) == expected * 2
+    order = np.array([count - 1, 0, *range(count)])
+    assert data(rows.take(order)) == [expected[row] for row in order]
+    assert rows.is_decoded is (form is as_columns)
