@@ -168,7 +168,7 @@ def records_of_block(
     problems = [
         problem
         for section, columns in by_section.items()
-        for problem in blocks.misfits(columns, section, parsed)
+        for problem in blocks.block_problems(columns, section, parsed)
     ]
     if problems:
         raise RecordError(problems)

@@ -214,7 +214,7 @@ def _problems_of_block(schema: FeatureSet, record: bytes) -> Iterator[Problem]:
                 path=(section, feature.name),
                 hint=problem.hint or ("" if key == feature.name else f"stored under `{key}`"),
             )
-            for problem in wire_blocks.misfits(columns_in(section, feature), section, parsed)
+            for problem in wire_blocks.block_problems(columns_in(section, feature), section, parsed)
             for key in problem.path[1:2]
         ]
         yield from problems or _undecoded(schema, record, section, feature, None)

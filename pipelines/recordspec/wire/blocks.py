@@ -88,8 +88,8 @@ def block_size(record: Parsed) -> int | None:
     return int(rows[0])
 
 
-def misfits(columns: Iterable[Column], section: Section, parsed: Parsed) -> Iterator[Problem]:
-    """What of a block's values is not what its rows have: another type, or another number."""
+def block_problems(columns: Iterable[Column], section: Section, parsed: Parsed) -> Iterator[Problem]:
+    """The problems of a block whose values are of another type, or another number, than those of its rows."""
     columns = tuple(columns)
     for column in columns:
         values = parsed.get(block_key(column.key, section))
@@ -103,14 +103,14 @@ def misfits(columns: Iterable[Column], section: Section, parsed: Parsed) -> Iter
         yield from error.problems
         return
     for entry in held:
-        yield from _miscounted(entry, section, rows_in(parsed))
+        yield from _count_problems(entry, section, rows_in(parsed))
 
 
 def _dtype(values: list[Any]) -> str:
     return next(TF_DTYPES[storage] for storage, kind in _TYPES.items() if type(values[0]) is kind)
 
 
-def _miscounted(entry: Entry, section: Section, rows: int) -> Iterator[Problem]:
+def _count_problems(entry: Entry, section: Section, rows: int) -> Iterator[Problem]:
     key, storage, cells = entry.column.key, entry.column.storage, entry.cells
     lengths = np.asarray(cells.lengths)
     if lengths.ndim and len(lengths) != cells.rows:
