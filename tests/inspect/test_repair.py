@@ -12,9 +12,8 @@ import pytest
 
 import recordspec as rs
 from frames_by_hand import frame
-from recordspec.inspect.repair import Repaired, repair
-from recordspec.inspect.tally import Tally
-from recordspec.inspect.verify import verify
+from recordspec.inspect.repair import RepairReport, repair
+from recordspec.inspect.verify import FileIntegrity, verify
 from recordspec.store.sidecars import add_sidecars
 from recordspec.wire.compression import CODECS
 from recordspec.wire.tfrecord import scan
@@ -48,16 +47,16 @@ def say(data: Path, change: Callable[[dict[str, Any]], Any]) -> None:
     (data / "manifest.json").write_text(json.dumps(manifest))
 
 
-def tally_of(data: Path) -> Tally:
+def integrity_of(data: Path) -> FileIntegrity:
     """What is read of the first shard."""
-    return next(verify(data)).tally
+    return next(verify(data)).integrity
 
 
-def repaired(data: Path) -> Repaired:
+def repaired(data: Path) -> RepairReport:
     """What comes of a repair, which is whole in any case."""
     saved = data.parent / "saved"
     done = repair(data, saved, force=True)
-    assert [one.problems for one in verify(saved) if not one.whole] == []
+    assert [one.problems for one in verify(saved) if not one.intact] == []
     assert (done.manifest is not None) == (saved / "manifest.json").exists()
     return done
 
@@ -75,10 +74,10 @@ OTHERS = {
 def test_nobody_knows_the_rows_of_other_blocks(tmp_path, change):
     data = written(tmp_path, layout={"blocks": 16})
     edit(data / SHARD, change)
-    found = tally_of(data)
+    found = integrity_of(data)
     assert found.rows_lost == (0 if found.records == 7 else None)
     done = repaired(data)
-    reason = "has records of many rows that are not those of its manifest; nobody knows how many"
+    reason = "has records of many rows that are not those of its manifest; their number is unknown"
     assert (done.manifest, done.note) == (None, f"no manifest: {SHARD} {reason}")
     assert [one.rows_lost for one in done.files] == [None, 0]
 
@@ -87,14 +86,14 @@ def test_of_blocks_behind_a_bad_length_nobody_knows_the_rows(tmp_path):
     data = written(tmp_path, layout={"blocks": 16})
     second = [record.offset for record in scan(data / SHARD)][1]
     flip(data / SHARD, second)
-    assert tally_of(data).rows_lost == 84
+    assert integrity_of(data).rows_lost == 84
     assert [one.rows_lost for one in repaired(data).files] == [None, 0]
 
 
 def test_of_blocks_of_which_none_is_left_all_rows_are_lost(tmp_path):
     data = written(tmp_path, layout={"blocks": 16})
     (data / SHARD).write_bytes(b"")
-    assert tally_of(data).rows_lost == 100
+    assert integrity_of(data).rows_lost == 100
     done = repaired(data)
     assert [one.rows_lost for one in done.files] == [100, 0]
     assert done.manifest.rows("train") == 100
@@ -182,7 +181,7 @@ def folder_at(path: Path) -> None:
 def test_what_is_not_as_it_was_written_is_left_out(tmp_path, damage, left_out):
     data = full(tmp_path)
     damage(data)
-    assert not all(one.whole for one in verify(data))
+    assert not all(one.intact for one in verify(data))
     done = repaired(data)
     assert done.note == f"left out, not known to be as they were written: {', '.join(left_out)}" * bool(
         left_out
@@ -233,14 +232,14 @@ def test_a_bad_start_of_what_was_compressed_says_so(tmp_path, name):
     (tmp_path / name).write_bytes(bytes(stream.compress(frame(b"a") * 99)) + stream.flush())
     flip(tmp_path / name, 0)
     hint = "its name says gzip, its first bytes do not: perhaps they are damaged"
-    (loss,) = next(verify(tmp_path / name)).tally.losses
+    (loss,) = next(verify(tmp_path / name)).integrity.losses
     assert loss.problem.hint == (hint if name.endswith(".gz") else "")
 
 
 def test_a_shard_with_a_bad_start_stays_compressed_as_its_manifest_says(tmp_path):
     data = written(tmp_path, compression="zlib")
     flip(data / f"{SHARD}.zlib", 0)
-    assert tally_of(data).losses[0].problem.hint.startswith("its name says zlib, ")
+    assert integrity_of(data).losses[0].problem.hint.startswith("its name says zlib, ")
     assert [one.rows_lost for one in repaired(data).files] == [100, 0]
 
 

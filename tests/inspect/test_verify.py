@@ -14,9 +14,9 @@ import pytest
 import recordspec as rs
 from frames_by_hand import frame, head
 from recordspec import Manifest, RecordError, SpecError, StoreError
-from recordspec.inspect import tally
+from recordspec.inspect import verify as module
 from recordspec.inspect.repair import repair
-from recordspec.inspect.verify import Verified, verify
+from recordspec.inspect.verify import VerifiedFile, verify
 from recordspec.wire import file_types, tfrecord
 from recordspec.wire.compression import CODECS
 from recordspec.wire.tfrecord import scan
@@ -44,7 +44,7 @@ def test_a_flipped_byte_is_named_and_every_whole_record_saved(tmp_path, region, 
     stream = CODECS[compression].compressor()
     path.write_bytes(bytes(stream.compress(data)) + stream.flush())
     (found,) = verify(path)
-    (loss,) = found.tally.losses
+    (loss,) = found.integrity.losses
     last = number == COUNT - 1 and region.startswith("length")
     assert (loss.record, loss.offset) == (number, start)
     assert loss.stop == (None if last and compression != "none" else stop)
@@ -52,9 +52,9 @@ def test_a_flipped_byte_is_named_and_every_whole_record_saved(tmp_path, region, 
     assert (
         str(loss.problem) == f"{path}: record {number} at byte {start:,}: expected {wrong}, got other bytes"
     )
-    assert found.tally.bytes_lost == (None if loss.stop is None else STEP)
+    assert found.integrity.bytes_lost == (None if loss.stop is None else STEP)
     behind = COUNT - 1 - number if region.startswith("length") else 0
-    assert (found.tally.records, found.tally.found_again) == (COUNT - 1 - behind, behind)
+    assert (found.integrity.records, found.integrity.recovered) == (COUNT - 1 - behind, behind)
     done = repair(path, tmp_path / "saved")
     assert [one.data for one in scan(tmp_path / "saved/x.tfrecord")] == RECORDS[:number] + RECORDS[
         number + 1 :
@@ -80,15 +80,15 @@ def told(data: Path) -> dict[str, list[str]]:
         Path(one.file).name: [
             _short(one, problem)
             for problem in one.problems
-            if "sha256" not in problem.expected or not one.tally
+            if "sha256" not in problem.expected or not one.integrity
         ]
-        + [_short(one, loss.problem) for loss in (one.tally.losses if one.tally else ())]
+        + [_short(one, loss.problem) for loss in (one.integrity.losses if one.integrity else ())]
         for one in verify(data)
-        if not one.whole
+        if not one.intact
     }
 
 
-def _short(one: Verified, problem: rs.errors.Problem) -> str:
+def _short(one: VerifiedFile, problem: rs.errors.Problem) -> str:
     assert problem.where.startswith(one.file)
     return str(problem).removeprefix(f"{one.file}: ")
 
@@ -100,8 +100,8 @@ def shards(data: Path) -> list[Path]:
 def test_a_dataset_as_it_was_written_is_whole(data):
     found = list(verify(data))
     assert [Path(one.file) for one in found] == shards(data)
-    assert all(one.whole for one in found)
-    assert sum(one.tally.records for one in found) == 1000
+    assert all(one.intact for one in found)
+    assert sum(one.integrity.records for one in found) == 1000
 
 
 def test_what_the_manifest_says_otherwise_is_told(data):
@@ -131,7 +131,7 @@ def test_what_the_manifest_says_otherwise_is_told(data):
         ],
         "keys.bin": [f"expected sha256 {Manifest.load(data).keys_sha256}, as the manifest says, got no file"],
     }
-    lost = {Path(one.file).name: one.tally.rows_lost for one in verify(data) if one.tally}
+    lost = {Path(one.file).name: one.integrity.rows_lost for one in verify(data) if one.integrity}
     rows = {shard.file: shard.rows for many in Manifest.load(data).splits.values() for shard in many}
     assert lost == {test1.name: 1, train0.name: rows[train0.name], train1.name: 0, extra.name: 0}
 
@@ -140,11 +140,11 @@ def test_another_content_of_the_same_size_is_told_by_its_hash(data):
     first, *_ = shards(data)
     records = [record.data for record in scan(first)]
     first.write_bytes(b"".join(map(frame, records[::-1])))
-    (wrong,) = [one for one in verify(data) if not one.whole]
+    (wrong,) = [one for one in verify(data) if not one.intact]
     (problem,) = wrong.problems
     assert problem.expected.startswith("sha256 ")
     assert problem.expected.endswith(", as the manifest says")
-    assert wrong.tally.records == len(records)
+    assert wrong.integrity.records == len(records)
 
 
 @pytest.mark.parametrize(("layout", "rows", "needed"), [("rows", 41, 41), ({"blocks": 8}, 41, 6)])
@@ -161,7 +161,7 @@ def test_rows_that_the_records_do_not_hold_are_told(tmp_path, layout, rows, need
         f"{found.file}: expected {needed} records of 41 rows, as the manifest says, got {records}, as it also says"
     )
     path.write_text(text)
-    assert all(one.whole for one in verify(tmp_path / "data"))
+    assert all(one.intact for one in verify(tmp_path / "data"))
 
 
 def test_a_manifest_that_cannot_be_read_is_told(data):
@@ -170,12 +170,12 @@ def test_a_manifest_that_cannot_be_read_is_told(data):
 
 
 def test_of_many_losses_the_first_are_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(tally, "MOST_NAMED", 10)
+    monkeypatch.setattr(module, "MOST_LISTED", 10)
     path = tmp_path / "x"
     path.write_bytes(flipped(frame(b"a"), 12) * 100)
     (found,) = verify(path)
-    assert (len(found.tally.losses), found.tally.lost, found.tally.bytes_lost) == (10, 100, 1700)
-    assert tally.described(found.tally)["not named"] == 90
+    assert (len(found.integrity.losses), found.integrity.lost, found.integrity.bytes_lost) == (10, 100, 1700)
+    assert found.integrity.dump()["not listed"] == 90
 
 
 def test_a_repaired_dataset_is_a_dataset(data, tmp_path):
@@ -184,7 +184,7 @@ def test_a_repaired_dataset_is_a_dataset(data, tmp_path):
     second.unlink()
     third.write_bytes(flipped(third.read_bytes(), 2))
     done = repair(data, tmp_path / "saved")
-    assert all(one.whole for one in verify(tmp_path / "saved"))
+    assert all(one.intact for one in verify(tmp_path / "saved"))
     old, new = Manifest.load(data), Manifest.load(tmp_path / "saved")
     assert new == done.manifest
     assert new.rows("train") == old.rows("train") - 1
@@ -218,9 +218,9 @@ def test_blocks_are_counted_as_far_as_records_can_be_numbered(tmp_path):
     assert repair(path, tmp_path / "saved", force=True).manifest.rows("train") == 1000 - 64
     path.write_bytes(flipped(whole, offsets[3]))
     done = repair(path, tmp_path / "saved", force=True)
-    reason = "has records of many rows behind a bad length; nobody knows how many"
+    reason = "has records of many rows behind a bad length; their number is unknown"
     assert (done.manifest, done.note) == (None, f"no manifest: {path.name} {reason}")
-    assert done.files[0].tally.saved == len(offsets) - 1
+    assert done.files[0].integrity.saved == len(offsets) - 1
 
 
 def test_a_repair_that_saves_nothing_publishes_nothing(tmp_path):
@@ -268,7 +268,7 @@ def test_a_stream_is_repaired_as_far_as_it_inflates(tmp_path):
     stream = CODECS["gzip"].compressor()
     data = bytes(stream.compress(b"".join(map(frame, records)))) + stream.flush()
     path.write_bytes(data[: len(data) // 2])
-    saved = repair(path, tmp_path / "saved").files[0].tally.saved
+    saved = repair(path, tmp_path / "saved").files[0].integrity.saved
     assert 490 < saved < 500
     assert [record.data for record in scan(tmp_path / "saved/x.gz")] == records[:saved]
 
@@ -279,19 +279,19 @@ def test_the_command_line_tells_it_and_exits_with_1(tmp_path):
     bad.write_bytes(frame(b"a") + head(2**60) + frame(b"b") * 2)
     done = run("verify", fine)
     assert done.returncode == 0
-    nothing = {"bad": 0, "found again": 0, "bytes lost": 0, "rows lost": 0, "losses": [], "not named": 0}
+    nothing = {"corrupt": 0, "recovered": 0, "bytes lost": 0, "rows lost": 0, "losses": [], "not listed": 0}
     assert json.loads(done.stdout) == {
         "file": str(fine),
         "records": 3,
         **nothing,
-        "whole": True,
+        "intact": True,
         "problems": [],
     }
     done = run("verify", fine, bad)
     assert done.returncode == 1
     loss = {"record": 1, "byte": 17, "to": 29, "expected": f"{2**60:,} bytes of data and its CRC", "got": "the end of the file"}  # fmt: skip
-    found = {"file": str(bad), "records": 1, "bad": 0, "found again": 2, "bytes lost": 12, "rows lost": None, "losses": [loss], "not named": 0}  # fmt: skip
-    assert json.loads(done.stdout.splitlines()[1]) == {**found, "whole": False, "problems": []}
+    found = {"file": str(bad), "records": 1, "corrupt": 0, "recovered": 2, "bytes lost": 12, "rows lost": None, "losses": [loss], "not listed": 0}  # fmt: skip
+    assert json.loads(done.stdout.splitlines()[1]) == {**found, "intact": False, "problems": []}
     done = run("repair", bad, "--out", tmp_path / "saved")
     assert done.returncode == 0
     assert done.stderr == "note: no manifest: the files have none beside them that can be read\n"
@@ -303,14 +303,14 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_are_read(data, monkey
     first, second, _, fourth = shards(data)
     first.unlink()
     first.mkdir()
-    real = tally.rescue
+    real = module.rescue
 
     def failing(path, file):
         if path == second:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return real(path, file)
 
-    monkeypatch.setattr(tally, "rescue", failing)
+    monkeypatch.setattr(module, "rescue", failing)
     fourth.write_bytes(flipped(fourth.read_bytes(), 20))
     assert told(data) == {
         first.name: ["cannot read: is a directory"],
@@ -349,8 +349,13 @@ def test_a_record_that_tensorflow_cannot_read_is_bad(tmp_path, monkeypatch):
     path = tmp_path / "x.tfrecord"
     path.write_bytes(frame(b"a") + frame(bytes(6 << 20)) + frame(b"b"))
     (found,) = verify(path)
-    assert (found.whole, found.tally.records, found.tally.bad, found.tally.rows_lost) == (False, 2, 1, None)
-    (loss,) = found.tally.losses
+    assert (found.intact, found.integrity.records, found.integrity.corrupt, found.integrity.rows_lost) == (
+        False,
+        2,
+        1,
+        None,
+    )
+    (loss,) = found.integrity.losses
     expected = "a record of at most 2,147,483,647 bytes, the most that TensorFlow reads"
     assert str(loss.problem) == f"{path}: record 1 at byte 17: expected {expected}, got 6,291,456 bytes"
     repair(path, tmp_path / "saved")

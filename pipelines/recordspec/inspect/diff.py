@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, StoreError
-from recordspec.inspect.beside import other_keys
 from recordspec.inspect.diff_distributions import Measure, compare, lacking
 from recordspec.inspect.scan import ALL, FileRange, Scanner, UnreadableRecord, scan
 from recordspec.inspect.schema_changes import Change, changes
 from recordspec.inspect.stats.tally import SplitTally, count
+from recordspec.inspect.verify import key_problems
 from recordspec.progress import Progress
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
@@ -214,7 +214,7 @@ def by_key(old: Keyed, new: Keyed) -> ByKey:
 
     Raises RecordError where a record cannot be read, or the keys are not those that were written.
     """
-    problems = [problem for one in (old, new) for problem in other_keys(one.folder, one.manifest)]
+    problems = [problem for one in (old, new) for problem in key_problems(one.folder, one.manifest)]
     if problems:
         raise RecordError(problems)
     alike = old.manifest.fingerprint == new.manifest.fingerprint

@@ -1,4 +1,4 @@
-"""What can be saved of damaged files, in new shards."""
+"""Saves the whole records of damaged files in new shards."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, system_problem
-from recordspec.inspect.beside import Found, differences, manifest_in
-from recordspec.inspect.tally import Tally, described
+from recordspec.inspect.verify import FileIntegrity, FileProblem, dataset_problems, manifest_in
 from recordspec.locations import local, sync, sync_file
 from recordspec.progress import Progress
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, REPORT_FILE, SCHEMA_FILE, Manifest, Shard
@@ -25,23 +24,23 @@ from recordspec.wire.file_types import likely_compression
 
 
 @dataclass(frozen=True, kw_only=True)
-class Saved:
-    """A file, what was read of it, and the shard with what could be saved. That has a row for each record
-    where nobody knows how many."""
+class SavedFile:
+    """A file, what was read of it, and the shard of what was saved. Where the number of rows is unknown, the
+    shard counts one for each record."""
 
-    tally: Tally
+    integrity: FileIntegrity
     shard: Shard
 
     @property
     def rows_lost(self) -> int | None:
-        """Rows that the manifest counts, and the shard lacks; None where nobody knows."""
-        counted, saved = self.tally.shard, self.tally.rows_saved
-        # where there are more than the manifest counts, those with wrong data are lost all the same
-        return None if counted is None or saved is None else max(self.tally.bad, counted.rows - saved)
+        """Rows that the manifest counts, and the shard lacks; None where that is unknown."""
+        counted, saved = self.integrity.shard, self.integrity.rows_saved
+        # where there are more than the manifest counts, corrupt ones are lost all the same
+        return None if counted is None or saved is None else max(self.integrity.corrupt, counted.rows - saved)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Repaired:
+class RepairReport:
     """What was written.
 
     Attributes:
@@ -49,30 +48,30 @@ class Repaired:
         manifest: of the new folder; None where it has none.
         reason: why it has none, or empty.
         missing: shards that the manifest of the files names, and that are not there.
-        left_out: what lies beside the shards and is not known to be what was written, and why.
+        left_out: sidecars that differ from the manifest, and how.
     """
 
-    files: tuple[Saved, ...]
+    files: tuple[SavedFile, ...]
     manifest: Manifest | None
     reason: str
     missing: tuple[str, ...]
-    left_out: tuple[Found, ...]
+    left_out: tuple[FileProblem, ...]
 
     @property
     def note(self) -> str:
-        """What the new folder lacks, but for what the files lost, in a line; empty where that is nothing."""
+        """What the new folder lacks beside what the files lost, in a line; or empty."""
         left_out = list(dict.fromkeys(path.name for path, _ in self.left_out))
         named = {"missing": self.missing, "left out, not known to be as they were written": left_out}
         lists = [f"{what}: {_listed(names)}" for what, names in named.items() if names]
         return "; ".join([self.reason, *lists] if self.reason else lists)
 
     def report(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """For JSON."""
         files = [
             {
-                **described(one.tally),
+                **one.integrity.dump(),
                 "shard": one.shard.file,
-                "saved": one.tally.saved,
+                "saved": one.integrity.saved,
                 "rows lost": one.rows_lost,
             }
             for one in self.files
@@ -91,7 +90,7 @@ class Repaired:
 
 
 def _without_rows(shard: Shard) -> dict[str, Any]:
-    """What was written, by which a later repair knows it again. Its rows may be what nobody knows."""
+    """The entry by which a later repair recognizes its shard. The number of rows may be unknown."""
     return {name: value for name, value in asdict(shard).items() if name != "rows"}
 
 
@@ -102,18 +101,18 @@ def _listed(names: Sequence[str]) -> str:
 
 def repair(
     files: Files, directory: str | os.PathLike[str], *, force: bool = False, progress: Progress | None = None
-) -> Repaired:
-    """Writes the records of files that are whole to new shards of the same names, in a folder that appears
+) -> RepairReport:
+    """Writes the whole records of files to new shards of the same names, in a folder that is published as a
     whole or not at all, with a report beside them, `repair.json`.
 
-    Records behind a bad length are found again where they are whole. Of a dataset, the new folder has a
+    Whole records behind a bad length are recovered. Of a dataset, the new folder has a
     manifest of what was saved, the schema, and the rejected rows, as far as these are what was written.
 
     Args:
         files: a path, a folder of shards, a pattern, or several of these; they stay as they are.
         directory: a folder that does not exist yet.
         force: replaces the folder if it exists, and holds a dataset or an earlier repair.
-        progress: is told what is done.
+        progress: receives the number of records and bytes.
 
     Raises StoreError, SpecError where two files have one name or lie in the folder, and RecordError where
     something is lost and nothing can be saved.
@@ -124,10 +123,10 @@ def repair(
     progress = progress or Progress(show=False)
     progress.begin("repairing", None)
     with _on_disk(directory), Transaction(directory, force=force) as transaction:
-        saved = tuple(_save(Tally.of(path, old), transaction.staging, progress) for path in paths)
+        saved = tuple(_save(FileIntegrity.of(path, old), transaction.staging, progress) for path in paths)
         _check_any(saved)
         done = _repaired(paths[0].parent, old, saved)
-        # a file's name need not be text: what is none becomes an escape of JSON
+        # a file's name need not be UTF-8: other bytes become escapes of JSON
         with (transaction.staging / REPORT_FILE).open(
             "w", encoding="utf-8", errors="backslashreplace"
         ) as file:
@@ -148,10 +147,10 @@ def _on_disk(directory: str | os.PathLike[str]) -> Iterator[None]:
         raise StoreError(system_problem("read or write", error, where, hint)) from error
 
 
-def _check_any(saved: Sequence[Saved]) -> None:
+def _check_any(saved: Sequence[SavedFile]) -> None:
     """Refuses to publish a folder of empty files, as of a CSV file."""
-    lost = [one.tally.losses[0].problem for one in saved if one.tally.losses]
-    if lost and not any(one.tally.saved for one in saved):
+    lost = [one.integrity.losses[0].problem for one in saved if one.integrity.losses]
+    if lost and not any(one.integrity.saved for one in saved):
         hint = "nothing can be saved"
         raise RecordError([replace(problem, hint=problem.hint or hint) for problem in lost])
 
@@ -173,63 +172,63 @@ def _manifest_of(paths: Sequence[Path]) -> Manifest | None:
     return manifest_in(folders.pop())[0] if len(folders) == 1 else None
 
 
-def _save(tally: Tally, folder: Path, progress: Progress) -> Saved:
-    shard = ShardFile(folder / tally.path.name, tally.said or likely_compression(tally.path))
+def _save(integrity: FileIntegrity, folder: Path, progress: Progress) -> SavedFile:
+    shard = ShardFile(folder / integrity.path.name, integrity.declared or likely_compression(integrity.path))
     try:
-        for chunk in tally.read(progress):
+        for chunk in integrity.read(progress):
             shard.write(chunk.frames, len(chunk), len(chunk))
-        written, rows = shard.close(tally.path.name), tally.rows_saved
-        return Saved(tally=tally, shard=written if rows is None else replace(written, rows=rows))
+        written, rows = shard.close(integrity.path.name), integrity.rows_saved
+        return SavedFile(integrity=integrity, shard=written if rows is None else replace(written, rows=rows))
     except BaseException:
         shard.abandon()
         raise
 
 
-def _repaired(folder: Path, old: Manifest | None, saved: tuple[Saved, ...]) -> Repaired:
-    """What can be said of the new folder, by what lies beside the files."""
+def _repaired(folder: Path, old: Manifest | None, saved: tuple[SavedFile, ...]) -> RepairReport:
+    """The report, by what lies beside the files."""
     reason = _no_manifest(old, saved)
     if old is None:
-        return Repaired(files=saved, manifest=None, reason=reason, missing=(), left_out=())
-    found, named = list(differences(folder, old)), old.files
+        return RepairReport(files=saved, manifest=None, reason=reason, missing=(), left_out=())
+    found, named = list(dataset_problems(folder, old)), old.files
     missing = tuple(path.name for path, _ in found if path.name in named)
     if reason:
-        return Repaired(files=saved, manifest=None, reason=reason, missing=missing, left_out=())
+        return RepairReport(files=saved, manifest=None, reason=reason, missing=missing, left_out=())
     left_out = tuple(one for one in found if one[0].name not in named and parse_name(one[0].name) is None)
     manifest = _of_saved(old, saved, {path.name for path, _ in left_out})
-    return Repaired(files=saved, manifest=manifest, reason="", missing=missing, left_out=left_out)
+    return RepairReport(files=saved, manifest=manifest, reason="", missing=missing, left_out=left_out)
 
 
-def _no_manifest(old: Manifest | None, saved: Sequence[Saved]) -> str:
-    """Why there is no manifest of what was saved; empty where there is one."""
+def _no_manifest(old: Manifest | None, saved: Sequence[SavedFile]) -> str:
+    """Why there is no manifest of what was saved; or empty."""
     if old is None:
         return "no manifest: the files have none beside them that can be read"
-    unknown = [one for one in saved if one.tally.shard is None]
+    unknown = [one for one in saved if one.integrity.shard is None]
     if unknown:
         return f"no manifest: that of the files does not name {unknown[0].shard.file}"
-    uncounted = [one.tally for one in saved if one.tally.rows_saved is None]
+    uncounted = [one.integrity for one in saved if one.integrity.rows_saved is None]
     if uncounted:
         return f"no manifest: {uncounted[0].path.name} {_why_uncounted(uncounted[0])}"
     return ""
 
 
-def _why_uncounted(tally: Tally) -> str:
-    shard = tally.shard
-    if shard is not None and shard.records != tally.file.records_needed:
+def _why_uncounted(integrity: FileIntegrity) -> str:
+    shard = integrity.shard
+    if shard is not None and shard.records != integrity.file.records_needed:
         return f"cannot have {shard.rows:,} rows in {shard.records:,} records, as that of the files says"
-    where = "that are not those of its manifest" if tally.reaches_end else "behind a bad length"
-    return f"has records of many rows {where}; nobody knows how many"
+    where = "that are not those of its manifest" if integrity.reaches_end else "behind a bad length"
+    return f"has records of many rows {where}; their number is unknown"
 
 
-def _of_saved(old: Manifest, saved: Sequence[Saved], left_out: set[str]) -> Manifest:
-    """The manifest of what was saved, without what is left out of what lies beside the shards."""
+def _of_saved(old: Manifest, saved: Sequence[SavedFile], left_out: set[str]) -> Manifest:
+    """The manifest of what was saved, without the sidecars that are left out."""
     shards = {one.shard.file: one.shard for one in saved}
-    unchanged = {one.shard.file for one in saved if one.tally.unchanged}
+    unchanged = {one.shard.file for one in saved if one.integrity.unchanged}
     given = {
         split: tuple(shards[one.file] for one in many if one.file in shards)
         for split, many in old.splits.items()
     }
     kept = {split for split, many in old.splits.items() if unchanged.issuperset(one.file for one in many)}
-    # said of all rows, or of none: which are lost, or others now, nobody knows
+    # valid for all rows or for none: which ones are lost or changed is unknown
     whole = kept == old.splits.keys()
     new = replace(
         old,
@@ -242,8 +241,8 @@ def _of_saved(old: Manifest, saved: Sequence[Saved], left_out: set[str]) -> Mani
     return replace(new, schema=None, fingerprint=None) if SCHEMA_FILE in left_out else new
 
 
-def _copy_rest(folder: Path, staging: Path, done: Repaired) -> None:
-    """What else belongs to the dataset, byte for byte."""
+def _copy_rest(folder: Path, staging: Path, done: RepairReport) -> None:
+    """Copies the sidecars of the dataset."""
     manifest = done.manifest
     if manifest is None:
         return

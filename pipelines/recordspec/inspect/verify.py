@@ -1,101 +1,384 @@
-"""Whether files are whole: each length, each CRC, and what the manifest beside them says."""
+"""Whether files are intact: each length, each CRC, and what the manifest beside them says."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, starmap
 from pathlib import Path
+from typing import Any
 
-from recordspec.errors import Problem, StoreError
-from recordspec.inspect.beside import Found, differences, manifest_in
-from recordspec.inspect.tally import Tally
+from recordspec.errors import Problem, RecordspecError, StoreError, system_problem
+from recordspec.locations import open_file
 from recordspec.progress import Progress
-from recordspec.store.manifest import Manifest, Shard
-from recordspec.store.shards import Files, expand, find_incomplete
+from recordspec.store.manifest import (
+    FILE,
+    KEYS_FILE,
+    REJECTS_FILE,
+    SCHEMA_FILE,
+    Manifest,
+    Shard,
+    shard_differences,
+)
+from recordspec.store.shards import File, Files, expand, find_incomplete, parse_name
+from recordspec.wire.compression import CODECS, Compression
+from recordspec.wire.file_types import likely_compression
+from recordspec.wire.hashes import HashedFile, sha256_of
+from recordspec.wire.recovery import rescue
+from recordspec.wire.streams import Readable
+from recordspec.wire.tfrecord import Chunk, Damage
 
-# The manifest of a folder without one, and what is wrong with it.
-_NONE: tuple[Manifest | None, list[Found]] = (None, [])
+# Losses of a file that are listed one by one; a file of nothing else has millions.
+MOST_LISTED = 10_000
+_BY_SUFFIX = {codec.suffix: name for name, codec in CODECS.items() if codec.suffix}
+
+# A problem, and the path of the file that has it.
+FileProblem = tuple[Path, Problem]
+
+# The manifest of a folder without one, and its problems.
+_NO_MANIFEST: tuple[Manifest | None, list[FileProblem]] = (None, [])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verified:
+class VerifiedFile:
     """A file.
 
     Attributes:
         file: its path.
-        tally: what was read of it; None of what is there besides shards, is missing, or cannot be read.
-        problems: what its manifest says otherwise.
+        integrity: what was read of it; None of sidecars, and where it is missing or cannot be read.
+        problems: in what it differs from its manifest.
     """
 
     file: str
-    tally: Tally | None = None
+    integrity: FileIntegrity | None = None
     problems: tuple[Problem, ...] = ()
 
     @property
-    def whole(self) -> bool:
-        """Whether nothing is wrong with it."""
-        return not self.problems and (self.tally is None or not self.tally.losses)
+    def intact(self) -> bool:
+        return not self.problems and (self.integrity is None or not self.integrity.losses)
 
 
-def verify(files: Files, progress: Progress | None = None) -> Iterator[Verified]:
-    """Reads files, every byte of them, and checks each length, each CRC, and what follows a bad length.
+def verify(files: Files, progress: Progress | None = None) -> Iterator[VerifiedFile]:
+    """Reads every byte of files, and checks each length, each CRC, and what follows a bad length.
 
     Where a manifest lies beside a file, its size, hash and number of records are compared, too, and what
     else the manifest names: after the files come those in their folders that are missing, foreign, or
-    changed. Of a folder or a pattern without a manifest, the names tell which are. Damage is found, not
-    raised; so is a file that cannot be read.
+    changed. In a folder or a pattern without a manifest, the names of shards tell which are. Damage is
+    returned, not raised; so are files that cannot be read.
 
     Raises StoreError where there is no file.
     """
     paths = expand(files, as_found=True)
     folders = {folder: manifest_in(folder) for folder in dict.fromkeys(path.parent for path in paths)}
-    tallies = [Tally.of(path, folders[path.parent][0]) for path in paths]
+    found = [FileIntegrity.of(path, folders[path.parent][0]) for path in paths]
     progress = progress or Progress(show=False)
-    rows = [None if tally.shard is None else tally.shard.records for tally in tallies]
+    rows = [None if one.shard is None else one.shard.records for one in found]
     progress.begin("verifying", None if None in rows else sum(row for row in rows if row is not None))
     others: dict[Path, tuple[Problem, ...]] = {}
     by_name = [(Path(problem.where), problem) for problem in find_incomplete(files)]
-    unknown = [one for one in by_name if folders.get(one[0].parent, _NONE)[0] is None]  # else it tells
-    for path, problem in chain(*starmap(_beside, folders.items()), unknown):
+    # a manifest tells of its folder itself
+    unknown = [one for one in by_name if folders.get(one[0].parent, _NO_MANIFEST)[0] is None]
+    for path, problem in chain(*starmap(_folder_problems, folders.items()), unknown):
         others[path] = (*others.get(path, ()), problem)
-    for tally in tallies:
-        read = _verified(tally, progress)
-        yield replace(read, problems=(*others.pop(tally.path, ()), *read.problems))
+    for integrity in found:
+        verified = _verify(integrity, progress)
+        yield replace(verified, problems=(*others.pop(integrity.path, ()), *verified.problems))
     for path, problems in others.items():
-        yield Verified(file=str(path), problems=problems)
+        yield VerifiedFile(file=str(path), problems=problems)
 
 
-def _beside(folder: Path, read: tuple[Manifest | None, list[Found]]) -> list[Found]:
+def _folder_problems(folder: Path, read: tuple[Manifest | None, list[FileProblem]]) -> list[FileProblem]:
     manifest, problems = read
-    return problems if manifest is None else [*problems, *differences(folder, manifest)]
+    return problems if manifest is None else [*problems, *dataset_problems(folder, manifest)]
 
 
-def _verified(tally: Tally, progress: Progress) -> Verified:
+def _verify(integrity: FileIntegrity, progress: Progress) -> VerifiedFile:
     try:
-        for _ in tally.read(progress):
+        for _ in integrity.read(progress):
             pass
     except StoreError as error:
-        return Verified(file=str(tally.path), problems=error.problems)
-    problems = () if tally.shard is None else tuple(_compared(tally, tally.shard))
-    return Verified(file=str(tally.path), tally=tally, problems=problems)
+        return VerifiedFile(file=str(integrity.path), problems=error.problems)
+    problems = () if integrity.shard is None else tuple(_shard_problems(integrity, integrity.shard))
+    return VerifiedFile(file=str(integrity.path), integrity=integrity, problems=problems)
 
 
-def _compared(tally: Tally, shard: Shard) -> Iterator[Problem]:
-    """What the manifest says otherwise. Where a length is bad, nobody knows how many records there are."""
-    where, size = str(tally.path), tally.path.stat().st_size
+def _shard_problems(found: FileIntegrity, shard: Shard) -> Iterator[Problem]:
+    """In what a file differs from its manifest. Behind a bad length the number of records is unknown."""
+    where, size = str(found.path), found.path.stat().st_size
     if size != shard.bytes:
         yield Problem(where=where, expected=f"{shard.bytes:,} bytes, as the manifest says", got=f"{size:,}")
-    if tally.compression != tally.said:
-        yield Problem(
-            where=where, expected=f"compression {tally.said}, as the manifest says", got=tally.compression
-        )
-    if tally.reaches_end and (records := tally.records + tally.bad) != shard.records:
+    if found.compression != found.declared:
+        expected = f"compression {found.declared}, as the manifest says"
+        yield Problem(where=where, expected=expected, got=found.compression)
+    if found.reaches_end and (records := found.records + found.corrupt) != shard.records:
         expected = f"{shard.records:,} records, as the manifest says"
         yield Problem(where=where, expected=expected, got=f"{records:,}")
-    if (needed := tally.file.records_needed) != shard.records:
+    if (needed := found.file.records_needed) != shard.records:
         expected = f"{needed:,} records of {shard.rows:,} rows, as the manifest says"
         yield Problem(where=where, expected=expected, got=f"{shard.records:,}, as it also says")
-    if tally.sha256 != shard.sha256:
+    if found.sha256 != shard.sha256:
         expected = f"sha256 {shard.sha256}, as the manifest says"
-        yield Problem(where=where, expected=expected, got=tally.sha256)
+        yield Problem(where=where, expected=expected, got=found.sha256)
+
+
+def manifest_in(folder: Path) -> tuple[Manifest | None, list[FileProblem]]:
+    """The manifest of a folder, if it has one; and the problems of one that cannot be read."""
+    path = folder / FILE
+    if not path.exists():
+        return None, []
+    try:
+        return Manifest.load(folder), []
+    except StoreError as error:
+        return None, [(path, problem) for problem in error.problems]
+
+
+def dataset_problems(folder: Path, manifest: Manifest) -> Iterator[FileProblem]:
+    """What is missing in a dataset's folder, foreign there, or changed; the shards are not read."""
+    absent = {name for name in manifest.files if not (folder / name).exists()}
+    found = {path.name for path in folder.iterdir() if parse_name(path.name)}
+    for problem in shard_differences(folder, absent, found - manifest.files):
+        yield Path(problem.where), problem
+    yield from _schema_problems(folder / SCHEMA_FILE, manifest)
+    yield from ((folder / KEYS_FILE, problem) for problem in key_problems(folder, manifest))
+    if manifest.rejected and not (folder / REJECTS_FILE).is_file():
+        expected = f"{manifest.rejected:,} rejected rows, as the manifest says"
+        yield _file_problem(folder / REJECTS_FILE, expected, "no file")
+    for name, sha256 in manifest.beside.items():
+        yield from ((folder / name, problem) for problem in _hash_problems(folder / name, sha256))
+
+
+def _schema_problems(path: Path, manifest: Manifest) -> Iterator[FileProblem]:
+    if manifest.fingerprint is None:
+        return
+    expected = f"the schema of fingerprint {manifest.fingerprint}, as the manifest says"
+    if not path.is_file():
+        yield _file_problem(path, expected, "no file")
+        return
+    from recordspec.spec.schema import Schema  # most files have none beside them
+
+    try:
+        got = Schema.load(path).fingerprint
+    except RecordspecError as error:
+        yield from ((path, problem) for problem in error.problems)
+        return
+    if got != manifest.fingerprint:
+        yield _file_problem(path, expected, f"one of {got}")
+
+
+def key_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
+    """The problem of a `keys.bin` that is not the one that was written."""
+    if manifest.keys_sha256 is not None:
+        yield from _hash_problems(folder / KEYS_FILE, manifest.keys_sha256)
+
+
+def _hash_problems(path: Path, sha256: str) -> Iterator[Problem]:
+    got = sha256_of(path) if path.is_file() else "no file"  # a pipe or a device has no end
+    if got != sha256:
+        yield Problem(where=str(path), expected=f"sha256 {sha256}, as the manifest says", got=got)
+
+
+def _file_problem(path: Path, expected: str, got: str) -> FileProblem:
+    return path, Problem(where=str(path), expected=expected, got=got)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LostRange:
+    """Bytes of a file that are not in a whole record.
+
+    Attributes:
+        record: the number of the record that should be there. Behind a bad length it is counted from the
+            records that were recovered, as if one were lost.
+        offset: the byte where they begin; in a compressed file, of the uncompressed ones.
+        stop: the byte behind them; None where they extend to the end of a compressed file.
+        problem: what is wrong.
+    """
+
+    record: int
+    offset: int
+    stop: int | None
+    problem: Problem
+
+
+@dataclass(kw_only=True)
+class FileIntegrity:
+    """What a file is found to hold while it is read, and what of it is lost.
+
+    Attributes:
+        file: it, and what its manifest says.
+        declared: its compression in the manifest; None without one.
+        compression: its compression, once it is read.
+        size: its bytes, once it is read; None where it is compressed.
+        records: whole records that every reader reaches.
+        corrupt: records with wrong data, which a reader can step over.
+        recovered: whole records behind a bad length, which only `repair` reaches.
+        losses: the first MOST_LISTED of them.
+        lost: how many there are.
+        rows_lost: rows that a reader does not reach; None where that is unknown.
+        bytes_lost: bytes that are not in a whole record; None where that is unknown.
+        sha256: of the whole file, once it is read; empty where no manifest has one to compare.
+    """
+
+    file: File
+    declared: Compression | None
+    compression: Compression = "none"
+    size: int | None = None
+    records: int = 0
+    corrupt: int = 0
+    recovered: int = 0
+    losses: list[LostRange] = field(default_factory=list)
+    lost: int = 0
+    rows_lost: int | None = 0
+    bytes_lost: int | None = 0
+    sha256: str = ""
+    _open: Damage | None = None  # damage that nothing follows as yet
+    _behind: bool = False  # whether there was such damage
+
+    @classmethod
+    def of(cls, path: Path, manifest: Manifest | None) -> FileIntegrity:
+        """Before the file is read."""
+        shards = () if manifest is None else manifest.all_shards
+        shard = next((shard for shard in shards if shard.file == path.name), None)
+        file = File(path=path, shard=shard, block=None if manifest is None else manifest.block)
+        return cls(file=file, declared=None if manifest is None or shard is None else manifest.compression)
+
+    @property
+    def path(self) -> Path:
+        return self.file.path
+
+    @property
+    def shard(self) -> Shard | None:
+        """The entry of the manifest; None without one."""
+        return self.file.shard
+
+    @property
+    def reaches_end(self) -> bool:
+        """Whether a reader reaches the end of the file."""
+        return not self._behind
+
+    @property
+    def saved(self) -> int:
+        """Records that are whole."""
+        return self.records + self.recovered
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the file is what its manifest says, to the byte."""
+        shard = self.shard
+        return shard is not None and self.sha256 == shard.sha256 and self._complete and not self.lost
+
+    @property
+    def rows_saved(self) -> int | None:
+        """Rows in the records that are whole. None where that is unknown: of records of many rows, any may be
+        the last, which has fewer, unless all are there as they were written, except for corrupt ones."""
+        shard = self.shard
+        if shard is None or shard.records != self.file.records_needed:
+            return None
+        if self.file.block is None or not self.saved:
+            return self.saved
+        numbered = self._complete and (self.corrupt > 0 or self.unchanged)
+        return shard.rows - (self.rows_lost or 0) if numbered else None
+
+    @property
+    def _complete(self) -> bool:
+        """Whether a reader reaches as many records as the manifest counts."""
+        shard = self.shard
+        return shard is not None and self.reaches_end and self.records + self.corrupt == shard.records
+
+    def read(self, progress: Progress) -> Iterator[Chunk]:
+        """Reads the file to its end. Yields the whole records. Raises StoreError where the disk fails."""
+        try:
+            with open_file(self.path) as file:
+                self.compression = likely_compression(self.path)
+                self.size = self.path.stat().st_size if self.compression == "none" else None
+                if self.shard is None:
+                    yield from self._read(file, progress)
+                    return
+                with HashedFile(file) as hashed:
+                    yield from self._read(hashed, progress)
+                    self.sha256 = hashed.sha256()
+        except OSError as error:
+            raise StoreError(system_problem("read", error, str(self.path))) from error
+
+    def _read(self, file: Readable, progress: Progress) -> Iterator[Chunk]:
+        for found in rescue(self.path, file):
+            if isinstance(found, Damage):
+                self._add_damage(found)
+                continue
+            if self._open is not None:
+                self._add_loss(self._open, found.offset_of(0))
+                self._open = None
+            if self._behind:
+                self.recovered += len(found)
+            else:
+                self.records += len(found)
+            progress.advance(len(found), len(found.frames))
+            yield found
+        if self._open is not None:
+            self._add_loss(self._open, self.size)
+            self._open = None
+        elif not self._behind and self.shard is not None:
+            self._add_missing_records()  # cut between two records, it looks whole
+
+    def _add_damage(self, damage: Damage) -> None:
+        if not self._behind:
+            self._add_lost_rows(damage.number, rest=damage.stop is None)
+        if damage.stop is not None:
+            self.corrupt += 1
+            self._add_loss(damage, damage.stop)
+        else:
+            self._open, self._behind = damage, True
+
+    def _add_missing_records(self) -> None:
+        """Counts the rows of the records that the manifest counts, and that are not there."""
+        found = self.records + self.corrupt
+        if self.file.block is None or not found:
+            self._add_lost_rows(found, rest=True)
+        elif not self._complete:
+            self.rows_lost = None  # the last record, which has fewer rows, may be missing, or another
+
+    def _add_lost_rows(self, record: int, *, rest: bool) -> None:
+        rows = self.file.rows_from(record) if rest else self.file.rows_of(record)
+        known = None not in (rows, self.rows_lost, self.shard)
+        self.rows_lost = (self.rows_lost or 0) + (rows or 0) if known else None
+
+    def _add_loss(self, damage: Damage, stop: int | None) -> None:
+        if stop is None or self.bytes_lost is None:
+            self.bytes_lost = None
+        else:
+            self.bytes_lost += stop - damage.offset
+        self.lost += 1
+        if len(self.losses) < MOST_LISTED:
+            problem = damage.problem if damage.offset else self._with_hint(damage.problem)
+            found = LostRange(record=damage.number, offset=damage.offset, stop=stop, problem=problem)
+            self.losses.append(found)
+
+    def _with_hint(self, problem: Problem) -> Problem:
+        """A problem of the first byte, with a hint if the file should be compressed."""
+        by_name = _BY_SUFFIX.get(self.path.suffix)
+        source = f"its name says {by_name}" if by_name else f"its manifest says {self.declared}"
+        if problem.hint or self.compression != "none" or (by_name or self.declared or "none") == "none":
+            return problem
+        return replace(problem, hint=f"{source}, its first bytes do not: perhaps they are damaged")
+
+    def dump(self) -> dict[str, Any]:
+        """For JSON."""
+        losses = [
+            {
+                "record": loss.record,
+                "byte": loss.offset,
+                "to": loss.stop,
+                "expected": loss.problem.expected,
+                "got": loss.problem.got,
+            }
+            for loss in self.losses
+        ]
+        return {
+            "file": str(self.path),
+            "records": self.records,
+            "corrupt": self.corrupt,
+            "recovered": self.recovered,
+            "bytes lost": self.bytes_lost,
+            "rows lost": self.rows_lost,
+            "losses": losses,
+            "not listed": self.lost - len(losses),
+        }
