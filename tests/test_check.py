@@ -45,28 +45,28 @@ def spoil(home, index: int, number: int) -> int:
 def test_what_is_fine_is_said_to_be(home, files):
     done = run("check", "c.yaml", *files, cwd=home)
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == {"files": 2, "rows": 20, "unfit": 0, "lost": 0}
+    assert json.loads(done.stdout) == {"files": 2, "rows": 20, "invalid": 0, "lost": 0}
 
 
 def test_every_fault_is_a_line(home):
     byte = spoil(home, 1, 7)
     done = run("check", "s.yaml", "data", "--report", "r.json", cwd=home)
     assert done.returncode == 1
-    assert done.stderr.splitlines() == ["1 of 20 rows do not fit"]
+    assert done.stderr.splitlines() == ["1 of 20 rows are invalid"]
     common = {"file": "data/train-00001-of-00002.tfrecord", "record": 7, "byte": byte}
     found = {"expected": "1 int64", "got": "1 float32", "hint": ""}
     lines = [{**common, "feature": f"features.{name}", **found} for name in ("n", "m")]
     assert [json.loads(line) for line in done.stdout.splitlines()] == lines
     report = json.loads((home / "r.json").read_text())
-    assert (report["rows"], report["unfit"], report["proposals"]) == (20, 1, [])
-    assert [fault["examples"] for fault in report["faults"]] == [[line] for line in lines]
+    assert (report["rows"], report["invalid"], report["proposals"]) == (20, 1, [])
+    assert [fault["examples"] for fault in report["violations"]] == [[line] for line in lines]
 
 
 def test_of_each_sort_some_are_told_and_all_are_counted(home):
     for index, number in ((0, 1), (0, 2), (1, 0), (1, 5)):
         spoil(home, index, number)
     done = run("check", "s.yaml", "data", "--examples", 3, cwd=home)
-    assert done.stderr.splitlines()[:2] == ["4 of 20 rows do not fit", "6 of 8 faults are shown"]
+    assert done.stderr.splitlines()[:2] == ["4 of 20 rows are invalid", "6 of 8 violations are shown"]
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(line["file"][:17], line["record"]) for line in lines if line["feature"] == "features.n"] == [
         ("data/train-00000-", 1),
@@ -82,7 +82,7 @@ def test_a_dataset_is_compared_with_another_spec_than_its_own(home):
     (line,) = map(json.loads, done.stdout.splitlines())
     assert (line["feature"], line["expected"], line["got"]) == ("features.m", "1 float32", "1 int64")
     assert done.stderr.splitlines()[:2] == [
-        "20 of 20 rows do not fit",
+        "20 of 20 rows are invalid",
         "data: features.m.dtype: expected `int64`, as the data was written, got `float32` "
         "(build it again, or read it with its own schema.yaml)",
     ]
@@ -92,7 +92,7 @@ def test_records_that_fit_a_spec_with_which_they_were_not_written(home):
     label = "schema: s\nfeatures: {n: int64, m: {kind: label, names: [a, b]}}\n"
     (home / "other.yaml").write_text(label)
     done = run("check", "other.yaml", "data", cwd=home)
-    assert json.loads(done.stdout) == {"files": 2, "rows": 20, "unfit": 0, "lost": 0}
+    assert json.loads(done.stdout) == {"files": 2, "rows": 20, "invalid": 0, "lost": 0}
     assert done.returncode == 1
     assert done.stderr == (
         "data: features.m.kind: expected `fixed_len`, as the data was written, got `label` "
@@ -109,9 +109,9 @@ def test_faults_on_a_terminal_stand_below_how_often_they_are(home):
         shown = terminal.read(4096).decode().replace("\r\n", "\n")
     place = f"data/train-00001-of-00002.tfrecord: record 7 at byte {byte}"
     assert click.unstyle(shown).splitlines() == [
-        "features.n: of another kind in 1 of 20 rows",
+        "features.n: wrong kind of list in 1 of 20 rows",
         f"  {place}: features.n: expected 1 int64, got 1 float32",
-        "features.m: of another kind in 1 of 20 rows",
+        "features.m: wrong kind of list in 1 of 20 rows",
         f"  {place}: features.m: expected 1 int64, got 1 float32",
     ]
 
@@ -141,7 +141,7 @@ def test_on_a_terminal_it_is_a_sentence(home):
     command = [sys.executable, "-m", "recordspec", "check", "c.yaml"]
     subprocess.run(command, cwd=home, stdout=follower, env=ENVIRONMENT, check=True)
     with open(leader, "rb", buffering=0) as terminal:
-        assert terminal.read(100).decode() == "20 rows of 2 files fit\r\n"
+        assert terminal.read(100).decode() == "20 rows of 2 files are valid\r\n"
 
 
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(home):
@@ -173,9 +173,9 @@ def test_a_feature_that_no_record_has_is_a_line(home):
         "got": "none in 20 rows",
         "hint": "did you mean `n`? otherwise: --allow-absent nn",
     }
-    assert done.stderr.splitlines()[0] == "0 of 20 rows do not fit, and 1 feature is in no record"
+    assert done.stderr.splitlines()[0] == "0 of 20 rows are invalid, and 1 feature is in no record"
     done = run("check", "s.yaml", "data", "--allow-absent", "nn", "--allow-absent", "m", cwd=home)
-    assert (done.returncode, json.loads(done.stdout)["unfit"]) == (0, 0)
+    assert (done.returncode, json.loads(done.stdout)["invalid"]) == (0, 0)
     done = run("check", "s.yaml", "data", "--allow-absent", "n", cwd=home)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "allow_absent: expected one of nn, m, got `n` (did you mean `nn`?)\n"

@@ -86,4 +86,4 @@ def test_what_is_damaged_does_not_decide(tmp_path):
         path = file_of(tmp_path / name, [example({"x": ("bytes", [value])}) for value in values])
         schema = infer(str(path), "s").schema
         assert schema.names["x"].kind == name
-        assert check([File(path=path)], schema).unfit == len(values) - 5
+        assert check([File(path=path)], schema).invalid == len(values) - 5

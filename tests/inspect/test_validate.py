@@ -55,11 +55,11 @@ def test_what_was_written_fits(case, tmp_path):
     schema = case.schema
     rs.write(schema, case.rows, tmp_path / "rows", key=None, progress=False)
     report = check(shard_files(expand(tmp_path / "rows"), schema), schema)
-    assert (told(report), report.rows, report.unfit) == ([], len(case.rows), 0)
+    assert (told(report), report.rows, report.invalid) == ([], len(case.rows), 0)
     assert report.unknown == {}
     rs.write(schema, case.rows, tmp_path / "blocks", key=None, layout={"blocks": 3}, progress=False)
     report = check(shard_files(expand(tmp_path / "blocks"), schema), schema)
-    assert (told(report), report.rows, report.unfit) == ([], len(case.rows), 0)
+    assert (told(report), report.rows, report.invalid) == ([], len(case.rows), 0)
 
 
 @pytest.mark.tensorflow
@@ -75,7 +75,7 @@ def test_what_tensorflow_refuses_does_not_fit(case, tmp_path):
     refused = refused_by(schema.decode, records)
     report = check([stored(tmp_path / "x", records)], schema, examples=1000)
     assert refused <= {fault.record for fault in report.examples}
-    assert report.unfit == len({fault.record for fault in report.examples})
+    assert report.invalid == len({fault.record for fault in report.examples})
 
 
 @pytest.mark.tensorflow
@@ -212,7 +212,7 @@ def test_every_misfit_is_told(tmp_path, values, message):
     report = check([stored(tmp_path / "x", [good, changed(**values), good])], SCHEMA)
     where = f"record 1 at byte {len(good) + 16:,}: "
     assert told(report) == [where + message]
-    assert (report.rows, report.unfit, report.fits) == (3, 1, False)
+    assert (report.rows, report.invalid, report.valid) == (3, 1, False)
 
 
 def test_no_example_and_a_key_twice(tmp_path):
@@ -226,11 +226,11 @@ def test_no_example_and_a_key_twice(tmp_path):
             for key in keys
         ),
     ]
-    assert report.unfit == 2
+    assert report.invalid == 2
 
 
-@pytest.mark.parametrize(("options", "unfit"), [("", 1), (", pad: -1", 0), (", with_length: true", 0)])
-def test_a_list_of_steps_may_be_missing_where_tensorflow_takes_none(tmp_path, options, unfit):
+@pytest.mark.parametrize(("options", "invalid"), [("", 1), (", pad: -1", 0), (", with_length: true", 0)])
+def test_a_list_of_steps_may_be_missing_where_tensorflow_takes_none(tmp_path, options, invalid):
     schema = rs.Schema.loads(f"""
 schema: s
 record: sequence_example
@@ -238,8 +238,8 @@ sequence: {{s: {{kind: fixed_len_sequence, dtype: int64{options}}}}}
 """)
     records = [schema.encode({"s": [1, 2]}), b""]
     report = check([stored(tmp_path / "x", records)], schema)
-    assert told(report) == ["record 1 at byte 41: sequence.s: expected a list of steps, got none"] * unfit
-    assert decodes(schema.decode, b"") == (not unfit)
+    assert told(report) == ["record 1 at byte 41: sequence.s: expected a list of steps, got none"] * invalid
+    assert decodes(schema.decode, b"") == (not invalid)
 
 
 def test_faults_are_counted_and_the_first_are_shown(tmp_path):
@@ -249,7 +249,7 @@ def test_faults_are_counted_and_the_first_are_shown(tmp_path):
     assert (group.code, group.count, len(group.examples), group.found) == ("kind", 5000, 3, {"float32"})
     assert [fault.record for fault in group.examples] == [0, 1, 2]
     assert list(map(str, proposals(SCHEMA, report))) == [
-        "features.n: dtype: float32 (of another kind in 5,000 of 5,000 rows)"
+        "features.n: dtype: float32 (wrong kind of list in 5,000 of 5,000 rows)"
     ]
 
 
@@ -278,7 +278,7 @@ def test_records_fit_what_is_proposed(tmp_path, spec, lists, beside):
         report = check([file], schema)
         assert edits <= 3
     assert not edits or {code for _, code in report.groups} <= {"missing"}
-    assert not edits or report.fits or schema.names["x"].shape
+    assert not edits or report.valid or schema.names["x"].shape
 
 
 def with_edits(schema, found):
@@ -304,7 +304,7 @@ def test_no_feature_of_a_bad_name_is_proposed(tmp_path):
 def test_what_is_there_beside_the_spec_is_no_fault(tmp_path):
     records = [changed(other=[1, 2], words=[]), changed(other=[3])]
     report = check([stored(tmp_path / "x", records)], SCHEMA)
-    assert report.fits
+    assert report.valid
     assert report.empty == {("features", "words"): 1}
     assert {path: (key.rows, key.kinds) for path, key in report.unknown.items()} == {
         ("features", "other"): (2, {"int64"})
@@ -337,7 +337,7 @@ def test_damage_is_told_with_what_is_lost(tmp_path):
         f"record 3 at byte {3 * size:,}: expected data that matches its CRC, got other bytes",
         f"record 9 at byte {9 * size:,}: expected a length that matches its CRC, got other bytes",
     ]
-    assert (report.rows, report.unfit, report.lost) == (10, 2, 30)
+    assert (report.rows, report.invalid, report.lost) == (10, 2, 30)
 
 
 def test_records_that_the_manifest_has_and_the_file_has_not(tmp_path):
@@ -356,8 +356,8 @@ def test_records_that_the_manifest_has_and_the_file_has_not(tmp_path):
 
 def test_the_report_is_json(tmp_path):
     report = check([stored(tmp_path / "x", [changed(n=None)])], SCHEMA)
-    (fault,) = json.loads(json.dumps(report.dump()))["faults"]
-    assert (fault["feature"], fault["fault"], fault["rows"]) == ("features.n", "missing", 1)
+    (fault,) = json.loads(json.dumps(report.dump()))["violations"]
+    assert (fault["feature"], fault["code"], fault["rows"]) == ("features.n", "missing", 1)
     assert fault["examples"][0]["byte"] == 0
 
 
@@ -374,7 +374,7 @@ def test_blocks_are_checked_row_by_row(tmp_path):
     assert told(report) == [
         f"record 1 at byte {len(blocks[0]) + 16:,}, row 5: features.mood: expected an index from 0 to 1, got 7"
     ]
-    assert (report.rows, report.unfit) == (20, 1)
+    assert (report.rows, report.invalid) == (20, 1)
 
 
 @needs_data
@@ -416,13 +416,13 @@ def test_a_feature_that_no_record_has_is_found(tmp_path):
     schema = rs.Schema.loads(NEWER)
     files = [stored(tmp_path / name, [example(TRIP)] * count) for name, count in (("x", 2), ("y", 1))]
     report = check(files, schema)
-    assert (list(map(str, report.absent)), report.unfit, report.fits) == (ABSENT, 0, False)
+    assert (list(map(str, report.absent)), report.invalid, report.valid) == (ABSENT, 0, False)
     assert list(map(str, proposals(schema, report))) == [
         "features.fare: {kind: var_len, dtype: float32} (in 3 of 3 rows)"
     ]
     report = check(files, schema, allow_absent=["box", "tip", "taxi"])
-    assert (list(map(str, report.absent)), report.fits) == (ABSENT[:1], False)
-    assert check(files, schema, allow_absent=["box", "tip", "fares"]).fits
+    assert (list(map(str, report.absent)), report.valid) == (ABSENT[:1], False)
+    assert check(files, schema, allow_absent=["box", "tip", "fares"]).valid
     with pytest.raises(rs.SpecError) as error:
         check(files, schema, allow_absent=["fare"])
     assert str(error.value) == (
@@ -435,7 +435,7 @@ def test_a_key_of_one_record_of_one_file_is_enough(tmp_path):
     schema = rs.Schema.loads(
         "schema: s\nfeatures: {x: {kind: var_len, dtype: int64}, y: {dtype: int64, default: 0}}"
     )
-    assert check(files, schema).fits
+    assert check(files, schema).valid
 
 
 @pytest.mark.parametrize("records", [[], [b"\xff" * 9]])
@@ -463,7 +463,7 @@ sequence: {b: {kind: var_len, dtype: int64}}
 def test_blocks_have_all_features_that_they_were_written_with(tmp_path):
     schema = rs.Schema.loads("schema: s\nfeatures: {n: int64, new: {dtype: int64, default: 0}}")
     rs.write(schema, [{"n": 1}] * 3, tmp_path / "d", layout={"blocks": 2}, progress=False)
-    assert check(shard_files(expand(tmp_path / "d"), schema), schema).fits
+    assert check(shard_files(expand(tmp_path / "d"), schema), schema).valid
 
 
 REFUSED = {
@@ -491,7 +491,7 @@ TWICE = entry("a", listed("int64", packed("int64", 5), packed("int64", 6)))
 def test_what_tensorflow_passes_over_is_no_fault(tmp_path):
     """It looks only at the keys that are asked for."""
     file = stored(tmp_path / "x", [of_entries(TWICE, entry("b", ints(1)))])
-    assert check([file], rs.Schema.loads("schema: s\nfeatures: {b: int64}")).fits
+    assert check([file], rs.Schema.loads("schema: s\nfeatures: {b: int64}")).valid
     report = check(
         [file], rs.Schema.loads("schema: s\nfeatures: {c: {kind: var_len, key: a, dtype: int64}, b: int64}")
     )

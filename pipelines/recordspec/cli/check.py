@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from recordspec.store.shards import Files
 
 
-@click.command(short_help="Every record against a spec: what does not fit, how often, and where.")
+@click.command(short_help="Check every record against a spec.")
 @click.argument("spec", type=PATH)
 @click.argument("files", nargs=-1, type=PATTERN)
 @click.option(
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     type=click.IntRange(1),
     default=10,
     show_default=True,
-    help="Records that are shown of each sort of fault; all are counted.",
+    help="Records to print for each kind of violation; all are counted.",
 )
 @click.option(
     "--allow-absent",
     metavar="FEATURE",
     multiple=True,
-    help="A feature that no record need have, such as a new one with a default. Repeatable.",
+    help="A feature that may be in no record, such as a new one with a default. Repeatable.",
 )
-@click.option("--report", type=PATH, help="Write all that was found to a JSON file.")
+@click.option("--report", type=PATH, help="Write a report as JSON to this file.")
 @jobs_option
 @json_option
 def check(
@@ -48,16 +48,16 @@ def check(
     jobs: int | None,
     as_json: bool,
 ) -> int:
-    """Compare every record of FILES (paths, folders, patterns) with SPEC, a schema or a config.
+    """Check every record of FILES (paths, folders, patterns) against SPEC, a schema or a config.
 
     \b
       recordspec check configs/digits.yaml
       recordspec check schemas/digits.yaml 'data/digits/train-*' --examples 3
 
-    A config's own shards are checked if no files are given. What does not fit is told with its shard, its
-    byte, the feature, and what was found; and the edit of the spec that would make it fit, if there is one.
-    Exits with 1 if anything does not fit, if no record has a feature of the spec, or if a dataset was written
-    with a spec that differs.
+    Without FILES, the shards of the config are checked. A violation is printed with its shard, byte and
+    feature, what was expected and what was found; and the edit of the spec that makes the records valid, if
+    there is one. Exits with 1 if a record is invalid, if a feature of the spec is in no record, or if a
+    dataset was written with another spec.
     """
     from recordspec.inspect.check import check as compare
     from recordspec.inspect.proposals import proposals
@@ -75,14 +75,14 @@ def check(
     if report is not None:
         with output_file(report, force=True) as begun:
             begun.write_text(json.dumps(found.dump() | {"proposals": list(map(str, edits))}, indent=1) + "\n")
-    if found.fits:
-        _say_fine(found, as_json)
+    if found.valid:
+        _print_valid(found, as_json)
     else:
-        _print_faults(found, as_json)
-        echo(f"{found.unfit:,} of {found.rows:,} rows do not fit{_rest(found)}", err=True)
+        _print_violations(found, as_json)
+        echo(f"{found.invalid:,} of {found.rows:,} rows are invalid{_rest(found)}", err=True)
     for line in (*differences, *_notes(found, edits)):
         echo(line, err=True)
-    return 0 if found.fits and not differences else RecordError.exit_code
+    return 0 if found.valid and not differences else RecordError.exit_code
 
 
 def _given(spec: Path, files: tuple[str, ...]) -> tuple[Schema, Files]:
@@ -100,16 +100,16 @@ def _given(spec: Path, files: tuple[str, ...]) -> tuple[Schema, Files]:
     return schema, files or Path(os.path.normpath(spec.parent / config.data))
 
 
-def _say_fine(found: CheckReport, as_json: bool) -> None:
+def _print_valid(found: CheckReport, as_json: bool) -> None:
     if wants_json(as_json):
-        print_json({"files": found.files, "rows": found.rows, "unfit": 0, "lost": 0})
+        print_json({"files": found.files, "rows": found.rows, "invalid": 0, "lost": 0})
     else:
-        echo(f"{counted(found.rows, 'row')} of {counted(found.files, 'file')} fit")
+        echo(f"{counted(found.rows, 'row')} of {counted(found.files, 'file')} are valid")
 
 
-def _print_faults(found: CheckReport, as_json: bool) -> None:
-    """For a program, the examples; for people, below what is wrong and how often."""
-    from recordspec.inspect.check import dump_problem
+def _print_violations(found: CheckReport, as_json: bool) -> None:
+    """As JSON the examples; on a terminal the examples of each group under its title and count."""
+    from recordspec.inspect.check import TITLES, dump_problem
 
     if wants_json(as_json):
         for example in found.examples:
@@ -117,20 +117,18 @@ def _print_faults(found: CheckReport, as_json: bool) -> None:
         for problem in found.absent:
             print_json({"file": None, "record": None, "byte": None} | dump_problem(problem))
         return
-    from recordspec.spec.validate import SORTS
-
     for group in found.groups.values():
         where = f"{show_path(group.path)}: " if group.path else ""
-        title = f"{where}{SORTS[group.code]} in {group.count:,} of {counted(found.rows, 'row')}"
+        title = f"{where}{TITLES[group.code]} in {group.count:,} of {counted(found.rows, 'row')}"
         echo(title, bold=True)
-        for fault in group.examples:
-            echo(f"  {fault.problem}")
+        for example in group.examples:
+            echo(f"  {example.problem}")
     for problem in found.absent:
         echo(problem)
 
 
 def _rest(found: CheckReport) -> str:
-    """What is wrong beside rows that do not fit."""
+    """What is wrong beside invalid rows."""
     lost = f", and {found.lost:,} are lost" if found.lost else ""
     if not found.absent:
         return lost
@@ -139,10 +137,10 @@ def _rest(found: CheckReport) -> str:
 
 
 def _notes(found: CheckReport, edits: list[Proposal]) -> list[str]:
-    """What is no fault, and what to do about those that are."""
-    told = sum(len(group.examples) for group in found.groups.values())
+    """Notes on what is no violation, and proposed edits."""
+    shown = sum(len(group.examples) for group in found.groups.values())
     total = sum(group.count for group in found.groups.values())
-    notes = [f"{told:,} of {total:,} faults are shown"] if told < total else []
+    notes = [f"{shown:,} of {total:,} violations are shown"] if shown < total else []
     notes += [
         f"{show_path(path)}: without any values in {rows:,} of {found.rows:,} rows"
         for path, rows in found.empty.items()

@@ -23,13 +23,24 @@ from recordspec.wire.columns import KeySteps, KeyValues, Section
 from recordspec.wire.framing import place
 from recordspec.wire.record_batch import RecordBatch
 
-# Keys that no schema has are kept up to so many: data may have a new one in every record.
+# What is wrong, as a title of a report.
+TITLES: dict[Code, str] = {
+    "record": "unreadable",
+    "refused": "refused by TensorFlow",
+    "misread": "read differently by TensorFlow",
+    "missing": "missing",
+    "kind": "wrong kind of list",
+    "count": "wrong number of values",
+    "value": "invalid values",
+    "repeated": "duplicate key",
+}
+# The most unknown keys that are listed: data may have a new one in every record.
 MOST_UNKNOWN = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class InvalidRecord:
-    """A record that does not fit, or that cannot be read.
+    """A record that violates the schema, or that cannot be read.
 
     Attributes:
         path: of the file.
@@ -57,7 +68,7 @@ def dump_problem(problem: Problem) -> dict[str, str]:
 
 @dataclass(kw_only=True)
 class ViolationGroup:
-    """Faults of one feature and one sort.
+    """Violations of one feature with one code.
 
     Attributes:
         count: how many rows have any.
@@ -74,7 +85,7 @@ class ViolationGroup:
 
 @dataclass(kw_only=True)
 class UnknownKey:
-    """What stands under a key.
+    """A key that the schema does not have.
 
     Attributes:
         rows: how many have it.
@@ -87,27 +98,27 @@ class UnknownKey:
 
 @dataclass(kw_only=True)
 class CheckReport:
-    """What was found in files.
+    """The result of a check.
 
     Attributes:
         files: how many they are.
-        rows: all that were found, whole or not. What is lost behind a broken length is not among them.
-        unfit: the rows that do not fit the schema, or cannot be read.
-        lost: rows that should be there, as a manifest says, and are not.
-        whole: the rows that can be read at all.
-        groups: the faults, by feature and sort.
+        rows: all that were found, readable or not; without those lost behind a bad length.
+        invalid: rows that violate the schema, or cannot be read.
+        lost: rows that a manifest counts, and that are not there.
+        readable: rows that can be read.
+        groups: the violations, by feature and code.
         empty: features that rows have without any values, and in how many rows.
-        unknown: keys that the schema does not have. Reading passes them over.
-        more: whether there are more of them than are kept.
+        unknown: keys that the schema does not have. Reading ignores them.
+        more: whether there are more of them than are listed.
         present: keys of the schema that rows have.
         absent: features of the schema with a key that no row has.
     """
 
     files: int = 0
     rows: int = 0
-    unfit: int = 0
+    invalid: int = 0
     lost: int = 0
-    whole: int = 0
+    readable: int = 0
     groups: dict[tuple[Place, Code], ViolationGroup] = field(default_factory=dict)
     empty: dict[Place, int] = field(default_factory=dict)
     unknown: dict[Place, UnknownKey] = field(default_factory=dict)
@@ -116,13 +127,13 @@ class CheckReport:
     absent: tuple[Problem, ...] = ()
 
     @property
-    def fits(self) -> bool:
-        """Whether all rows can be read, and some have each feature."""
+    def valid(self) -> bool:
+        """Whether all rows are valid, and each feature is in some."""
         return not self.groups and not self.absent
 
     @property
     def examples(self) -> Iterator[InvalidRecord]:
-        """The first of each sort."""
+        """The first violations of each group."""
         return (example for group in self.groups.values() for example in group.examples)
 
     def add(
@@ -140,12 +151,12 @@ class CheckReport:
         group.found |= set(found)
 
     def merge(self, other: CheckReport, most: int) -> None:
-        """Adds what was found behind it, of the examples of each sort up to so many."""
+        """Adds the report of the records that follow, with at most `most` examples a group."""
         self.files += other.files
         self.rows += other.rows
-        self.unfit += other.unfit
+        self.invalid += other.invalid
         self.lost += other.lost
-        self.whole += other.whole
+        self.readable += other.readable
         self.present |= other.present
         for group in other.groups.values():
             room = self.room(group.code, group.path, most)
@@ -179,12 +190,12 @@ class CheckReport:
         return {
             "files": self.files,
             "rows": self.rows,
-            "unfit": self.unfit,
+            "invalid": self.invalid,
             "lost": self.lost,
-            "faults": [
+            "violations": [
                 {
                     "feature": show_path(group.path),
-                    "fault": group.code,
+                    "code": group.code,
                     "rows": group.count,
                     "examples": [example.dump() for example in group.examples],
                 }
@@ -209,18 +220,18 @@ def check(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> CheckReport:
-    """Compares every record of files with a schema.
+    """Checks every record of files against a schema.
 
-    A feature with a key that no record of any file has is a finding, too, unless there are no records.
+    A feature with a key that is in no record of any file is reported, too, unless there are no records.
 
     Args:
         files: from `shard_files`, or from `compare_schema` where the schema is not their own.
-        examples: of each sort of fault, how many are kept; all are counted.
-        allow_absent: names of features that no record need have.
+        examples: how many of each kind of violation are returned; all are counted.
+        allow_absent: names of features that may be in no record.
         jobs: processes that share the work; None for one a processor where there is much to read.
-        progress: is told of it.
+        progress: receives the number of rows and bytes.
 
-    Damage is found, not raised; raises StoreError where a file cannot be opened, SpecError for a name in
+    Damage is returned, not raised. Raises StoreError where a file cannot be opened, SpecError for a name in
     `allow_absent` that no feature has.
     """
     check_known(allow_absent, schema.names, "allow_absent")
@@ -242,8 +253,8 @@ def check(
 
 
 def _absent(schema: Schema, report: CheckReport, allowed: Collection[str]) -> Iterator[Problem]:
-    """Features of which no row has a key that they need."""
-    for section, feature in schema.placed if report.whole else ():
+    """Features with a key that is in no row."""
+    for section, feature in schema.placed if report.readable else ():
         keys = [
             column.key
             for column in columns_in(section, feature)
@@ -255,20 +266,20 @@ def _absent(schema: Schema, report: CheckReport, allowed: Collection[str]) -> It
         yield Problem(
             path=(section, feature.name),
             expected=f"the key{'s' * (len(keys) > 1)} {named} in any row",
-            got=f"none in {report.whole:,} row{'s' * (report.whole != 1)}",
+            got=f"none in {report.readable:,} row{'s' * (report.readable != 1)}",
             hint=f"{_elsewhere(section, keys, report)}: {_remedy(section, feature, report)}",
         )
 
 
 def _remedy(section: Section, feature: Feature, report: CheckReport) -> str:
-    """What makes a feature fit that no record has."""
+    """A hint for a feature that is in no record."""
     if ((section, feature.name), "missing") not in report.groups:
         return f"--allow-absent {feature.name}"
     return "give it a default" if hasattr(feature, "default") else "leave it out"
 
 
 def _elsewhere(section: Section, keys: list[str], report: CheckReport) -> str:
-    """Where keys stand that no row has in this section, or what is called much like them."""
+    """A hint of the other section that has a missing key, or of a similar key."""
     for other, found in report.unknown:
         if found in keys and other != section:
             return f"`{found}` is in the {other}; otherwise"
@@ -306,7 +317,7 @@ class _RangeCheck:
         """Counts a record that cannot be read, or all from there on."""
         rows = self._file.rows_of(found.number)
         self._report.rows += rows
-        self._report.unfit += rows
+        self._report.invalid += rows
         for problem in found.problems:
             self._add("record", rows, found.number, found.offset, problem)
         left = self._file.rows_from(found.number)
@@ -338,8 +349,8 @@ class _RangeCheck:
             invalid[violation.rows] = True
             self._count(violation, rows)
         self._report.rows += records.rows
-        self._report.whole += records.rows - len(records.broken)
-        self._report.unfit += int(invalid.sum())
+        self._report.readable += records.rows - len(records.broken)
+        self._report.invalid += int(invalid.sum())
         self._keys(self._schema.sections[0], records.features)
         self._keys("sequence", records.sequence)
         if rows.block_rows is not None:  # a block that can be unpacked has all features of the schema
@@ -368,7 +379,7 @@ class _RangeCheck:
     def _keys(
         self, section: Section, found: dict[str, tuple[KeyValues, ...]] | dict[str, tuple[KeySteps, ...]]
     ) -> None:
-        """Keys that the schema does not have, and those without values."""
+        """Counts keys that the schema does not have, and keys without values."""
         known = {column.key for column in self._schema.columns(section)} if found else set()
         for key, held in found.items():
             if key not in known:
@@ -389,7 +400,7 @@ def _kinds(held: KeyValues | KeySteps) -> Iterator[str]:
 
 
 def _empty(held: KeyValues | KeySteps) -> int:
-    """How many rows have a key and no values."""
+    """How many rows have a key without values."""
     counts = held.counts if isinstance(held, KeySteps) else np.asarray(held.cells.lengths)
     return int((np.broadcast_to(counts, len(held.rows)) == 0).sum())
 
@@ -401,7 +412,7 @@ def _broken(records: RecordBatch) -> Iterator[Violation]:
 
 
 def _conflicts(schema: Schema, records: RecordBatch) -> Iterator[Violation]:
-    """Rows that TensorFlow refuses, or reads otherwise. It ignores what stands under other keys."""
+    """Rows that TensorFlow refuses or reads differently, for keys of the schema."""
     if not records.conflicts:
         return
     features: dict[Place, str] = {
@@ -427,5 +438,5 @@ def _repeated(records: RecordBatch) -> Iterator[Violation]:
         by_key.setdefault(key, []).append(row)
     for key, rows in by_key.items():
         problem = Problem(path=("features", key), expected="the key once", got="it twice or more")
-        # one sort of fault, whatever the key is: data may have any number of them
+        # one group for all keys: data may have any number of them
         yield Violation("repeated", (), np.unique(rows), lambda place, one=problem: one)  # type: ignore[misc]

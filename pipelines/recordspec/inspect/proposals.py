@@ -1,4 +1,4 @@
-"""What to change in a schema so that records fit it."""
+"""Edits of a schema that make records valid."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 
 from recordspec.errors import Path, SpecError, show_path
-from recordspec.inspect.check import CheckReport, UnknownKey, ViolationGroup
+from recordspec.inspect.check import TITLES, CheckReport, UnknownKey, ViolationGroup
 from recordspec.spec.features import Feature
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.var_len import VariableLen
 from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema
-from recordspec.spec.validate import SORTS, Code
+from recordspec.spec.validate import Code
 from recordspec.wire.columns import TF_DTYPES
 
-# The faults of one feature.
+# The violations of one feature.
 Groups = dict[Code, ViolationGroup]
 
 _ZEROS = {"int64": 0, "float32": 0.0, "string": ""}
@@ -42,36 +42,36 @@ class Proposal:
 
 
 def proposals(schema: Schema, report: CheckReport) -> Iterator[Proposal]:
-    """Edits that would make what was found fit, where the schema and not the data may be wrong.
+    """Edits that make records valid, where the schema may be wrong, and not the data.
 
-    Where a feature lacks more than one, the next is told when what fits the first is checked.
+    Where a feature needs several, a check with the first edit proposes the next.
     """
     features: dict[Path, Feature] = {(section, feature.name): feature for section, feature in schema.placed}
-    faults: dict[Path, Groups] = {}
-    absent = {problem.path for problem in report.absent}  # of which nothing tells what they should be
+    violations: dict[Path, Groups] = {}
+    absent = {problem.path for problem in report.absent}  # nothing shows what these should be
     for (path, code), group in report.groups.items():
         if path in features and path not in absent:
-            faults.setdefault(path, {})[code] = group
-    edited = _edited(schema, report, {path: (features[path], groups) for path, groups in faults.items()})
-    for path, groups in faults.items():
-        edit = _said(features[path], edited[path]) if path in edited else _advice(features[path], groups)
+            violations.setdefault(path, {})[code] = group
+    edited = _edited(schema, report, {path: (features[path], groups) for path, groups in violations.items()})
+    for path, groups in violations.items():
+        edit = _edit_text(features[path], edited[path]) if path in edited else _advice(features[path], groups)
         if edit is not None:
-            found = (f"{SORTS[code]} in {group.count:,}" for code, group in groups.items())
+            found = (f"{TITLES[code]} in {group.count:,}" for code, group in groups.items())
             yield Proposal(path=path, edit=edit, why=f"{', '.join(found)} of {report.rows:,} rows")
     names = set(schema.outputs)
     for path, key in report.unknown.items():
-        edit = _added(key)
+        edit = _new_feature(key)
         if edit is not None and path[-1] and path[-1] not in names:
             names.add(str(path[-1]))
             yield Proposal(path=path, edit=edit, why=f"in {key.rows:,} of {report.rows:,} rows")
 
 
 def _edited(
-    schema: Schema, report: CheckReport, faults: Mapping[Path, tuple[Feature, Groups]]
+    schema: Schema, report: CheckReport, violations: Mapping[Path, tuple[Feature, Groups]]
 ) -> dict[Path, Feature]:
-    """Features as their records have them, by path: those with which there is a schema."""
+    """Features as their records have them, by path: those that make a valid schema."""
     edited: dict[Path, Feature] = {}
-    for path, (feature, groups) in faults.items():
+    for path, (feature, groups) in violations.items():
         empty = (path[0], feature.stored) in report.empty
         other = _edit(feature, groups, report.rows, empty)
         if other is not None:
@@ -82,7 +82,7 @@ def _edited(
 
 
 def _construct(schema: Schema, edited: Mapping[Path, Feature]) -> bool:
-    """Whether there is a schema with these features: a key may be that of others too."""
+    """Whether a schema with these features is valid: a key may be that of others too."""
     sections = {
         section: tuple(edited.get((section, feature.name), feature) for feature in getattr(schema, section))
         for section in schema.sections
@@ -102,10 +102,10 @@ def _edit(feature: Feature, groups: Groups, rows: int, empty: bool) -> Feature |
 
 @_edit.register
 def _edit_fixed_len(feature: FixedLen, groups: Groups, rows: int, empty: bool) -> Feature | None:
-    """What the records have; None where they are to be mended, not the spec.
+    """The feature that the records have; None where the records are wrong, not the spec.
 
     Args:
-        groups: the feature's faults.
+        groups: the feature's violations.
         rows: how many there are.
         empty: whether any has its key without values.
     """
@@ -127,8 +127,8 @@ def _edit_fixed_len(feature: FixedLen, groups: Groups, rows: int, empty: bool) -
     return None
 
 
-def _said(old: Feature, new: Feature) -> str:
-    """One feature made another, as an edit of its YAML."""
+def _edit_text(old: Feature, new: Feature) -> str:
+    """The change of a feature, as an edit of its YAML."""
     before, after = to_builtins(old), to_builtins(new)
     changed = {name: value for name, value in after.items() if before.get(name) != value}
     if old.kind != new.kind:
@@ -147,7 +147,7 @@ def _advice(feature: Feature, groups: Groups) -> str | None:
     return None
 
 
-def _added(key: UnknownKey) -> str | None:
+def _new_feature(key: UnknownKey) -> str | None:
     """The feature that would read an unknown key."""
     kinds = key.kinds - {"none"}
     if len(kinds) != 1:

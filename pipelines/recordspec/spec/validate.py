@@ -37,16 +37,6 @@ from recordspec.wire.strings import Ints, Mask, offsets
 
 # Sorts of violations, by which reports count them.
 Code = Literal["record", "refused", "misread", "missing", "kind", "count", "value", "repeated"]
-SORTS: dict[Code, str] = {
-    "record": "cannot be read",
-    "refused": "refused by TensorFlow",
-    "misread": "read otherwise by TensorFlow",
-    "missing": "missing",
-    "kind": "of another kind",
-    "count": "of another number",
-    "value": "other values",
-    "repeated": "a key more than once",
-}
 # The most examples of `Violation.found`.
 FEW = 8
 
