@@ -15,9 +15,9 @@ import recordspec as rs
 from recordspec.reading import bench as benching
 from recordspec.reading.bench import Advice, Stage, bench
 from recordspec.reading.dataset import Recipe
-from recordspec.reading.mixing import classes, neighbours, places
 from recordspec.reading.options import Read
-from recordspec.reading.plan import plan
+from recordspec.reading.plan import plan_files
+from recordspec.reading.shuffle_quality import classes, neighbours, places
 from recordspec.spec.options import from_python
 from recordspec.store.shards import expand
 from shell import run_here
@@ -69,7 +69,7 @@ def how(**options) -> Read:
 
 
 def recipe(data: Path, **options) -> Recipe:
-    return Recipe(how=how(**options), schema=SCHEMA, plan=plan(expand(data), SCHEMA))
+    return Recipe(options=how(**options), schema=SCHEMA, plan=plan_files(expand(data), SCHEMA))
 
 
 SHUFFLE = {"buffer": 100, "seed": 7}
@@ -78,7 +78,7 @@ SHUFFLE = {"buffer": 100, "seed": 7}
 @pytest.mark.parametrize("shuffle", [None, SHUFFLE], ids=["in-order", "shuffled"])
 @pytest.mark.parametrize("batch", [None, 32])
 def test_every_stage_is_measured(data, shuffle, batch):
-    what = plan(expand(data), SCHEMA)
+    what = plan_files(expand(data), SCHEMA)
     given = how(shuffle=shuffle, batch=batch)
     found = bench(given, SCHEMA, what, map=lambda features: features["mood"], seconds=0.05)
     mix = "shuffle" if shuffle else "batch"
@@ -110,7 +110,7 @@ def test_passes_that_are_short_are_counted_whole_and_long_ones_without_their_beg
 @pytest.mark.parametrize("data", [("rows", 0), ({"blocks": 64}, 0)], ids=["rows", "blocks"], indirect=True)
 def test_passes_without_end_are_measured_too(data):
     endless = how(shuffle=SHUFFLE, repeat="forever")
-    found = bench(endless, SCHEMA, plan(expand(data), SCHEMA), seconds=0.05)
+    found = bench(endless, SCHEMA, plan_files(expand(data), SCHEMA), seconds=0.05)
     assert found.stages[-1].seconds > 0.05
     assert found.stages[-1].rows > 0
 
@@ -160,7 +160,7 @@ def test_advice_is_what_was_faster_and_nothing_else(data, monkeypatch):
 
     monkeypatch.setattr(benching, "_stage", stage)
     slow = how(batch=None, prefetch=None)
-    found = bench(slow, SCHEMA, plan(expand(data), SCHEMA), seconds=0.01)
+    found = bench(slow, SCHEMA, plan_files(expand(data), SCHEMA), seconds=0.01)
     assert found.advice == (Advice(option="prefetch: auto", gain=1.5),)
     assert str(found.advice[0]) == "set `prefetch: auto` in `read:`: 1.5 times as many rows a second"
 
@@ -176,7 +176,7 @@ def test_advice_is_what_was_faster_and_nothing_else(data, monkeypatch):
     ],
 )
 def test_what_is_tried_can_be_set_in_a_config(data, limit, options, tried):
-    given, what = how(**options), plan(expand(data), SCHEMA)
+    given, what = how(**options), plan_files(expand(data), SCHEMA)
     trials = dict(benching._trials(given, what, limit))
     assert list(trials) == tried
     assert all(other != given for other in trials.values())
@@ -191,7 +191,7 @@ def test_a_pipeline_measures_a_split(data):
 
 def test_no_rows_and_no_time_are_refused(tmp_path):
     rs.write(SCHEMA, [], tmp_path / "data", allow_empty=True)
-    what = plan(expand(tmp_path / "data"), SCHEMA)
+    what = plan_files(expand(tmp_path / "data"), SCHEMA)
     with pytest.raises(rs.StoreError) as refused:
         bench(how(), SCHEMA, what, seconds=0.01)
     assert str(refused.value) == f"{tmp_path / 'data'}: expected rows to read, got none"
@@ -219,7 +219,7 @@ def test_the_command_prints_lines_of_json_and_draws(data, tmp_path):
 def test_a_terminal_gets_sentences(capsys):
     from recordspec.cli.bench import _lines
     from recordspec.reading.bench import Bench
-    from recordspec.reading.mixing import Classes, Neighbours
+    from recordspec.reading.shuffle_quality import Classes, Neighbours
 
     found = Bench(
         stages=(),

@@ -19,7 +19,7 @@ LAYERS = [
     {"store"},
     {"interop"},
     {"writing", "reading", "inspect"},
-    {"config", "pipeline", "starting", "testing", "kinds"},
+    {"config", "pipeline", "scaffold", "testing", "kinds"},
     {"cli", "__main__"},
 ]
 SIBLINGS_APART = {"writing", "reading", "inspect"}

@@ -307,7 +307,7 @@ CALLS = {
     "pipeline:Pipeline.load:path": lambda call, data, url: call(url),
     "pipeline:Pipeline.plan:source": lambda call, data, url: call(pipeline(), source=url),
     "reading.dataset:read:files": lambda call, data, url: call(SCHEMA, url),
-    "reading.locating:locating:files": lambda call, data, url: call(SCHEMA, [data, url]),
+    "reading.corrupt_records:locating:files": lambda call, data, url: call(SCHEMA, [data, url]),
     "spec.schema:Schema.dump:path": lambda call, data, url: call(SCHEMA, url),
     "spec.schema:Schema.load:path": lambda call, data, url: call(url),
     "store.manifest:Manifest.load:folder": lambda call, data, url: call(url),
@@ -327,7 +327,7 @@ CALLS = {
 TRIED_ELSEWHERE = {
     *("locations:local:path", "locations:url_problem:path"),
     "spec.media:path_of:value",  # test_a_file_of_a_row_is_no_url
-    "reading.backup:Backup.__init__:folder",  # tests/reading/test_backup.py: it needs TensorFlow
+    "reading.resume:Backup.__init__:folder",  # tests/reading/test_resume.py: it needs TensorFlow
 }
 
 

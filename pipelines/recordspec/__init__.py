@@ -28,9 +28,9 @@ _HOMES = {
     "write": "writing.build",
     "reshard": "writing.reshard",
     "read": "reading.dataset",
-    "locating": "reading.locating",
+    "locating": "reading.corrupt_records",
     "mix": "reading.mixture",
-    "Backup": "reading.backup",
+    "Backup": "reading.resume",
     "Position": "reading.order",
     "Pipeline": "pipeline",
 }
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
         WriteError,
     )
     from recordspec.pipeline import Pipeline
-    from recordspec.reading.backup import Backup
+    from recordspec.reading.corrupt_records import locating
     from recordspec.reading.dataset import read
-    from recordspec.reading.locating import locating
     from recordspec.reading.mixture import mix
     from recordspec.reading.order import Position
+    from recordspec.reading.resume import Backup
     from recordspec.spec.features import KINDS, Feature
     from recordspec.spec.schema import Schema
     from recordspec.store.manifest import Manifest

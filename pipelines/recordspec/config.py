@@ -10,7 +10,7 @@ from typing import Any
 
 from recordspec.errors import Problem, SpecError, one_of
 from recordspec.locations import PathText, local, url_problem
-from recordspec.reading import classes
+from recordspec.reading.filtering import check_label
 from recordspec.reading.fit import Fit
 from recordspec.reading.options import Read
 from recordspec.spec.features import KINDS, Feature
@@ -122,7 +122,7 @@ def _check(config: Config, schema: Schema) -> Iterator[Problem]:
     if config.fit is not None:
         yield from config.fit.check(schema)
     if config.read.balance is not None:
-        yield from classes.check(config.read.balance.by, schema, ("read", "balance", "by"))
+        yield from check_label(config.read.balance.by, schema, ("read", "balance", "by"))
     if config.fit is not None and config.read.batch is None:
         hint = "Keras takes batches"
         yield Problem(path=("read",), expected="a batch to fit on", got="none", hint=hint)

@@ -16,12 +16,12 @@ from recordspec.config import Config
 from recordspec.errors import Problem, SpecError, StoreError
 from recordspec.locations import local
 from recordspec.reading import bench as benching
-from recordspec.reading import classes
 from recordspec.reading import dataset as reading
-from recordspec.reading.locating import locating
+from recordspec.reading.corrupt_records import locating
+from recordspec.reading.filtering import class_counts, class_weights
 from recordspec.reading.options import Read
 from recordspec.reading.order import Position
-from recordspec.reading.plan import Plan, Share, plan
+from recordspec.reading.plan import Plan, WorkerShard, plan_files
 from recordspec.reading.transformations import without_autograph
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.options import from_python, options_of
@@ -66,31 +66,31 @@ class Pipeline:
         rows: Any = None,
         *,
         source: str | os.PathLike[str] | None = None,
-        **how: Any,
+        **options: Any,
     ) -> Manifest:
         """Writes the dataset.
 
         Args:
             rows: as `recordspec.write` takes them; by default those of the config's source.
             source: a file or folder to read in the place of the one that the config names.
-            how: jobs, memory, limit, allow_empty, force, append, resume and progress, as
+            options: jobs, memory, limit, allow_empty, force, append, resume and progress, as
                 `recordspec.write` takes them.
 
         Raises what `recordspec.write` raises.
         """
-        rows, options = self._to_write(rows, source)
+        rows, section = self._to_write(rows, source)
         self.__dict__.pop("manifest", None)
-        return write(self.schema, rows, self.data, **options, **how)
+        return write(self.schema, rows, self.data, **section, **options)
 
     def plan(
-        self, rows: Any = None, *, source: str | os.PathLike[str] | None = None, **how: Any
+        self, rows: Any = None, *, source: str | os.PathLike[str] | None = None, **options: Any
     ) -> BuildEstimate:
         """What `build` would write, and what it would need, told from a sample of the rows.
 
         Takes what `build` takes, and writes nothing but the sample, into a folder that is gone afterwards.
         """
-        rows, options = self._to_write(rows, source)
-        return estimate(self.schema, rows, self.data, **options, **how)
+        rows, section = self._to_write(rows, source)
+        return estimate(self.schema, rows, self.data, **section, **options)
 
     def _to_write(self, rows: Any, source: str | os.PathLike[str] | None) -> tuple[Any, dict[str, Any]]:
         """The rows, and the options of the config as `recordspec.write` takes them."""
@@ -163,8 +163,8 @@ class Pipeline:
 
         Raises what `dataset` raises, and StoreError where there is no row to show.
         """
-        how = reading.at_a_glance(self._read(options), rows)
-        for batch in self._dataset(split, how, map, filter, start=None).take(1):
+        read = reading.at_a_glance(self._read(options), rows)
+        for batch in self._dataset(split, read, map, filter, start=None).take(1):
             parts = () if self.config.fit is None else self.config.fit.parts
             return _shown(batch, parts[0] if len(parts) == 1 else parts, self.schema.padding)
         raise StoreError(Problem(where=str(self.data), expected="a row to show", got="none"))
@@ -185,13 +185,13 @@ class Pipeline:
         of batches.
         """
         begin = Position.of(start)
-        how = self._read(options)
+        read = self._read(options)
 
         def make(context: Any = None) -> Any:
             if context is None:
-                return self._dataset(split, how, map, filter, start=begin)
-            share = Share(context.num_input_pipelines, context.input_pipeline_id)
-            divided = reading.per_replica(how, context.num_replicas_in_sync)
+                return self._dataset(split, read, map, filter, start=begin)
+            share = WorkerShard(context.num_input_pipelines, context.input_pipeline_id)
+            divided = reading.per_replica(read, context.num_replicas_in_sync)
             return self._dataset(split, divided, map, filter, start=begin, share=share)
 
         return make
@@ -212,23 +212,25 @@ class Pipeline:
 
         Raises what `dataset` raises, and SpecError if `seconds` is no time.
         """
-        how = self._read(options)
-        what = self._plan(split, how)
-        return benching.bench(how, self.schema, what, map=self._mapped(map), keep=filter, seconds=seconds)
+        read = self._read(options)
+        plan = self._plan(split, read)
+        return benching.bench(
+            read, self.schema, plan, map=self._mapped(map), predicate=filter, seconds=seconds
+        )
 
     def steps(self, split: str | Sequence[str], **options: Any) -> int:
         """Batches in an epoch of the split, exactly; with options as `dataset` takes them.
 
         Raises SpecError where no end was asked for, or what is in a row decides how many there are.
         """
-        how = self._read(options)
+        read = self._read(options)
         for option in ("bucket", "balance"):
-            if getattr(how, option) is not None:
+            if getattr(read, option) is not None:
                 expected = "batches whose number follows from that of the rows"
                 raise SpecError(Problem(path=("read", option), expected=expected, got=f"`{option}`"))
-        if how.passes is None:
+        if read.passes is None:
             raise SpecError(Problem(path=("read", "repeat"), expected="an end", got="`forever`"))
-        return (self._plan(split, how).batches(how.batch) or 0) * how.passes
+        return (self._plan(split, read).batches(read.batch) or 0) * read.passes
 
     def locating(self, split: str | Sequence[str] | None = None) -> AbstractContextManager[None]:
         """A context in which TensorFlow's errors of reading name the record that they come from.
@@ -258,7 +260,7 @@ class Pipeline:
         label = self._target if feature is None else feature
         self._shards(splits)  # each must be there
         known = self.manifest.class_counts(splits)
-        return classes.weights(classes.counts_of(label, self.schema, known, self.data, ("feature",)))
+        return class_weights(class_counts(label, self.schema, known, self.data, ("feature",)))
 
     @property
     def _target(self) -> str:
@@ -269,10 +271,10 @@ class Pipeline:
         return targets
 
     def _read(self, options: Mapping[str, Any]) -> Read:
-        how: Read = from_python(Read, {**options_of(self.config.read), **options})
-        if how.cache in ("none", "memory"):
-            return how
-        return replace(how, cache=os.path.normpath(self.folder / how.cache))
+        read: Read = from_python(Read, {**options_of(self.config.read), **options})
+        if read.cache in ("none", "memory"):
+            return read
+        return replace(read, cache=os.path.normpath(self.folder / read.cache))
 
     def _shards(self, split: str | Sequence[str]) -> list[Shard]:
         splits = (split,) if isinstance(split, str) else split
@@ -281,21 +283,23 @@ class Pipeline:
     def _paths(self, split: str | Sequence[str]) -> tuple[Path, ...]:
         return tuple(self.data / shard.file for shard in self._shards(split))
 
-    def _plan(self, split: str | Sequence[str], how: Read, share: Share | None = None) -> Plan:
-        return plan(self._paths(split), self.schema, share, how.corrupt)
+    def _plan(self, split: str | Sequence[str], read: Read, share: WorkerShard | None = None) -> Plan:
+        return plan_files(self._paths(split), self.schema, share, read.corrupt)
 
     def _dataset(
         self,
         split: str | Sequence[str],
-        how: Read,
+        read: Read,
         mapped: Callable[..., Any] | None,
-        keep: Callable[..., Any] | None,
+        predicate: Callable[..., Any] | None,
         *,
         start: Position | None,
-        share: Share | None = None,
+        share: WorkerShard | None = None,
     ) -> Any:
-        what = self._plan(split, how, share)
-        return reading.build(how, self.schema, what, map=self._mapped(mapped), keep=keep, start=start)
+        plan = self._plan(split, read, share)
+        return reading.build(
+            read, self.schema, plan, map=self._mapped(mapped), predicate=predicate, start=start
+        )
 
     def _mapped(self, mapped: Callable[..., Any] | None) -> Callable[..., Any] | None:
         """With what `fit` picks after it."""

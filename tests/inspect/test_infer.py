@@ -12,7 +12,7 @@ import recordspec as rs
 from examples import example, file_of
 from recordspec.inspect.check import check
 from recordspec.inspect.infer import infer
-from recordspec.starting import inferred
+from recordspec.scaffold import inferred
 from recordspec.store.shards import expand, shard_files
 from recordspec.wire.framing import framed
 from shell import run_here as run

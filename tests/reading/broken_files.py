@@ -8,7 +8,7 @@ import numpy as np
 
 import recordspec as rs
 from recordspec._tf import tf
-from recordspec.reading.faults import check
+from recordspec.reading.corrupt_records import check
 from recordspec.store.shards import expand, shard_files
 from recordspec.wire import framing, tfrecord
 from recordspec.wire.compression import CODECS
@@ -118,7 +118,7 @@ def told(schema, folder) -> list[str]:
     return [
         str(problem)
         for file in shard_files(expand(folder), schema)
-        for fault in check(file, schema).faults
+        for fault in check(file, schema).corrupt
         for problem in fault.problems
     ]
 

@@ -418,8 +418,8 @@ def real_steps_alone():
         for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
             variable.assign_sub(0.5 * tf.convert_to_tensor(gradient))
     losses, right = zip(*each_step(), strict=True)
-    shares = tf.cast(tf.concat([one[0] for one in right], 0), tf.float32)
-    return model, [float(tf.reduce_mean(tf.concat(losses, 0))), float(tf.reduce_mean(shares))]
+    keep_rates = tf.cast(tf.concat([one[0] for one in right], 0), tf.float32)
+    return model, [float(tf.reduce_mean(tf.concat(losses, 0))), float(tf.reduce_mean(keep_rates))]
 
 
 def furthest(one, other) -> float:

@@ -25,7 +25,7 @@ def test_an_error_of_reading_is_located(data):
         numbers(rs.read(SCHEMA, data, batch=8, shuffle=50, seed=1))
     assert (
         str(caught.value)
-        == f"{place}: features.n: expected 1 int64, got 1 float32 (2 records of this file have faults)"
+        == f"{place}: features.n: expected 1 int64, got 1 float32 (2 records of this file are corrupt)"
     )
     assert caught.value.row == 17
     assert isinstance(caught.value.__cause__, tf.errors.InvalidArgumentError)

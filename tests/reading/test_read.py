@@ -16,7 +16,7 @@ from frames_by_hand import frame, head
 from recordspec.reading import plan as planning
 from recordspec.reading.dataset import build
 from recordspec.reading.options import Read
-from recordspec.reading.plan import Share, plan
+from recordspec.reading.plan import WorkerShard, plan_files
 from recordspec.spec.decoder import batch_spec
 from recordspec.spec.options import from_python
 from recordspec.store.shards import expand
@@ -210,7 +210,7 @@ def test_blocks_without_a_manifest_are_read_as_blocks(tmp_path, options):
     assert [batch["words"].to_list() for batch in dataset] == whole
     assert sorted(numbers(dataset)) == list(range(ROWS))
     with pytest.raises(rs.StoreError) as caught:
-        plan(expand(tmp_path / "data"), SCHEMA, Share(2, 0))
+        plan_files(expand(tmp_path / "data"), SCHEMA, WorkerShard(2, 0))
     expected = "a manifest, to divide blocks of rows among workers"
     assert str(caught.value) == f"{tmp_path}/data: expected {expected}, got none"
 
@@ -284,7 +284,7 @@ def test_workers_have_every_record_once_whatever_order_they_read_in(data, worker
     how = from_python(Read, {"batch": 8, "shuffle": {"buffer": 30, "seed": 1}})
     seen = []
     for worker in range(workers):
-        dataset = build(how, SCHEMA, plan(expand(data), SCHEMA, Share(workers, worker)))
+        dataset = build(how, SCHEMA, plan_files(expand(data), SCHEMA, WorkerShard(workers, worker)))
         if worker:  # in another epoch than the first
             for _ in range(ahead):
                 numbers(dataset)

@@ -29,7 +29,7 @@ import recordspec as rs
 from recordspec._tf import tf
 from recordspec.reading.dataset import build
 from recordspec.reading.options import Read
-from recordspec.reading.plan import Share, plan
+from recordspec.reading.plan import WorkerShard, plan_files
 from recordspec.spec.options import from_python
 from recordspec.store.shards import expand
 from recordspec.wire import framing
@@ -138,7 +138,7 @@ def test_workers_share_what_is_left(data, log):
     flip(path, records(path)[9].offset + 40)
     seen = []
     for worker in range(3):
-        what = plan(expand(data), SCHEMA, Share(3, worker), "skip")
+        what = plan_files(expand(data), SCHEMA, WorkerShard(3, worker), "skip")
         seen += numbers(build(from_python(Read, {"batch": 10, "corrupt": "skip"}), SCHEMA, what))
     assert set(seen) == set(range(ROWS)) - {34}
 
@@ -183,11 +183,11 @@ def test_copies_go_with_the_process(data, tmp_path):
     code = f"""
 import recordspec as rs
 from pathlib import Path
-from recordspec.reading.mending import mended
+from recordspec.reading.corrupt_records import without_corrupt
 from recordspec.store.shards import shard_files
 from recordspec.store.shards import expand
 schema = rs.Schema.load({str(data / "schema.yaml")!r})
-copies = [mended(file, schema)[0] for file in shard_files(expand({str(data)!r}), schema)]
+copies = [without_corrupt(file, schema)[0] for file in shard_files(expand({str(data)!r}), schema)]
 print(*(copy for copy in copies if copy.exists() and copy.parent != Path({str(data)!r})))
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

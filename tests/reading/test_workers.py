@@ -10,7 +10,7 @@ import recordspec as rs
 from recordspec._tf import tf
 from recordspec.reading.dataset import build
 from recordspec.reading.options import Read
-from recordspec.reading.plan import Plan, Share, plan
+from recordspec.reading.plan import Plan, WorkerShard, plan_files
 from recordspec.spec.options import from_python
 from recordspec.store.shards import expand
 from recordspec.wire.proto import parse_example
@@ -20,9 +20,9 @@ SCHEMA = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
 ROWS = 97
 
 
-def shares(folder, workers: int, **options):
+def keep_rates(folder, workers: int, **options):
     how = from_python(Read, options)
-    plans = [plan(expand(folder), SCHEMA, Share(workers, worker)) for worker in range(workers)]
+    plans = [plan_files(expand(folder), SCHEMA, WorkerShard(workers, worker)) for worker in range(workers)]
     return [build(how, SCHEMA, what) for what in plans]
 
 
@@ -43,7 +43,7 @@ def folders(tmp_path_factory):
 @pytest.mark.parametrize(("shards", "workers"), list(product(range(1, 10), range(1, 6))))
 def test_each_record_is_in_the_plan_of_one_worker(folders, shards, workers):
     paths = expand(folders[shards])
-    plans = [plan(paths, SCHEMA, Share(workers, worker)) for worker in range(workers)]
+    plans = [plan_files(paths, SCHEMA, WorkerShard(workers, worker)) for worker in range(workers)]
     planned = [records(what) for what in plans]
     assert sorted(number for each in planned for number in each) == list(range(ROWS))
     assert [what.others for what in plans] == [tuple(map(len, planned))] * workers
@@ -67,7 +67,7 @@ PAIRS = [(1, 1), (1, 4), (2, 1), (2, 5), (3, 2), (4, 2), (4, 4), (5, 3), (6, 3),
 @pytest.mark.parametrize(("shards", "workers"), PAIRS)
 def test_all_workers_together_have_every_row_once(folders, shards, workers):
     options = MIXED if (shards + workers) % 2 else {}
-    datasets = shares(folders[shards], workers, batch=1, **options)
+    datasets = keep_rates(folders[shards], workers, batch=1, **options)
     counts = [int(dataset.cardinality()) for dataset in datasets]
     assert len(set(counts)) == 1
     read = [numbers(dataset) for dataset in datasets]
@@ -75,7 +75,7 @@ def test_all_workers_together_have_every_row_once(folders, shards, workers):
     twice = counts[0] * workers - ROWS
     assert 0 <= twice < 2 * workers
     assert set().union(*read) == set(range(ROWS))
-    dropped = shares(folders[shards], workers, batch={"size": 1, "drop_remainder": True}, **options)
+    dropped = keep_rates(folders[shards], workers, batch={"size": 1, "drop_remainder": True}, **options)
     read = [number for dataset in dropped for number in numbers(dataset)]
     assert len(read) == len(set(read)) >= ROWS - 2 * workers
 
@@ -84,7 +84,7 @@ def test_all_workers_together_have_every_row_once(folders, shards, workers):
 @pytest.mark.parametrize(("shards", "workers"), PAIRS)
 def test_batches_are_as_many_for_every_worker(folders, shards, workers, size):
     for dropped in (False, True):
-        datasets = shares(folders[shards], workers, batch={"size": size, "drop_remainder": dropped})
+        datasets = keep_rates(folders[shards], workers, batch={"size": size, "drop_remainder": dropped})
         counts = [int(dataset.cardinality()) for dataset in datasets]
         read = [[len(batch["n"]) for batch in dataset] for dataset in datasets]
         assert [len(each) for each in read] == counts
@@ -100,7 +100,7 @@ def test_blocks_are_shared_as_blocks(tmp_path, workers):
         shards=3,
         layout={"blocks": 5},
     )
-    datasets = shares(tmp_path / "data", workers, batch={"size": 1, "drop_remainder": False})
+    datasets = keep_rates(tmp_path / "data", workers, batch={"size": 1, "drop_remainder": False})
     read = [numbers(dataset) for dataset in datasets]
     assert set().union(*read) == set(range(ROWS))
     assert len({len(each) for each in read}) == 1
@@ -110,7 +110,7 @@ def test_files_of_nobody_are_counted_first(tmp_path):
     with tf.io.TFRecordWriter(str(tmp_path / "a.tfrecord")) as writer:
         for number in range(11):
             writer.write(SCHEMA.encode({"n": number}))
-    datasets = shares(tmp_path / "a.tfrecord", 3, batch=2)
+    datasets = keep_rates(tmp_path / "a.tfrecord", 3, batch=2)
     assert [int(dataset.cardinality()) for dataset in datasets] == [2, 2, 2]
     assert sorted({number for dataset in datasets for number in numbers(dataset)}) == list(range(11))
 
@@ -118,18 +118,18 @@ def test_files_of_nobody_are_counted_first(tmp_path):
 def test_more_workers_than_records_are_refused(tmp_path):
     rs.write(SCHEMA, {"n": [1, 2]}, tmp_path / "data")
     with pytest.raises(rs.StoreError) as caught:
-        shares(tmp_path / "data", 3, batch=1)
+        keep_rates(tmp_path / "data", 3, batch=1)
     assert str(caught.value) == f"{tmp_path}/data: expected records for 3 workers, got 2"
 
 
 @pytest.mark.parametrize("shards", [1, 3])
 def test_what_would_give_workers_other_numbers_of_batches_needs_no_end(folders, shards):
-    what = plan(expand(folders[shards]), SCHEMA, Share(2, 0))
+    what = plan_files(expand(folders[shards]), SCHEMA, WorkerShard(2, 0))
     some = lambda features: features["n"] > 3  # noqa: E731
     with pytest.raises(rs.SpecError) as caught:
-        build(from_python(Read, {"batch": 4}), SCHEMA, what, keep=some)
+        build(from_python(Read, {"batch": 4}), SCHEMA, what, predicate=some)
     assert str(caught.value) == (
         "read.repeat: expected `forever`, where a filter or buckets decide how many batches each worker has, got 1"
     )
-    endless = build(from_python(Read, {"batch": 4, "repeat": "forever"}), SCHEMA, what, keep=some)
+    endless = build(from_python(Read, {"batch": 4, "repeat": "forever"}), SCHEMA, what, predicate=some)
     assert min(numbers(endless.take(5))) > 3

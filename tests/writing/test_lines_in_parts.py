@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from in_parts import MANY, NUMBER, TEXTS, batches_of, error_of, parts_of, records, rows_in, rows_of, schema
 
 import recordspec as rs
-from recordspec.starting import inferred
+from recordspec.scaffold import inferred
 from recordspec.writing.sources import base, ranges
 from recordspec.writing.sources import csv as csv_source
 from recordspec.writing.sources.csv import Csv

@@ -12,7 +12,7 @@ from recordspec.cli.output import print_json, print_rows, quiet_tensorflow, want
 
 if TYPE_CHECKING:
     from recordspec.reading.bench import Bench
-    from recordspec.reading.mixing import Classes, Neighbours
+    from recordspec.reading.shuffle_quality import Classes, Neighbours
 
 
 @click.command(short_help="Measure how fast a dataset is read, and what limits it.")

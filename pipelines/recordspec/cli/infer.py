@@ -41,7 +41,7 @@ def infer(
     are missing, what may be a class.
     """
     from recordspec.progress import Progress
-    from recordspec.starting import dumped, inferred
+    from recordspec.scaffold import config_text, inferred
 
     if config is not None and out is None:
         raise click.UsageError("--config needs --out, the schema that it names")
@@ -52,7 +52,7 @@ def infer(
         found = inferred(files, name, sample=sample, jobs=jobs, progress=progress)
     texts = {} if out is None else {out: found.schema.dump()}
     if config is not None and out is not None:
-        texts[config] = dumped(files, found.schema, out, config)
+        texts[config] = config_text(files, found.schema, out, config)
     for path, text in texts.items():
         _write(path, text)
     if as_json:

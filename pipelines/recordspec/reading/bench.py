@@ -12,12 +12,12 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError
-from recordspec.reading import mixing, stages
+from recordspec.reading import shuffle_quality, stages
 from recordspec.reading.dataset import Recipe, build
-from recordspec.reading.mixing import Classes, Neighbours
 from recordspec.reading.options import Batch, Interleave, Read
 from recordspec.reading.plan import Plan
-from recordspec.reading.pools import gathered
+from recordspec.reading.shuffle_buffer import gathered
+from recordspec.reading.shuffle_quality import Classes, Neighbours
 from recordspec.reading.transformations import CALLS, map_elements
 from recordspec.spec.schema import Schema
 
@@ -98,12 +98,12 @@ class Bench:
 
 
 def bench(
-    how: Read,
+    options: Read,
     schema: Schema,
-    what: Plan,
+    plan: Plan,
     *,
     map: Function | None = None,  # noqa: A002  what tf.data calls it
-    keep: Function | None = None,
+    predicate: Function | None = None,
     seconds: float = 5.0,
 ) -> Bench:
     """Runs the pipeline stage by stage, each for so many seconds, or in whole passes of less.
@@ -117,22 +117,22 @@ def bench(
     """
     if not seconds > 0:
         raise SpecError(Problem(path=("seconds",), expected="more than 0", got=str(seconds)))
-    how = replace(how, cache="none")
-    recipe = Recipe(how=how, schema=schema, plan=what, keep=keep)
+    options = replace(options, cache="none")
+    recipe = Recipe(options=options, schema=schema, plan=plan, predicate=predicate)
 
-    def whole(how: Read) -> Dataset:
-        return _counts(build(how, schema, what, map=map, keep=keep), how.batch)
+    def whole(options: Read) -> Dataset:
+        return _counts(build(options, schema, plan, map=map, predicate=predicate), options.batch)
 
-    prefixes = [*_prefixes(recipe, map), ("whole", whole(how))]
-    _timed(prefixes[0][1], what, seconds)
-    measured = tuple(_stage(name, counts, what, seconds) for name, counts in prefixes)
-    limit, label = _limit(measured), mixing.label_of(schema)
+    prefixes = [*_prefixes(recipe, map), ("whole", whole(options))]
+    _timed(prefixes[0][1], plan, seconds)
+    measured = tuple(_stage(name, counts, plan, seconds) for name, counts in prefixes)
+    limit, label = _limit(measured), shuffle_quality.label_of(schema)
     return Bench(
         stages=measured,
         limit=limit,
         advice=_advice(recipe, whole, measured[-1], limit, seconds),
-        neighbours=None if how.shuffle is None else mixing.neighbours(recipe),
-        classes=None if label is None else mixing.classes(recipe, label, seconds),
+        neighbours=None if options.shuffle is None else shuffle_quality.neighbours(recipe),
+        classes=None if label is None else shuffle_quality.classes(recipe, label, seconds),
     )
 
 
@@ -140,14 +140,14 @@ def _advice(
     recipe: Recipe, whole: Callable[[Read], Dataset], given: Stage, limit: str, seconds: float
 ) -> tuple[Advice, ...]:
     """What is faster than the whole pipeline as it is, of what may help."""
-    how, what = recipe.how, recipe.plan
+    options, plan = recipe.options, recipe.plan
     trials = {
-        option: _stage(option, whole(other), what, seconds) for option, other in _trials(how, what, limit)
+        option: _stage(option, whole(other), plan, seconds) for option, other in _trials(options, plan, limit)
     }
     if not trials:
         return ()
     # Once more beside the trials: what else the machine does must not look like a gain.
-    again = _stage(given.name, whole(how), what, seconds)
+    again = _stage(given.name, whole(options), plan, seconds)
     best = max(given.rate, again.rate)
     gains = {option: stage.rate / best for option, stage in trials.items()}
     return tuple(Advice(option=option, gain=gain) for option, gain in gains.items() if gain >= _GAIN)
@@ -155,32 +155,33 @@ def _advice(
 
 def _prefixes(recipe: Recipe, mapped: Function | None) -> Iterator[tuple[str, Dataset]]:
     """The pipeline up to each stage, as datasets of the numbers of rows that come out."""
-    how, what = recipe.how, recipe.plan
-    at_once = max(1, _BATCH // (what.block or 1))
+    options, plan = recipe.options, recipe.plan
+    at_once = max(1, _BATCH // (plan.block or 1))
     records = gathered(recipe.records(None), at_once)
-    records = map_elements(records, lambda batch: _rows_of(batch, what))
+    records = map_elements(records, lambda batch: _rows_of(batch, plan))
     yield "read", records.batch(_HANDED_OVER // _BATCH)
     decoded = batches = recipe.batches()
-    parsed = what.block is not None or recipe.decoded
+    parsed = plan.block is not None or recipe.decoded
     early = ["parse"] * parsed + ["decode"] * recipe.decoded
-    yield ", ".join([*early, "shuffle" if how.shuffle else "batch"]), _counts(batches, how.batch)
+    yield ", ".join([*early, "shuffle" if options.shuffle else "batch"]), _counts(batches, options.batch)
     if not parsed:
-        parse = map_elements(batches, recipe.parse, CALLS, deterministic=how.deterministic)
-        yield "parse", _counts(parse, how.batch)
+        parse = map_elements(batches, recipe.parse, CALLS, deterministic=options.deterministic)
+        yield "parse", _counts(parse, options.batch)
     if not recipe.decoded:
-        decoded = map_elements(batches, recipe.decode, CALLS, deterministic=how.deterministic)
-        yield "decode", _counts(decoded, how.batch)
+        decoded = map_elements(batches, recipe.decode, CALLS, deterministic=options.deterministic)
+        yield "decode", _counts(decoded, options.batch)
     if mapped is not None:
-        yield "map", _counts(stages.apply(decoded, mapped, deterministic=how.deterministic), how.batch)
+        mapped_rows = stages.apply(decoded, mapped, deterministic=options.deterministic)
+        yield "map", _counts(mapped_rows, options.batch)
 
 
-def _rows_of(records: Tensor, what: Plan) -> Tensor:
+def _rows_of(records: Tensor, plan: Plan) -> Tensor:
     """Rows of records, float64; of blocks, in the mean of all, as those at the ends of files are smaller."""
     count = tf.cast(tf.size(records), tf.float64)
-    if what.block is None:
+    if plan.block is None:
         return count
-    blocks = sum(-(-(piece.rows or 0) // what.block) for piece in what.pieces)
-    return count * (what.rows or 0) / max(1, blocks)
+    blocks = sum(-(-(piece.rows or 0) // plan.block) for piece in plan.pieces)
+    return count * (plan.rows or 0) / max(1, blocks)
 
 
 def _counts(elements: Dataset, batch: Batch | None) -> Dataset:
@@ -199,13 +200,13 @@ def _counts(elements: Dataset, batch: Batch | None) -> Dataset:
     return map_elements(elements, count).batch(max(1, _HANDED_OVER // rows))
 
 
-def _stage(name: str, counts: Dataset, what: Plan, seconds: float) -> Stage:
-    rows, wall, cpu = _timed(stages.untuned(counts), what, seconds)
-    size = sum(piece.path.stat().st_size for piece in what.pieces)
-    return Stage(name=name, rows=rows, bytes=size * rows // (what.rows or 1), seconds=wall, cpu=cpu)
+def _stage(name: str, counts: Dataset, plan: Plan, seconds: float) -> Stage:
+    rows, wall, cpu = _timed(stages.untuned(counts), plan, seconds)
+    size = sum(piece.path.stat().st_size for piece in plan.pieces)
+    return Stage(name=name, rows=rows, bytes=size * rows // (plan.rows or 1), seconds=wall, cpu=cpu)
 
 
-def _timed(counts: Dataset, what: Plan, seconds: float) -> tuple[int, float, float]:
+def _timed(counts: Dataset, plan: Plan, seconds: float) -> tuple[int, float, float]:
     """Rows, wall seconds and CPU seconds.
 
     Of a pass that takes longer, from the first batch on: filling a buffer is no part of the pace. Of shorter
@@ -215,7 +216,7 @@ def _timed(counts: Dataset, what: Plan, seconds: float) -> tuple[int, float, flo
     numbers = counts.as_numpy_iterator()
     rows = next(numbers, np.zeros(1)).sum()
     if not rows:
-        raise StoreError(Problem(where=str(what.pieces[0].path.parent), expected="rows to read", got="none"))
+        raise StoreError(Problem(where=str(plan.pieces[0].path.parent), expected="rows to read", got="none"))
     first, before = _clocks(), rows
     for number in numbers:
         rows += number.sum()
@@ -246,16 +247,16 @@ def _limit(measured: tuple[Stage, ...]) -> str:
     return max(added, key=added.__getitem__)
 
 
-def _trials(how: Read, what: Plan, limit: str) -> Iterator[tuple[str, Read]]:
+def _trials(options: Read, plan: Plan, limit: str) -> Iterator[tuple[str, Read]]:
     """Options that may help where this stage limits: each as a config has it, and all of them with it."""
-    mixed = how.interleave or Interleave()
+    mixed = options.interleave or Interleave()
     if limit == "read" and mixed.parallel is not None:
-        yield "interleave: {parallel: null}", replace(how, interleave=replace(mixed, parallel=None))
-    elif limit == "read" and len(what.pieces) > 1:
-        yield "interleave: {parallel: auto}", replace(how, interleave=replace(mixed, parallel="auto"))
-    if limit in ("decode", "map") and how.deterministic:
-        yield "deterministic: false", replace(how, deterministic=False)
-    if how.batch is None:
-        yield f"batch: {_BATCH}", replace(how, batch=Batch(size=_BATCH))
-    if not how.prefetch:
-        yield "prefetch: auto", replace(how, prefetch="auto")
+        yield "interleave: {parallel: null}", replace(options, interleave=replace(mixed, parallel=None))
+    elif limit == "read" and len(plan.pieces) > 1:
+        yield "interleave: {parallel: auto}", replace(options, interleave=replace(mixed, parallel="auto"))
+    if limit in ("decode", "map") and options.deterministic:
+        yield "deterministic: false", replace(options, deterministic=False)
+    if options.batch is None:
+        yield f"batch: {_BATCH}", replace(options, batch=Batch(size=_BATCH))
+    if not options.prefetch:
+        yield "prefetch: auto", replace(options, prefetch="auto")

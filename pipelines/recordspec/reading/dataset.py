@@ -9,12 +9,12 @@ from typing import Any
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
-from recordspec.reading import classes, memory, service, shaping, stages
-from recordspec.reading.layouts import Blocks, Layout, Rows, keeps_in_any_batch
+from recordspec.reading import filtering, memory, stages
+from recordspec.reading.layouts import BlockLayout, Layout, RowLayout, keeps_in_any_batch
 from recordspec.reading.options import Balance, Batch, Interleave, Read
 from recordspec.reading.order import Position, Seeds, key_of, passes
-from recordspec.reading.plan import Plan, plan
-from recordspec.reading.pools import Mix
+from recordspec.reading.plan import Plan, plan_files
+from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.reading.transformations import CALLS, flat_map, map_elements
 from recordspec.spec.decoder import alone, batch_spec
 from recordspec.spec.options import from_python
@@ -24,9 +24,9 @@ from recordspec.store.shards import Files, expand
 Dataset = Any
 Function = Callable[..., Any]
 
-# Rows that are looked at together, at most, where some are left out, or where they wait for their like.
+# Rows that are filtered, balanced or bucketed by one call, at most.
 _SHAPED = 1024
-# Of a service's files, each worker mixes one in so many at a time, so that there are some for the others.
+# A worker of a service interleaves one in so many of the files, so that the other workers have some.
 _TURNS = 16
 
 
@@ -52,13 +52,13 @@ def read(
         seed: of the shuffle.
         map: a function on each decoded element.
         filter: a function of a decoded batch that gives a bool for each row: whether it is kept.
-        start: the epoch and the step, both from 0, to begin at, as if all before had been read.
+        start: the epoch and the step to begin at, both from 0; all before is skipped.
         options: the other fields of `Read`: interleave, bucket, balance, features, cache, repeat,
             prefetch, deterministic, corrupt, service.
 
     Returns:
-        A plain Dataset, whose cardinality is known where a manifest lies beside the files. With a shuffle,
-        each iteration is the next epoch, in an order of its own.
+        A plain Dataset; its cardinality is known if the files have a manifest. With a shuffle, each iteration
+        is the next epoch, in another order.
 
     Raises:
         SpecError: an option is wrong.
@@ -73,31 +73,31 @@ def read(
     elif seed is not None:
         hint = "give shuffle as a number of rows"
         raise SpecError(Problem(path=("shuffle",), expected="a buffer for the seed", got="none", hint=hint))
-    how = from_python(Read, {"batch": batch, "shuffle": shuffle, **options})
-    what = plan(expand(files), schema, corrupt=how.corrupt)
-    return build(how, schema, what, map=map, keep=filter, start=Position.of(start))
+    chosen = from_python(Read, {"batch": batch, "shuffle": shuffle, **options})
+    plan = plan_files(expand(files), schema, corrupt=chosen.corrupt)
+    return build(chosen, schema, plan, map=map, predicate=filter, start=Position.of(start))
 
 
 def build(
-    how: Read,
+    options: Read,
     schema: Schema,
-    what: Plan,
+    plan: Plan,
     *,
     map: Function | None = None,  # noqa: A002
-    keep: Function | None = None,
+    predicate: Function | None = None,
     start: Position | None = None,
 ) -> Any:
     """Decoded batches, in an order fixed by `how` and `what`."""
-    recipe = Recipe(how=how, schema=schema, plan=what, keep=keep, start=start)
+    recipe = Recipe(options=options, schema=schema, plan=plan, predicate=predicate, start=start)
     elements = recipe.batches()
     if not recipe.decoded:
-        elements = map_elements(elements, recipe.decode, CALLS, deterministic=how.deterministic)
+        elements = map_elements(elements, recipe.decode, CALLS, deterministic=options.deterministic)
     if map is not None:
-        elements = stages.apply(elements, map, deterministic=how.deterministic)
-    if how.service is not None:
-        elements = service.distributed(stages.untuned(elements), how.service)
-    if how.prefetch is not None:
-        elements = stages.prefetch(elements, how.prefetch)
+        elements = stages.apply(elements, map, deterministic=options.deterministic)
+    if options.service is not None:
+        elements = stages.distributed(stages.untuned(elements), options.service)
+    if options.prefetch is not None:
+        elements = stages.prefetch(elements, options.prefetch)
     return stages.untuned(elements)
 
 
@@ -106,126 +106,126 @@ class Recipe:
     """How the batches of one dataset are read.
 
     Attributes:
-        how: the options.
-        schema: of all features.
-        plan: what is read.
-        keep: tells which rows are kept.
-        start: where to begin; None at the first batch of the first pass.
+        options: the options of reading.
+        schema: all features.
+        plan: the files.
+        predicate: the filter, a function of a decoded batch; None for no filter.
+        start: where to begin; None for the first batch of the first pass.
     """
 
-    how: Read
+    options: Read
     schema: Schema
     plan: Plan
-    keep: Function | None = None
+    predicate: Function | None = None
     start: Position | None = None
 
     def batches(self) -> Dataset:
-        """The rows of all passes, in batches, not decoded yet."""
-        how = self.how
-        memory.check(how, self.plan)
+        """The rows of all passes, in batches, before decoding."""
+        options = self.options
+        memory.check(options, self.plan)
         self._check_service()
         self._check_workers()
-        kept = None if how.cache == "none" else memory.cached(self.records(None), how, self.plan)
-        alike = how.shuffle is None and how.balance is None  # one pass as another
-        if how.service is not None or (alike and self.start is None):
+        kept = None if options.cache == "none" else memory.cached(self.records(None), options, self.plan)
+        alike = options.shuffle is None and options.balance is None  # every pass is the same
+        if options.service is not None or (alike and self.start is None):
             rows = self._one_pass(kept, Seeds(), None)
-            rows = rows if how.passes == 1 else rows.repeat(how.passes)
+            rows = rows if options.passes == 1 else rows.repeat(options.passes)
         else:
             rows = self._numbered_passes(kept)
         return self._counted(rows)
 
-    def mix(self, seeds: Seeds) -> Mix | None:
-        """How the rows of a pass are shuffled, if they are."""
-        shuffle = self.how.shuffle
-        return None if shuffle is None else Mix.of(self.plan, shuffle, seeds)
+    def shuffle(self, seeds: Seeds) -> ShufflePlan | None:
+        """How the rows of a pass are shuffled; None if they are not."""
+        shuffle = self.options.shuffle
+        return None if shuffle is None else ShufflePlan.of(self.plan, shuffle, seeds)
 
     @property
     def interleave(self) -> Interleave | None:
-        """How files are mixed, if they are."""
-        mixed = self.how.interleave or (Interleave() if self.how.shuffle else None)
+        """How files are interleaved; None if they are read one after the other."""
+        mixed = self.options.interleave or (Interleave() if self.options.shuffle else None)
         if mixed is not None and self.plan.block is not None:
             mixed = replace(mixed, block=1)
-        if mixed is not None and self.how.service is not None:
+        if mixed is not None and self.options.service is not None:
             mixed = _for_service(mixed, len(self.plan.pieces))
         return mixed
 
     def _check_service(self) -> None:
-        """Raises SpecError for what a service cannot do: its rows come in the order of their arrival."""
-        if self.how.service is None:
+        """Raises SpecError for what a service cannot do: its rows come in order of arrival."""
+        if self.options.service is None:
             return
         if self.start is not None:
             got = f"epoch {self.start.epoch}, step {self.start.step}"
             raise SpecError(Problem(path=("start",), expected="none with a service", got=got))
         if len(self.plan.others) > 1:
             expected = "none for several workers, which must have equally many batches"
-            raise SpecError(Problem(path=("service",), expected=expected, got=f"`{self.how.service}`"))
+            raise SpecError(Problem(path=("service",), expected=expected, got=f"`{self.options.service}`"))
 
     def _check_workers(self) -> None:
-        """Raises SpecError where several workers would have other numbers of batches."""
-        if self._shapes and len(self.plan.others) > 1 and self.how.passes is not None:
+        """Raises SpecError where workers would have different numbers of batches."""
+        if self._shapes and len(self.plan.others) > 1 and self.options.passes is not None:
             expected = "`forever`, where a filter or buckets decide how many batches each worker has"
-            raise SpecError(Problem(path=("read", "repeat"), expected=expected, got=str(self.how.repeat)))
+            raise SpecError(Problem(path=("read", "repeat"), expected=expected, got=str(self.options.repeat)))
 
     @property
     def _shapes(self) -> bool:
-        """Whether what is in the rows decides about batches."""
-        return any(one is not None for one in (self.keep, self.how.bucket, self.how.balance))
+        """Whether batches depend on the values of rows."""
+        return any(one is not None for one in (self.predicate, self.options.bucket, self.options.balance))
 
     @property
     def steps(self) -> int | None:
-        """Batches of a pass; None where that follows from what is read, or nobody counted the rows."""
-        return None if self._shapes else self.plan.batches(self.how.batch)
+        """Batches of a pass; None where that depends on the values of rows, or the rows were not counted."""
+        return None if self._shapes else self.plan.batches(self.options.batch)
 
     @property
     def decoded(self) -> bool:
-        """Whether the batches are features already, those asked for and no others."""
-        names = self.how.features
+        """Whether batches are decoded already, and have the requested features alone."""
+        names = self.options.features
         asked = names is None or tuple(names) == tuple(self._layout.schema.outputs)
-        return self._layout.early and asked and self.how.batch is not None
+        return self._layout.early and asked and self.options.batch is not None
 
     def parse(self, held: Any) -> Any:
-        """The columns of rows, from which `decode` makes the features."""
+        """The parsed columns of rows."""
         return self._wanted.parse(held)
 
     def decode(self, held: Any) -> dict[str, Any]:
         """The features of rows."""
-        names = self.how.features
+        names = self.options.features
         decoded = self._wanted.decode(held)
-        if self.how.batch is None and self.plan.block is not None:
+        if self.options.batch is None and self.plan.block is not None:
             decoded = alone(self.schema, decoded)
         return decoded if names is None else {name: decoded[name] for name in names}
 
     @property
     def _wanted(self) -> Layout:
-        """Of the features that are decoded."""
-        return self._layout if self.how.features is None else self._layout.only(self.how.features)
+        """The layout with the requested features alone."""
+        return self._layout if self.options.features is None else self._layout.only(self.options.features)
 
     @cached_property
     def _layout(self) -> Layout:
-        """What features are parsed: those asked for, and those that decide about rows."""
-        schema, names = self.schema, self.how.features
+        """The layout with the features that are parsed: the requested ones, and those that select rows."""
+        schema, names = self.schema, self.options.features
         if names is not None:
-            asked = () if self.keep is None else shaping.names_asked(schema, self.keep)
-            by = [one.by for one in (self.how.bucket, self.how.balance) if one is not None]
+            asked = () if self.predicate is None else filtering.names_asked(schema, self.predicate)
+            by = [one.by for one in (self.options.bucket, self.options.balance) if one is not None]
             schema = schema.only([*names, *asked, *by])
         early = keeps_in_any_batch(schema)
         if self.plan.block is not None:
-            return Blocks(schema, self.plan.block, self.plan.chunk, early)
-        return Rows(schema, self.plan.chunk, early and self._gains(schema))
+            return BlockLayout(schema, self.plan.block, self.plan.chunk, early)
+        return RowLayout(schema, self.plan.chunk, early and self._gains(schema))
 
     def _gains(self, schema: Schema) -> bool:
-        """Whether rows that may be decoded before they are batched should be: tf.data puts ragged rows into
-        other batches one by one, and of large rows a chunk is no more than a batch."""
-        batch = self.how.batch
+        """Whether it pays to decode rows before they are batched: not ragged rows, rebatched one by one, nor
+        large ones, of which a chunk is no more than a batch."""
+        batch = self.options.batch
         dense = all(isinstance(spec, tf.TensorSpec) for spec in batch_spec(schema).values())
         return dense and not self._shapes and batch is not None and self.plan.chunk >= 2 * batch.size
 
     def records(self, seeds: Seeds | None) -> Dataset:
-        """The serialized records of a pass: single ones, or vectors of some."""
-        return stages.records(self.plan, self.interleave, seeds, deterministic=self.how.deterministic)
+        """The serialized records of a pass, string `[]` or `[k]`."""
+        return stages.records(self.plan, self.interleave, seeds, deterministic=self.options.deterministic)
 
     def _numbered_passes(self, kept: Dataset | None) -> Dataset:
-        """Passes that know which they are; of records that are kept, or read anew each time."""
+        """All passes, each with a number; of cached records, or of files that each pass reads again."""
         first = self.start or Position()
         broken_off = key_of(first.epoch)
 
@@ -233,49 +233,49 @@ class Recipe:
             skip = tf.where(tf.reduce_all(key == broken_off), tf.constant(first.step, tf.int64), 0)
             return self._one_pass(kept, self._seeds(key), skip if first.step else None)
 
-        return flat_map(passes(first.epoch, self.how.passes), one_pass)
+        return flat_map(passes(first.epoch, self.options.passes), one_pass)
 
     def _seeds(self, key: Any) -> Seeds:
-        """Those of the pass with this key."""
-        shuffle, choice = self.how.shuffle, self.how.choice_seed
+        """The seeds of the pass with this key."""
+        shuffle, choice = self.options.shuffle, self.options.choice_seed
         seeds = Seeds() if shuffle is None else Seeds.of(shuffle.seed, key)
         return seeds if choice is None else replace(seeds, left_out=Seeds.of(choice, key).left_out)
 
     def _one_pass(self, kept: Dataset | None, seeds: Seeds, skip: Any) -> Dataset:
-        how = self.how
-        mix = self.mix(seeds)
-        records = self.records(None if mix is None else seeds) if kept is None else kept
+        options = self.options
+        shuffle = self.shuffle(seeds)
+        records = self.records(None if shuffle is None else seeds) if kept is None else kept
         if self._shapes:
             some = Batch(size=min(_SHAPED, self.plan.chunk))
-            rows = self._shaped(self._layout.rows(records, some, mix, None), seeds)
+            rows = self._shaped(self._layout.rows(records, some, shuffle, None), seeds)
         elif self.plan.uneven:
-            rows = self._layout.rows(records, how.batch, mix, None).repeat().take(self.steps)
+            rows = self._layout.rows(records, options.batch, shuffle, None).repeat().take(self.steps)
         else:
-            return self._layout.rows(records, how.batch, mix, skip)
+            return self._layout.rows(records, options.batch, shuffle, skip)
         return rows if skip is None else rows.skip(skip)
 
     def _shaped(self, rows: Dataset, seeds: Seeds) -> Dataset:
-        """Without the rows that are not kept, and batched by length if asked to."""
-        how = self.how
-        if how.balance is not None:
-            shares = classes.shares(self._balanced_counts(how.balance))
-            rows = shaping.balanced(rows, self._layout, how.balance.by, shares, seeds.left_out)
-        if self.keep is not None:
-            rows = shaping.kept(rows, self._layout, self.schema, self.keep)
-        if how.bucket is not None and how.batch is not None:
-            return shaping.bucketed(rows, self._layout, how.bucket, how.batch)
-        return self._layout.rebatched(rows, how.batch)
+        """Rows balanced, filtered and bucketed by length, as the options say."""
+        options = self.options
+        if options.balance is not None:
+            keep_rates = filtering.keep_rates(self._balanced_counts(options.balance))
+            rows = filtering.balanced(rows, self._layout, options.balance.by, keep_rates, seeds.left_out)
+        if self.predicate is not None:
+            rows = filtering.filtered(rows, self._layout, self.schema, self.predicate)
+        if options.bucket is not None and options.batch is not None:
+            return filtering.bucketed(rows, self._layout, options.bucket, options.batch)
+        return self._layout.rebatched(rows, options.batch)
 
     def _balanced_counts(self, balance: Balance) -> tuple[int, ...]:
         path = ("read", "balance", "by")
-        return classes.counts_of(balance.by, self.schema, self.plan.class_counts, self.plan.folder, path)
+        return filtering.class_counts(balance.by, self.schema, self.plan.class_counts, self.plan.folder, path)
 
     def _counted(self, rows: Dataset) -> Dataset:
-        """The same batches, of which tf.data knows how many there are."""
-        steps, repeated = self.steps, self.how.passes
+        """The same batches with a known cardinality."""
+        steps, repeated = self.steps, self.options.passes
         if repeated is None:
             return stages.known_cardinality(rows, tf.data.INFINITE_CARDINALITY)
-        if steps is None or self.how.service is not None:
+        if steps is None or self.options.service is not None:
             return rows
         missing = 0 if self.start is None else self.start.step
         if missing >= max(1, steps):
@@ -286,34 +286,37 @@ class Recipe:
         return stages.known_cardinality(rows, steps * repeated)
 
 
-def at_a_glance(how: Read, rows: int) -> Read:
-    """How so many rows of all files are read at once: what takes time or memory is not done."""
+def at_a_glance(options: Read, rows: int) -> Read:
+    """Options to read `rows` rows of all files as one batch, without what takes time or memory."""
     if rows < 1:
         raise SpecError(Problem(path=("rows",), expected="at least 1", got=str(rows)))
     return Read(
         batch=Batch(size=rows),
         interleave=Interleave(block=1),
-        features=how.features,
-        corrupt=how.corrupt,
+        features=options.features,
+        corrupt=options.corrupt,
         prefetch=None,
     )
 
 
-def _for_service(how: Interleave, pieces: int) -> Interleave:
-    """How each worker of a service mixes its files.
+def _for_service(options: Interleave, pieces: int) -> Interleave:
+    """How each worker of a service interleaves its files.
 
     A sequential interleave of shuffled files makes every worker read all of them (TensorFlow 2.16 to 2.21).
-    A parallel one opens three times its cycle ahead, which the other workers then have no part in.
+    A parallel one opens three times its cycle ahead, which the other workers then cannot read.
     """
-    cycle = max(1, pieces // _TURNS) if how.cycle == "auto" else how.cycle
-    return replace(how, cycle=cycle, parallel=how.parallel or "auto")
+    cycle = max(1, pieces // _TURNS) if options.cycle == "auto" else options.cycle
+    return replace(options, cycle=cycle, parallel=options.parallel or "auto")
 
 
-def per_replica(how: Read, replicas: int) -> Read:
-    """The same, with the global batch divided among replicas. Raises SpecError if it does not divide."""
-    if how.batch is None:
+def per_replica(options: Read, replicas: int) -> Read:
+    """The options with the global batch divided among replicas. Raises SpecError if it does not divide."""
+    if options.batch is None:
         raise SpecError(Problem(path=("read", "batch"), expected="a batch to divide", got="none"))
-    if how.batch.size % replicas:
+    size = options.batch.size
+    if size % replicas:
         expected = f"a batch that {replicas} replicas divide"
-        raise SpecError(Problem(path=("read", "batch", "size"), expected=expected, got=str(how.batch.size)))
-    return replace(how, batch=replace(how.batch, size=how.batch.size // replicas))
+        raise SpecError(
+            Problem(path=("read", "batch", "size"), expected=expected, got=str(options.batch.size))
+        )
+    return replace(options, batch=replace(options.batch, size=size // replicas))

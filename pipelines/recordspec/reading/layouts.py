@@ -1,6 +1,7 @@
-"""How rows are held between reading and decoding: serialized, or as the columns of blocks.
+"""The two layouts on disk, as stages: from serialized records to batches of rows that are not decoded yet.
 
-Held either way, rows can be left out, permuted and batched anew before features are decoded from them.
+Rows are serialized, or parsed columns of blocks. Either way they can be filtered, permuted and batched again
+before features are decoded from them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,15 @@ from typing import Any, Protocol
 
 from recordspec._tf import tf
 from recordspec.reading.options import Batch
-from recordspec.reading.pools import Held, Mix, drawn, gathered, rows_of_pools, shuffled, together
+from recordspec.reading.shuffle_buffer import (
+    SerializedRows,
+    ShufflePlan,
+    drawn,
+    gathered,
+    rows_of_pools,
+    shuffled,
+    together,
+)
 from recordspec.reading.transformations import CALLS, map_elements, rebatch
 from recordspec.spec import blocks, decoder
 from recordspec.spec.schema import Schema
@@ -26,62 +35,67 @@ class Layout(Protocol):
 
     @property
     def schema(self) -> Schema:
-        """What is parsed of them."""
+        """The features that are parsed."""
 
-    def rows(self, records: Dataset, batch: Batch | None, mix: Mix | None, skip: Tensor | None) -> Dataset:
-        """Held rows in batches, or single ones, without the first `skip` of these.
+    def rows(
+        self, records: Dataset, batch: Batch | None, shuffle: ShufflePlan | None, skip: Tensor | None
+    ) -> Dataset:
+        """Rows in batches, or single rows, from batch or row `skip` on.
 
-        `records` are strings, `[]` or some together, `[k]`.
+        `records` are strings `[]`, or `[k]` of several.
         """
 
     def rebatched(self, rows: Dataset, batch: Batch | None) -> Dataset:
-        """Batches of held rows as others, or as single rows."""
+        """The same rows in batches of another size, or one by one."""
 
     def only(self, names: Iterable[str]) -> Layout:
-        """The same, where only these features are decoded."""
+        """The same layout, of which only these features are decoded."""
 
     @property
     def early(self) -> bool:
-        """Whether held rows are their features already."""
+        """Whether rows are decoded before they are batched."""
 
-    def parse(self, held: Held) -> Any:
-        """The columns of held rows."""
+    def parse(self, held: SerializedRows) -> Any:
+        """The parsed columns of rows."""
 
-    def decode(self, held: Held) -> dict[str, Any]:
-        """The features of held rows."""
+    def decode(self, held: SerializedRows) -> dict[str, Any]:
+        """The features of rows."""
 
 
 @dataclass(frozen=True)
-class Rows:
-    """A record a row.
+class RowLayout:
+    """One record a row.
 
     Attributes:
         chunk: rows that are decoded by one call.
-        early: whether they are decoded so, before they are batched; else each batch is.
+        early: whether a chunk is decoded before it is batched; else each batch is.
     """
 
     schema: Schema
     chunk: int
     early: bool
 
-    def rows(self, records: Dataset, batch: Batch | None, mix: Mix | None, skip: Tensor | None) -> Dataset:
-        if mix is not None and mix.large:
-            records, mix = shuffled(records, mix), None
-        if mix is not None:
-            pools, first = gathered(records, mix.buffer), _first_row(batch, skip)
-            return self.rebatched(drawn(pools, self._at_once(batch), self._held, mix=mix, first=first), batch)
+    def rows(
+        self, records: Dataset, batch: Batch | None, shuffle: ShufflePlan | None, skip: Tensor | None
+    ) -> Dataset:
+        if shuffle is not None and shuffle.large:
+            records, shuffle = shuffled(records, shuffle), None
+        if shuffle is not None:
+            pools, first = gathered(records, shuffle.buffer), _first_row(batch, skip)
+            rows = drawn(pools, self._at_once(batch), self._held, shuffle=shuffle, first=first)
+            return self.rebatched(rows, batch)
         found = self._in_order(records, batch, skip)
         if self.early and batch is not None:
             found = map_elements(gathered(found, self._at_once(batch)), self._held, CALLS)
         return self.rebatched(found, batch)
 
     def _at_once(self, batch: Batch | None) -> int:
-        """About as many rows as a chunk has, in whole batches: a slice of a chunk is no copy of it."""
+        """About a chunk of rows, in whole batches: a slice of a chunk is not copied."""
         if batch is None:
             return self.chunk
         return batch.size * (max(1, self.chunk // batch.size) if self.early else 1)
 
-    def _held(self, serialized: Tensor) -> Held:
+    def _held(self, serialized: Tensor) -> SerializedRows:
         return self.schema.decode(serialized) if self.early else serialized
 
     def _in_order(self, records: Dataset, batch: Batch | None, skip: Tensor | None) -> Dataset:
@@ -96,18 +110,18 @@ class Rows:
             return rows.unbatch() if together(rows) else rows
         return gathered(rows, batch.size, drop_remainder=batch.drop_remainder)
 
-    def only(self, names: Iterable[str]) -> Rows:
+    def only(self, names: Iterable[str]) -> RowLayout:
         return replace(self, schema=self.schema.only(names))
 
-    def parse(self, held: Held) -> Any:
+    def parse(self, held: SerializedRows) -> Any:
         return held if self.early else decoder.parse(self.schema, held)
 
-    def decode(self, held: Held) -> dict[str, Any]:
+    def decode(self, held: SerializedRows) -> dict[str, Any]:
         return _named(self.schema, held) if self.early else self.schema.decode(held)
 
 
 @dataclass(frozen=True)
-class Blocks:
+class BlockLayout:
     """A record has up to `size` rows.
 
     Attributes:
@@ -120,12 +134,16 @@ class Blocks:
     chunk: int
     early: bool
 
-    def rows(self, records: Dataset, batch: Batch | None, mix: Mix | None, skip: Tensor | None) -> Dataset:
-        pools = gathered(records, max(1, -(-(self.chunk if mix is None else mix.buffer) // self.size)))
+    def rows(
+        self, records: Dataset, batch: Batch | None, shuffle: ShufflePlan | None, skip: Tensor | None
+    ) -> Dataset:
+        pools = gathered(
+            records, max(1, -(-(self.chunk if shuffle is None else shuffle.buffer) // self.size))
+        )
         first = _first_row(batch, skip)
-        return self.rebatched(rows_of_pools(pools, self._held, _rows_in, mix=mix, first=first), batch)
+        return self.rebatched(rows_of_pools(pools, self._held, _rows_in, shuffle=shuffle, first=first), batch)
 
-    def _held(self, pool: Tensor) -> tuple[Held, Tensor]:
+    def _held(self, pool: Tensor) -> tuple[SerializedRows, Tensor]:
         parsed = blocks.parse(self.schema, pool)
         count = tf.shape(parsed[ROWS])[0]
         return (decoder.decode_rows(self.schema, parsed) if self.early else parsed), count
@@ -135,23 +153,23 @@ class Blocks:
             return rebatch(rows, 1)
         return rebatch(rows, batch.size, drop_remainder=batch.drop_remainder)
 
-    def only(self, names: Iterable[str]) -> Blocks:
+    def only(self, names: Iterable[str]) -> BlockLayout:
         return replace(self, schema=self.schema.only(names))
 
-    def parse(self, held: Held) -> Any:
+    def parse(self, held: SerializedRows) -> Any:
         return held
 
-    def decode(self, held: Held) -> dict[str, Any]:
+    def decode(self, held: SerializedRows) -> dict[str, Any]:
         return _named(self.schema, held) if self.early else decoder.decode_rows(self.schema, held)
 
 
 def _first_row(batch: Batch | None, skip: Tensor | None) -> Tensor | None:
-    """The row that the first batch begins with which is not passed over."""
+    """The first row of batch `skip`."""
     return None if skip is None else skip * (1 if batch is None else batch.size)
 
 
-def _named(schema: Schema, held: Held) -> dict[str, Any]:
-    """The features of a schema, of those that are decoded already."""
+def _named(schema: Schema, held: SerializedRows) -> dict[str, Any]:
+    """The features of a schema, of features that are decoded already."""
     return {name: held[name] for name in schema.outputs}
 
 
@@ -160,10 +178,10 @@ def _rows_in(pool: Tensor) -> Tensor:
 
 
 def keeps_in_any_batch(schema: Schema) -> bool:
-    """Whether a row is decoded to the same whatever it is batched with, and to little more than its bytes.
+    """Whether rows decode to the same values in any batch, and to little more than their bytes.
 
-    Such rows are decoded before they are batched, many by one call, which costs less than a call for each
-    batch. Others are images, say, or padded to the longest of their batch.
+    Such rows are decoded before they are batched, many by one call, which costs less than one call a batch.
+    Images are larger than their bytes, and padded features depend on the longest of the batch.
     """
     if any(feature.per_example for _, feature in schema.placed):
         return False

@@ -1,4 +1,4 @@
-"""What buffers and caches take, and whether this machine has it."""
+"""The memory of shuffle buffers and caches, checked against what this machine has free."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from recordspec.locations import local
 from recordspec.reading.options import Read
 from recordspec.reading.order import Seeds
 from recordspec.reading.plan import Plan
-from recordspec.reading.pools import Mix
+from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.spec.options import format_bytes
 
 Dataset = Any
 
-# What tf.data keeps for a string beside its bytes: the tensor, its buffer, and a place in the queue.
+# What tf.data keeps for a string besides its bytes: the tensor, its buffer, and a place in the queue.
 _ROW_OVERHEAD = 160
-# Of what is free, the part that buffers may take: the model wants memory too.
+# The part of the free memory that buffers may take: the model needs memory too.
 _MOST = 0.8
 
 
-def check(how: Read, what: Plan) -> None:
+def check(options: Read, plan: Plan) -> None:
     """Raises SpecError where the shuffle buffer or the cache would take more memory than there is."""
-    if how.shuffle is None and how.cache != "memory":
+    if options.shuffle is None and options.cache != "memory":
         return
     free = available()
     room = int(free * _MOST)
-    each = what.row_bytes + _ROW_OVERHEAD
+    each = plan.row_bytes + _ROW_OVERHEAD
     wanted = 0.0
-    mix = None if how.shuffle is None else Mix.of(what, how.shuffle, Seeds())
-    if mix is not None:
-        wanted = min(mix.buffers * mix.buffer, what.rows or 1 << 62) * each
-    if mix is not None and wanted > room:
-        hint = f"a buffer of {int(room / each / mix.buffers):,} rows fits"
+    shuffle = None if options.shuffle is None else ShufflePlan.of(plan, options.shuffle, Seeds())
+    if shuffle is not None:
+        wanted = min(shuffle.buffers * shuffle.buffer, plan.rows or 1 << 62) * each
+    if shuffle is not None and wanted > room:
+        hint = f"a buffer of {int(room / each / shuffle.buffers):,} rows fits"
         raise _too_large(("read", "shuffle", "buffer"), wanted, free, hint)
-    if how.cache == "memory" and what.rows is not None and wanted + what.rows * each > room:
+    if options.cache == "memory" and plan.rows is not None and wanted + plan.rows * each > room:
         hint = "leave it to the page cache, or name a folder"
-        raise _too_large(("read", "cache"), wanted + what.rows * each, free, hint)
+        raise _too_large(("read", "cache"), wanted + plan.rows * each, free, hint)
 
 
 def _too_large(path: tuple[str, ...], wanted: float, free: int, hint: str) -> SpecError:
@@ -49,7 +49,7 @@ def _too_large(path: tuple[str, ...], wanted: float, free: int, hint: str) -> Sp
 
 
 def available() -> int:
-    """Bytes of memory that this process could still have: what is free, or left of a container's limit."""
+    """Bytes that this process can still allocate: free memory, or what is left of a container's limit."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
@@ -61,14 +61,14 @@ def available() -> int:
     return max(0, min(found))
 
 
-def cached(records: Dataset, how: Read, what: Plan) -> Dataset:
-    """The records, kept in memory or in a folder after the first pass. Raises StoreError for a full disk."""
-    if how.cache == "memory":
+def cached(records: Dataset, options: Read, plan: Plan) -> Dataset:
+    """The records, cached by the first pass in memory or a folder. Raises StoreError if the disk is full."""
+    if options.cache == "memory":
         return records.cache()
-    folder = local(how.cache)
+    folder = local(options.cache)
     folder.mkdir(parents=True, exist_ok=True)
-    name = folder / f"recordspec-{_fingerprint(how, what)}"
-    size = sum(piece.path.stat().st_size for piece in what.pieces)
+    name = folder / f"recordspec-{_fingerprint(options, plan)}"
+    size = sum(piece.path.stat().st_size for piece in plan.pieces)
     free = shutil.disk_usage(folder).free
     if not name.with_name(f"{name.name}.index").exists() and size > free:
         expected = f"{format_bytes(size)} free for the cache"
@@ -76,9 +76,9 @@ def cached(records: Dataset, how: Read, what: Plan) -> Dataset:
     return records.cache(str(name))
 
 
-def _fingerprint(how: Read, what: Plan) -> str:
-    """Of what is read and in which order: a cache of other files is another cache."""
-    stats = [(piece.path, piece.path.stat()) for piece in what.pieces]
+def _fingerprint(options: Read, plan: Plan) -> str:
+    """A hash of what is read and in which order, so that other files get another cache."""
+    stats = [(piece.path, piece.path.stat()) for piece in plan.pieces]
     files = [(os.path.abspath(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats]
-    parts = [(piece.first, piece.count) for piece in what.pieces]
-    return hashlib.sha256(repr((files, parts, how.interleave, what.large)).encode()).hexdigest()[:16]
+    parts = [(piece.first, piece.count) for piece in plan.pieces]
+    return hashlib.sha256(repr((files, parts, options.interleave, plan.large)).encode()).hexdigest()[:16]

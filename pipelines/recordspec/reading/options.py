@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, Literal
+from urllib.parse import urlsplit
 
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import PathText
-from recordspec.reading.service import address_of
 from recordspec.spec.options import parse_bytes
 
 
@@ -195,3 +195,15 @@ class Read:
     def passes(self) -> int | None:
         """How many; None without end."""
         return None if self.repeat == "forever" else self.repeat
+
+
+def address_of(service: str) -> tuple[str, int]:
+    """The host and port of the dispatcher of a tf.data service. Raises SpecError."""
+    try:
+        parts = urlsplit(service)
+        if parts.scheme == "grpc" and parts.hostname and parts.port and service == f"grpc://{parts.netloc}":
+            return parts.hostname, parts.port
+    except ValueError:  # the port is no number
+        pass
+    expected = "an address such as grpc://localhost:5050"
+    raise SpecError(Problem(path=("service",), expected=expected, got=f"`{service}`"))

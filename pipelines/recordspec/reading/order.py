@@ -12,13 +12,13 @@ from recordspec.reading.transformations import flat_map
 Dataset = Any
 Tensor = Any
 
-# Any number but 0, which tf.data takes for chance.
+# Any number but 0, which tf.data takes for a random seed.
 _SEED = 87654321
 
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """A place in the reading of a dataset: before batch `step` of pass `epoch`, both counted from 0."""
+    """A position in the reading of a dataset: before batch `step` of pass `epoch`, both counted from 0."""
 
     epoch: int = 0
     step: int = 0
@@ -44,12 +44,12 @@ class Position:
 
 @dataclass(frozen=True)
 class Seeds:
-    """What one pass is seeded by: int64 scalars in a graph, or None, which is chance.
+    """The seeds of one pass: int64 scalars in a graph, or None for random ones.
 
     Attributes:
-        files, pools: the shuffles of these.
-        left_out: which rows are, to balance classes.
-        choices: the datasets of a mixture.
+        files, pools: for the shuffles of files and of pools.
+        left_out: for the rows that are left out to balance classes.
+        choices: for the datasets that a mixture draws.
     """
 
     files: Tensor | None = None
@@ -59,7 +59,7 @@ class Seeds:
 
     @classmethod
     def of(cls, seed: int, key: Tensor) -> Seeds:
-        """Those of a pass, by the seed of all and the key of the pass."""
+        """The seeds of a pass, from the seed of all passes and the key of this one."""
         both = tf.random.experimental.stateless_fold_in(
             key, tf.constant(seed % (1 << 63), tf.int64), "philox"
         )
@@ -68,10 +68,10 @@ class Seeds:
 
 
 def permuted(places: Tensor, seed: Tensor | None, number: Tensor | int = 0) -> Tensor:
-    """A vector in an order of its own: that of the seed, if there is one, and of a number.
+    """A permutation of a vector, a function of a seed and a number; random without a seed.
 
-    Dataset.shuffle takes its seed together with that of the program (tf.random.set_seed), and in a graph it
-    is an op with a state, which makes checkpoints of iterators impossible (TensorFlow 2.16 and 2.21).
+    Dataset.shuffle combines its seed with that of the program (tf.random.set_seed), and in a graph it is a
+    stateful op, which makes checkpoints of iterators impossible (TensorFlow 2.16 and 2.21).
     """
     if seed is None:
         return tf.random.shuffle(places)
@@ -80,7 +80,7 @@ def permuted(places: Tensor, seed: Tensor | None, number: Tensor | int = 0) -> T
 
 
 def chances(count: Tensor, seed: Tensor | None, number: Tensor) -> Tensor:
-    """Numbers from 0 up to 1 for the `count` rows of batch `number`, float64 `[count]`."""
+    """Uniform numbers in [0, 1) for the `count` rows of batch `number`, float64 `[count]`."""
     if seed is None:
         return tf.random.uniform([count], dtype=tf.float64)
     both = tf.stack([seed, tf.cast(number, tf.int64)])
@@ -88,11 +88,11 @@ def chances(count: Tensor, seed: Tensor | None, number: Tensor) -> Tensor:
 
 
 def passes(first: int, count: int | None) -> Dataset:
-    """The keys of so many passes from the first on, int64 `[2]`, each its own.
+    """The keys of `count` passes from pass `first` on, int64 `[2]`, each a different one.
 
-    Who iterates the dataset anew, as Keras does for each epoch, goes on where the last iteration ended. So
-    does tf.data's dataset of random numbers, the one thing in it that knows of earlier iterations and can
-    be in a checkpoint of an iterator; its n-th numbers stand for the n-th pass.
+    Each new iteration, which Keras starts for every epoch, goes on where the last one ended. tf.data's
+    dataset of random numbers does so too, and it alone both remembers earlier iterations and can be in a
+    checkpoint of an iterator; its n-th numbers are the key of the n-th pass.
     """
     variant = tf.raw_ops.RandomDatasetV2(
         seed=tf.constant(_SEED, tf.int64),
@@ -106,8 +106,8 @@ def passes(first: int, count: int | None) -> Dataset:
     keys = numbers.batch(2, drop_remainder=True).take(1)
     for _ in range(first):
         next(iter(keys))
-    # Keras 3.15 makes two iterators an epoch and uses one. A flat_map makes its inner ones only when it is
-    # asked for an element, so an iterator that nobody reads is no pass.
+    # Keras 3.15 makes two iterators an epoch and uses one. A flat_map makes its inner iterators only when it
+    # is asked for an element, so an unused iterator does not count as a pass.
     read = flat_map(tf.data.Dataset.range(1), lambda _: keys)
     return read if count == 1 else read.repeat(count)
 

@@ -1,4 +1,4 @@
-"""Which files are read, what is known of them, and which of their records a worker gets."""
+"""The files of a dataset to read, their rows, and the records that each worker gets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import accumulate, islice
 from pathlib import Path
 
 from recordspec.errors import Problem, RecordError, StoreError
-from recordspec.reading.mending import mended
+from recordspec.reading.corrupt_records import without_corrupt
 from recordspec.reading.options import Batch, Shuffle
 from recordspec.spec.options import parse_bytes
 from recordspec.spec.schema import Schema
@@ -24,11 +24,10 @@ from recordspec.wire.proto import parse_example
 
 # Records that tell how large a row is.
 _SAMPLED = 100
-# What is decoded by one call: with less, calls and what is handed on from one to the next cost more; with
-# more, it leaves the caches.
+# What is decoded by one call: with less, the calls cost more; with more, the data leaves the caches.
 _CHUNK_ROWS = 2048
 _CHUNK_BYTES = 4 << 20
-# Bytes of a record from which on a copy of it costs more than handing it over alone: measured with
+# Bytes of a record from which a copy costs more than passing it on alone: measured with
 # `shuffle(10_000)` on 2 cores, records of 4 KiB, 8 KiB and 32 KiB.
 _LARGE = 8 << 10
 # Records and bytes of a dataset with a manifest up to which its lengths are looked at before it is read. On a
@@ -44,10 +43,10 @@ class Piece:
 
     Attributes:
         compression: of the file, by its first bytes.
-        rows: in these records; None where nobody counted.
-        first: records of the file that are passed over.
-        count: records; None for all that follow.
-        cut: whether records of the file follow that are not in it.
+        rows: in these records; None where they were not counted.
+        first: the number of records of the file before them.
+        count: the number of records; None for all that follow.
+        cut: whether the file has records behind them.
     """
 
     path: Path
@@ -59,8 +58,8 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Share:
-    """What one of several workers reads."""
+class WorkerShard:
+    """The part of one of several workers: `worker`, from 0, of `workers`."""
 
     workers: int
     worker: int
@@ -68,14 +67,13 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is read, by one worker or by all.
+    """The records to read, of one worker or of all.
 
     Attributes:
-        pieces: of files, in order; no record is in two of them.
-        block: rows of a record at most; None where each has one.
+        pieces: parts of files, in order; no record is in two of them.
+        block: the rows of a block at most; None where each record is one row.
         others: the rows of every worker, where there are several.
-        class_counts: of each label, the rows of every class in the splits that are read; without what
-            nobody counted.
+        class_counts: by label, the rows of every class in the splits that are read, where they were counted.
     """
 
     pieces: tuple[Piece, ...]
@@ -85,22 +83,22 @@ class Plan:
 
     @property
     def folder(self) -> Path:
-        """Where the first file lies."""
+        """The folder of the first file."""
         return self.pieces[0].path.parent
 
     @cached_property
     def rows(self) -> int | None:
-        """Rows of all the pieces; None where nobody counted."""
+        """The rows of all pieces; None where they were not counted."""
         rows = [piece.rows for piece in self.pieces]
         return None if None in rows else sum(row for row in rows if row is not None)
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """Of each piece, the rows up to its end, those of the pieces before it included."""
+        """For each piece, the number of rows up to its end, the pieces before it included."""
         return tuple(accumulate(piece.rows or 0 for piece in self.pieces))
 
     def batches(self, batch: Batch | None) -> int | None:
-        """Batches of one pass, the same number for every worker; None where nobody counted the rows."""
+        """Batches of one pass, the same number for every worker; None where rows were not counted."""
         if self.rows is None:
             return None
         if batch is None:
@@ -111,10 +109,10 @@ class Plan:
 
     @cached_property
     def row_bytes(self) -> float:
-        """Bytes of a serialized row, in the mean of the first records of a file; 0 where there are none."""
+        """The mean bytes of a serialized row in the first records of a file; 0 where there are none."""
         for piece in self.pieces:
             rows = size = 0
-            with suppress(RecordError):  # reading will tell, if it comes so far
+            with suppress(RecordError):  # reading raises it
                 for record in islice(tfrecord.scan(piece.path), _SAMPLED):
                     rows += self._rows_in(record)
                     size += len(record.data)
@@ -124,40 +122,42 @@ class Plan:
 
     @cached_property
     def large(self) -> bool:
-        """Whether records are better handed over alone than copied, some together."""
+        """Whether records are better passed on one by one than copied into batches."""
         return self.row_bytes * (self.block or 1) >= _LARGE
 
     @cached_property
     def chunk(self) -> int:
-        """Rows that are decoded by one call where nothing is shuffled."""
+        """Rows that are decoded by one call without a shuffle."""
         return max(1, min(_CHUNK_ROWS, int(_CHUNK_BYTES / max(1.0, self.row_bytes))))
 
     def _rows_in(self, record: tfrecord.Record) -> int:
         return 1 if self.block is None else rows_in(parse_example(record.data, ""))
 
     def buffer(self, shuffle: Shuffle) -> int:
-        """The shuffle's buffer in rows."""
+        """The shuffle buffer in rows."""
         if isinstance(shuffle.buffer, int):
             return shuffle.buffer
         return max(1, int(parse_bytes(shuffle.buffer) / max(1.0, self.row_bytes)))
 
     @property
     def uneven(self) -> bool:
-        """Whether workers have to leave some rows out, or read some twice, to have equally many batches."""
+        """Whether workers must leave rows out, or read some twice, to have equally many batches."""
         return len(set(self.others)) > 1
 
 
-def plan(paths: tuple[Path, ...], schema: Schema, share: Share | None = None, corrupt: str = "error") -> Plan:
-    """What is read of these files, or of a share of them.
+def plan_files(
+    paths: tuple[Path, ...], schema: Schema, share: WorkerShard | None = None, corrupt: str = "error"
+) -> Plan:
+    """The records of these files, or the part of one worker.
 
-    Where corrupt records are to be skipped, files that have any are replaced by copies without them.
+    With `corrupt="skip"`, files with corrupt records are replaced by copies without them.
 
     Raises StoreError where the files are not what their manifest says, were written with another spec, or
     are too few records for so many workers; RecordError where one is no TFRecord file, or no record is left.
     """
     manifest = manifest_of(paths)
     files = shard_files(paths, schema, manifest)
-    pieces = tuple(_mended(file, schema) if corrupt == "skip" else _piece(file) for file in files)
+    pieces = tuple(_without_corrupt(file, schema) if corrupt == "skip" else _piece(file) for file in files)
     counts = (
         {} if manifest is None else manifest.class_counts(manifest.splits_of(path.name for path in paths))
     )
@@ -172,15 +172,15 @@ def plan(paths: tuple[Path, ...], schema: Schema, share: Share | None = None, co
 
 
 def _is_believed(files: tuple[File, ...]) -> bool:
-    """Whether the lengths of files, which have the sizes that a manifest says, are not looked at: to do so
-    would take seconds, or more, before the first batch."""
+    """Whether record lengths are not checked in files of the size in the manifest: for a large dataset, that
+    takes seconds before the first batch."""
     shards = [file.shard for file in files if file.shard is not None]
     records, size = sum(shard.records for shard in shards), sum(shard.bytes for shard in shards)
     return len(shards) == len(files) and (records > _MOST_RECORDS or size > _MOST_BYTES)
 
 
 def _check_lengths(pieces: tuple[Piece, ...]) -> None:
-    """Raises RecordError for a length that TensorFlow must not see. Compressed files are not looked at."""
+    """Raises RecordError for a length that crashes TensorFlow. Compressed files are not checked."""
     for piece in pieces:
         if piece.compression == "none":
             stat = piece.path.stat()
@@ -189,26 +189,26 @@ def _check_lengths(pieces: tuple[Piece, ...]) -> None:
 
 @lru_cache(1 << 16)
 def _check_file(path: Path, stamp: tuple[int, ...]) -> None:
-    """Checks a file once, as long as `stamp` says that it does not change."""
+    """Checks a file once for each `stamp`, which changes with it."""
     tfrecord.check_lengths(path)
 
 
 def _piece(file: File) -> Piece:
-    """All of a file, which must be of the size that its manifest says."""
+    """A whole file. Raises StoreError if it has not the size in the manifest."""
     if file.shard is not None:
         check_size(file.path, file.shard)
     rows = None if file.shard is None else file.shard.rows
     return Piece(path=file.path, compression=compression_of(file.path), rows=rows)
 
 
-def _mended(file: File, schema: Schema) -> Piece:
-    path, rows = mended(file, schema)
+def _without_corrupt(file: File, schema: Schema) -> Piece:
+    path, rows = without_corrupt(file, schema)
     counted = file.shard is not None or file.block is None  # the last block of a file may have fewer rows
     return Piece(path=path, compression=compression_of(path), rows=rows if counted else None)
 
 
-def _shared(whole: Plan, share: Share) -> Plan:
-    """What a worker reads: whole files where they divide, else a range of the records of all."""
+def _shared(whole: Plan, share: WorkerShard) -> Plan:
+    """The part of a worker: whole files where they divide evenly, else a range of the records of all."""
     if whole.block is not None and whole.rows is None:
         expected = "a manifest, to divide blocks of rows among workers"
         raise StoreError(Problem(where=str(whole.folder), expected=expected, got="none"))
@@ -232,7 +232,7 @@ def _counted(piece: Piece, block: int | None) -> Piece:
 
 
 def _by_files(pieces: list[Piece], workers: int) -> list[list[Piece]]:
-    """Every worker's files; none where these do not divide evenly."""
+    """The files of every worker; none where these do not divide evenly."""
     shares = [[replace(piece, count=None) for piece in pieces[worker::workers]] for worker in range(workers)]
     rows = [sum(piece.rows or 0 for piece in pieces) for pieces in shares]
     even = len(pieces) % workers == 0 and max(rows) <= _EVEN * min(rows)
@@ -240,7 +240,7 @@ def _by_files(pieces: list[Piece], workers: int) -> list[list[Piece]]:
 
 
 def _by_ranges(pieces: list[Piece], workers: int, block: int | None) -> list[list[Piece]]:
-    """Every worker's part of the records of all files, as they follow each other."""
+    """The range of every worker in the records of all files, in order."""
     ends = list(accumulate((piece.count or 0 for piece in pieces), initial=0))
     bounds = [ends[-1] * worker // workers for worker in range(workers + 1)]
     shares: list[list[Piece]] = [[] for _ in range(workers)]
@@ -254,7 +254,7 @@ def _by_ranges(pieces: list[Piece], workers: int, block: int | None) -> list[lis
 
 
 def _part(piece: Piece, first: int, stop: int, block: int | None) -> Piece:
-    """Records `first` to `stop` of a file that is read whole."""
+    """Records `first` to `stop` of a file."""
     size, rows = block or 1, piece.rows or 0
     rows = min(rows, stop * size) - first * size
     return replace(piece, first=first, count=stop - first, rows=rows, cut=stop < (piece.count or 0))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable
 from typing import Any
 
 from recordspec._tf import tf
-from recordspec.reading.options import Interleave
+from recordspec.errors import Problem, StoreError
+from recordspec.reading.options import Interleave, address_of
 from recordspec.reading.order import Seeds, key_of, passes, permuted
 from recordspec.reading.plan import Piece, Plan
 from recordspec.reading.transformations import (
@@ -28,32 +30,32 @@ Tensor = Any
 _READ_BUFFER = 1 << 20
 # Batches made ahead: one waits while another is made.
 _AHEAD = 2
+# Seconds in which a dispatcher must accept a connection.
+_CONNECT_SECONDS = 10.0
 # Files that are open at a time unless the options say otherwise.
 _MOST_OPEN = 128
 
 
-def records(plan: Plan, how: Interleave | None, seeds: Seeds | None, *, deterministic: bool) -> Dataset:
-    """The serialized records of the plan's pieces: one piece after another, as single ones, string `[]`; or
-    mixed as `how` says, and handed over some at a time, string `[k]`.
+def records(plan: Plan, options: Interleave | None, seeds: Seeds | None, *, deterministic: bool) -> Dataset:
+    """The serialized records of a plan: string `[]` of one piece after another, or `[k]` if interleaved.
 
-    With seeds, the pieces come in another order.
+    With seeds, the pieces are shuffled.
     """
     pieces = plan.pieces
     alike = len({piece.compression for piece in pieces}) == 1
-    if (how is None or len(pieces) == 1) and alike and _follow_each_other(pieces):
+    if (options is None or len(pieces) == 1) and alike and _follow_each_other(pieces):
         return _in_turn(pieces)
     named = _named(pieces, seeds)
 
     def of_piece(path: Tensor, compression: Tensor, first: Tensor, count: Tensor) -> Dataset:
         return tfrecord_dataset(path, compression, _READ_BUFFER).skip(first).take(count)
 
-    return _mixed(named, of_piece, how, plan, deterministic=deterministic)
+    return _mixed(named, of_piece, options, plan, deterministic=deterministic)
 
 
-def places(plan: Plan, how: Interleave | None, seeds: Seeds, *, deterministic: bool) -> Dataset:
-    """What `records` gives, in its order, but of each the place of its first row among those of all pieces.
-
-    int64 `[]`, or `[k]` where `records` hands over so many. Nothing is read.
+def places(plan: Plan, options: Interleave | None, seeds: Seeds, *, deterministic: bool) -> Dataset:
+    """For each record that `records` gives, in its order, the number of its first row among the rows of all
+    pieces: int64 `[]`, or `[k]` where `records` gives `[k]`. Nothing is read.
     """
     ends = plan.ends
     named = _in_order((tf.constant([0, *ends[:-1]], tf.int64), tf.constant(ends, tf.int64)), seeds)
@@ -61,11 +63,11 @@ def places(plan: Plan, how: Interleave | None, seeds: Seeds, *, deterministic: b
     def of_piece(first: Tensor, end: Tensor) -> Dataset:
         return tf.data.Dataset.range(first, end, plan.block or 1)
 
-    return _mixed(named, of_piece, how, plan, deterministic=deterministic)
+    return _mixed(named, of_piece, options, plan, deterministic=deterministic)
 
 
 def _follow_each_other(pieces: tuple[Piece, ...]) -> bool:
-    """Whether no record is left out between the first that is read and the last."""
+    """Whether no record between the first and the last that is read is left out."""
     return not any(piece.first for piece in pieces[1:]) and all(
         piece.count is None or not piece.cut for piece in pieces[:-1]
     )
@@ -85,7 +87,7 @@ def _in_turn(pieces: tuple[Piece, ...]) -> Dataset:
 
 
 def _named(pieces: tuple[Piece, ...], seeds: Seeds | None) -> Dataset:
-    """The path of each piece, its compression, its first record, and how many it has (-1: all)."""
+    """The path of each piece, its compression, its first record, and the number of records (-1: all)."""
     columns = (
         tf.constant([_name(piece) for piece in pieces]),
         tf.constant([CODECS[piece.compression].tensorflow for piece in pieces]),
@@ -96,7 +98,7 @@ def _named(pieces: tuple[Piece, ...], seeds: Seeds | None) -> Dataset:
 
 
 def _in_order(columns: tuple[Tensor, ...], seeds: Seeds | None) -> Dataset:
-    """One element of each row of the columns, in the order that the seeds give to files."""
+    """One element for each row of the columns, shuffled by the seed of files."""
     if seeds is not None:
         order = permuted(tf.range(tf.size(columns[0])), seeds.files)
         columns = tuple(tf.gather(column, order) for column in columns)
@@ -106,33 +108,33 @@ def _in_order(columns: tuple[Tensor, ...], seeds: Seeds | None) -> Dataset:
 def _mixed(
     named: Dataset,
     of_piece: Callable[..., Dataset],
-    how: Interleave | None,
+    options: Interleave | None,
     plan: Plan,
     *,
     deterministic: bool,
 ) -> Dataset:
-    """What `of_piece` makes of each piece that is named: one after the other, or mixed as `how` says."""
-    if how is None:
+    """The datasets that `of_piece` gives for each piece: one after the other, or interleaved by `options`."""
+    if options is None:
         return flat_map(named, of_piece)
-    cycle = min(len(plan.pieces), _MOST_OPEN) if how.cycle == "auto" else how.cycle
-    calls = min(MOST_CALLS if how.parallel == "auto" else how.parallel or 0, cycle) or None
-    read = of_piece if plan.large else lambda *piece: of_piece(*piece).batch(how.block)
-    block = how.block if plan.large else 1
+    cycle = min(len(plan.pieces), _MOST_OPEN) if options.cycle == "auto" else options.cycle
+    calls = min(MOST_CALLS if options.parallel == "auto" else options.parallel or 0, cycle) or None
+    read = of_piece if plan.large else lambda *piece: of_piece(*piece).batch(options.block)
+    block = options.block if plan.large else 1
     if calls is None:
         return interleave(named, read, cycle=cycle, block=block)
     return named.interleave(without_autograph(read), cycle, block, calls, deterministic)
 
 
 def known_cardinality(elements: Dataset, count: int | None) -> Dataset:
-    """The same elements, of which tf.data knows how many there are; of batches it costs next to nothing."""
+    """The same elements with a known cardinality; for batches that costs next to nothing."""
     return elements if count is None else elements.apply(tf.data.experimental.assert_cardinality(count))
 
 
 def cut_short(elements: Dataset, count: int, missing: int) -> Dataset:
-    """What has `count` elements, said to tf.data, but for the first iteration, in which so many are missing.
+    """A dataset of cardinality `count`, whose first iteration has `missing` elements less.
 
-    tf.data knows no other way to state a cardinality that an iteration falls short of: a part of what is said
-    to have no end, chosen by a dataset that ends.
+    tf.data has no other way to state a cardinality that an iteration falls short of than this: elements of a
+    dataset that is declared infinite, chosen by one that ends.
     """
     first = key_of(0)
 
@@ -146,20 +148,36 @@ def cut_short(elements: Dataset, count: int, missing: int) -> Dataset:
 
 
 def apply(elements: Dataset, function: Callable[..., Any], *, deterministic: bool) -> Dataset:
-    """A function on every element, in parallel."""
+    """A user's function on every element, in parallel."""
     return elements.map(function, num_parallel_calls=CALLS, deterministic=deterministic)
 
 
 def prefetch(elements: Dataset, count: Any) -> Dataset:
-    """Made ahead, while the model is busy."""
+    """Elements made ahead, while the model is busy."""
     return elements.prefetch(_AHEAD if count == "auto" else count)
 
 
-def untuned(elements: Dataset) -> Dataset:
-    """Without the thread of tf.data that times all stages to choose their parallelism and buffers.
+def distributed(elements: Dataset, service: str) -> Dataset:
+    """The elements read by the workers of a tf.data service, each file by one worker, in order of arrival.
 
-    It takes 12 to 22 % of the CPU time of light pipelines, and who drops an iterator often waits for it: for
-    3 seconds after 8 of reading (TensorFlow 2.16 and 2.21).
+    Raises StoreError if nothing listens at the address: TensorFlow would retry for ever, silently.
+    """
+    try:
+        socket.create_connection(address_of(service), _CONNECT_SECONDS).close()
+    except OSError as error:
+        expected = "the dispatcher of a tf.data service"
+        hint = "start it first"
+        got = error.strerror or str(error)
+        raise StoreError(Problem(where=service, expected=expected, got=got, hint=hint)) from None
+    policy = tf.data.experimental.service.ShardingPolicy.DYNAMIC
+    return elements.apply(tf.data.experimental.service.distribute(processing_mode=policy, service=service))
+
+
+def untuned(elements: Dataset) -> Dataset:
+    """The dataset without autotuning, a thread that times all stages to choose parallelism and buffers.
+
+    It takes 12 to 22 % of the CPU time of light pipelines, and to drop an iterator often waits for it: 3
+    seconds after 8 of reading (TensorFlow 2.16 and 2.21).
     """
     options = tf.data.Options()
     options.autotune.enabled = False

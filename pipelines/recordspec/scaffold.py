@@ -1,4 +1,4 @@
-"""What somebody starts with who has files and nothing else: a schema, by what the files are, and a config."""
+"""A first schema and a first config for files that have neither."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def inferred(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Inferred:
-    """A schema of TFRecords, of a table, or translated from another language, by the files' names.
+    """A schema inferred from TFRecords or a table, or translated from another language, by the file names.
 
     Args:
-        name: of the schema; by default that of the first file, or what the other language calls it.
-        sample: look at so many of the first records of each file, or rows of a table; None for all.
+        name: the name of the schema; by default that of the first file, or that in the other language.
+        sample: the number of records of each file, or rows of a table, to read; None for all.
 
     Raises StoreError, RecordError or SpecError where there is none.
     """
@@ -53,7 +53,7 @@ def inferred(
     return Inferred(schema=schema, notes=tuple(map(str, translated)), rows=None)
 
 
-def dumped(files: Sequence[str], schema: Schema, schema_path: Path, path: Path) -> str:
+def config_text(files: Sequence[str], schema: Schema, schema_path: Path, path: Path) -> str:
     """A config, in YAML, that builds a dataset of these files and trains on it.
 
     What a model takes is a guess: the labels, or else the last feature, from all others. Raises SpecError

@@ -23,8 +23,8 @@ from broken_files import (
 
 import recordspec as rs
 from recordspec._tf import tf
-from recordspec.reading import faults
-from recordspec.reading.faults import check
+from recordspec.reading import corrupt_records
+from recordspec.reading.corrupt_records import check
 from recordspec.store.shards import File, expand, shard_files
 from recordspec.wire import framing
 
@@ -32,7 +32,7 @@ from recordspec.wire import framing
 def test_whole_files_have_no_faults(data):
     for file in shard_files(expand(data), SCHEMA):
         checked = check(file, SCHEMA)
-        assert (checked.faults, checked.records, checked.rows) == ([], PER_SHARD, PER_SHARD)
+        assert (checked.corrupt, checked.records, checked.rows) == ([], PER_SHARD, PER_SHARD)
 
 
 # Values that replace those of a record under some keys, and the problems that are expected.
@@ -81,7 +81,7 @@ def test_bytes_that_are_no_example_are_named(data):
 
 
 def test_faults_of_many_records_are_told_in_order(data, monkeypatch):
-    monkeypatch.setattr(faults, "_RECORDS_AT_ONCE", 4)
+    monkeypatch.setattr(corrupt_records, "_RECORDS_AT_ONCE", 4)
     path = shard(data, 2)
     places = []
     for number in (0, 5, 6, 24):
@@ -95,8 +95,8 @@ def test_faults_of_many_records_are_told_in_order(data, monkeypatch):
     ]
     (file,) = shard_files(expand(path), SCHEMA)
     checked = check(file, SCHEMA)
-    assert (checked.records, [fault.rows for fault in checked.faults]) == (20, [1] * 5)
-    assert len(check(file, SCHEMA, most=2).faults) == 2
+    assert (checked.records, [fault.rows for fault in checked.corrupt]) == (20, [1] * 5)
+    assert len(check(file, SCHEMA, most=2).corrupt) == 2
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
@@ -107,14 +107,14 @@ def test_what_is_cut_is_named_and_counted(tmp_path, compression):
     store(path, [one.data for one in found[:20]], compression)  # between records
     (file,) = shard_files(expand(path), SCHEMA)
     checked = check(file, SCHEMA)
-    (fault,) = checked.faults
+    (fault,) = checked.corrupt
     assert (fault.record, fault.offset, fault.rows, fault.ends) == (20, found[20].offset, 5, True)
     place = f"{path}: record 20 at byte {found[20].offset:,}"
     assert str(fault.problems[0]) == (
         f"{place}: expected 25 records, as the manifest says, got the end of the file"
     )
     store(path, [one.data for one in [*found, *found]], compression)
-    (fault,) = check(file, SCHEMA).faults
+    (fault,) = check(file, SCHEMA).corrupt
     assert (fault.record, fault.rows) == (25, 0)
     assert str(fault.problems[0]).endswith(
         ": expected the end of the file, after 25 records, as the manifest says, got another record"
@@ -126,7 +126,7 @@ def test_a_file_without_a_manifest_is_checked_for_what_it_is(data):
     path = shard(data, 1)
     path.write_bytes(path.read_bytes()[:-1])
     checked = check(File(path=path), SCHEMA)
-    (fault,) = checked.faults
+    (fault,) = checked.corrupt
     assert (checked.rows, fault.record, fault.rows) == (24, 24, None)
 
 

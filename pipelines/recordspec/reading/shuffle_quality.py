@@ -13,7 +13,7 @@ from recordspec.reading import stages
 from recordspec.reading.dataset import Recipe, build
 from recordspec.reading.options import Batch
 from recordspec.reading.order import Seeds, key_of
-from recordspec.reading.pools import Mix, gathered, rows_of_pools, shuffled
+from recordspec.reading.shuffle_buffer import ShufflePlan, gathered, rows_of_pools, shuffled
 from recordspec.spec.schema import Schema
 
 # Rows whose places are looked at: with more, no figure changes that is worth printing.
@@ -82,22 +82,22 @@ def places(recipe: Recipe) -> Any:
 
     Counted over all files, and known from the options and the plan alone, without filter and buckets.
     """
-    how, what = recipe.how, recipe.plan
-    if how.shuffle is None:
+    options, plan = recipe.options, recipe.plan
+    if options.shuffle is None:
         raise ValueError("rows that are not shuffled stay in the places where they are")
-    mix = Mix.of(what, how.shuffle, Seeds.of(how.shuffle.seed, key_of(0)))
-    firsts = stages.places(what, recipe.interleave, mix.seeds, deterministic=how.deterministic)
-    if mix.large:
-        return gathered(shuffled(firsts, mix), _LABELS.size)
-    size, ends = what.block or 1, tf.constant(what.ends, tf.int64)
+    shuffle = ShufflePlan.of(plan, options.shuffle, Seeds.of(options.shuffle.seed, key_of(0)))
+    firsts = stages.places(plan, recipe.interleave, shuffle.seeds, deterministic=options.deterministic)
+    if shuffle.large:
+        return gathered(shuffled(firsts, shuffle), _LABELS.size)
+    size, ends = plan.block or 1, tf.constant(plan.ends, tf.int64)
 
     def held(pool: Any) -> tuple[Any, Any]:
         end = tf.gather(ends, tf.searchsorted(ends, pool, side="right"))
         rows = tf.ragged.range(pool, tf.minimum(pool + size, end)).flat_values
         return rows, tf.size(rows)
 
-    pools = gathered(firsts, -(-mix.buffer // size))
-    return rows_of_pools(pools, held, tf.size, mix=mix, first=None)
+    pools = gathered(firsts, -(-shuffle.buffer // size))
+    return rows_of_pools(pools, held, tf.size, shuffle=shuffle, first=None)
 
 
 def label_of(schema: Schema) -> str | None:
@@ -108,25 +108,25 @@ def label_of(schema: Schema) -> str | None:
 def classes(recipe: Recipe, label: str, seconds: float) -> Classes | None:
     """Told from as many rows as can be read in so many seconds, in either order; None for less than two."""
     only = replace(
-        recipe.how, features=(label,), batch=_LABELS, bucket=None, cache="none", repeat=1, service=None
+        recipe.options, features=(label,), batch=_LABELS, bucket=None, cache="none", repeat=1, service=None
     )
-    read = _values(replace(recipe, how=only), label, seconds)
+    read = _values(replace(recipe, options=only), label, seconds)
     if len(read) < 2:
         return None
-    on_disk = replace(recipe, how=replace(only, shuffle=None, interleave=None))
-    shares = np.unique(read, return_counts=True)[1] / len(read)
+    on_disk = replace(recipe, options=replace(only, shuffle=None, interleave=None))
+    keep_rates = np.unique(read, return_counts=True)[1] / len(read)
     return Classes(
         label=label,
         rows=len(read),
         same=_same(read),
         same_on_disk=_same(_values(on_disk, label, seconds)),
-        same_by_chance=float(np.sum(shares**2)),
+        same_by_chance=float(np.sum(keep_rates**2)),
     )
 
 
 def _values(recipe: Recipe, label: str, seconds: float) -> Any:
     """Of one feature, int64 `[n]`."""
-    dataset = build(recipe.how, recipe.schema, recipe.plan, keep=recipe.keep)
+    dataset = build(recipe.options, recipe.schema, recipe.plan, predicate=recipe.predicate)
     end = time.perf_counter() + seconds
     found = [np.zeros(0, np.int64)]
     for batch in dataset.as_numpy_iterator():

@@ -1,4 +1,4 @@
-"""What is done with rows between reading and decoding: some are left out, or batched with their like.
+"""Rows that are filtered, balanced by class or bucketed by length, between reading and decoding.
 
 Rows stay serialized, or as columns of blocks (see layouts.py); only the features that decide are decoded
 here.
@@ -6,41 +6,44 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, SpecError
+from recordspec.errors import Path as OptionPath
+from recordspec.errors import Problem, SpecError, StoreError, nearest, one_of
 from recordspec.reading.layouts import Layout
 from recordspec.reading.options import Batch, Bucket
 from recordspec.reading.order import chances
-from recordspec.reading.pools import Held, taken
+from recordspec.reading.shuffle_buffer import SerializedRows, taken
 from recordspec.reading.transformations import CALLS, map_elements
 from recordspec.spec.decoder import batch_spec
 from recordspec.spec.schema import Schema
 
 Dataset = Any
 Tensor = Any
+Counts = tuple[int, ...]
 
 
-def kept(rows: Dataset, layout: Layout, schema: Schema, keep: Callable[..., Any]) -> Dataset:
-    """The rows for which `keep` says so: a function of the decoded batch that gives a bool `[n]`."""
-    chosen = layout.only(names_asked(schema, keep))
+def filtered(rows: Dataset, layout: Layout, schema: Schema, predicate: Callable[..., Any]) -> Dataset:
+    """The rows for which `predicate`, a function of the decoded batch, gives True, bool `[n]`."""
+    chosen = layout.only(names_asked(schema, predicate))
 
-    def some(held: Held) -> Held:
-        return taken(held, tf.where(keep(chosen.decode(held)))[:, 0])
+    def some(held: SerializedRows) -> SerializedRows:
+        return taken(held, tf.where(predicate(chosen.decode(held)))[:, 0])
 
     return rows.map(some, CALLS, deterministic=True)  # `keep` may have Python to convert
 
 
 def balanced(
-    rows: Dataset, layout: Layout, label: str, shares: Sequence[float], seed: Tensor | None
+    rows: Dataset, layout: Layout, label: str, keep_rates: Sequence[float], seed: Tensor | None
 ) -> Dataset:
-    """Of the rows of each class a share, which is drawn for each row by its place."""
+    """The rows that are kept of each class, at its rate; the draw of a row depends on its place alone."""
     classes = layout.only([label])
-    kept_of = tf.constant(shares, tf.float64)
+    kept_of = tf.constant(keep_rates, tf.float64)
 
-    def some(number: Tensor, held: Held) -> Held:
+    def some(number: Tensor, held: SerializedRows) -> SerializedRows:
         found = classes.decode(held)[label]
         drawn = chances(tf.size(found), seed, number)
         return taken(held, tf.where(drawn < tf.gather(kept_of, found))[:, 0])
@@ -49,7 +52,7 @@ def balanced(
 
 
 def names_asked(schema: Schema, function: Callable[..., Any]) -> tuple[str, ...]:
-    """The features that a filter looks at. It is traced once to see, and what it gives is checked."""
+    """The features that a filter uses: it is traced once, and its output is checked. Raises SpecError."""
     asked: dict[str, None] = {}
 
     class Asked(dict[str, Any]):
@@ -75,11 +78,11 @@ def names_asked(schema: Schema, function: Callable[..., Any]) -> tuple[str, ...]
 
 
 def bucketed(rows: Dataset, layout: Layout, bucket: Bucket, batch: Batch) -> Dataset:
-    """Batches of rows whose lengths are between the same two boundaries."""
+    """Batches of rows whose lengths lie between the same two boundaries."""
     measured = layout.only([bucket.by])
     boundaries = tf.constant(bucket.boundaries, tf.int64)
 
-    def with_bucket(held: Held) -> tuple[Held, Tensor]:
+    def with_bucket(held: SerializedRows) -> tuple[SerializedRows, Tensor]:
         lengths = lengths_of(measured.decode(held)[bucket.by], bucket.by)
         return held, tf.searchsorted(boundaries, lengths, side="right", out_type=tf.int64)
 
@@ -108,3 +111,44 @@ def lengths_of(value: Any, name: str) -> Tensor:
     raise SpecError(
         Problem(path=("read", "bucket", "by"), expected=expected, got=f"`{name}`, {value.dtype.name}")
     )
+
+
+def class_counts(
+    label: str, schema: Schema, known: Mapping[str, Counts], data: Path, option: OptionPath
+) -> Counts:
+    """The rows of every class of a label, by index; `option` is the path of the option that names it.
+
+    Raises SpecError where it is no label with one class for each row, StoreError where the manifest has no
+    counts.
+    """
+    if problems := list(check_label(label, schema, option)):
+        raise SpecError(problems)
+    if label not in known:
+        expected = f"the rows of every class of `{label}` in the manifest"
+        hint = "build the dataset again"
+        raise StoreError(Problem(where=str(data), path=option, expected=expected, got="none", hint=hint))
+    return known[label]
+
+
+def check_label(label: str, schema: Schema, option: OptionPath) -> Iterator[Problem]:
+    """The problem of a name that is no label with one class for each row."""
+    if label not in schema.classes:
+        expected = one_of(schema.classes) if schema.classes else "a schema with a label, one for each row"
+        hint = nearest(label, schema.classes)
+        yield Problem(path=option, expected=expected, got=f"`{label}`", hint=hint)
+
+
+def class_weights(counts: Sequence[int]) -> dict[int, float]:
+    """The weight of each class, rows / (classes * rows of the class): scikit-learn's "balanced".
+
+    A class without rows is not counted among the classes; it weighs 1, because Keras wants a number for each.
+    """
+    present = sum(count > 0 for count in counts)
+    rows = sum(counts)
+    return {index: rows / (present * count) if count else 1.0 for index, count in enumerate(counts)}
+
+
+def keep_rates(counts: Sequence[int]) -> list[float]:
+    """The fraction of each class's rows to keep, so that it is as frequent as the rarest that has rows."""
+    least = min((count for count in counts if count), default=0)
+    return [least / count if count else 1.0 for count in counts]

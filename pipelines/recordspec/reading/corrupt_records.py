@@ -1,0 +1,251 @@
+"""Corrupt records: found by decoding files outside of a pipeline, left out by reading copies, or located."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from recordspec._tf import tf
+from recordspec.errors import Problem, RecordError, show_text
+from recordspec.spec.decoder import decode_errors, decode_problems
+from recordspec.spec.schema import Schema
+from recordspec.store.shards import File, Files, expand, path_list, shard_files
+from recordspec.wire import file_types, tfrecord
+from recordspec.wire.framing import framed, place
+from recordspec.wire.tfrecord import Damage, Record
+
+# Problems by number of record.
+Problems = Mapping[int, tuple[Problem, ...]]
+
+log = logging.getLogger("recordspec")
+
+# Records that are decoded together.
+_RECORDS_AT_ONCE = 256
+_BYTES_AT_ONCE = 4 << 20
+# Corrupt records of a file that the log names one by one.
+_NAMED = 20
+# Files that this process reads copies of.
+_replaced: set[Path] = set()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorruptRecord:
+    """A record that cannot be read, or the rest of a file from it on.
+
+    Attributes:
+        path: the file.
+        record: its number.
+        offset: the byte at which it begins; in a compressed file, of the uncompressed bytes.
+        problems: what is wrong with it, each with file and record.
+        rows: how many are lost; None where the number is unknown.
+        ends: whether everything behind it is lost too.
+    """
+
+    path: Path
+    record: int
+    offset: int
+    problems: tuple[Problem, ...]
+    rows: int | None
+    ends: bool = False
+
+
+@dataclass(kw_only=True)
+class CheckedFile:
+    """What a file was found to hold.
+
+    Attributes:
+        corrupt: the corrupt records, in order.
+        records, rows: how many can be read.
+    """
+
+    corrupt: list[CorruptRecord] = field(default_factory=list)
+    records: int = 0
+    rows: int = 0
+
+
+def check(file: File, schema: Schema, most: int | None = None) -> CheckedFile:
+    """Reads every byte of a file and decodes its records, up to `most` corrupt ones."""
+    checked = CheckedFile()
+    for found in _decoded(file, schema):
+        if isinstance(found, Record):
+            checked.records += 1
+            checked.rows += file.rows_of(found.number)
+            continue
+        checked.corrupt.append(found)
+        if len(checked.corrupt) == most:
+            break
+    return checked
+
+
+def _decoded(file: File, schema: Schema) -> Iterator[Record | CorruptRecord]:
+    """The records of a file that decode, and the corrupt ones, in order."""
+    trial = TrialDecode(schema, in_blocks=file.block is not None)
+    number = stop = 0
+    records = tfrecord.one_by_one(tfrecord.salvage(file.path))
+    for some in tfrecord.batched(records, _BYTES_AT_ONCE, _RECORDS_AT_ONCE):
+        problems = trial.problems([found for found in some if isinstance(found, Record)])
+        for found in some:
+            judged = _judged(file, found, problems)
+            yield judged
+            if isinstance(judged, CorruptRecord) and judged.ends:
+                return
+            number, stop = found.number + 1, found.stop or 0
+    if file.shard is not None and number < file.shard.records:
+        expected = f"{file.shard.records:,} records, as the manifest says"
+        where = f"{file.path}: {place(number, stop)}"
+        problem = Problem(where=where, expected=expected, got="the end of the file")
+        yield _corrupt(file, number, stop, (problem,), ends=True)
+
+
+def _judged(file: File, found: Record | Damage, problems: Problems) -> Record | CorruptRecord:
+    number, offset = found.number, found.offset
+    if isinstance(found, Damage):
+        return _corrupt(file, number, offset, (found.problem,), ends=found.stop is None)
+    where = f"{file.path}: {place(number, offset)}"
+    if file.shard is not None and number >= file.shard.records:
+        expected = f"the end of the file, after {file.shard.records:,} records, as the manifest says"
+        problem = Problem(where=where, expected=expected, got="another record")
+        return _corrupt(file, number, offset, (problem,), ends=True)
+    if number not in problems:
+        return found
+    return _corrupt(file, number, offset, tuple(problem.at(where) for problem in problems[number]))
+
+
+def _corrupt(
+    file: File, record: int, offset: int, problems: tuple[Problem, ...], *, ends: bool = False
+) -> CorruptRecord:
+    rows = file.rows_from(record) if ends else file.rows_of(record)
+    return CorruptRecord(
+        path=file.path, record=record, offset=offset, problems=problems, rows=rows, ends=ends
+    )
+
+
+class TrialDecode:
+    """Decodes records as reading does, to find those that fail."""
+
+    def __init__(self, schema: Schema, *, in_blocks: bool) -> None:
+        self._schema, self._in_blocks = schema, in_blocks
+        decode = schema.decode_block if in_blocks else schema.decode
+        serialized = tf.TensorSpec([None], tf.string)
+        self._decode = tf.function(decode, input_signature=[serialized], autograph=False)
+
+    def problems(self, records: list[Record]) -> dict[int, tuple[Problem, ...]]:
+        """The problems of the records that do not decode, found by halving a batch that fails."""
+        if not records or self._decodes(records):
+            return {}
+        if len(records) > 1:
+            half = len(records) // 2
+            return self.problems(records[:half]) | self.problems(records[half:])
+        (record,) = records
+        return {record.number: decode_problems(self._schema, record.data, in_blocks=self._in_blocks)}
+
+    def _decodes(self, records: list[Record]) -> bool:
+        try:
+            self._decode(tf.constant([record.data for record in records], tf.string))
+        except decode_errors():
+            return False
+        return True
+
+
+def without_corrupt(file: File, schema: Schema) -> tuple[Path, int]:
+    """The path to read in place of a file, and the rows there: a copy where the file has corrupt records.
+
+    With a copy, counts, shuffles and the shares of workers stay exact. What is left out is logged. A file
+    is checked once, as long as it does not change.
+
+    Raises RecordError where it is no TFRecord file at all.
+    """
+    problem = file_types.not_tfrecord(file.path)
+    if problem is not None:
+        raise RecordError(problem)
+    stat = file.path.stat()
+    return _replacement(file, schema, (file.path.resolve(), stat.st_size, stat.st_mtime_ns))
+
+
+@cache
+def _replacement(file: File, schema: Schema, stamp: Any) -> tuple[Path, int]:
+    """`stamp` changes with the file, so that a changed file is checked again."""
+    checked = check(file, schema)
+    if not checked.corrupt:
+        return file.path, checked.rows
+    log.warning("%s", _report(file, checked))
+    _replaced.add(file.path.resolve())
+    copy = Path(tempfile.mkdtemp(dir=_folder())) / file.path.name
+    _copy(file.path, copy, checked.corrupt)
+    return copy, checked.rows
+
+
+def _report(file: File, checked: CheckedFile) -> str:
+    lost = [corrupt.rows for corrupt in checked.corrupt]
+    rows = "unknown" if None in lost else f"{sum(row or 0 for row in lost):,}"
+    lines = [f"{show_text(str(file.path))}: rows left out: {rows}, read: {checked.rows:,}"]
+    lines += [str(problem) for corrupt in checked.corrupt[:_NAMED] for problem in corrupt.problems]
+    more = len(checked.corrupt) - _NAMED
+    return "\n".join([*lines, f"records that are not named here: {more:,}"] if more > 0 else lines)
+
+
+def _copy(path: Path, copy: Path, corrupt: list[CorruptRecord]) -> None:
+    numbers = {one.record for one in corrupt}
+    with copy.open("xb") as file:
+        for found in tfrecord.one_by_one(tfrecord.salvage(path)):
+            if isinstance(found, Record) and found.number not in numbers:
+                file.write(framed(found.data))
+            elif corrupt[-1].ends and found.number == corrupt[-1].record:
+                return
+
+
+@cache
+def _folder() -> str:
+    """The folder of the copies, which is removed when this process ends."""
+    folder = tempfile.mkdtemp(prefix="recordspec-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@contextmanager
+def locating(schema: Schema, files: Files) -> Iterator[None]:
+    """A context in which TensorFlow's errors of reading name the record that they come from.
+
+        with recordspec.locating(schema, "data/digits"):
+            for batch in recordspec.read(schema, "data/digits", batch=32):
+                ...
+
+    When such an error leaves it, the files are checked up to the first corrupt record. Without an error it
+    costs nothing.
+
+    Raises:
+        RecordError: names the shard, the record, the byte, the feature, what was expected and what was
+            found. The original error is its cause; where no record is corrupt, that is raised as it is.
+        StoreError: files are missing, or of another spec.
+        SpecError: a path is a URL.
+    """
+    given = path_list(files)
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, decode_errors()):
+            raise
+        found = _first(shard_files(expand(given), schema), schema)
+        if found is None:
+            raise
+        raise found from error
+
+
+def _first(files: Iterable[File], schema: Schema) -> RecordError | None:
+    """The first corrupt record of the files, and how many there are in its file."""
+    for file in files:
+        # of a file that a copy replaces, the corrupt records are known, and were not read
+        if file.path.resolve() not in _replaced and (corrupt := check(file, schema).corrupt):
+            *problems, last = corrupt[0].problems
+            more = f"{len(corrupt):,} records of this file are corrupt" if corrupt[1:] else ""
+            last = replace(last, hint="; ".join(filter(None, [last.hint, more])))
+            return RecordError([*problems, last], corrupt[0].record)
+    return None
