@@ -146,7 +146,7 @@ def test_the_empty_key_is_left_out(tmp_path):
     assert list(found.schema.names) == ["n"]
     assert found.notes == (
         '"": the empty key, which no feature holds, so it is left out',
-        "TensorFlow refuses 1 of 1 rows, or reads other values: `check` tells which",
+        "TensorFlow refuses 1 of 1 rows, or reads other values: see `check`",
     )
 
 

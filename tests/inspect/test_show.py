@@ -420,11 +420,9 @@ def test_what_tensorflow_reads_otherwise_is_told_and_not_converted(tmp_path):
     assert (shown["features"], shown["tensorflow"]) == ({"n": [5, 6]}, [OTHERWISE])
     assert info(path).conflicts == 1
     inferred = infer(path, "x")
-    assert inferred.notes == ("TensorFlow refuses 1 of 2 rows, or reads other values: `check` tells which",)
+    assert inferred.notes == ("TensorFlow refuses 1 of 2 rows, or reads other values: see `check`",)
     warnings = stats(path).splits[0].warnings
-    assert warnings == (
-        "1 of 2 rows are refused by TensorFlow, or read otherwise than here: `check` tells which",
-    )
+    assert warnings == ("1 of 2 rows are refused by TensorFlow, or read differently: see `check`",)
     said = f"{path}: record 1 at byte {len(example(n=[1])) + 16}: {OTHERWISE}"
     schema = rs.Schema.loads("schema: s\nfeatures: {n: {kind: var_len, dtype: int64}}")
     conversions = (

@@ -91,7 +91,7 @@ def test_labels_in_order_are_told_with_their_names(tmp_path):
     assert kind.order.by_chance == (40 * 39 + 20 * 19) / (60 * 59)
     assert kind.warnings == (
         "never has 1 of its 3 classes: `fox`",
-        "is clumped: 98.3% of neighbours have the same value, and of shuffled records 54.8% would (build with "
+        "is not shuffled: 98.3% of adjacent records have the same value; shuffled, 54.8% would (build with "
         "`shuffle`, or read with a large shuffle buffer)",
     )
     assert (features["maybe"].records, features["maybe"].missing) == (15, 45)
@@ -101,7 +101,7 @@ def test_labels_in_order_are_told_with_their_names(tmp_path):
 
 @pytest.mark.parametrize(
     ("often", "warnings"),
-    [(19, ()), (20, ("is uneven: its most frequent class is 20 times as large as its rarest",))],
+    [(19, ()), (20, ("is imbalanced: its most frequent class is 20 times as large as its rarest",))],
 )
 def test_classes_are_uneven_from_twenty_times_on(tmp_path, often, warnings):
     # in turns, as far as that goes: classes in a row have a warning of their own
@@ -149,7 +149,7 @@ def test_other_messages_are_told(tmp_path):
     file_of(tmp_path / "x-00000-of-00002.tfrecord", [example({"n": ("int64", [1])}), b"\x09" + bytes(8)])
     file_of(tmp_path / "x-00001-of-00002.tfrecord", [b"\x10\x01"])
     assert stats(tmp_path).splits[0].warnings == (
-        "2 of 3 rows have fields that no Example has: if they are other messages, `head` shows them",
+        "2 of 3 rows have fields that no Example has: `head` shows them if they are other messages",
     )
 
 
@@ -159,7 +159,7 @@ def test_rows_in_two_splits_and_rows_that_repeat(tmp_path):
     file_of(tmp_path / "test-00000-of-00001.tfrecord", records[48:])
     report = stats(tmp_path)
     assert report.warnings == (
-        "train: 3 rows of 53 repeat one before them",
+        "train: 3 rows of 53 are duplicates of an earlier one",
         "2 rows are both in `test` and in `train`",
     )
 
@@ -177,7 +177,7 @@ def test_what_is_odd_about_values(tmp_path):
     records = [example({key: values[row] for key, values in odd.items()}) for row in range(3)]
     _, features = only(stats(file_of(tmp_path / "odd", records)))
     assert {name: feature.warnings for name, feature in features.items()} == {
-        "mixed": ("has lists of several kinds (1 float32, 2 int64): the values told are those of int64",),
+        "mixed": ("has lists of several kinds (1 float32, 2 int64): the summary is of int64",),
         "nan": ("has 2 NaNs among 5 numbers", "has 1 infinite number among 5"),
         "same": ("is always `x`",),
         "constant": ("is always 7",),
@@ -245,7 +245,7 @@ def test_ten_thousand_keys_take_bounded_memory_and_time(tmp_path):
     ]
     split, features = only(stats(file_of(tmp_path / "keys", records)))
     assert len(features) == 1000
-    assert split.warnings == ("there are more than 1,000 keys: these are told, the others not",)
+    assert split.warnings == ("there are more than 1,000 keys: the others are not counted",)
     assert list(features)[:2] == ["key0", "key1"]
 
 

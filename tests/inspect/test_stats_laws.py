@@ -310,6 +310,6 @@ def test_each_of_many_classes_is_counted(tmp_path):
     assert set(found.classes.counts) == {("c0", 0), *((name, 2) for name in names[1:])}
     assert found.classes.unnamed == 2
     assert found.warnings[:2] == (
-        "has 2 values that no name stands for",
+        "has 2 values without a class name",
         "never has 1 of its 6,000 classes: `c0`",
     )

@@ -62,7 +62,7 @@ def infer(
             features[evidence.sequence].append(feature)
     if tally.conflicts:
         rows = f"{tally.conflicts:,} of {tally.rows:,} rows"
-        notes.append(f"TensorFlow refuses {rows}, or reads other values: `check` tells which")
+        notes.append(f"TensorFlow refuses {rows}, or reads other values: see `check`")
     if not any(features.values()):
         expected, where = "records with features", str(scanner.paths[0])
         got = "other messages, which `head` shows" if tally.unknown_fields == tally.rows > 0 else "none"

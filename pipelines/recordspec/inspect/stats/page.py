@@ -44,7 +44,7 @@ def _body(report: StatsReport) -> Iterator[str]:
     )
     if report.warnings:
         items = "".join(f"<li>{_text(warning)}</li>" for warning in report.warnings)
-        yield f'<section class="warnings"><h2>What is odd</h2><ul>{items}</ul></section>'
+        yield f'<section class="warnings"><h2>Warnings</h2><ul>{items}</ul></section>'
     features = _by_key(report)
     yield f'<section id="features"><h2>{len(features):,} features</h2>'
     for number, ((section, _), by_split) in enumerate(features.items()):

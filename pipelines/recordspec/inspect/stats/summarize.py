@@ -329,20 +329,20 @@ def _split_warnings(tally: SplitTally) -> Iterator[str]:
         yield f"{_many(tally.broken, 'record')} cannot be read"
     if tally.unknown_fields:
         of = f"{tally.unknown_fields:,} of {_many(tally.rows, 'row')}"
-        yield f"{of} have fields that no Example has: if they are other messages, `head` shows them"
+        yield f"{of} have fields that no Example has: `head` shows them if they are other messages"
     if tally.conflicts:
         of = f"{tally.conflicts:,} of {_many(tally.rows, 'row')}"
-        yield f"{of} are refused by TensorFlow, or read otherwise than here: `check` tells which"
+        yield f"{of} are refused by TensorFlow, or read differently: see `check`"
     copies = tally.hashes.repeated
     if copies.value:
         about = "about " * (copies.error > 0)
-        yield f"{about}{_many(copies.value, 'row')} of {tally.rows:,} repeat one before them"
+        yield f"{about}{_many(copies.value, 'row')} of {tally.rows:,} are duplicates of an earlier one"
     if tally.repeated:
         keys = ", ".join(f"`{key}`" for key in sorted(tally.repeated)[:_MOST_NAMED])
         more = ", ..." * (len(tally.repeated) > _MOST_NAMED)
-        yield f"records have a key twice, of which readers take the last: {keys}{more}"
+        yield f"records have duplicate keys, of which readers take the last: {keys}{more}"
     if tally.truncated:
-        yield f"there are more than {MOST_FEATURES:,} keys: these are told, the others not"
+        yield f"there are more than {MOST_FEATURES:,} keys: the others are not counted"
 
 
 def _feature_warnings(feature: FeatureSummary, *, in_spec: bool) -> Iterator[str]:
@@ -351,7 +351,7 @@ def _feature_warnings(feature: FeatureSummary, *, in_spec: bool) -> Iterator[str
     yield from _of_presence(feature)
     if len(feature.kinds) > 1:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in feature.kinds.items())
-        yield f"has lists of several kinds ({kinds}): the values told are those of {feature.kind}"
+        yield f"has lists of several kinds ({kinds}): the summary is of {feature.kind}"
     if feature.numbers is not None:
         numbers = feature.numbers
         if numbers.nans:
@@ -399,7 +399,7 @@ def _of_strings(feature: FeatureSummary) -> Iterator[str]:
 
 def _of_classes(classes: ClassCounts) -> Iterator[str]:
     if classes.unnamed:
-        yield f"has {_many(classes.unnamed, 'value')} that no name stands for"
+        yield f"has {_many(classes.unnamed, 'value')} without a class name"
     never = [name for name, count in classes.counts if not count]
     if never:
         told = ", ".join(f"`{name}`" for name in never[:_MOST_NAMED])
@@ -407,12 +407,13 @@ def _of_classes(classes: ClassCounts) -> Iterator[str]:
         yield f"never has {len(never):,} of its {len(classes.counts):,} classes: {told}{more}"
     few = classes.named or len(classes.counts) <= _FEW
     if few and classes.imbalance is not None and classes.imbalance >= _IMBALANCE:
-        yield f"is uneven: its most frequent class is {classes.imbalance:,.0f} times as large as its rarest"
+        ratio = f"{classes.imbalance:,.0f}"
+        yield f"is imbalanced: its most frequent class is {ratio} times as large as its rarest"
 
 
 def _of_order(order: ClassOrder) -> str:
     return (
-        f"is clumped: {order.same:.1%} of neighbours have the same value, and of shuffled records"
+        f"is not shuffled: {order.same:.1%} of adjacent records have the same value; shuffled,"
         f" {order.by_chance:.1%} would (build with `shuffle`, or read with a large shuffle buffer)"
     )
 
