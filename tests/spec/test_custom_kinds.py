@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
+import pyarrow
+import pytest
+
+import recordspec as rs
 from recordspec import KINDS
+from recordspec._tf import tf
+from recordspec.inspect.check import check
+from recordspec.kinds import Cells, Column, Feature, Fixed, ValueType, numbers
+from recordspec.store.shards import expand, shard_files
+from recordspec.writing.sources.csv import Csv
+from recordspec.writing.sources.tfrecord import TFRecords
 
 PACKAGE = Path(__file__).parents[2] / "pipelines/recordspec"
 
@@ -58,3 +70,71 @@ def test_kinds_are_asked_and_never_told_apart_by_their_class():
         str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if "in KINDS" in file.read_text()
     ]
     assert told_apart == []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grade(Feature):
+    """A class of three, given as its name or index: what sources convert, `value_type` says."""
+
+    kind: ClassVar[str] = "grade"
+
+    given: str = "class"
+    seen: ClassVar[list[object]] = []
+
+    @property
+    def value_type(self):
+        return ValueType(self.given)
+
+    @property
+    def class_names(self):
+        return ("low", "mid", "high")
+
+    def columns(self):
+        return (Column(key=self.stored, storage="int64", layout=Fixed()),)
+
+    def encode(self, values):
+        self.seen.extend(values)
+        texts = [one.decode() if isinstance(one, bytes) else one for one in values]
+        names = [self.class_names.index(one) if isinstance(one, str) else one for one in texts]
+        return (Cells(flat=numbers(names, "int64"), lengths=1, rows=len(values)),)
+
+    def decode(self, columns):
+        return columns[self.stored]
+
+    def spec(self):
+        return tf.TensorSpec([], tf.int64)
+
+    def sample(self, rng):
+        return self.class_names[int(rng.integers(0, 3))]
+
+
+def grades(given: str) -> rs.Schema:
+    Grade.seen.clear()
+    return rs.Schema(name="s", features=(Grade(name="g", given=given),))
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "seen"),
+    [
+        ("class", "g\nmid\n2\n", ["mid", 2]),
+        ("int64", "g\n1\n2\n", [1, 2]),
+        ("text", "g\nmid\nhigh\n", [b"mid", b"high"]),
+        ("any", "g\nmid\nhigh\n", ["mid", "high"]),
+    ],
+)
+def test_cells_of_text_are_converted_to_what_the_kind_takes(tmp_path, given, text, seen):
+    (tmp_path / "rows.csv").write_text(text)
+    schema = grades(given)
+    rs.write(schema, Csv(path="rows.csv").open(tmp_path), tmp_path / "data", key=None)
+    assert Grade.seen[: len(seen)] == seen
+
+
+def test_classes_of_a_custom_kind_are_those_of_the_dataset(tmp_path):
+    schema = grades("class")
+    manifest = rs.write(schema, pyarrow.table({"g": ["high", "low", "high"]}), tmp_path / "data", key=None)
+    assert schema.classes == {"g": 3}
+    assert manifest.labels == {"g": ("low", "mid", "high")}
+    copy = rs.write(schema, TFRecords(files="data").open(tmp_path), tmp_path / "copy", key=None)
+    assert sum(shard.rows for shard in copy.all_shards) == 3
+    report = check(shard_files(expand(tmp_path / "copy"), schema), schema)
+    assert (report.rows, report.fits) == (3, True)

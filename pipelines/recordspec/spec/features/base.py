@@ -27,9 +27,9 @@ class ValueType:
     """What a row gives for a feature: one item, or nested lists of items.
 
     Attributes:
-        item: a dtype for numbers of it; `text` for str or bytes; `class` for a class name or index; `media`
-            for a path, the bytes of a file, or an array; `pair` for a pair of indices and values; `any`
-            for what only the kind itself can tell.
+        item: a dtype for numbers of it; `text` for str or bytes; `class` for a class name, as str or bytes,
+            or its index; `media` for a path, the bytes of a file, or an array; `pair` for a pair of indices
+            and values; `any` for what only the kind itself knows.
         shape: `()` for one item, else the sizes of the lists, of which null is any.
     """
 
