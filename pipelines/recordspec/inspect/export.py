@@ -13,9 +13,9 @@ from recordspec.errors import Problem, RecordError, SpecError, StoreError, neare
 from recordspec.inspect.columns import ColumnValues, MixedKindsError, StepValues, steps_of, values_of
 from recordspec.inspect.export_writers import (
     WRITERS,
-    Columns,
     ColumnType,
     ColumnTypes,
+    ExportColumns,
     JsonLinesWriter,
     Writer,
     type_of,
@@ -178,7 +178,7 @@ def _write(
         writer.finish()
 
 
-def _all_columns(columns: Columns, types: ColumnTypes, rows: int) -> Columns:
+def _all_columns(columns: ExportColumns, types: ColumnTypes, rows: int) -> ExportColumns:
     """All columns, also those that are missing in these rows."""
     return {
         name: columns[name] if _has(columns, name, type_) else missing(type_, rows)
@@ -186,7 +186,7 @@ def _all_columns(columns: Columns, types: ColumnTypes, rows: int) -> Columns:
     }
 
 
-def _has(columns: Columns, name: str, type_: ColumnType) -> bool:
+def _has(columns: ExportColumns, name: str, type_: ColumnType) -> bool:
     return name in columns and isinstance(columns[name], StepValues) == type_.steps
 
 
@@ -211,9 +211,11 @@ class ColumnNames:
         return name if not self.query.columns or name in self.query.columns else None
 
 
-def columns_of(batch: RowBatch, decoded: RecordBatch, names: ColumnNames, known: ColumnTypes) -> Columns:
+def columns_of(
+    batch: RowBatch, decoded: RecordBatch, names: ColumnNames, known: ColumnTypes
+) -> ExportColumns:
     """The values of a batch by column. Raises RecordError where the kind of a list changes."""
-    found: Columns = {}
+    found: ExportColumns = {}
     for key in keys_of(decoded):
         name = names.column(key)
         if name is None:
@@ -266,7 +268,7 @@ def _labelled(held: ColumnValues | StepValues, classes: tuple[str, ...] | None) 
     return replace(held, kind="bytes", flat=class_name_strings(held.flat, classes))
 
 
-def with_columns(types: ColumnTypes, columns: Columns) -> dict[str, ColumnType]:
+def with_columns(types: ColumnTypes, columns: ExportColumns) -> dict[str, ColumnType]:
     """The types of these columns and of those before."""
     found = dict(types)
     for name, held in columns.items():

@@ -19,7 +19,7 @@ from recordspec.wire.columns import Kind
 from recordspec.wire.strings import Ints, Mask, Strings, are_text, offsets
 
 # The values of some rows, by the name of their column.
-Columns = dict[str, ColumnValues | StepValues]
+ExportColumns = dict[str, ColumnValues | StepValues]
 
 # A row group of Parquet is read at once, and so many bytes of it are held before they are written.
 _GROUP_BYTES = 64 << 20
@@ -86,7 +86,7 @@ class Writer(Protocol):
     def __init__(self, path: Path, types: ColumnTypes) -> None: ...
     @staticmethod
     def check(types: ColumnTypes) -> None: ...
-    def write(self, columns: Columns, rows: int) -> None: ...
+    def write(self, columns: ExportColumns, rows: int) -> None: ...
     def finish(self) -> None: ...
     def close(self) -> None: ...
 
@@ -102,7 +102,7 @@ class JsonLinesWriter:
     def check(types: ColumnTypes) -> None:
         """JSON holds all types."""
 
-    def write(self, columns: Columns, rows: int) -> None:
+    def write(self, columns: ExportColumns, rows: int) -> None:
         listed = [cells(columns[name], type_) for name, type_ in self._types.items()]
         for row in zip(*listed, strict=True) if listed else repeat((), rows):
             line = json.dumps(dict(zip(self._types, row, strict=True)), ensure_ascii=False)
@@ -160,7 +160,7 @@ class ParquetWriter:
         """Raises MissingExtra."""
         arrow()
 
-    def write(self, columns: Columns, rows: int) -> None:
+    def write(self, columns: ExportColumns, rows: int) -> None:
         batch = _batch(columns, self._types, self._schema)
         self._waiting.append(batch)
         self._bytes += batch.nbytes
@@ -209,7 +209,7 @@ class CsvWriter:
         if problems:
             raise SpecError(problems)
 
-    def write(self, columns: Columns, rows: int) -> None:
+    def write(self, columns: ExportColumns, rows: int) -> None:
         coded = {name: _in_base64(columns[name]) for name in self._coded}
         batch = _batch(columns | coded, self._types, self._schema)
         self._gap |= any(column.null_count for column in batch.columns)
@@ -260,7 +260,7 @@ def _value_type(type_: ColumnType) -> Any:
     return pyarrow.string() if type_.text else pyarrow.binary()
 
 
-def _batch(columns: Columns, types: ColumnTypes, schema: Any) -> Any:
+def _batch(columns: ExportColumns, types: ColumnTypes, schema: Any) -> Any:
     import pyarrow
 
     arrays = [_array(columns[name], type_) for name, type_ in types.items()]

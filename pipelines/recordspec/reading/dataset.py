@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,19 +9,18 @@ from typing import Any
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
 from recordspec.reading import filtering, memory, stages
-from recordspec.reading.layouts import BlockLayout, Layout, RowLayout, keeps_in_any_batch
+from recordspec.reading.layouts import BlockLayout, DatasetLayout, RowLayout, keeps_in_any_batch
 from recordspec.reading.options import Balance, Batch, Interleave, Read
 from recordspec.reading.order import Position, Seeds, key_of, passes
 from recordspec.reading.plan import Plan, plan_files
 from recordspec.reading.shuffle_buffer import ShufflePlan
-from recordspec.reading.transformations import CALLS, flat_map, map_elements
+from recordspec.reading.transformations import CALLS, UserFunction, flat_map, map_elements
 from recordspec.spec.decoder import alone, batch_spec
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import Files, expand
 
 Dataset = Any
-Function = Callable[..., Any]
 
 # Rows that are filtered, balanced or bucketed by one call, at most.
 _SHAPED = 1024
@@ -37,8 +35,8 @@ def read(
     batch: Any = None,
     shuffle: Any = None,
     seed: int | None = None,
-    map: Function | None = None,  # noqa: A002  what tf.data calls it
-    filter: Function | None = None,  # noqa: A002
+    map: UserFunction | None = None,  # noqa: A002  what tf.data calls it
+    filter: UserFunction | None = None,  # noqa: A002
     start: Position | tuple[int, int] | None = None,
     **options: Any,
 ) -> Any:
@@ -83,8 +81,8 @@ def build(
     schema: Schema,
     plan: Plan,
     *,
-    map: Function | None = None,  # noqa: A002
-    predicate: Function | None = None,
+    map: UserFunction | None = None,  # noqa: A002
+    predicate: UserFunction | None = None,
     start: Position | None = None,
 ) -> Any:
     """Decoded batches, in an order fixed by `how` and `what`."""
@@ -116,7 +114,7 @@ class Recipe:
     options: Read
     schema: Schema
     plan: Plan
-    predicate: Function | None = None
+    predicate: UserFunction | None = None
     start: Position | None = None
 
     def batches(self) -> Dataset:
@@ -196,12 +194,12 @@ class Recipe:
         return decoded if names is None else {name: decoded[name] for name in names}
 
     @property
-    def _wanted(self) -> Layout:
+    def _wanted(self) -> DatasetLayout:
         """The layout with the requested features alone."""
         return self._layout if self.options.features is None else self._layout.only(self.options.features)
 
     @cached_property
-    def _layout(self) -> Layout:
+    def _layout(self) -> DatasetLayout:
         """The layout with the features that are parsed: the requested ones, and those that select rows."""
         schema, names = self.schema, self.options.features
         if names is not None:

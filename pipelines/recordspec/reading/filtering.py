@@ -13,7 +13,7 @@ from typing import Any
 from recordspec._tf import tf
 from recordspec.errors import Path as OptionPath
 from recordspec.errors import Problem, SpecError, StoreError, nearest, one_of
-from recordspec.reading.layouts import Layout
+from recordspec.reading.layouts import DatasetLayout
 from recordspec.reading.options import Batch, Bucket
 from recordspec.reading.order import chances
 from recordspec.reading.shuffle_buffer import SerializedRows, taken
@@ -26,7 +26,7 @@ Tensor = Any
 Counts = tuple[int, ...]
 
 
-def filtered(rows: Dataset, layout: Layout, schema: Schema, predicate: Callable[..., Any]) -> Dataset:
+def filtered(rows: Dataset, layout: DatasetLayout, schema: Schema, predicate: Callable[..., Any]) -> Dataset:
     """The rows for which `predicate`, a function of the decoded batch, gives True, bool `[n]`."""
     chosen = layout.only(names_asked(schema, predicate))
 
@@ -37,7 +37,7 @@ def filtered(rows: Dataset, layout: Layout, schema: Schema, predicate: Callable[
 
 
 def balanced(
-    rows: Dataset, layout: Layout, label: str, keep_rates: Sequence[float], seed: Tensor | None
+    rows: Dataset, layout: DatasetLayout, label: str, keep_rates: Sequence[float], seed: Tensor | None
 ) -> Dataset:
     """The rows that are kept of each class, at its rate; the draw of a row depends on its place alone."""
     classes = layout.only([label])
@@ -77,7 +77,7 @@ def names_asked(schema: Schema, function: Callable[..., Any]) -> tuple[str, ...]
     return tuple(asked) or schema.outputs
 
 
-def bucketed(rows: Dataset, layout: Layout, bucket: Bucket, batch: Batch) -> Dataset:
+def bucketed(rows: Dataset, layout: DatasetLayout, bucket: Bucket, batch: Batch) -> Dataset:
     """Batches of rows whose lengths lie between the same two boundaries."""
     measured = layout.only([bucket.by])
     boundaries = tf.constant(bucket.boundaries, tf.int64)

@@ -30,7 +30,7 @@ Dataset = Any
 Tensor = Any
 
 
-class Layout(Protocol):
+class DatasetLayout(Protocol):
     """How the rows of a dataset are stored."""
 
     @property
@@ -48,7 +48,7 @@ class Layout(Protocol):
     def rebatched(self, rows: Dataset, batch: Batch | None) -> Dataset:
         """The same rows in batches of another size, or one by one."""
 
-    def only(self, names: Iterable[str]) -> Layout:
+    def only(self, names: Iterable[str]) -> DatasetLayout:
         """The same layout, of which only these features are decoded."""
 
     @property
