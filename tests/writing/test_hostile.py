@@ -38,14 +38,14 @@ def test_a_pipe_is_not_waited_for(tmp_path, form):
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, jobs, monkeypatch):
     path = tmp_path / "rows.csv"
     path.write_text("id,text\n" + "1,a\n" * 100)
-    encode = build.Build._encode_parts
+    finish = build.Build.finish
 
     def disturbed(self, *args):
-        encode(self, *args)
         with path.open("a") as file:
             file.write("2,b\n")
+        return finish(self, *args)
 
-    monkeypatch.setattr(build.Build, "_encode_parts", disturbed)
+    monkeypatch.setattr(build.Build, "finish", disturbed)
     with pytest.raises(rs.WriteError) as caught:
         rs.write(NAMED, Csv(path="rows.csv").open(tmp_path), tmp_path / "data", jobs=jobs)
     assert str(caught.value) == (

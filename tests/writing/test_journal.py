@@ -61,6 +61,7 @@ def test_a_copy_that_was_cut_is_made_again(tmp_path, monkeypatch):
     options = {"key": "id", "invalid": "quarantine"}
     rs.write(schema, [{"id": 10_000, "text": "old"}], tmp_path / "data", **options)
     old = files(tmp_path / "data")["train-00000-of-00001.tfrecord"]
+    monkeypatch.setattr(base, "PART_BYTES", test_resume.PART)
     monkeypatch.setattr(os, "link", no_links)
     done = Journal.add
     monkeypatch.setattr(Journal, "add", lambda self, entry: (done(self, entry), interrupt(entry)))

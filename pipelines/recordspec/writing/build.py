@@ -9,11 +9,11 @@ import dataclasses
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -203,7 +203,8 @@ class BuildSource(Protocol):
 class Build:
     """A build of a dataset, within a `with` block: nothing stands in its place unless `run` came to its end.
 
-    Rows of files are encoded part by part, each a task whose result lasts: an interrupted build can go on.
+    Rows of files that have several parts are encoded part by part, each a task whose result lasts: an
+    interrupted build can go on.
     Rows that cannot be had again, and a limited number of rows, are encoded by this process as they come,
     unless several processes share them. They go to their shards at once where these are known, and wait in
     memory, or on the disk if they are more, where they are not.
@@ -296,11 +297,24 @@ class Build:
     def run(self, pool: Executor, bar: Progress) -> Manifest:
         """Builds and publishes. Raises what `write` raises."""
         bar.begin("encoding", self._input.rows if self.work.limit is None else self.work.limit)
-        if self._journal is None and pool.in_process:
-            self._encode_here(bar)
-        else:
-            self._encode_parts(pool, bar)
+        parts = self._source_parts()
+        if pool.in_process and not self._parts and self._encode is encode_part:
+            some = list(islice(parts, 0 if self._journal is None else 2))
+            parts = chain(some, parts)
+            if len(some) < 2:
+                self._drop_journal()
+                self._encode_here(parts, bar)
+                return self.finish(pool, bar)
+        self._encode_parts(parts, pool, bar)
         return self.finish(pool, bar)
+
+    def _drop_journal(self) -> None:
+        """Of a single part nothing is done that is not as quickly done again: its rows need not last."""
+        if self._journal is not None:
+            with disk_errors(self.name):
+                (self._plan.folder / JOURNAL).unlink()
+            self._journal, self.status.safe = None, None
+            self._plan = replace(self._plan, durable=False)
 
     def begin(self, place: Place) -> Encoder:
         """What encodes rows in this process; another part of them begins, which messages name by `place`."""
@@ -340,7 +354,7 @@ class Build:
             return None
         return min(self._source.rows, self.work.limit or self._source.rows)
 
-    def _encode_here(self, bar: Progress) -> None:
+    def _encode_here(self, parts: Iterable[Any], bar: Progress) -> None:
         """Encodes the rows of the source in this process, or the first of them."""
         limit, columns = self.work.limit, self._plan.options.columns
         if isinstance(self._source, DictRows):
@@ -349,7 +363,7 @@ class Build:
                 encoder.add_row(row)
                 bar.advance(1)
             return
-        for part in self._source_parts():
+        for part in parts:
             encoder = self.begin(part.place)
             for batch in source_errors(part.batches(self._plan.checked_schema, columns), self.name):
                 if limit is not None and isinstance(batch, Columns):
@@ -385,11 +399,11 @@ class Build:
         )
         self._add(part)
 
-    def _encode_parts(self, pool: Executor, bar: Progress) -> None:
+    def _encode_parts(self, parts: Iterable[Any], pool: Executor, bar: Progress) -> None:
         """Has the pool encode the parts of the source, but for those that are done."""
         for part in self._parts:
             bar.advance(part.rows + part.rejected)
-        missing = islice(enumerate(self._source_parts()), len(self._parts), None)
+        missing = islice(enumerate(parts), len(self._parts), None)
         encode = partial(self._encode, self._plan)
         if pool.in_process:
             encode = partial(encode, advance=bar.advance)
@@ -427,7 +441,7 @@ class Build:
 
     def _check_unchanged(self) -> None:
         """Raises SourceError where the source changed while it was read: parts of it may be of before."""
-        if self._journal is not None and self._identity != self._input.identity():
+        if self._identity is not None and self._identity != self._input.identity():
             self.status.safe = None
             expected = "a source that stays as it is"
             problem = Problem(expected=expected, got="one that changed meanwhile")
