@@ -93,8 +93,8 @@ def steps_of(many: tuple[KeySteps, ...], rows: int) -> StepValues:
 
 
 def values_by_kind(decoded: RecordBatch, key: FeatureKey) -> list[ColumnValues | StepValues]:
-    """What the records have under a key, apart for each kind of lists. Of a feature list all have all steps,
-    of which those of other kinds are empty.
+    """The values under a key, separately for each kind of list. In a feature list each kind has all steps, of
+    which those of other kinds are empty.
     """
     in_sequence, name = key
     if not in_sequence:

@@ -142,14 +142,14 @@ def diff(
 
     Args:
         old, new: paths, patterns, or a folder.
-        schema: what the records are; without one, that which lies beside each.
+        schema: of the records; by default the one beside each dataset.
         threshold: the distance from which on a distribution is another.
         keys: whether rows are compared by their keys, True, or by distribution, False; None for by key where
             both are whole datasets with `keys.bin`.
         jobs, progress: as for `stats`.
 
     Raises:
-        StoreError: without files, or without keys where they are wanted.
+        StoreError: without files, or without keys where they are required.
         RecordError: where records cannot be read.
     """
     scanners = Scanner.of_rows(old, schema), Scanner.of_rows(new, schema)

@@ -44,7 +44,7 @@ def find(capability: str, probe: Callable[[], str], advice: str) -> Finding:
     """Runs a probe, which returns what it found, or raises anything."""
     try:
         return Finding(capability, True, probe())
-    except MissingExtra as error:  # what a user's pipeline would be told
+    except MissingExtra as error:  # as a user's pipeline reports it
         (problem,) = error.problems
         return Finding(capability, False, problem.got, problem.hint)
     except Exception as error:  # whatever is broken is what the report is for

@@ -74,18 +74,18 @@ def export(
     exists or cannot be written; MissingExtra without pyarrow, for csv and parquet.
     """
     query, progress = query or Query(), progress or Progress(show=False)
-    wanted = _writer(out)
-    wanted.check({})  # before anything is read
+    writer_type = _writer(out)
+    writer_type.check({})  # before anything is read
     scanner = Scanner(files, query.spec)
     scanner.require_schema()
     records = _Records(scanner, query, limit)
     with output_file(out, force=force) as begun, progress:
         progress.begin("exporting", None)
-        types, written = _write_in_one_pass(records, wanted, begun, progress)
+        types, written = _write_in_one_pass(records, writer_type, begun, progress)
         if not written:
             progress.begin("once more, as all are", None)
-            _write(records, wanted, begun, types, progress)
-        if records.rows and not types and wanted is not JsonLinesWriter:
+            _write(records, writer_type, begun, types, progress)
+        if records.rows and not types and writer_type is not JsonLinesWriter:
             got, hint = f"{records.rows:,} records that have none", "jsonl holds them"
             raise SpecError(Problem(path=("out",), expected="features to export", got=got, hint=hint))
     columns = tuple(types)
@@ -136,7 +136,7 @@ class _Records:
 
 
 def _write_in_one_pass(
-    records: _Records, wanted: type[Writer], path: Path, progress: Progress
+    records: _Records, writer_type: type[Writer], path: Path, progress: Progress
 ) -> tuple[dict[str, ColumnType], bool]:
     """The types of the columns, and whether all was written: they had these types from the first on."""
     types: dict[str, ColumnType] = {name: ColumnType() for name in records.query.columns}
@@ -147,9 +147,9 @@ def _write_in_one_pass(
             columns = columns_of(batch, decoded, records.names, types)
             before, types = types, ordered(with_columns(types, columns), records.query.columns)
             records.columns = len(types)
-            wanted.check(types)
+            writer_type.check(types)
             if writer is None:
-                writer = stack.enter_context(closing(wanted(path, types)))
+                writer = stack.enter_context(closing(writer_type(path, types)))
             elif types != before:
                 same = False
             if same:
@@ -159,16 +159,16 @@ def _write_in_one_pass(
                 {name: ColumnType() for name in records.names.first} | types, records.query.columns
             )
         if writer is None:
-            writer = stack.enter_context(closing(wanted(path, types)))
+            writer = stack.enter_context(closing(writer_type(path, types)))
         if same:
             writer.finish()
     return types, same
 
 
 def _write(
-    records: _Records, wanted: type[Writer], path: Path, types: ColumnTypes, progress: Progress
+    records: _Records, writer_type: type[Writer], path: Path, types: ColumnTypes, progress: Progress
 ) -> None:
-    with closing(wanted(path, types)) as writer:
+    with closing(writer_type(path, types)) as writer:
         for batch, decoded in records.batches(progress):
             columns = columns_of(batch, decoded, records.names, types)
             if with_columns(types, columns) != types:
@@ -199,8 +199,8 @@ class ColumnNames:
     def __init__(self, query: Query, keys: Iterable[FeatureKey]) -> None:
         self.query = query
         features = {query.names.name(key) for key in keys if not key[0]}
-        said = {name for name in query.columns if name.startswith(SEQUENCE)}
-        self._in_both = features | {name.removeprefix(SEQUENCE) for name in said}
+        prefixed = {name for name in query.columns if name.startswith(SEQUENCE)}
+        self._in_both = features | {name.removeprefix(SEQUENCE) for name in prefixed}
         self.first = tuple(name for name in map(self.column, keys) if name is not None)
 
     def column(self, key: FeatureKey) -> str | None:

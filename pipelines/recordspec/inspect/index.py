@@ -102,7 +102,7 @@ class _Index:
     offsets: list[int]
 
     def sound(self) -> bool:
-        """Whether it can be of any file: it may be another program's, or somebody's hand's."""
+        """Whether it is consistent: another program may have written it, or a person."""
         numbers = (self.version, self.bytes, self.mtime_ns, self.records, self.every)
         if type(self.offsets) is not list or any(type(one) is not int for one in (*numbers, *self.offsets)):
             return False

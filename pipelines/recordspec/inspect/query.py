@@ -29,7 +29,7 @@ class Query:
     """A choice of records and of their features.
 
     Attributes:
-        columns: names of features, in the order wanted; none of them means all.
+        columns: names of features, in the order of the result; empty for all.
         where: a condition on records; see `inspect.where.parse`. None takes all.
         spec: names features and classes. Without one, keys are names and classes are indices.
     """
@@ -73,7 +73,7 @@ class Query:
     def batches(self, scanner: Scanner) -> Iterator[RowBatch]:
         """The records for which the condition holds.
 
-        Raises RecordError at a record of which it cannot be told, after those before it.
+        Raises RecordError at a record on which it cannot be evaluated, after those before it.
         """
         if self.condition is None:
             yield from scanner.batches()
@@ -85,7 +85,7 @@ class Query:
                 raise error
 
     def _holds(self, batch: RowBatch, condition: Where) -> tuple[Mask, RecordError | None]:
-        """For which records the condition holds, up to one of which that cannot be told."""
+        """For which records the condition holds, up to one on which it cannot be evaluated."""
         decoded = batch.decode()
         error = batch.list_error(decoded)
         columns = {name: self._columns(decoded, name) for name in condition.names}

@@ -76,7 +76,7 @@ def verify(files: Files, progress: Progress | None = None) -> Iterator[VerifiedF
     progress.begin("verifying", None if None in rows else sum(row for row in rows if row is not None))
     others: dict[Path, tuple[Problem, ...]] = {}
     by_name = [(Path(problem.where), problem) for problem in find_incomplete(files)]
-    # a manifest tells of its folder itself
+    # a manifest names its own missing shards
     unknown = [one for one in by_name if folders.get(one[0].parent, _NO_MANIFEST)[0] is None]
     for path, problem in chain(*starmap(_folder_problems, folders.items()), unknown):
         others[path] = (*others.get(path, ()), problem)

@@ -27,7 +27,7 @@ def figure(value: float) -> str:
 
 
 def share(part: float) -> str:
-    """A share in percent; one that is little is not said to be none, nor one that is nearly all to be all."""
+    """A share in percent: a small one is not rounded to 0 %, nor a large one to 100 %."""
     if 0 < part < 0.0005:
         return "<0.1%"
     return ">99.9%" if 0.9995 < part < 1 else f"{part:.1%}"
@@ -109,5 +109,5 @@ def of_classes(found: ClassCounts) -> str:
 
 
 def _top(counts: tuple[tuple[Scalar, int], ...], count: int, most: int) -> str:
-    told = ", ".join(f"{value} {share(times / max(count, 1))}" for value, times in counts[:most])
-    return told + ", ..." * (len(counts) > most)
+    listed = ", ".join(f"{value} {share(times / max(count, 1))}" for value, times in counts[:most])
+    return listed + ", ..." * (len(counts) > most)

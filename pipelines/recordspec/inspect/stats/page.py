@@ -1,6 +1,6 @@
 """A summary as one page of HTML, with charts as SVG: no script, and nothing from outside.
 
-All that comes from records is escaped: somebody may have put markup into them.
+All text from records is escaped: it may contain markup.
 """
 
 from __future__ import annotations
@@ -171,13 +171,13 @@ def _histogram_chart(found: Histogram, title: str) -> str:
         if count
     )
     low, high = formatting.figure(found.edges[0]), formatting.figure(found.edges[-1])
-    told = "; ".join(
+    description = "; ".join(
         f"{formatting.figure(low)} to {formatting.figure(high)}: {count:,}"
         for low, high, count in zip(found.edges, found.edges[1:], found.counts, strict=False)
     )
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + _BASE}" role="img" class="histogram">'
-        f"<title>{escape(title)}</title><desc>{escape(told)}</desc>"
+        f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
         f'{bars}<line x1="0" x2="{_WIDTH}" y1="{_HEIGHT}" y2="{_HEIGHT}" class="axis"/>'
         f'<text x="0" y="{_HEIGHT + _BASE - 4}">{escape(low)}</text>'
         f'<text x="{_WIDTH}" y="{_HEIGHT + _BASE - 4}" text-anchor="end">{escape(high)}</text></svg>'

@@ -267,8 +267,8 @@ def top_values(counted: ValueTally) -> TopValues | None:
     """The frequent values; None of those that are not counted."""
     if counted.frequent is None:
         return None
-    told = not isinstance(counted, BytesTally) or TEXT in counted.forms.counts
-    top = tuple((shown(value), many) for value, many in counted.top[: _TOP if told else 0])
+    has_text = not isinstance(counted, BytesTally) or TEXT in counted.forms.counts
+    top = tuple((shown(value), many) for value, many in counted.top[: _TOP if has_text else 0])
     return TopValues(
         distinct=counted.frequent.distinct,
         top=top,
@@ -278,7 +278,7 @@ def top_values(counted: ValueTally) -> TopValues | None:
 
 
 def shown(value: int | bytes) -> int | str:
-    """A value as it is told; of a long one the first bytes, and what is no text as escapes."""
+    """A value as it is shown: the first bytes of a long one, and escapes for invalid UTF-8."""
     if isinstance(value, int):
         return value
     cut = "..." if len(value) > SHOWN else ""
@@ -295,7 +295,7 @@ def class_counts(counted: ValueTally, names: tuple[str, ...]) -> ClassCounts:
         known[: len(indices)] = indices[: len(names)]
         counts = list(zip(names, known.tolist(), strict=True))
         unnamed = counted.count - int(known.sum())
-    else:  # long ones may be told alike, and are two
+    else:  # long ones may be shown alike, and differ
         counts = [(shown(value), count) for value, count in counted.top]
     least, most = min(count for _, count in counts), max(count for _, count in counts)
     return ClassCounts(
@@ -390,8 +390,8 @@ def _of_strings(feature: FeatureSummary) -> Iterator[str]:
         yield f"has {_many(empty, 'empty string')} among {count:,}"
     some = {form: many for form, many in forms.items() if form != EMPTY}
     if len(some) > 1:
-        told = ", ".join(f"{many:,} {form}" for form, many in list(some.items())[:_MOST_NAMED])
-        yield f"has bytes of several forms: {told}{', ...' * (len(some) > _MOST_NAMED)}"
+        listed = ", ".join(f"{many:,} {form}" for form, many in list(some.items())[:_MOST_NAMED])
+        yield f"has bytes of several forms: {listed}{', ...' * (len(some) > _MOST_NAMED)}"
     if count > 1 and feature.common.distinct.value == 1:
         always = f"`{feature.common.top[0][0]}`" if feature.common.top else "the same bytes"
         yield f"is always {always}"
@@ -402,9 +402,9 @@ def _of_classes(classes: ClassCounts) -> Iterator[str]:
         yield f"has {_many(classes.unnamed, 'value')} without a class name"
     never = [name for name, count in classes.counts if not count]
     if never:
-        told = ", ".join(f"`{name}`" for name in never[:_MOST_NAMED])
+        listed = ", ".join(f"`{name}`" for name in never[:_MOST_NAMED])
         more = ", ..." * (len(never) > _MOST_NAMED)
-        yield f"never has {len(never):,} of its {len(classes.counts):,} classes: {told}{more}"
+        yield f"never has {len(never):,} of its {len(classes.counts):,} classes: {listed}{more}"
     few = classes.named or len(classes.counts) <= _FEW
     if few and classes.imbalance is not None and classes.imbalance >= _IMBALANCE:
         ratio = f"{classes.imbalance:,.0f}"

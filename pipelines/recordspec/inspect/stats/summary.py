@@ -11,7 +11,7 @@ from recordspec.errors import Problem
 from recordspec.inspect.stats.sketches import EstimatedCount
 from recordspec.wire.columns import Kind
 
-# The shares whose quantiles are told.
+# The shares of the quantiles.
 SHARES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 Scalar = int | float | str
@@ -157,10 +157,10 @@ class FeatureSummary:
         kinds: of lists, with counts.
         lengths: of lists, in values; None where there is no list.
         steps: of feature lists; None of others.
-        numbers, strings: what is told of values of the most frequent kind of list.
+        numbers, strings: the summary of values of the most frequent kind of list.
         common: the frequent values; None of floats.
         classes, order: of what looks like a label, or is one by the spec.
-        warnings: what is odd about it, in words.
+        warnings: what looks wrong about it, as text.
     """
 
     section: str
@@ -197,7 +197,7 @@ class SplitSummary:
         broken: records that are damaged, or none of TensorFlow's messages.
         problems: the first of these.
         copies: rows that are, byte for byte, as one before them.
-        warnings: what is odd about them, in words.
+        warnings: what looks wrong about them, as text.
     """
 
     split: str
@@ -245,7 +245,7 @@ class StatsReport:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """All that is odd, in words, with the split in front where there are several."""
+        """All warnings, with the name of the split in front where there are several."""
         return tuple(self._warnings())
 
     def _warnings(self) -> Iterator[str]:
