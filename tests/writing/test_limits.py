@@ -158,7 +158,7 @@ def test_rows_that_are_all_invalid_are_an_error_in_any_case(tmp_path):
     with pytest.raises(rs.RecordError) as caught:
         rs.write(SCHEMA, [{"id": "x"}], tmp_path / "data", invalid="quarantine", allow_empty=True)
     last = "the last is row 0: features.id: expected int64, got str 'x'"
-    assert str(caught.value) == f"expected at least one row that fits, got none ({last})"
+    assert str(caught.value) == f"expected at least one valid row, got none ({last})"
     assert not (tmp_path / "data").exists()
 
 

@@ -79,7 +79,7 @@ def test_all_bad_by_the_thousand_is_quick_and_publishes_nothing(tmp_path):
     with pytest.raises(rs.RecordError) as caught:
         rs.write(SCHEMA, rows, tmp_path / "data", invalid="quarantine")
     assert str(caught.value) == (
-        "expected at least one row that fits, got none (the last is row 4999: features.a: expected int64, got str '?')"
+        "expected at least one valid row, got none (the last is row 4999: features.a: expected int64, got str '?')"
     )
     assert list(tmp_path.iterdir()) == []
 

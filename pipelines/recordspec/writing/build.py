@@ -144,7 +144,7 @@ def options_of(schema: Schema, split: Any, options: Mapping[str, Any]) -> Write:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """How a build is done; but for `limit` its result does not depend on it.
+    """How a build is run; apart from `limit`, its result does not depend on these.
 
     Attributes:
         jobs: the processes that share the work.
@@ -317,7 +317,7 @@ class Build:
             self._plan = replace(self._plan, durable=False)
 
     def begin(self, place: Place) -> Encoder:
-        """What encodes rows in this process; another part of them begins, which messages name by `place`."""
+        """Begins another part of rows, which messages name by `place`, and returns what encodes it here."""
         if self._encoder is None:
             with disk_errors(self.name):
                 self._sink = self._open_sink()

@@ -1,4 +1,4 @@
-"""What a build would write and need, told from a sample of its rows."""
+"""Estimates what a build would write and need, from a sample of its rows."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class BuildEstimate:
 
 
 def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **options: Any) -> BuildEstimate:
-    """Takes what `recordspec.write` takes, and builds samples in a folder that is gone afterwards.
+    """Estimates a build: takes what `recordspec.write` takes, and builds samples in a temporary folder.
 
-    Raises what `recordspec.write` raises, but for a dataset that stands there already.
+    Raises what `recordspec.write` raises, except for a dataset that exists already.
     """
     folder = local(directory)  # before the samples, which take their time
     how = {name: options.pop(name) for name in Work.__dataclass_fields__ if name in options}

@@ -89,7 +89,7 @@ class Order:
 
 @dataclass(frozen=True, kw_only=True)
 class Quarantine:
-    """Rows that do not fit are set aside in `rejects.jsonl`, with the reason and their place.
+    """Invalid rows are listed in `rejects.jsonl`, with the reason and their place, and left out.
 
     Attributes:
         max_invalid: one more of them is an error; null allows any number.
@@ -118,8 +118,8 @@ class Write:
         compression: none, gzip or zlib, of whole files.
         layout: `rows`, one record a row, or `Blocks` of many.
         shuffle: null keeps the order of the source.
-        invalid: what becomes of a row that does not fit: `error`, nothing is published, or
-            `quarantine`, it is set aside; see `Quarantine`.
+        invalid: what an invalid row does: `error`, nothing is published, or `quarantine`, it is
+            listed and left out; see `Quarantine`.
     """
 
     key: str | tuple[str, ...] | Key | None = None
@@ -154,7 +154,7 @@ class Write:
 
     @property
     def quarantine(self) -> Quarantine | None:
-        """How rows that do not fit are set aside; None where they are an error."""
+        """How invalid rows are left out; None where they are an error."""
         if self.invalid == "error":
             return None
         return Quarantine() if self.invalid == "quarantine" else self.invalid

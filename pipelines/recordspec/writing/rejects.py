@@ -1,4 +1,4 @@
-"""Rows that do not fit, set aside with their reasons: `rejects.jsonl`."""
+"""Invalid rows are listed in `rejects.jsonl`, each with its place and all that is wrong with it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Rejects:
         """Takes a row. Raises RecordError if it is one more than `most` (None: any number)."""
         problems = [str(problem) for problem in error.at("").problems]
         if self.count == self._most:
-            raise too_many(self._most, _told(place, problems), row)
+            raise too_many(self._most, _summary(place, problems), row)
         line = {"row": row, "place": place, "problems": problems}
         # opened for each: they are few, and a dataset without any has no such file
         with self._path.open("a", encoding="utf-8") as file:
@@ -51,8 +51,8 @@ def check_some(rows: int, rejected: int, path: Path, source: str, *, allow_empty
         raise RecordError(Problem(where=source, expected="at least one row", got="none", hint=hint))
     if rejected and not rows:
         (last,) = deque(lines(path), maxlen=1)
-        hint = f"the last is {_told(last['place'], last['problems'])}"
-        raise RecordError(Problem(expected="at least one row that fits", got="none", hint=hint))
+        hint = f"the last is {_summary(last['place'], last['problems'])}"
+        raise RecordError(Problem(expected="at least one valid row", got="none", hint=hint))
 
 
 def lines(path: Path) -> Iterable[dict[str, Any]]:
@@ -72,7 +72,7 @@ def join(parts: Iterable[tuple[Path, int]], path: Path, most: int | None) -> Non
         for line in lines(part):
             row = before + line["row"]
             if joined == most:
-                raise too_many(most, _told(line["place"], line["problems"]), row)
+                raise too_many(most, _summary(line["place"], line["problems"]), row)
             with path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({**line, "row": row}) + "\n")
             joined += 1
@@ -86,5 +86,5 @@ def count(path: Path) -> int:
         return sum(1 for _ in file)
 
 
-def _told(place: str, problems: list[str]) -> str:
+def _summary(place: str, problems: list[str]) -> str:
     return f"{place}: {problems[0]}"

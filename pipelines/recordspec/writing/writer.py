@@ -97,7 +97,7 @@ class ShardedWriter:
 
     def write(self, row: Any) -> None:
         """Takes one row. It is checked when its batch is encoded, at the latest when the block ends."""
-        self._guarded(self._usable().add_row, row)
+        self._call(self._usable().add_row, row)
 
     def write_columns(self, columns: Mapping[str, Any], rows: int) -> None:
         """Takes `rows` rows at once: for each feature, and for the key, their values."""
@@ -106,10 +106,10 @@ class ShardedWriter:
         for name, values in columns.items():
             if len(values) != rows:
                 raise SpecError(Problem(path=(name,), expected=f"{rows} values", got=str(len(values))))
-        self._guarded(encoder.flush)
-        self._guarded(encoder.add, Columns(columns, rows))
+        self._call(encoder.flush)
+        self._call(encoder.add, Columns(columns, rows))
 
-    def _guarded(self, call: Callable[..., None], *arguments: Any) -> None:
+    def _call(self, call: Callable[..., None], *arguments: Any) -> None:
         """After a failure the writer takes no more rows."""
         try:
             call(*arguments)
