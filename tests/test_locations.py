@@ -327,7 +327,7 @@ CALLS = {
 TRIED_ELSEWHERE = {
     *("locations:local:path", "locations:url_problem:path"),
     "spec.media:path_of:value",  # test_a_file_of_a_row_is_no_url
-    "reading.resume:Backup.__init__:folder",  # tests/reading/test_resume.py: it needs TensorFlow
+    "reading.resume:Backup.__init__:folder",  # tests/reading/test_backup.py: it needs TensorFlow
 }
 
 

@@ -137,4 +137,4 @@ def test_classes_of_a_custom_kind_are_those_of_the_dataset(tmp_path):
     copy = rs.write(schema, TFRecords(files="data").open(tmp_path), tmp_path / "copy", key=None)
     assert sum(shard.rows for shard in copy.all_shards) == 3
     report = check(shard_files(expand(tmp_path / "copy"), schema), schema)
-    assert (report.rows, report.fits) == (3, True)
+    assert (report.rows, report.valid) == (3, True)

@@ -18,7 +18,7 @@ from recordspec.reading.options import Batch, Interleave, Read
 from recordspec.reading.plan import Plan
 from recordspec.reading.shuffle_buffer import gathered
 from recordspec.reading.shuffle_quality import Classes, Neighbours
-from recordspec.reading.transformations import CALLS, UserFunction, map_elements
+from recordspec.reading.transformations import CALLS, map_elements
 from recordspec.spec.schema import Schema
 
 Dataset = Any
@@ -101,8 +101,8 @@ def bench(
     schema: Schema,
     plan: Plan,
     *,
-    map: UserFunction | None = None,  # noqa: A002  what tf.data calls it
-    predicate: UserFunction | None = None,
+    map: Callable[..., Any] | None = None,  # noqa: A002  what tf.data calls it
+    predicate: Callable[..., Any] | None = None,
     seconds: float = 5.0,
 ) -> Bench:
     """Runs the pipeline stage by stage, each for so many seconds, or in whole passes of less.
@@ -152,7 +152,7 @@ def _advice(
     return tuple(Advice(option=option, gain=gain) for option, gain in gains.items() if gain >= _GAIN)
 
 
-def _prefixes(recipe: Recipe, mapped: UserFunction | None) -> Iterator[tuple[str, Dataset]]:
+def _prefixes(recipe: Recipe, mapped: Callable[..., Any] | None) -> Iterator[tuple[str, Dataset]]:
     """The pipeline up to each stage, as datasets of the numbers of rows that come out."""
     options, plan = recipe.options, recipe.plan
     at_once = max(1, _BATCH // (plan.block or 1))

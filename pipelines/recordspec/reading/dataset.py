@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,7 @@ from recordspec.reading.options import Balance, Batch, Interleave, Read
 from recordspec.reading.order import Position, Seeds, key_of, passes
 from recordspec.reading.plan import Plan, plan_files
 from recordspec.reading.shuffle_buffer import ShufflePlan
-from recordspec.reading.transformations import CALLS, UserFunction, flat_map, map_elements
+from recordspec.reading.transformations import CALLS, flat_map, map_elements
 from recordspec.spec.decoder import alone, batch_spec
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
@@ -35,8 +36,8 @@ def read(
     batch: Any = None,
     shuffle: Any = None,
     seed: int | None = None,
-    map: UserFunction | None = None,  # noqa: A002  what tf.data calls it
-    filter: UserFunction | None = None,  # noqa: A002
+    map: Callable[..., Any] | None = None,  # noqa: A002  what tf.data calls it
+    filter: Callable[..., Any] | None = None,  # noqa: A002
     start: Position | tuple[int, int] | None = None,
     **options: Any,
 ) -> Any:
@@ -81,8 +82,8 @@ def build(
     schema: Schema,
     plan: Plan,
     *,
-    map: UserFunction | None = None,  # noqa: A002
-    predicate: UserFunction | None = None,
+    map: Callable[..., Any] | None = None,  # noqa: A002
+    predicate: Callable[..., Any] | None = None,
     start: Position | None = None,
 ) -> Any:
     """Decoded batches, in an order fixed by `how` and `what`."""
@@ -114,7 +115,7 @@ class Recipe:
     options: Read
     schema: Schema
     plan: Plan
-    predicate: UserFunction | None = None
+    predicate: Callable[..., Any] | None = None
     start: Position | None = None
 
     def batches(self) -> Dataset:
@@ -208,7 +209,7 @@ class Recipe:
             schema = schema.only([*names, *asked, *by])
         early = keeps_in_any_batch(schema)
         if self.plan.block is not None:
-            return BlockLayout(schema, self.plan.block, self.plan.chunk, early)
+            return BlockLayout(schema, self.plan.chunk, early, self.plan.block)
         return RowLayout(schema, self.plan.chunk, early and self._gains(schema))
 
     def _gains(self, schema: Schema) -> bool:

@@ -6,9 +6,10 @@ before features are decoded from them.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from recordspec._tf import tf
 from recordspec.reading.options import Batch
@@ -30,13 +31,21 @@ Dataset = Any
 Tensor = Any
 
 
-class DatasetLayout(Protocol):
-    """How the rows of a dataset are stored."""
+@dataclass(frozen=True)
+class DatasetLayout(abc.ABC):
+    """How the rows of a dataset are stored.
 
-    @property
-    def schema(self) -> Schema:
-        """The features that are parsed."""
+    Attributes:
+        schema: the features that are parsed.
+        chunk: rows that are decoded by one call where nothing is shuffled.
+        early: whether a chunk is decoded before it is batched; else each batch is.
+    """
 
+    schema: Schema
+    chunk: int
+    early: bool
+
+    @abc.abstractmethod
     def rows(
         self, records: Dataset, batch: Batch | None, shuffle: ShufflePlan | None, skip: Tensor | None
     ) -> Dataset:
@@ -45,35 +54,29 @@ class DatasetLayout(Protocol):
         `records` are strings `[]`, or `[k]` of several.
         """
 
+    @abc.abstractmethod
     def rebatched(self, rows: Dataset, batch: Batch | None) -> Dataset:
         """The same rows in batches of another size, or one by one."""
 
-    def only(self, names: Iterable[str]) -> DatasetLayout:
-        """The same layout, of which only these features are decoded."""
-
-    @property
-    def early(self) -> bool:
-        """Whether rows are decoded before they are batched."""
-
+    @abc.abstractmethod
     def parse(self, held: SerializedRows) -> Any:
         """The parsed columns of rows."""
 
+    @abc.abstractmethod
+    def decode_late(self, held: SerializedRows) -> dict[str, Any]:
+        """The features of rows that were not decoded early."""
+
     def decode(self, held: SerializedRows) -> dict[str, Any]:
         """The features of rows."""
+        return {name: held[name] for name in self.schema.outputs} if self.early else self.decode_late(held)
+
+    def only(self, names: Iterable[str]) -> DatasetLayout:
+        """The same layout, of which only these features are decoded."""
+        return replace(self, schema=self.schema.only(names))
 
 
-@dataclass(frozen=True)
-class RowLayout:
-    """One record a row.
-
-    Attributes:
-        chunk: rows that are decoded by one call.
-        early: whether a chunk is decoded before it is batched; else each batch is.
-    """
-
-    schema: Schema
-    chunk: int
-    early: bool
+class RowLayout(DatasetLayout):
+    """One record one row."""
 
     def rows(
         self, records: Dataset, batch: Batch | None, shuffle: ShufflePlan | None, skip: Tensor | None
@@ -110,36 +113,24 @@ class RowLayout:
             return rows.unbatch() if together(rows) else rows
         return gathered(rows, batch.size, drop_remainder=batch.drop_remainder)
 
-    def only(self, names: Iterable[str]) -> RowLayout:
-        return replace(self, schema=self.schema.only(names))
-
     def parse(self, held: SerializedRows) -> Any:
         return held if self.early else decoder.parse(self.schema, held)
 
-    def decode(self, held: SerializedRows) -> dict[str, Any]:
-        return _named(self.schema, held) if self.early else self.schema.decode(held)
+    def decode_late(self, held: SerializedRows) -> dict[str, Any]:
+        return self.schema.decode(held)
 
 
 @dataclass(frozen=True)
-class BlockLayout:
-    """A record has up to `size` rows.
+class BlockLayout(DatasetLayout):
+    """A record has up to `size` rows."""
 
-    Attributes:
-        chunk: rows that are parsed by one call where nothing is shuffled.
-        early: whether they are decoded by it.
-    """
-
-    schema: Schema
     size: int
-    chunk: int
-    early: bool
 
     def rows(
         self, records: Dataset, batch: Batch | None, shuffle: ShufflePlan | None, skip: Tensor | None
     ) -> Dataset:
-        pools = gathered(
-            records, max(1, -(-(self.chunk if shuffle is None else shuffle.buffer) // self.size))
-        )
+        at_once = self.chunk if shuffle is None else shuffle.buffer
+        pools = gathered(records, max(1, -(-at_once // self.size)))
         first = _first_row(batch, skip)
         return self.rebatched(rows_of_pools(pools, self._held, _rows_in, shuffle=shuffle, first=first), batch)
 
@@ -153,24 +144,16 @@ class BlockLayout:
             return rebatch(rows, 1)
         return rebatch(rows, batch.size, drop_remainder=batch.drop_remainder)
 
-    def only(self, names: Iterable[str]) -> BlockLayout:
-        return replace(self, schema=self.schema.only(names))
-
     def parse(self, held: SerializedRows) -> Any:
         return held
 
-    def decode(self, held: SerializedRows) -> dict[str, Any]:
-        return _named(self.schema, held) if self.early else decoder.decode_rows(self.schema, held)
+    def decode_late(self, held: SerializedRows) -> dict[str, Any]:
+        return decoder.decode_rows(self.schema, held)
 
 
 def _first_row(batch: Batch | None, skip: Tensor | None) -> Tensor | None:
     """The first row of batch `skip`."""
     return None if skip is None else skip * (1 if batch is None else batch.size)
-
-
-def _named(schema: Schema, held: SerializedRows) -> dict[str, Any]:
-    """The features of a schema, of features that are decoded already."""
-    return {name: held[name] for name in schema.outputs}
 
 
 def _rows_in(pool: Tensor) -> Tensor:

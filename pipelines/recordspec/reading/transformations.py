@@ -17,7 +17,6 @@ from recordspec._tf import tf
 
 Dataset = Any
 Tensor = Any
-UserFunction = Callable[..., Any]
 
 # What tf.data, too, takes for most that helps, where it does not time the stages.
 MOST_CALLS = 16
