@@ -39,6 +39,20 @@ WAYS = {
         packages=_OURS,
         side="ours",
     ),
+    "shuffled": Way(
+        title="recordspec, columns (NumPy), shuffled",
+        module="writing.ways.ours",
+        function="shuffled",
+        packages=_OURS,
+        side="ours",
+    ),
+    "blocks": Way(
+        title="recordspec, columns (NumPy), blocks of 256 rows",
+        module="writing.ways.ours",
+        function="blocks",
+        packages=_OURS,
+        side="ours",
+    ),
     "loop": Way(
         title="tf.train.Example loop, as tutorials have it", module="writing.ways.loop", packages=_TENSORFLOW
     ),
