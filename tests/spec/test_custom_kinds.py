@@ -18,6 +18,7 @@ from recordspec.kinds import Cells, Column, Feature, Fixed, ValueType, numbers
 from recordspec.store.shards import expand, shard_files
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.tfrecord import TFRecords
+from shell import run_here
 
 PACKAGE = Path(__file__).parents[2] / "pipelines/recordspec"
 
@@ -138,3 +139,31 @@ def test_classes_of_a_custom_kind_are_those_of_the_dataset(tmp_path):
     assert sum(shard.rows for shard in copy.all_shards) == 3
     report = check(shard_files(expand(tmp_path / "copy"), schema), schema)
     assert (report.rows, report.valid) == (3, True)
+
+
+def test_commands_read_rows_of_a_custom_kind_by_their_keys(tmp_path, caplog):
+    rs.write(grades("class"), [{"g": "low"}] * 3, tmp_path / "data")
+    for arguments in (
+        ("stats",),
+        ("diff", tmp_path / "data"),
+        ("verify",),
+        ("export", "--out", "rows.jsonl"),
+    ):
+        caplog.clear()
+        command, *options = arguments
+        done = run_here(command, tmp_path / "data", *options, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        logged = f"{tmp_path / 'data/schema.yaml'}: custom kinds: grade; " in caplog.text
+        assert logged == (command != "export")  # which needs no schema of rows
+    assert (tmp_path / "rows.jsonl").read_text() == '{"g": 0}\n' * 3
+
+
+def test_commands_refuse_blocks_of_a_custom_kind(tmp_path):
+    rs.write(grades("class"), [{"g": "low"}] * 3, tmp_path / "data", layout={"blocks": 2})
+    done = run_here("stats", tmp_path / "data")
+    hint = "blocks are unpacked by their schema: give it with --spec"
+    assert (
+        f"{tmp_path / 'data/schema.yaml'}: expected the schema, got one of custom kinds ({hint})"
+        in done.stderr
+    )
+    assert done.returncode == 3

@@ -373,9 +373,10 @@ class Scanner:
     def require_schema(self) -> None:
         """Raises StoreError where there are blocks, and no schema to unpack them by."""
         if any(map(self.has_blocks, self.paths)) and self.schema is None:
-            where = str(self.paths[0].parent / SCHEMA_FILE)
+            path = self.paths[0].parent / SCHEMA_FILE
             hint = "blocks are unpacked by their schema: give it with --spec"
-            raise StoreError(Problem(where=where, expected="the schema", got="no such file", hint=hint))
+            got = "one of custom kinds" if path.exists() else "no such file"
+            raise StoreError(Problem(where=str(path), expected="the schema", got=got, hint=hint))
 
     @property
     def files(self) -> Iterator[FileRange]:

@@ -127,6 +127,19 @@ def schema_in(path: Path) -> Schema | None:
     return Schema.loads(text, source=str(path), folder=path.parent)
 
 
+def custom_kinds(path: Path) -> tuple[str, ...]:
+    """The kinds of a schema file that are none of `KINDS`, which only Python can decode.
+
+    Raises SpecError, and StoreError where it cannot be read.
+    """
+    node, _ = document(read_text(path), str(path))
+    sections = [node.values.get(section) for section in ALL_SECTIONS]
+    features = [one for found in sections if isinstance(found, MappingNode) for one in found.values.values()]
+    named = [one.values.get("kind") if isinstance(one, MappingNode) else one for one in features]
+    kinds = [one.text for one in named if isinstance(one, ScalarNode) and one.type == "str"]
+    return tuple(dict.fromkeys(kind for kind in kinds if kind not in (*KINDS, *DTYPES, "string")))
+
+
 def read_text(path: Path) -> str:
     """A YAML file's text. Raises StoreError or SpecError."""
     return locations.read_text(path, _BYTES_A_CHARACTER * LARGEST_FILE)

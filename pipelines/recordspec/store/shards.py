@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import logging
 import os
 import re
 from collections import defaultdict
@@ -14,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recordspec.errors import IncompleteError, Problem, RecordError, StoreError
+from recordspec.errors import IncompleteError, Problem, RecordError, StoreError, show_text
 from recordspec.locations import check_regular, local
 from recordspec.store.manifest import (
     FILE,
@@ -26,6 +27,8 @@ from recordspec.store.manifest import (
     shard_differences,
 )
 from recordspec.wire.compression import CODECS, Compression
+
+log = logging.getLogger("recordspec")
 
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
@@ -283,12 +286,18 @@ class File:
 
 
 def stored_schema(folder: Path, manifest: Manifest | None) -> Schema | None:
-    """Loads the schema that a dataset was written with, if it is in its folder."""
+    """Loads the schema that a dataset was written with, if it is in its folder and has no custom kinds.
+
+    The kinds that are not known here are logged.
+    """
     path = folder / SCHEMA_FILE
     if manifest is None or not path.exists():
         return None
-    from recordspec.spec.schema import Schema  # it takes 0.2 s, and most files have none beside them
+    from recordspec.spec.schema import Schema, custom_kinds  # 0.2 s, and most files have none beside them
 
+    if kinds := custom_kinds(path):
+        log.warning("%s: custom kinds: %s; records are read by their keys", path, show_text(", ".join(kinds)))
+        return None
     return Schema.load(path)
 
 
