@@ -459,7 +459,7 @@ def _begins_with_block(path: Path) -> bool:
     for batch in scan(FileRange(path=path)):
         if isinstance(batch, RowBatch):
             with suppress(RecordError):  # another message
-                return blocks.block_size(proto.parse_example(batch.data(0), "")) is not None
+                return blocks.block_size(proto.parse_example(batch.data(0))) is not None
             return False
     return False
 

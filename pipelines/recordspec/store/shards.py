@@ -393,7 +393,7 @@ def _first_block(path: Path) -> int | None:
     if chunk is None:
         return None
     try:
-        size = block_size(parse_example(chunk.data(0), ""))
+        size = block_size(parse_example(chunk.data(0)))
     except RecordError:  # another message
         return 0
     return 0 if size is None else max(1, size)
