@@ -71,8 +71,7 @@ def entries(section: Section, given: list[Entry], sizes: Sizes, count: int) -> I
         if entry.steps is not None:
             yield _entry(_steps_key(key), "int64", entry.steps, sizes, count)
         if entry.column.key in counted:
-            size = _cell_size(entry.column)
-            lengths = np.broadcast_to(np.asarray(cells.lengths) // size, (cells.rows,))
+            lengths = cells.counts // _cell_size(entry.column)
             yield _entry(lengths_key(key), "int64", lengths, in_block, count)
 
 
@@ -82,10 +81,7 @@ def _each(lengths: Sizes) -> Sizes:
 
 def block_size(record: Parsed) -> int | None:
     """The number of rows of a block; None for a record that is no block."""
-    rows = record.get(ROWS)
-    if not rows or len(rows) != 1 or type(rows[0]) is not int:
-        return None
-    return int(rows[0])
+    return rows_in(record) if ROWS in record else None
 
 
 def block_problems(columns: Iterable[Column], section: Section, parsed: Parsed) -> Iterator[Problem]:
