@@ -81,7 +81,10 @@ def _each(lengths: Sizes) -> Sizes:
 
 def block_size(record: Parsed) -> int | None:
     """The number of rows of a block; None for a record that is no block."""
-    return rows_in(record) if ROWS in record else None
+    rows = record.get(ROWS)
+    if not rows or len(rows) != 1 or type(rows[0]) is not int:
+        return None
+    return int(rows[0])
 
 
 def block_problems(columns: Iterable[Column], section: Section, parsed: Parsed) -> Iterator[Problem]:
