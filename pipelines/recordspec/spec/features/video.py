@@ -83,7 +83,7 @@ class Video(Feature):
         images, counts = rows_of(values, "a list of images")
         lengths: Ints = np.broadcast_to(np.asarray(counts, np.int64), (len(values),))
         self._check_counts(lengths)
-        target = self._frame.stored_format
+        target = self._frame
         try:
             frames = [encoded(target, place, image) for place, image in enumerate(images)]
         except BadValue as bad:
