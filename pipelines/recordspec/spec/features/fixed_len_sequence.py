@@ -24,7 +24,7 @@ from recordspec.spec.features.options import (
     value_item,
 )
 from recordspec.spec.lists import bounded, items
-from recordspec.spec.tensors import Tensor, TypeSpec, extended, lengths_of, padded
+from recordspec.spec.tensors import Tensor, TypeSpec, lengths_of, padded
 from recordspec.wire.columns import Cells, Column, Ragged, Sequence
 
 
@@ -89,15 +89,9 @@ class FixedLenSequence(WithLength, Feature):
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
         value = columns[self.stored]
-        return self._with_length(self._dense(value), lambda: lengths_of(value))
-
-    def _dense(self, value: Tensor) -> Tensor:
-        batch_of_steps = isinstance(value, tf.RaggedTensor)
-        if batch_of_steps or self.max_length is None:
-            return padded(value, self.pad, self.max_length) if batch_of_steps else value
-        axis = value.shape.rank - len(self.shape) - 1
-        pad = None if self.pad is None else tf.constant(self.pad, value.dtype)
-        return extended(value, axis, pad, self.max_length)
+        return self._with_length(
+            padded(value, self.pad, self.max_length, self.shape), lambda: lengths_of(value)
+        )
 
     def spec(self) -> TypeSpec | dict[str, TypeSpec]:
         values = tf.TensorSpec([self.max_length, *self.shape], self.dtype)
