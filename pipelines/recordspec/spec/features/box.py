@@ -88,10 +88,8 @@ class Box(Feature):
 
     def encode(self, values: Any) -> tuple[Cells, ...]:
         flat, counts = items(values, "float32", (4,))
-        try:
+        with by_row(counts):
             self._check_boxes(np.asarray(flat).reshape(-1, 4))
-        except BadValue as bad:
-            raise by_row(bad, counts) from None
         return (Cells(flat=flat, lengths=counts * 4, rows=len(values)),)
 
     def _check_boxes(self, boxes: Array) -> None:

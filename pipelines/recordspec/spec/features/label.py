@@ -15,7 +15,7 @@ from recordspec.errors import Problem, SpecError, StoreError, describe, nearest,
 from recordspec.locations import PathText, read_text, url_problem
 from recordspec.spec.features.base import READING, Feature, ValueType
 from recordspec.spec.features.options import check_sizes, check_value, problem
-from recordspec.spec.lists import by_row, rows_of
+from recordspec.spec.lists import by_row, check_lengths, rows_of
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec
 from recordspec.spec.values import BadValue
 from recordspec.wire.columns import Cells, Column, Fixed, Layout, Ragged
@@ -129,11 +129,10 @@ class Label(Feature):
         if not self.shape:
             return (Cells(flat=self._indices(values), lengths=1, rows=len(values)),)
         given, counts = rows_of(values, f"a list of labels {show_shape(self.shape)}")
-        self._check_counts(counts)
-        try:
+        if not self._varies:
+            check_lengths(counts, np.asarray(counts) == self.shape[0], f"{self.shape[0]} labels")
+        with by_row(counts):
             flat = self._indices(given)
-        except BadValue as bad:
-            raise by_row(bad, counts) from None
         return (Cells(flat=flat, lengths=counts, rows=len(values)),)
 
     def encode_one(self, value: Any) -> Sequence[Any] | None:
@@ -143,13 +142,6 @@ class Label(Feature):
             return (value,) if 0 <= value < self.classes else None
         index = self._places.get(value) if type(value) is str else None
         return None if index is None else (index,)
-
-    def _check_counts(self, counts: Ints | int) -> None:
-        known = self.shape[0]
-        wrong = np.flatnonzero(np.atleast_1d(np.asarray(counts)) != known)
-        if known is not None and len(wrong):
-            found = int(np.atleast_1d(np.asarray(counts))[wrong[0]])
-            raise BadValue(int(wrong[0]), f"{known} labels", str(found))
 
     def _indices(self, values: Any) -> Ints:
         given = values.tolist() if isinstance(values, np.ndarray) else values

@@ -14,7 +14,6 @@ from recordspec.spec.features.base import READING, Feature, ValueType
 from recordspec.spec.features.options import STORAGE, check_dtype, check_value, problem, sample_of, value_item
 from recordspec.spec.lists import by_row, items, rows_of
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec
-from recordspec.spec.values import BadValue
 from recordspec.wire.columns import Cells, Column, Part, Ragged
 
 
@@ -111,10 +110,8 @@ def _flatten(values: Any, levels: int, dtype: str, cell: tuple[int, ...]) -> Any
         flat, lengths = items(values, dtype, cell)
         return flat, [_each(lengths, len(values))]
     inner, lengths = rows_of(values, f"a list of lists of {dtype}")
-    try:
+    with by_row(lengths):
         flat, below = _flatten(inner, levels - 1, dtype, cell)
-    except BadValue as bad:
-        raise by_row(bad, lengths) from None
     return flat, [_each(lengths, len(values)), *below]
 
 
