@@ -168,9 +168,7 @@ def _read_schema(node: MappingNode, log: Log, setting: _Setting) -> Any:
     try:
         return Schema(**{"name": "unnamed", **valid, "record": record})
     except SpecError as error:
-        if (
-            log.problems
-        ):  # problems of several features may only follow from those that were not read
+        if log.problems:  # problems of several features may only follow from those that were not read
             error = SpecError([problem for problem in error.problems if len(problem.path) > 1])
         return log.relocate(error, node, ())
 

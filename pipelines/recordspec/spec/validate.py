@@ -17,7 +17,7 @@ import numpy as np
 from recordspec.errors import Path, Problem, RecordError
 from recordspec.spec.feature_set import FeatureSet, columns_in
 from recordspec.spec.features import Feature
-from recordspec.spec.invalid_values import Invalid, invalid_values
+from recordspec.spec.invalid_values import invalid_values
 from recordspec.wire.columns import (
     TF_DTYPES,
     Cells,
@@ -252,12 +252,12 @@ class _Key:
 
 def _invalid(feature: Feature, cells: Cells, rows: Ints, path: Path) -> Iterator[Violation]:
     """Invalid values of the right type and number."""
-    for found in invalid_values(feature, cells) if cells.rows else ():
+    for invalid, problem_of in invalid_values(feature, cells) if cells.rows else ():
 
-        def problem(place: int, invalid: Invalid = found) -> Problem:
-            return replace(invalid.problem(int(invalid.rows[place])), path=path)
+        def problem(place: int, rows: Ints = invalid, of: Callable[[int], Problem] = problem_of) -> Problem:
+            return replace(of(int(rows[place])), path=path)
 
-        yield Violation("value", path, rows[found.rows], problem)
+        yield Violation("value", path, rows[invalid], problem)
 
 
 # Values of several keys have to agree: row lengths with items, indices with sparse values.
