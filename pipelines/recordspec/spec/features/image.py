@@ -11,7 +11,7 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, one_of, show_shape
 from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
-from recordspec.spec.features.options import check_sizes, check_value, problem
+from recordspec.spec.features.options import check_sizes, check_value, problem, static
 from recordspec.spec.media.decoders import decode_webp
 from recordspec.spec.media.images import ImageEncoding, encoded
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec, reshaped
@@ -99,8 +99,7 @@ class Image(Feature):
     def pixels(self, data: Tensor) -> Tensor:
         """Stored bytes, string `[]`, as pixels `[h, w, c]`; raw ones with any leading dimensions."""
         if self.encoding == "raw":
-            known = tuple(size or 0 for size in self.shape)
-            return reshaped(tf.io.decode_raw(data, tf.as_dtype(self.dtype)), data, known)
+            return reshaped(tf.io.decode_raw(data, tf.as_dtype(self.dtype)), data, static(self.shape))
         return tf.ensure_shape(self._decoded(data, self.channels), self.shape)
 
     def _decoded(self, data: Tensor, channels: int) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from recordspec.errors import Problem, show_shape
 from recordspec.spec.features.base import READING, Feature, ValueType
 from recordspec.spec.features.options import STORAGE, check_dtype, check_value, problem, sample_of, value_item
 from recordspec.spec.lists import by_row, items, rows_of
-from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec
+from recordspec.spec.tensors import TypeSpec, ragged_spec
 from recordspec.wire.columns import Cells, Column, Part, Ragged
 
 
@@ -87,9 +87,6 @@ class RaggedLists(Feature):
             belongs = _sums(inner, belongs)
         stored = belongs * math.prod(self._cell)
         return (Cells(flat=flat, lengths=stored, rows=rows), *parts)
-
-    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
-        return columns[self.stored]
 
     def spec(self) -> TypeSpec:
         return ragged_spec(self.shape, self.dtype, self._levels - 1)
