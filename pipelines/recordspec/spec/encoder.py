@@ -306,10 +306,8 @@ def _step_entries(feature: Feature, values: Any) -> list[Entry]:
         cells, steps = _split_steps(feature, feature.encode(values))
     else:
         flat, lengths = rows_of(values, "a list of steps")
-        try:
+        with by_row(lengths):
             cells = feature.encode(flat)
-        except BadValue as bad:
-            raise by_row(bad, lengths) from None
         steps = np.full(len(values), lengths) if isinstance(lengths, int) else lengths
     return [
         Entry(column=column, cells=one, steps=steps)
@@ -324,5 +322,5 @@ def _split_steps(feature: Feature, cells: tuple[Cells, ...]) -> tuple[tuple[Cell
     if isinstance(column.layout, Part):
         raise AssertionError("a kind that spans steps stores one column of values")
     size = int(np.prod(getattr(column.layout, "shape", ()), dtype=np.int64))
-    steps = np.broadcast_to(np.asarray(cell.lengths) // size, (cell.rows,))
+    steps = cell.counts // size
     return (Cells(flat=cell.flat, lengths=size, rows=int(steps.sum())),), steps
