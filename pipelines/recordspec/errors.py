@@ -1,7 +1,7 @@
 """Problems are values: what was expected, what was found, and where.
 
 Every error of the package is a `RecordspecError` that carries all the problems found, each printed
-as ``where: path: expected X, got Y (hint)``. An error of the system is told in the system's own words:
+as ``where: path: expected X, got Y (hint)``. A system error is reported in the system's own words:
 ``where: cannot write: no space left on device``; see `system_problem`.
 """
 

@@ -132,7 +132,7 @@ class NumberTally:
     """Int64 or float32 values.
 
     Attributes:
-        moments: what is told of all of them.
+        moments: the moments of all values.
         sample: of the finite ones.
         frequent: whole numbers alone; None of others.
         indices: of whole numbers, how often each from 0 on is there, int64 `[at most MOST_INDICES]`.

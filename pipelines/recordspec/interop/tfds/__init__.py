@@ -27,7 +27,7 @@ from recordspec.store.sidecars import add_sidecars
 def load(path: str | Path) -> tuple[Schema, tuple[Note, ...]]:
     """The schema of a features.json, or of the folder that holds it, and notes on what has no counterpart.
 
-    The names of labels are read from the files beside it, its own name from dataset_info.json. Raises
+    The names of labels are read from files in its folder, its own name from dataset_info.json. Raises
     SpecError with what is wrong, StoreError if a file cannot be read.
     """
     path = local(path)
@@ -73,7 +73,7 @@ def loads(
 def dumps(schema: Schema) -> tuple[str, tuple[Note, ...]]:
     """A schema as the text of features.json, and notes on what it cannot express. Raises SpecError.
 
-    The names of labels belong into files beside it; see `describe`.
+    The names of labels belong into files of its folder; see `describe`.
     """
     features, notes = export_features(schema)
     text = _dump_json(features)
