@@ -118,27 +118,18 @@ def read_bytes(path: Path, most: int, too_large: type[RecordspecError] = StoreEr
 
     Raises StoreError if it cannot be read, and `too_large` for a larger file.
     """
+    data = bytearray()
     with open_file(path) as file:
-        size = os.fstat(file.fileno()).st_size
         try:
-            # not `most` at once: Python takes the memory before it reads
-            pieces = [b""] if size > most else list(_pieces(file, size + 1, most + 1))
+            # None, of a file of /proc that would wait for more, ends it too
+            while len(data) <= most and (piece := file.read(_PIECE)):
+                data += piece
         except OSError as error:
             raise StoreError(system_problem("read", error, str(path))) from error
-    if size > most or sum(map(len, pieces)) > most:
+    if len(data) > most:
         limit = f"{most >> 20} MiB" if most >> 20 else f"{most} bytes"
         raise too_large(Problem(where=str(path), expected=f"a file of at most {limit}", got="a larger one"))
-    return b"".join(pieces)
-
-
-def _pieces(file: io.BufferedReader, first: int, most: int) -> Iterator[bytes]:
-    """Reads a file in pieces, up to `most` bytes."""
-    left, ahead = most, first
-    # None, of a file of /proc that would wait for more, ends it too
-    while left and (piece := file.read(min(ahead, left))):
-        yield piece
-        left -= len(piece)
-        ahead = _PIECE
+    return bytes(data)
 
 
 def read_text(path: Path, most: int, encoding: str = "utf-8") -> str:

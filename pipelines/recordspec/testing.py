@@ -30,7 +30,7 @@ from recordspec.spec.encoder import columns_of
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.schema import Schema
 from recordspec.wire.columns import Section, VarLen
-from recordspec.wire.proto import parse_example, parse_sequence_example
+from recordspec.wire.proto import entries
 
 ROWS = 7
 
@@ -227,11 +227,8 @@ def the_keys_are_the_columns(case: Case) -> None:
     """What is stored stands under the keys of `columns()`, and nothing else does."""
     keys = {column.key for column in case.feature.columns()}
     for record in case.records:
-        if case.section == "features":
-            assert set(parse_example(record, "")) == keys
-            continue
-        context, sequence = parse_sequence_example(record, "")
-        assert set(context if case.section == "context" else sequence) == keys
+        found = entries(record, sequence=case.section != "features")
+        assert {key for key, _ in (found.lists if case.section == "sequence" else found.features)} == keys
 
 
 def the_decoded_type_is_the_spec(case: Case) -> None:

@@ -218,7 +218,7 @@ def test_every_misfit_is_told(tmp_path, values, message):
 def test_no_example_and_a_key_twice(tmp_path):
     good = SCHEMA.encode(ROW)
     report = check([stored(tmp_path / "x", [b"\xff" * 9, good + good])], SCHEMA, examples=20)
-    keys = [key for key, _ in proto.entries(good, "", sequence=False).features]
+    keys = [key for key, _ in proto.entries(good, sequence=False).features]
     assert told(report) == [
         "record 0 at byte 0: expected an Example, got 9 bytes that do not parse",
         *(

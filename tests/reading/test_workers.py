@@ -53,7 +53,7 @@ def test_each_record_is_in_the_plan_of_one_worker(folders, shards, workers):
 def records(what: Plan) -> list[int]:
     """The rows that a plan reads."""
     return [
-        parse_example(record.data, "")["n"][0]
+        parse_example(record.data)["n"][0]
         for piece in what.pieces
         for record in islice(scan(piece.path), piece.first, piece.count and piece.first + piece.count)
     ]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from recordspec._tf import tf
 from recordspec.wire.columns import Cells, Column, Fixed
 from recordspec.wire.example import Entry, encode
-from recordspec.wire.proto import parse_example, parse_sequence_example
+from recordspec.wire.proto import entries, parse_example
 from recordspec.wire.strings import Strings, offsets
 from recordspec.wire.varints import packed, varint_bytes, varints
 
@@ -120,7 +120,7 @@ def test_keys_are_sorted_and_margins_left_free():
     entries = [entry(key, "int64", [[1], [300]]) for key in ("b", "a", "é", "ab")]
     records = encode(entries, None, 2, head=3, tail=2)
     assert records[0][:3] + records[0][-2:] == bytes(5)
-    assert list(parse_example(records[1][3:-2], "")) == ["a", "ab", "b", "é"]
+    assert list(parse_example(records[1][3:-2])) == ["a", "ab", "b", "é"]
 
 
 @given(st.lists(st.integers(0, 2**64 - 1)))
@@ -173,7 +173,7 @@ def test_our_parser_reads_what_tensorflow_writes():
             "n": empty,
         }
     )
-    assert parse_example(tf.train.Example(features=features).SerializeToString(), "") == {
+    assert parse_example(tf.train.Example(features=features).SerializeToString()) == {
         "i": [1, -1],
         "f": [0.5],
         "b": [],
@@ -183,7 +183,7 @@ def test_our_parser_reads_what_tensorflow_writes():
         feature_list={"s": tf.train.FeatureList(feature=[feature("int64", [7]), empty])}
     )
     record = tf.train.SequenceExample(context=features, feature_lists=lists).SerializeToString()
-    assert parse_sequence_example(record, "")[1] == {"s": [[7], None]}
+    assert entries(record, sequence=True).lists == [("s", [("int64", [7]), ("none", [])])]
 
 
 @given(st.lists(st.binary(max_size=9)), st.data())
@@ -216,4 +216,4 @@ def test_long_strings_are_not_put_together_before_their_records():
     column = Column(key="k", storage="bytes", layout=Fixed())
     records = encode([Entry(column=column, cells=Cells(flat=strings, lengths=1, rows=2))], None, 2)
     assert strings.is_lazy
-    assert parse_example(records[1], "") == {"k": [bytes(900)]}
+    assert parse_example(records[1]) == {"k": [bytes(900)]}

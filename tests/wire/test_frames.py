@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from frames_by_hand import frame, head, salvaged
@@ -17,7 +17,7 @@ from recordspec import RecordError
 from recordspec._tf import tf
 from recordspec.wire import framing, tfrecord
 from recordspec.wire.compression import CODECS
-from recordspec.wire.file_types import not_tfrecord
+from recordspec.wire.file_types import likely_compression, not_tfrecord
 from recordspec.wire.framing import frames_in
 from recordspec.wire.tfrecord import Damage, RecordRange, check_lengths, record_ends, record_ranges, salvage
 
@@ -133,10 +133,12 @@ def test_stretches_hold_all_records_once(file, data, size):
 
 
 @given(damaged())
+@example(b"\x1f\x8b")
 @settings(max_examples=200)
 def test_heads_alone_tell_how_many_records_there_are(file, data):
     file.write_bytes(data)
-    if not_tfrecord(file) is not None:
+    # `record_ends` is for uncompressed files: two bytes that are left of a length may begin a gzip stream
+    if not_tfrecord(file) is not None or likely_compression(file) != "none":
         return
     each = list(salvaged(file))
     lost = [one for one in each if not isinstance(one[2], bytes) and one[2][0] != "data that matches its CRC"]

@@ -101,7 +101,7 @@ def check(records: list[bytes], *, sequence: bool = True) -> RecordBatch:
 
 def parsed(record: bytes, sequence: bool):
     try:
-        found = proto.entries(record, "", sequence=sequence)
+        found = proto.entries(record, sequence=sequence)
         return (found.features, found.lists), None
     except RecordError as error:
         return ([], []), error.problems[0]

@@ -58,7 +58,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def ids(folder: Path, manifest: rs.Manifest, split: str) -> list[int]:
     """What is in a split, in its order."""
     return [
-        parse_example(record.data, "")["id"][0]
+        parse_example(record.data)["id"][0]
         for shard in manifest.shards(split)
         for record in scan(folder / shard.file)
     ]
@@ -166,7 +166,7 @@ def test_rows_of_one_key_are_found_at_the_ends_of_every_range(tmp_path, passes, 
 def stored(folder: Path) -> list[dict]:
     """The rows of a dataset of single numbers, in their order."""
     (path,) = folder.glob("train-*")
-    records = [parse_example(record.data, "") for record in scan(path)]
+    records = [parse_example(record.data) for record in scan(path)]
     return [{name: value for name, (value,) in record.items()} for record in records]
 
 
@@ -193,7 +193,7 @@ def test_more_rows_move_no_old_one(tmp_path_factory, old, new):
     def split_of(numbers: set[int], name: str) -> dict[int, str]:
         manifest = rs.write(schema, [{"id": one} for one in numbers], folder / name, split={"a": 7, "b": 3})
         return {
-            parse_example(record.data, "")["id"][0]: split
+            parse_example(record.data)["id"][0]: split
             for split in manifest.splits
             for shard in manifest.shards(split)
             for record in scan(folder / name / shard.file)

@@ -22,7 +22,7 @@ SCHEMA = rs.Schema.loads("schema: s\nfeatures:\n  a: int64\n  b: {kind: text, ma
 
 def written(folder) -> list[int]:
     files = sorted(folder.glob("train-*"))
-    return [parse_example(record.data, "")["a"][0] for file in files for record in scan(file)]
+    return [parse_example(record.data)["a"][0] for file in files for record in scan(file)]
 
 
 def rejects(folder) -> list[dict]:

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recordspec.inspect.feature_names import FeatureKey
-from recordspec.wire.columns import KeySteps, KeyValues, Kind
+from recordspec.spec.validate import aligned_steps, step_counts
+from recordspec.wire.columns import KeySteps, KeyValues, Kind, merged
 from recordspec.wire.record_batch import RecordBatch
 from recordspec.wire.strings import Ints, Mask, Strings, offsets
 
@@ -69,25 +70,19 @@ def values_of(held: tuple[KeyValues, ...], rows: int) -> ColumnValues:
         lengths[one.rows] = one.cells.lengths
     if not some:
         return ColumnValues(kind="none", present=present, lengths=lengths, flat=None)
-    return ColumnValues(kind=some[0].kind, present=present, lengths=lengths, flat=_joined(some))
+    return ColumnValues(kind=some[0].kind, present=present, lengths=lengths, flat=merged(some).cells.flat)
 
 
 def steps_of(many: tuple[KeySteps, ...], rows: int) -> StepValues:
     """What `rows` rows have in a feature list. Raises MixedKindsError."""
-    present, counts = np.zeros(rows, bool), np.zeros(rows, np.int64)
+    counts, present = step_counts(many, rows), np.zeros(rows, bool)
     for steps in many:
         present[steps.rows] = True
-        counts[steps.rows] = steps.counts
-    starts = offsets(counts)
-    held = tuple(
-        KeyValues(one.kind, _step_numbers(steps, starts)[one.rows], one.cells)
-        for steps in many
-        for one in steps.values
-    )
+    held = aligned_steps(many, counts, np.ones(rows, bool))
     try:
-        values = values_of(held, int(starts[-1]))
+        values = values_of(held, int(counts.sum()))
     except MixedKindsError as error:
-        row = int(np.searchsorted(starts, error.row, side="right")) - 1
+        row = int(np.searchsorted(offsets(counts), error.row, side="right")) - 1
         raise MixedKindsError(row, error.found, error.before) from None
     return StepValues(present=present, counts=counts, values=values)
 
@@ -118,33 +113,12 @@ def _kinds(held: Iterable[KeyValues]) -> list[Kind]:
     return sorted({one.kind for one in held} - {"none"})
 
 
-def _step_numbers(steps: KeySteps, starts: Ints) -> Ints:
-    """The numbers, among those of all rows, of the steps of some."""
-    before = offsets(steps.counts)
-    first = np.repeat(starts[steps.rows] - before[:-1], steps.counts)
-    return first + np.arange(before[-1])
-
-
 def _check_kinds(held: list[KeyValues]) -> None:
     kinds = {one.kind for one in held}
     if len(kinds) > 1:
         first = min(held, key=lambda one: int(one.rows[0]))
         other = min((one for one in held if one.kind != first.kind), key=lambda one: int(one.rows[0]))
         raise MixedKindsError(int(other.rows[0]), other.kind, first.kind)
-
-
-def _joined(held: list[KeyValues]) -> npt.NDArray[Any] | Strings:
-    """The values of several, of one kind, in the order of their rows."""
-    if len(held) == 1:
-        return held[0].cells.flat
-    lengths = [np.broadcast_to(np.asarray(one.cells.lengths), (len(one.rows),)) for one in held]
-    owners = np.concatenate([np.repeat(one.rows, each) for one, each in zip(held, lengths, strict=True)])
-    order = np.argsort(owners, kind="stable")
-    flats: list[Any] = [one.cells.flat for one in held]
-    if isinstance(flats[0], Strings):
-        return Strings.joined(flats).take(order)
-    joined: npt.NDArray[Any] = np.concatenate(flats)[order]
-    return joined
 
 
 def to_pylist(flat: npt.NDArray[Any] | Strings | None) -> list[Any]:

@@ -20,8 +20,8 @@ from recordspec.errors import Problem, RecordError, SpecError, StoreError
 from recordspec.executors import Task, executor
 from recordspec.inspect.index import find_records
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, manifest_of
-from recordspec.store.shards import Files, expand, parse_name, stored_schema
-from recordspec.wire import blocks, proto, tfrecord
+from recordspec.store.shards import Files, expand, first_block, parse_name, stored_schema
+from recordspec.wire import proto, tfrecord
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, place
 from recordspec.wire.hashes import Words, of_records, splitmix64
@@ -363,7 +363,7 @@ class Scanner:
         if self.manifest is not None:
             return self.manifest.block is not None
         if path not in self._have_blocks:
-            self._have_blocks[path] = _begins_with_block(path)
+            self._have_blocks[path] = bool(first_block(path))
         return self._have_blocks[path]
 
     def blocks_of(self, path: Path) -> Schema | None:
@@ -453,16 +453,6 @@ class Scanner:
             if count > numbers[-1]:
                 return
         self._counts[path] = count
-
-
-def _begins_with_block(path: Path) -> bool:
-    """Whether the first record that can be read is a block; what is broken is found when it is scanned."""
-    for batch in scan(FileRange(path=path)):
-        if isinstance(batch, RowBatch):
-            with suppress(RecordError):  # another message
-                return blocks.block_size(proto.parse_example(batch.data(0), "")) is not None
-            return False
-    return False
 
 
 def _readable(part: FileRange) -> Iterator[RowBatch]:

@@ -107,7 +107,7 @@ class RecordViewer:
 
     def _content(self, data: bytes) -> Shown:
         try:
-            entries = proto.entries(data, "", sequence=None)
+            entries = proto.entries(data, sequence=None)
         except RecordError:
             both = proto.list_with_context(data)
             return self._unknown_message(data) if both is None else self._list_with_context(both)

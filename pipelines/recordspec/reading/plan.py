@@ -131,7 +131,7 @@ class Plan:
         return max(1, min(_CHUNK_ROWS, int(_CHUNK_BYTES / max(1.0, self.row_bytes))))
 
     def _rows_in(self, record: tfrecord.Record) -> int:
-        return 1 if self.block is None else rows_in(parse_example(record.data, ""))
+        return 1 if self.block is None else rows_in(parse_example(record.data))
 
     def buffer(self, shuffle: Shuffle) -> int:
         """The shuffle buffer in rows."""

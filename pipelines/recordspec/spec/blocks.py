@@ -26,11 +26,12 @@ from recordspec.wire.columns import (
     Sequence,
     Sparse,
     VarLen,
+    merged,
 )
 from recordspec.wire.example import Entry, encode, oversized
 from recordspec.wire.framing import AT_MOST, LARGEST_RECORD
 from recordspec.wire.record_batch import RecordBatch, decode
-from recordspec.wire.strings import Bytes, Ints, Strings, offsets
+from recordspec.wire.strings import Bytes, Ints, Strings
 
 Sections = dict[Section, list[Entry]]
 
@@ -122,27 +123,13 @@ def _row_entry(column: Column, found: tuple[KeyValues, ...], rows: int) -> Entry
     if not lists:
         flat = Strings.of([]) if column.storage == "bytes" else np.zeros(0, column.storage)
         return Entry(column=column, cells=Cells(flat=flat, lengths=0, rows=rows))
-    held = lists[0] if len(lists) == 1 else _together(lists)
+    held = merged(lists)
     cells = held.cells
     if len(held.rows) < rows:
         present = np.zeros(rows, np.bool_)
         present[held.rows] = True
         cells = cells.spread(present)
     return Entry(column=column, cells=cells)
-
-
-def _together(found: tuple[KeyValues, ...]) -> KeyValues:
-    """Merges values of a key that were decoded separately, in the order of the rows."""
-    rows = np.concatenate([held.rows for held in found])
-    lengths = np.concatenate([np.broadcast_to(held.cells.lengths, (len(held.rows),)) for held in found])
-    order = np.argsort(rows)
-    sizes = lengths[order]
-    places = np.repeat(offsets(lengths)[:-1][order] - offsets(sizes)[:-1], sizes) + np.arange(sizes.sum())
-    if isinstance(found[0].cells.flat, Strings):
-        flat: Any = Strings.of([data for held in found for data in held.cells.flat]).take(places)
-    else:
-        flat = np.concatenate([held.cells.flat for held in found])[places]
-    return KeyValues(found[0].kind, rows[order], Cells(flat=flat, lengths=sizes, rows=len(rows)))
 
 
 def _step_entry(column: Column, found: tuple[KeySteps, ...], rows: int) -> Entry:
@@ -162,7 +149,7 @@ def records_of_block(
 
     Raises RecordError for a block whose columns do not have as many values as its rows.
     """
-    parsed = proto.parse_example(block, "")
+    parsed = proto.parse_example(block)
     rows = _rows_in(parsed, block)
     by_section = {section: placed_columns(schema, section) for section in schema.sections}
     problems = [

@@ -202,7 +202,7 @@ def decode_problems(schema: FeatureSet, record: bytes, *, in_blocks: bool) -> tu
 
 def _problems_of_block(schema: FeatureSet, record: bytes) -> Iterator[Problem]:
     try:
-        parsed = proto.parse_example(record, "")
+        parsed = proto.parse_example(record)
         wire_blocks.rows_in(parsed)
     except RecordError as error:
         yield from error.problems

@@ -324,5 +324,5 @@ def _split_steps(feature: Feature, cells: tuple[Cells, ...]) -> tuple[tuple[Cell
     if isinstance(column.layout, Part):
         raise AssertionError("a kind that spans steps stores one column of values")
     size = int(np.prod(getattr(column.layout, "shape", ()), dtype=np.int64))
-    steps = np.broadcast_to(np.asarray(cell.lengths) // size, (cell.rows,))
+    steps = cell.counts // size
     return (Cells(flat=cell.flat, lengths=size, rows=int(steps.sum())),), steps

@@ -77,7 +77,7 @@ def _bounded(feature: VariableLen | FixedLenSequence, cells: Cells) -> Iterator[
     longest, size = feature.max_length, math.prod(size or 0 for size in getattr(feature, "shape", ()))
     if longest is None:
         return
-    counts = _lengths(cells) // max(1, size)
+    counts = cells.counts // max(1, size)
     rows = np.flatnonzero(counts > longest)
     if len(rows):
         expected = f"at most {longest} items (max_length)"
@@ -156,7 +156,7 @@ def _values(feature: Feature, cells: Cells) -> list[Any]:
     shape = feature.value_type.shape
     if not shape:
         return list(flat)
-    places = offsets(_lengths(cells)).tolist()
+    places = offsets(cells.counts).tolist()
     lists = [flat[start:stop] for start, stop in pairwise(places)]
     return [values.reshape(-1, *shape[1:]) for values in lists] if len(shape) > 1 else lists
 
@@ -200,10 +200,6 @@ def _inflated_size(data: bytes) -> int:
     return size
 
 
-def _lengths(cells: Cells) -> Ints:
-    return np.broadcast_to(np.asarray(cells.lengths, np.int64), (cells.rows,))
-
-
 def _rows_of(cells: Cells, places: Ints) -> Ints:
     """The rows of the values at these places."""
-    return np.searchsorted(offsets(_lengths(cells)), places, side="right") - 1
+    return np.searchsorted(offsets(cells.counts), places, side="right") - 1

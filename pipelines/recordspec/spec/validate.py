@@ -326,7 +326,7 @@ def _inconsistent_indices(
 def _numbers(found: tuple[KeyValues, ...], column: Column, valid: Mask) -> _Numbers:
     numbers = _Numbers(*(np.zeros(len(valid), np.int64) for _ in range(4)))
     for held in of_kind(found, column.storage, valid):
-        lengths = np.broadcast_to(np.asarray(held.cells.lengths, np.int64), (len(held.rows),))
+        lengths = held.cells.counts
         numbers.counts[held.rows] = lengths
         some = lengths > 0
         if held.kind == "int64" and some.any():

@@ -71,8 +71,7 @@ def entries(section: Section, given: list[Entry], sizes: Sizes, count: int) -> I
         if entry.steps is not None:
             yield _entry(_steps_key(key), "int64", entry.steps, sizes, count)
         if entry.column.key in counted:
-            size = _cell_size(entry.column)
-            lengths = np.broadcast_to(np.asarray(cells.lengths) // size, (cells.rows,))
+            lengths = cells.counts // _cell_size(entry.column)
             yield _entry(lengths_key(key), "int64", lengths, in_block, count)
 
 

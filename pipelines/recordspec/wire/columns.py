@@ -102,6 +102,11 @@ class Cells:
     lengths: int | Ints
     rows: int
 
+    @property
+    def counts(self) -> Ints:
+        """The number of values of each row, int64 `[rows]`."""
+        return np.broadcast_to(np.asarray(self.lengths, np.int64), (self.rows,))
+
     def spread(self, present: npt.NDArray[np.bool_]) -> Cells:
         """The same values as cells of `len(present)` rows, of which only the present ones have any."""
         lengths = np.zeros(len(present), np.int64)
@@ -139,8 +144,7 @@ class Cells:
         flat: Any = Strings.joined(strings) if strings else np.concatenate([cells.flat for cells in many])
         lengths = many[0].lengths
         if not all(isinstance(cells.lengths, int) and cells.lengths == lengths for cells in many):
-            every = [np.broadcast_to(np.asarray(cells.lengths, np.int64), (cells.rows,)) for cells in many]
-            lengths = np.concatenate(every)
+            lengths = np.concatenate([cells.counts for cells in many])
         return cls(flat=flat, lengths=lengths, rows=sum(cells.rows for cells in many))
 
 
@@ -183,13 +187,17 @@ def only(values: KeyValues, rows: Mask) -> KeyValues:
     kept = rows[values.rows]
     if kept.all():
         return values
-    lengths = np.broadcast_to(np.asarray(values.cells.lengths), (len(values.rows),))
-    if isinstance(values.cells.flat, Strings):
-        flat: Any = values.cells.flat.take(np.flatnonzero(np.repeat(kept, lengths)))
-    else:
-        flat = values.cells.flat[np.repeat(kept, lengths)]
-    cells = Cells(flat=flat, lengths=lengths[kept], rows=int(kept.sum()))
-    return KeyValues(values.kind, values.rows[kept], cells)
+    return KeyValues(values.kind, values.rows[kept], values.cells.take(np.flatnonzero(kept)))
+
+
+def merged(found: list[KeyValues] | tuple[KeyValues, ...]) -> KeyValues:
+    """Values of one kind that were decoded separately, in the order of their rows."""
+    if len(found) == 1:
+        return found[0]
+    rows = np.concatenate([values.rows for values in found])
+    order = np.argsort(rows)
+    cells = Cells.joined(values.cells for values in found).take(order)
+    return KeyValues(found[0].kind, rows[order], cells)
 
 
 def of_kind(found: tuple[KeyValues, ...], kind: Kind, rows: Mask) -> tuple[KeyValues, ...]:

@@ -27,7 +27,6 @@ from recordspec.errors import Problem, RecordError
 from recordspec.wire.columns import Cells, Column, Storage
 from recordspec.wire.framing import AT_MOST, LARGEST_RECORD
 from recordspec.wire.pieces import (
-    WIDEST_PADDED,
     MessagePart,
     VaryingPart,
     after,
@@ -39,7 +38,7 @@ from recordspec.wire.pieces import (
     total,
     where,
 )
-from recordspec.wire.strings import Bytes, Ints, Mask, Sizes, Strings, items, offsets, one_size, ranges
+from recordspec.wire.strings import Ints, Mask, Sizes, Strings, offsets, one_size, ranges
 from recordspec.wire.varints import packed, varint_bytes, varints
 
 _LIST_FIELD = {"bytes": 1, "float32": 2, "int64": 3}
@@ -272,20 +271,7 @@ def _start(column: Column, sizes: Sizes) -> list[MessagePart]:
     """The bytes before lists of these sizes in their map entries."""
     if isinstance(sizes, int):
         return [_start_of_size(column.key, column.storage, sizes)]
-    most = int(sizes.max(initial=0))
-    if most > WIDEST_PADDED:
-        return _start_of_sizes(column.key, column.storage, sizes)
-    # of short lists each size comes often: to look it up is half the cost of its four lengths
-    starts, widths = _starts(column.key, column.storage, most)
-    data = items(starts)[sizes].view(np.uint8).reshape(len(sizes), -1)
-    return [VaryingPart(data=data, sizes=one_size(widths[sizes]), width=starts.shape[1])]
-
-
-@lru_cache(maxsize=512)
-def _starts(key: str, storage: Storage, most: int) -> tuple[Bytes, Ints]:
-    """The starts of lists of 0, 1, ... `most` bytes: uint8 `[most + 1, width]`, padded, and their sizes."""
-    starts = join(_start_of_sizes(key, storage, np.arange(most + 1)), most + 1)
-    return starts.padded(int(starts.sizes.max())), starts.sizes
+    return _start_of_sizes(column.key, column.storage, sizes)
 
 
 @lru_cache(maxsize=4096)
@@ -302,9 +288,8 @@ def _start_of_sizes(key: str, storage: Storage, sizes: Sizes) -> list[MessagePar
 
 def _without_gaps(entry: Entry, present: Mask) -> Entry:
     """The entry of only the rows that have the key."""
-    cells = entry.cells
-    lengths = np.broadcast_to(np.asarray(cells.lengths), (cells.rows,))[present]
-    cells = Cells(flat=cells.flat, lengths=lengths, rows=len(lengths))
+    lengths = entry.cells.counts[present]
+    cells = Cells(flat=entry.cells.flat, lengths=lengths, rows=len(lengths))
     return Entry(column=entry.column, cells=cells)
 
 

@@ -88,35 +88,22 @@ def _map(payload: bytes, name: str, *, strict: bool) -> list[tuple[bytes, bytes]
         if payload[at] != _FIRST:
             _refuse(payload, at, f"only map entries in {name}")
         entry, at = _payload(payload, at + 1)
-        found.append(_strict_entry(entry) if strict else _entry(entry))
+        found.append(_entry(entry, strict=strict))
     return found
 
 
-def _entry(entry: bytes) -> tuple[bytes, bytes]:
-    """The key and the value of a map entry, in any order."""
+def _entry(entry: bytes, *, strict: bool) -> tuple[bytes, bytes]:
+    """The key and the value of a map entry: in this order and with tags of one byte, if `strict`."""
     parts = {_FIRST: b"", _SECOND: b""}
     at = 0
-    for _ in range(2):
+    for place in parts:
         tag, behind = read_varint(entry, at) if at < len(entry) else (0, at)
-        if tag not in parts:
-            _refuse(entry, at, "a key and a value in a map entry")
+        if tag not in parts or (strict and (tag, behind) != (place, at + 1)):
+            _refuse(entry, at, f"a key and {'then ' * strict}a value in a map entry")
         parts[tag], at = _payload(entry, behind)
     if at < len(entry):
         _refuse(entry, at, "only a key and a value in a map entry")
     return parts[_FIRST], parts[_SECOND]
-
-
-def _strict_entry(entry: bytes) -> tuple[bytes, bytes]:
-    """The key and the value of a map entry, in this order."""
-    parts, at = [], 0
-    for tag in (_FIRST, _SECOND):
-        if entry[at : at + 1] != bytes([tag]):
-            _refuse(entry, at, "a key and then a value in a map entry")
-        part, at = _payload(entry, at + 1)
-        parts.append(part)
-    if at < len(entry):
-        _refuse(entry, at, "only a key and a value in a map entry")
-    return parts[0], parts[1]
 
 
 def _read(tag: int, values: bytes) -> int:

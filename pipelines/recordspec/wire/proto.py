@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from google.protobuf import message
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from recordspec.errors import Problem, RecordError
 from recordspec.wire import fast_parser
@@ -42,42 +43,29 @@ _MESSAGES = {
 }
 
 
-def parse_example(data: bytes, where: str) -> dict[str, ListValues]:
+def parse_example(data: bytes) -> dict[str, ListValues]:
     """The values of an Example by key, None where a Feature has no kind.
 
     Raises RecordError for other bytes, and where TensorFlow refuses the record or reads other values.
     """
-    found = _agreed(data, where, sequence=False)
-    return {key: _value(feature) for key, feature in found.features}
-
-
-def parse_sequence_example(
-    data: bytes, where: str
-) -> tuple[dict[str, ListValues], dict[str, list[ListValues]]]:
-    """The context of a SequenceExample, and its feature lists. Raises RecordError as `parse_example` does."""
-    found = _agreed(data, where, sequence=True)
-    context = {key: _value(feature) for key, feature in found.features}
-    return context, {key: [_value(step) for step in steps] for key, steps in found.lists}
-
-
-def _agreed(data: bytes, where: str, *, sequence: bool) -> Entries:
-    found = entries(data, where, sequence=sequence)
+    found = entries(data, sequence=False)
     if found.conflicts:
-        raise RecordError([conflict.problem.at(where) for conflict in found.conflicts])
-    return found
+        raise RecordError(conflict.problem for conflict in found.conflicts)
+    return {key: None if feature.kind == "none" else feature.values for key, feature in found.features}
 
 
-def _value(feature: Listed) -> ListValues:
-    return None if feature.kind == "none" else feature.values
-
-
-def parses(data: bytes) -> bool:
-    """Whether these are the bytes of a protobuf message of any type."""
+def unknown_fields(data: bytes) -> Iterator[Any] | None:
+    """The fields of a protobuf message of any type; None for other bytes."""
     try:
-        _classes()["Any"].FromString(data)
+        return unknown_fields_of(_classes()["Any"].FromString(data))
     except message.DecodeError:
-        return False
-    return True
+        return None
+
+
+def unknown_fields_of(parsed: Any) -> Iterator[Any]:
+    """The fields of a message that its type does not have, with `field_number`, `wire_type` and `data`."""
+    fields: Any = UnknownFieldSet(parsed)  # its type has no __iter__
+    return iter(fields)
 
 
 class Listed(NamedTuple):
@@ -116,7 +104,7 @@ class Entries:
     conflicts: tuple[Conflict, ...] = ()
 
 
-def entries(data: bytes, where: str, *, sequence: bool | None) -> Entries:
+def entries(data: bytes, *, sequence: bool | None) -> Entries:
     """Parses a record with protobuf.
 
     Args:
@@ -124,10 +112,10 @@ def entries(data: bytes, where: str, *, sequence: bool | None) -> Entries:
 
     Raises RecordError if it is no such message.
     """
-    parsed = _parse("Example" if sequence is False else "SequenceExample", data, where)
+    parsed = _parse("Example" if sequence is False else "SequenceExample", data)
     size = parsed.ByteSize()
     features, lists = _maps(parsed)
-    conflicts = _conflicts(parsed, data, where, sequence=sequence)
+    conflicts = _conflicts(parsed, data, sequence=sequence)
     return Entries(
         features=[(entry.key, _listed(entry.value)) for entry in features],
         lists=[(entry.key, [_listed(step) for step in entry.value.feature]) for entry in lists],
@@ -187,7 +175,7 @@ def _are_usual(entries: Sequence[Any]) -> bool:
     return len(keys) == len(entries) and "" not in keys and all(entry.HasField("value") for entry in entries)
 
 
-def _conflicts(parsed: Any, data: bytes, where: str, *, sequence: bool | None) -> tuple[Conflict, ...]:
+def _conflicts(parsed: Any, data: bytes, *, sequence: bool | None) -> tuple[Conflict, ...]:
     """The differences of TensorFlow's parser from what protobuf parsed. Discards unknown fields.
 
     Raises RecordError for an ExampleListWithContext.
@@ -198,7 +186,7 @@ def _conflicts(parsed: Any, data: bytes, where: str, *, sequence: bool | None) -
     if _are_usual(features) and _are_usual(lists) and parsed.SerializeToString() == data:
         return ()
     if (other := list_with_context(data)) is not None:
-        raise RecordError(other.problem.at(where))
+        raise RecordError(other.problem)
     sequence = bool(lists) if sequence is None else sequence
     try:
         read = fast_parser.entries(data, sequence=sequence)
@@ -274,7 +262,7 @@ def _listed(feature: Any) -> Listed:
     return Listed(_KINDS[descriptor.name], list(found.value))
 
 
-def _parse(name: str, data: bytes, where: str) -> Any:
+def _parse(name: str, data: bytes) -> Any:
     try:
         return _classes()[name].FromString(data)
     except message.DecodeError as error:
@@ -283,7 +271,7 @@ def _parse(name: str, data: bytes, where: str) -> Any:
         problem = Problem(expected=expected, got=got)
         if (other := list_with_context(data)) is not None:
             problem = other.problem
-        raise RecordError(problem.at(where)) from error
+        raise RecordError(problem) from error
 
 
 @cache

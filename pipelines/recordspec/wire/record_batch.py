@@ -102,7 +102,7 @@ def _parse(found: RecordBatch, records: Mapping[int, bytes], *, sequence: bool |
     lists: dict[str, dict[int, list[proto.Listed]]] = {}
     for row, data in records.items():
         try:
-            entries = proto.entries(data, "", sequence=sequence)
+            entries = proto.entries(data, sequence=sequence)
         except RecordError as error:
             found.broken[row] = error.problems[0]
             continue

@@ -280,7 +280,7 @@ class FeatureTally:
             self.present += len(held.rows)
             found = self._count(held, places[held.rows])
             if found is not None:
-                lengths = np.broadcast_to(np.asarray(held.cells.lengths), (len(held.rows),))
+                lengths = held.cells.counts
                 self.neighbours.single &= bool((lengths <= 1).all())
                 codes.append((held.rows[lengths == 1], found))
         if codes and self.neighbours.single:

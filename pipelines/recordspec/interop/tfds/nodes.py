@@ -42,15 +42,6 @@ _CONTENTS = (
     *("featuresDict", "tensor", "classLabel", "image", "video", "audio", "boundingBox", "text"),
     *("translation", "sequence", "jsonFeature"),
 )
-_CAMEL = {
-    "encoding_format": "encodingFormat",
-    "num_classes": "numClasses",
-    "file_format": "fileFormat",
-    "sample_rate": "sampleRate",
-    "lazy_decode": "lazyDecode",
-    "bbox_format": "bboxFormat",
-    "use_colormap": "useColormap",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +65,10 @@ class FeatureNode:
         return SpecError(Problem(path=(*self.path, *option), expected=expected, got=got))
 
     def option(self, name: str) -> Any:
-        """An option's value; None if it is not given."""
-        return self.content.get(_CAMEL.get(name, name), self.content.get(name))
+        """An option's value, which protobuf's JSON has in camel case; None if it is not given."""
+        first, *words = name.split("_")
+        camel = "".join([first, *map(str.capitalize, words)])
+        return self.content.get(camel, self.content.get(name))
 
     def text(self, name: str) -> str:
         """A text; empty if it is not given."""

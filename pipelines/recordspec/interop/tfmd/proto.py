@@ -8,11 +8,10 @@ from functools import cache
 from typing import Any
 
 from google.protobuf import message, text_format
-from google.protobuf.unknown_fields import UnknownFieldSet
 
 from recordspec.errors import Path, Problem, SpecError, escape_unseen
 from recordspec.interop.notes import Note
-from recordspec.wire.proto import declare
+from recordspec.wire.proto import declare, unknown_fields_of
 
 _PACKAGE = "recordspec.interop.tfmd"
 _MESSAGES = {
@@ -199,7 +198,7 @@ def _short(text: str) -> str:
 
 
 def _unknown(part: Any, path: Path) -> Iterator[Note]:
-    for field in UnknownFieldSet(part):  # type: ignore[attr-defined]
+    for field in unknown_fields_of(part):
         yield Note(path=(*path, f"field {field.field_number}"), text=_UNKNOWN_FIELD)
     for descriptor, value in part.ListFields():
         if descriptor.message_type is not None:

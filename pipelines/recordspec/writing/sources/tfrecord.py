@@ -138,7 +138,7 @@ class TFRecordPart:
 
 def _parsed(record: Record, row: int) -> Stored:
     try:
-        return proto.parse_example(record.data, "")
+        return proto.parse_example(record.data)
     except RecordError as error:
         raise RecordError(error.problems, row) from None
 
