@@ -145,17 +145,17 @@ def _read_wav() -> str:
 
 
 def _read_flac() -> str:
-    sound = _decoders().decode_flac(FLAC)
+    sound = _decoders().decode_sound("flac", FLAC)
     _check(sound[:, 0].numpy().tolist() == list(SAMPLES), "samples")
     return _version("tensorflow-io")
 
 
 def _read_mp3() -> str:
-    return _checked_samples(_decoders().decode_mp3(MP3), samples=2304, peak=0.29)
+    return _checked_samples(_decoders().decode_sound("mp3", MP3), samples=2304, peak=0.29)
 
 
 def _read_ogg() -> str:
-    return _checked_samples(_decoders().decode_ogg(OGG), samples=32, peak=0.02)
+    return _checked_samples(_decoders().decode_sound("ogg", OGG), samples=32, peak=0.02)
 
 
 def _checked_samples(sound: Any, samples: int, peak: float) -> str:

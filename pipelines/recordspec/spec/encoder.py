@@ -306,10 +306,8 @@ def _step_entries(feature: Feature, values: Any) -> list[Entry]:
         cells, steps = _split_steps(feature, feature.encode(values))
     else:
         flat, lengths = rows_of(values, "a list of steps")
-        try:
+        with by_row(lengths):
             cells = feature.encode(flat)
-        except BadValue as bad:
-            raise by_row(bad, lengths) from None
         steps = np.full(len(values), lengths) if isinstance(lengths, int) else lengths
     return [
         Entry(column=column, cells=one, steps=steps)

@@ -208,29 +208,28 @@ def _check_names(schema: FeatureSet) -> Iterator[Problem]:
             owners.setdefault(output, feature.name)
 
 
-def _shared_keys(schema: FeatureSet) -> Iterator[Problem]:
-    owners: dict[tuple[Section, str], str] = {}
+def _owners(schema: FeatureSet) -> Iterator[tuple[tuple[Section, str], Column, str, Column]]:
+    """For every column its path, itself, and the first feature with its key, with the column of that."""
+    owners: dict[tuple[Section, str], tuple[str, Column]] = {}
     for section, feature in schema.placed:
         for column in feature.columns():
-            other = owners.setdefault((section, column.key), feature.name)
-            if other != feature.name:
-                yield Problem(
-                    where=schema.name,
-                    path=(section, feature.name, "key"),
-                    expected="a key of its own, to be written",
-                    got=f"`{column.key}`, which `{other}` writes",
-                )
+            owner, first = owners.setdefault((section, column.key), (feature.name, column))
+            yield (section, feature.name), column, owner, first
+
+
+def _shared_keys(schema: FeatureSet) -> Iterator[Problem]:
+    for path, column, owner, _ in _owners(schema):
+        if owner != path[1]:
+            expected, got = "a key of its own, to be written", f"`{column.key}`, which `{owner}` writes"
+            yield Problem(where=schema.name, path=(*path, "key"), expected=expected, got=got)
 
 
 def _check_keys(schema: FeatureSet) -> Iterator[Problem]:
     """Yields problems of keys with several layouts: tf.io parses a key once."""
-    owners: dict[tuple[Section, str], tuple[str, Column]] = {}
-    for section, feature in schema.placed:
-        for column in feature.columns():
-            owner, other = owners.setdefault((section, column.key), (feature.name, column))
-            if other != column:
-                got = f"`{column.key}` with another one than that of `{owner}`"
-                yield Problem(path=(section, feature.name), expected="one layout for a key", got=got)
+    for path, column, owner, first in _owners(schema):
+        if column != first:
+            got = f"`{column.key}` with another one than that of `{owner}`"
+            yield Problem(path=path, expected="one layout for a key", got=got)
 
 
 def differences(written: FeatureSet, wanted: FeatureSet) -> Iterator[Problem]:

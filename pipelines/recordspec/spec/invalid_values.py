@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import singledispatch
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from recordspec.spec.features.tensor import AnyTensor
 from recordspec.spec.features.text import Text
 from recordspec.spec.features.var_len import VariableLen
 from recordspec.spec.features.video import Video
+from recordspec.spec.lists import Lists
 from recordspec.spec.values import BadValue, dtype_range, is_integer, numpy_dtype
 from recordspec.wire.columns import Cells
 from recordspec.wire.file_types import describe_type
@@ -37,17 +37,8 @@ _INFLATED_AT_ONCE = 1 << 20
 _MOST_INFLATED = 1 << 31
 
 
-@dataclass(frozen=True)
-class Invalid:
-    """Values that are invalid, all for one reason.
-
-    Attributes:
-        rows: those of the cells that have any, rising, int64 `[m]`.
-        problem: of one of these rows.
-    """
-
-    rows: Ints
-    problem: Callable[[int], Problem]
+# The rows that have invalid values, all for one reason, rising, int64 `[m]`; and the problem of one of them.
+Invalid = tuple[Ints, Callable[[int], Problem]]
 
 
 @singledispatch
@@ -71,19 +62,6 @@ def _tensor(feature: AnyTensor, cells: Cells) -> Iterator[Invalid]:
         yield from _outside(cells, low, high, feature.dtype)
 
 
-@invalid_values.register(VariableLen)
-@invalid_values.register(FixedLenSequence)
-def _bounded(feature: VariableLen | FixedLenSequence, cells: Cells) -> Iterator[Invalid]:
-    longest, size = feature.max_length, math.prod(size or 0 for size in getattr(feature, "shape", ()))
-    if longest is None:
-        return
-    counts = cells.counts // max(1, size)
-    rows = np.flatnonzero(counts > longest)
-    if len(rows):
-        expected = f"at most {longest} items (max_length)"
-        yield Invalid(rows, lambda row: Problem(expected=expected, got=str(counts[row])))
-
-
 @invalid_values.register
 def _text(feature: Text, cells: Cells) -> Iterator[Invalid]:
     if isinstance(cells.flat, Strings) and bool((cells.flat.buffer > 0x7F).any()):
@@ -105,9 +83,11 @@ def _audio(feature: Audio, cells: Cells) -> Iterator[Invalid]:
         yield from _each(cells, lambda data: _check_media(feature, data))
 
 
+@invalid_values.register(VariableLen)
+@invalid_values.register(FixedLenSequence)
 @invalid_values.register(Video)
 @invalid_values.register(Box)
-def _as_encoded(feature: Video | Box, cells: Cells) -> Iterator[Invalid]:
+def _as_encoded(feature: VariableLen | FixedLenSequence | Video | Box, cells: Cells) -> Iterator[Invalid]:
     yield from _encoded(feature, cells)
 
 
@@ -118,7 +98,7 @@ def _outside(cells: Cells, low: int, high: int, expected: str) -> Iterator[Inval
     if len(bad):
         rows, first = np.unique(_rows_of(cells, bad), return_index=True)
         found = dict(zip(rows.tolist(), flat[bad[first]].tolist(), strict=True))
-        yield Invalid(rows, lambda row: Problem(expected=expected, got=str(found[row])))
+        yield rows, lambda row: Problem(expected=expected, got=str(found[row]))
 
 
 def _each(cells: Cells, check: Callable[[bytes], None]) -> Iterator[Invalid]:
@@ -131,7 +111,7 @@ def _each(cells: Cells, check: Callable[[bytes], None]) -> Iterator[Invalid]:
         except BadValue as bad:
             found.setdefault(row, bad.problem)
     if found:
-        yield Invalid(np.fromiter(found, np.int64, len(found)), found.__getitem__)
+        yield np.fromiter(found, np.int64, len(found)), found.__getitem__
 
 
 def _encoded(feature: Feature, cells: Cells) -> Iterator[Invalid]:
@@ -147,18 +127,18 @@ def _encoded(feature: Feature, cells: Cells) -> Iterator[Invalid]:
             feature.encode([value])
         except BadValue as bad:
             found[row] = bad.problem
-    yield Invalid(np.fromiter(found, np.int64, len(found)), found.__getitem__)
+    yield np.fromiter(found, np.int64, len(found)), found.__getitem__
 
 
-def _values(feature: Feature, cells: Cells) -> list[Any]:
-    """Each row's value as `encode` takes it."""
-    flat: Any = list(cells.flat) if isinstance(cells.flat, Strings) else cells.flat
-    shape = feature.value_type.shape
+def _values(feature: Feature, cells: Cells) -> Any:
+    """The values of the rows as `encode` takes them."""
+    flat, shape = cells.flat, feature.value_type.shape
     if not shape:
-        return list(flat)
-    places = offsets(cells.counts).tolist()
-    lists = [flat[start:stop] for start, stop in pairwise(places)]
-    return [values.reshape(-1, *shape[1:]) for values in lists] if len(shape) > 1 else lists
+        return flat
+    if len(shape) > 1:
+        items = np.array(list(flat), object) if isinstance(flat, Strings) else flat
+        flat = items.reshape(-1, *shape[1:])
+    return Lists(flat, cells.counts // math.prod(size or 1 for size in shape[1:]))
 
 
 def _check_media(feature: Image | Audio, data: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -126,35 +127,40 @@ def _check_lists(values: Any, what: str) -> None:
             raise BadValue(index, what, describe(value))
 
 
-def by_row(bad: BadValue, lengths: Ints | int) -> BadValue:
+@contextmanager
+def by_row(lengths: Ints | int) -> Iterator[None]:
     """Converts the BadValue of an item of `rows_of` to one of its row; the message names the item."""
-    if isinstance(lengths, int):
-        row, item = divmod(bad.index, lengths)
-    else:
-        ends = np.cumsum(lengths)
-        row = int(np.searchsorted(ends, bad.index, side="right"))
-        item = bad.index - int(ends[row] - lengths[row])
-    got = f"{bad.problem.got} at item {item}"
-    return BadValue(row, bad.problem.expected, got, bad.problem.hint)
+    try:
+        yield
+    except BadValue as bad:
+        if isinstance(lengths, int):
+            row, item = divmod(bad.index, lengths)
+        else:
+            ends = np.cumsum(lengths)
+            row = int(np.searchsorted(ends, bad.index, side="right"))
+            item = bad.index - int(ends[row] - lengths[row])
+        got = f"{bad.problem.got} at item {item}"
+        raise BadValue(row, bad.problem.expected, got, bad.problem.hint) from None
 
 
 def items(values: Any, dtype: str, shape: Shape) -> tuple[Array | Strings, Ints | int]:
     """The concatenated items of lists of items of `shape`, and the number of items of each list."""
     flat, lengths = rows_of(values, f"a list of {of_shape(dtype, shape)}")
-    try:
+    with by_row(lengths):
         return cells(flat, dtype, shape), lengths
-    except BadValue as bad:
-        raise by_row(bad, lengths) from None
 
 
 def bounded(lengths: Ints | int, longest: int | None) -> None:
     """Raises BadValue for the first list that has more than `longest` items."""
-    if longest is None:
-        return
-    over = np.flatnonzero(np.atleast_1d(np.asarray(lengths)) > longest)
-    if len(over):
-        found = int(np.atleast_1d(np.asarray(lengths))[over[0]])
-        raise BadValue(int(over[0]), f"at most {longest} items (max_length)", str(found))
+    if longest is not None:
+        check_lengths(lengths, np.asarray(lengths) <= longest, f"at most {longest} items (max_length)")
+
+
+def check_lengths(lengths: Ints | int, valid: Any, expected: str) -> None:
+    """Raises BadValue for the first list whose number of items is not valid, by a mask `[n]`."""
+    wrong = np.flatnonzero(~np.atleast_1d(valid))
+    if len(wrong):
+        raise BadValue(int(wrong[0]), expected, str(np.atleast_1d(lengths)[wrong[0]]))
 
 
 def strings(values: Any, what: str = "string") -> Strings:

@@ -16,7 +16,7 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, Protocol, Union
+from typing import Annotated, Any, Literal, Union
 
 from recordspec.errors import Path, Problem, SpecError, describe, nearest, one_of
 from recordspec.locations import LOCATION, url_problem
@@ -94,47 +94,22 @@ def _position(problem: Problem) -> tuple[str, tuple[int, ...]]:
     return file, tuple(int(number) for number in numbers if number.isdigit())
 
 
-class Value(Protocol):
-    """What an option is read from: a mapping with entries, a list with elements, or a scalar."""
-
-    @property
-    def entries(self) -> Mapping[str, Value] | None:
-        """The values of a mapping, by key."""
-
-    @property
-    def elements(self) -> Sequence[Value] | None:
-        """The values of a list."""
-
-    @property
-    def is_null(self) -> bool: ...
-
-    def position(self, path: Path = (), *, key: str | None = None) -> str:
-        """Where the value at `path` below this one is in a file, or its `key`; empty if in none."""
-
-    def as_type(self, choice: Any) -> Any:
-        """The value as `choice`, a scalar type, a Literal, or a class; INVALID if it is not one of it."""
-
-    def as_builtin(self) -> Any:
-        """The value of a scalar whose type is free; INVALID if that cannot be told."""
-
-    def mismatch(self, annotation: Any) -> tuple[str, str]:
-        """What the value is and a hint, for a message that it has not the type of the annotation."""
-
-
 @dataclasses.dataclass(frozen=True)
 class YamlValue:
-    """A node of YAML as a `Value`."""
+    """A node of YAML from which an option is read: a mapping, a list, or a scalar."""
 
     node: Node
 
     @cached_property
     def entries(self) -> Mapping[str, Value] | None:
+        """The values of a mapping, by key."""
         if not isinstance(self.node, MappingNode):
             return None
         return {key: YamlValue(node) for key, node in self.node.values.items()}
 
     @cached_property
     def elements(self) -> Sequence[Value] | None:
+        """The values of a list."""
         if not isinstance(self.node, SequenceNode):
             return None
         return [YamlValue(node) for node in self.node.values]
@@ -144,11 +119,13 @@ class YamlValue:
         return isinstance(self.node, ScalarNode) and self.node.type == "null"
 
     def position(self, path: Path = (), *, key: str | None = None) -> str:
+        """Where the value at `path` below this one is in the file, or its `key`."""
         if key is not None and isinstance(self.node, MappingNode):
             return str(self.node.keys[key].position)
         return str(locate(self.node, path))
 
     def as_type(self, choice: Any) -> Any:
+        """The value as `choice`, a scalar type, a Literal, or a class; INVALID if it is not one of it."""
         node = self.node
         if not isinstance(node, ScalarNode):
             return INVALID
@@ -182,6 +159,7 @@ class YamlValue:
         return (self.node.text, self.node.plain) if isinstance(self.node, ScalarNode) else ("", False)
 
     def as_builtin(self) -> Any:
+        """The value of a scalar whose type is free; INVALID if that cannot be told."""
         for value in (self._int(), self._float(), self.as_type(bool), self.as_type(type(None))):
             if value is not INVALID:
                 return value
@@ -190,6 +168,7 @@ class YamlValue:
         return INVALID if plain and (as_number or number_hint(text)) else text
 
     def mismatch(self, annotation: Any) -> tuple[str, str]:
+        """What the value is and a hint, for a message that it has not the type of the annotation."""
         node = self.node
         if not isinstance(node, ScalarNode):
             return kind_of(node), ""
@@ -209,7 +188,7 @@ class YamlValue:
 
 @dataclasses.dataclass(frozen=True)
 class PythonValue:
-    """A Python value as a `Value`."""
+    """A Python value from which an option is read, with the methods of `YamlValue`; it is in no file."""
 
     value: Any
 
@@ -250,6 +229,9 @@ class PythonValue:
     def mismatch(self, annotation: Any) -> tuple[str, str]:
         too_large = int in choices(annotation) and _too_large(self.value)
         return describe(self.value), _TOO_LARGE if too_large else ""
+
+
+Value = YamlValue | PythonValue
 
 
 def _too_large(value: Any) -> bool:

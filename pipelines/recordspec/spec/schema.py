@@ -17,7 +17,6 @@ from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.options import INVALID, Log, document, read, read_fields, to_builtins
 from recordspec.spec.values import DTYPES
 from recordspec.spec.yaml_text import LARGEST_FILE, MappingNode, Node, ScalarNode, dump, kind_of
-from recordspec.wire.columns import Section
 from recordspec.wire.strings import Strings
 
 Kinds = Mapping[str, type[Feature]]
@@ -162,7 +161,7 @@ _HEAD: dict[str, Any] = {
 
 def _read_schema(node: MappingNode, log: Log, setting: _Setting) -> Any:
     """The schema in a file, or INVALID."""
-    head = {key: _read_head(node, key, log) for key in _HEAD if key in node.values}
+    head = {key: read(node.values[key], _HEAD[key], (key,), log) for key in _HEAD if key in node.values}
     if "schema" not in node.values:
         log.add(node.position, (), "the key `schema`, a name", "none")
     record = head.get("record", "sequence_example" if "sequence" in node.values else "example")
@@ -171,36 +170,20 @@ def _read_schema(node: MappingNode, log: Log, setting: _Setting) -> Any:
         for key, value in node.values.items()
         if key in ALL_SECTIONS
     }
-    _refuse_unknown(node, log)
-    if record is INVALID:
-        return INVALID
-    head["name"] = head.pop("schema", INVALID)
-    fields = {"name": "unnamed", **_valid(head), **_valid(sections), "record": record}
-    try:
-        return Schema(**fields)
-    except SpecError as error:
-        return log.relocate(_of_features(error) if log.problems else error, node, ())
-
-
-def _valid(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not INVALID}
-
-
-def _of_features(error: SpecError) -> SpecError:
-    """The problems of single features; others may only follow from features that could not be read."""
-    return SpecError([problem for problem in error.problems if len(problem.path) > 1])
-
-
-def _read_head(node: MappingNode, key: str, log: Log) -> Any:
-    """The value of a key other than the sections of features."""
-    return read(node.values[key], _HEAD[key], (key,), log)
-
-
-def _refuse_unknown(node: MappingNode, log: Log) -> None:
     known = [*_HEAD, *ALL_SECTIONS]
     for key in node.values:
         if key not in known:
             log.add(node.keys[key].position, (key,), one_of(known), f"`{key}`", nearest(key, known))
+    if record is INVALID:
+        return INVALID
+    head["name"] = head.pop("schema", INVALID)
+    valid = {key: value for key, value in (head | sections).items() if value is not INVALID}
+    try:
+        return Schema(**{"name": "unnamed", **valid, "record": record})
+    except SpecError as error:
+        if log.problems:  # problems of several features may only follow from those that were not read
+            error = SpecError([problem for problem in error.problems if len(problem.path) > 1])
+        return log.relocate(error, node, ())
 
 
 def _read_section(node: Node, section: str, log: Log, setting: _Setting) -> Any:
@@ -213,32 +196,32 @@ def _read_section(node: Node, section: str, log: Log, setting: _Setting) -> Any:
 
 
 def _read_feature(name: str, node: Node, path: tuple[str, str], log: Log, setting: _Setting) -> Any:
+    kinds = setting.kinds
     if isinstance(node, ScalarNode):
-        return _read_shorthand(name, node, path, log, setting)
+        return _read_shorthand(name, node, path, log, kinds)
     if not isinstance(node, MappingNode):
         return log.add(node.position, path, "a dtype or a mapping of options", kind_of(node))
     kind_node = node.values.get("kind")
     kind = DEFAULT_KIND
     if kind_node is not None:
         kind = kind_node.text if isinstance(kind_node, ScalarNode) else kind_of(kind_node)
-        if kind not in setting.kinds:
-            hint = nearest(kind, setting.kinds)
-            return log.add(kind_node.position, (*path, "kind"), one_of(setting.kinds), f"`{kind}`", hint)
+        if kind not in kinds:
+            hint = nearest(kind, kinds)
+            return log.add(kind_node.position, (*path, "kind"), one_of(kinds), f"`{kind}`", hint)
     options = MappingNode(
         position=node.position,
         values={key: value for key, value in node.values.items() if key != "kind"},
         keys=node.keys,
     )
-    feature = read_fields(setting.kinds[kind], options, path, log, name=name)
+    feature = read_fields(kinds[kind], options, path, log, name=name)
     try:
         return feature if feature is INVALID else feature.resolved(setting.folder)
     except SpecError as error:
         return log.relocate(error, options, path)
 
 
-def _read_shorthand(name: str, node: ScalarNode, path: tuple[str, str], log: Log, setting: _Setting) -> Any:
+def _read_shorthand(name: str, node: ScalarNode, path: tuple[str, str], log: Log, kinds: Kinds) -> Any:
     """`int64` stands for `{kind: fixed_len, dtype: int64}`, `text` for `{kind: text}`."""
-    kinds = setting.kinds
     if node.type == "str" and node.text in kinds:
         empty = MappingNode(position=node.position)
         return read_fields(kinds[node.text], empty, path, log, name=name)
@@ -257,11 +240,11 @@ def _text_of(schema: Schema) -> str:
     known: dict[str, Any] = {"schema": head.pop("name")}
     known |= {key: value for key, value in head.items() if key not in ("record", *ALL_SECTIONS)}
     known["record"] = schema.record
-    return dump(known | {section: _dump_section(schema, section) for section in schema.sections})
-
-
-def _dump_section(schema: Schema, section: Section) -> dict[str, Any]:
-    return {feature.name: _dump_feature(feature) for feature in getattr(schema, section)}
+    sections = {
+        section: {feature.name: _dump_feature(feature) for feature in getattr(schema, section)}
+        for section in schema.sections
+    }
+    return dump(known | sections)
 
 
 def _dump_feature(feature: Feature) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from recordspec._tf import tf
@@ -28,31 +28,27 @@ def lengths_of(value: Tensor) -> Tensor:
     return tf.shape(value, tf.int64)[0]
 
 
-def padded(value: Tensor, pad: Any, length: int | None) -> Tensor:
-    """Pads items of different lengths to a dense tensor of `length`, or of the longest.
+def padded(value: Tensor, pad: Any, length: int | None, shape: Sequence[int | None] = ()) -> Tensor:
+    """Pads items of `shape` and different numbers to a dense tensor of `length`, or of the longest.
 
     Args:
-        value: RaggedTensor `[n, (k), *shape]`, or for one record `[k, *shape]`.
+        value: RaggedTensor `[n, (k), *shape]`, or dense `[..., k, *shape]`.
         pad: the padding; None for zero or the empty string.
         length: a static length. A longer value is an InvalidArgumentError, never cut.
     """
-    batch = isinstance(value, tf.RaggedTensor)
     filler = None if pad is None else tf.constant(pad, value.dtype)
-    if batch:
+    if isinstance(value, tf.RaggedTensor):
         value = value.to_tensor(filler)
-    return value if length is None else extended(value, int(batch), filler, length)
-
-
-def extended(value: Tensor, axis: int, filler: Any, length: int) -> Tensor:
-    """Pads a dense tensor along `axis` to a static `length`; a longer one is an error."""
-    filler = tf.zeros([], value.dtype) if filler is None else filler
+    if length is None:
+        return value
+    axis = value.shape.rank - len(shape) - 1
     missing = length - tf.shape(value)[axis]
     message = f"expected at most {length} items (max_length), got more"
     with tf.control_dependencies([tf.debugging.assert_non_negative(missing, message)]):
         paddings = [[0, missing] if place == axis else [0, 0] for place in range(value.shape.rank)]
+        filler = tf.zeros([], value.dtype) if filler is None else filler
         value = tf.pad(value, paddings, constant_values=filler)
-    sizes = value.shape.as_list()
-    return tf.ensure_shape(value, [*sizes[:axis], length, *sizes[axis + 1 :]])
+    return tf.ensure_shape(value, [*value.shape[:axis], length, *value.shape[axis + 1 :]])
 
 
 def dense(value: Tensor, pad: Any, length: int | None = None) -> Tensor:

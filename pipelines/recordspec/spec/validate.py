@@ -17,7 +17,7 @@ import numpy as np
 from recordspec.errors import Path, Problem, RecordError
 from recordspec.spec.feature_set import FeatureSet, columns_in
 from recordspec.spec.features import Feature
-from recordspec.spec.invalid_values import Invalid, invalid_values
+from recordspec.spec.invalid_values import invalid_values
 from recordspec.wire.columns import (
     TF_DTYPES,
     Cells,
@@ -119,8 +119,8 @@ def _in_rows(section: Section, feature: Feature, records: RecordBatch, values: b
     columns, path = columns_in(section, feature), (section, feature.name)
     valid = np.ones(records.rows, bool)
     for column in columns:
-        key = _Key(column, section, records.rows, records.features.get(column.key, ()))
-        for violation in key.violations(feature):
+        found = records.features.get(column.key, ())
+        for violation in _key_violations(column, section, records.rows, found, feature):
             valid[violation.rows] = False
             yield violation
     for violation in _inconsistent(columns, records.features, valid, path, values):
@@ -137,7 +137,14 @@ def _in_steps(section: Section, feature: Feature, records: RecordBatch, values: 
     valid = np.ones(records.rows, bool)
     for stated, column in zip(feature.columns(), columns, strict=True):
         found = records.sequence.get(column.key, ())
-        violations = [*_without_list(stated, found, records.rows, path)]
+        violations = []
+        # tf.io requires a list of steps only without an explicit pad
+        if isinstance(stated.layout, Sequence) and stated.layout.pad is None:
+            missing = np.ones(records.rows, bool)
+            for steps in found:
+                missing[steps.rows] = False
+            problem = _problem(path, "a list of steps", "none")
+            violations.append(Violation("missing", path, np.flatnonzero(missing), problem))
         for steps in found:
             violations += _of_steps(section, feature, column, steps, values)
         for violation in violations:
@@ -147,22 +154,13 @@ def _in_steps(section: Section, feature: Feature, records: RecordBatch, values: 
         yield from _inconsistent_steps(columns, records, valid, path, values)
 
 
-def _without_list(column: Column, found: tuple[KeySteps, ...], rows: int, path: Path) -> Iterator[Violation]:
-    """Rows without a list of steps where tf.io requires one, which it does only without an explicit pad."""
-    if isinstance(column.layout, Sequence) and column.layout.pad is None:
-        missing = np.ones(rows, bool)
-        for steps in found:
-            missing[steps.rows] = False
-        yield Violation("missing", path, np.flatnonzero(missing), _problem(path, "a list of steps", "none"))
-
-
 def _of_steps(
     section: Section, feature: Feature, column: Column, steps: KeySteps, values: bool
 ) -> Iterator[Violation]:
     path = (section, feature.name)
     owners, within = _owners(steps.rows, steps.counts)
     valid = np.ones(len(owners), bool)
-    for violation in _Key(column, section, len(owners), steps.values).violations(feature):
+    for violation in _key_violations(column, section, len(owners), steps.values, feature):
         valid[violation.rows] = False
         yield violation.at_steps(owners, within)
     if not values:
@@ -184,80 +182,51 @@ def _owners(rows: Ints, counts: Ints) -> tuple[Ints, Ints]:
     return owners, np.arange(len(owners)) - np.repeat(offsets(counts)[:-1], counts)
 
 
-@dataclass(frozen=True)
-class _Key:
-    """The stored values of a key, in a number of rows or steps."""
-
-    column: Column
-    section: Section
-    rows: int
-    held: tuple[KeyValues, ...]
-
-    def violations(self, feature: Feature) -> Iterator[Violation]:
-        """Rows with a list of another type, or with another number of values; each row once."""
-        key, path = self.column.key, (self.section, feature.name)
-        hint = "" if key == feature.name else f"stored under `{key}`"
-        counts, has_list = np.zeros(self.rows, np.int64), np.zeros(self.rows, bool)
-        right = np.ones(self.rows, bool)
-        for held in self.held:
-            counts[held.rows] = held.cells.lengths
-            has_list[held.rows] = held.kind != "none"
-            if held.kind not in ("none", self.column.storage):
-                right[held.rows] = False
-                got = _of(counts[held.rows], f" {TF_DTYPES[held.kind]}")
-                problem = _problem(path, self._expected, got, hint)
-                yield Violation("kind", path, held.rows, problem, (held.kind,))
-        wrong = np.flatnonzero(right & ~self._are_valid(counts, has_list))
-        missing, wrong = wrong[counts[wrong] == 0], wrong[counts[wrong] != 0]
-        problem = _problem(path, self._expected, "none", hint)
-        if self._default:
-            without = "without the key it would have its default"
-            problem = _problem(path, "values", "an empty list", without)
-        yield Violation("missing", path, missing, problem)
-        got = _of(counts[wrong], f" {TF_DTYPES[self.column.storage]}")
-        found = tuple(np.unique(counts[wrong])[:FEW].tolist())
-        yield Violation("count", path, wrong, _problem(path, self._expected, got, hint), found)
-
-    def _are_valid(self, counts: Ints, has_list: Mask) -> Mask:
-        """A mask of the rows with a valid number of values."""
-        if self._whole:
-            return np.asarray((counts == self._size) & has_list)
-        if self._default:
-            return np.asarray((counts == self._size) | ~has_list)
-        return np.asarray(counts % max(1, self._size) == 0)
-
-    @property
-    def _size(self) -> int:
-        return math.prod(getattr(self.column.layout, "shape", ()))
-
-    @property
-    def _default(self) -> bool:
-        layout = self.column.layout
-        return self.section != "sequence" and isinstance(layout, Fixed) and layout.default is not None
-
-    @property
-    def _whole(self) -> bool:
-        """Whether each row or step has one cell."""
-        kinds = Fixed | Sequence if self.section == "sequence" else Fixed
-        return isinstance(self.column.layout, kinds) and not self._default
-
-    @property
-    def _expected(self) -> str:
-        dtype = TF_DTYPES[self.column.storage]
-        if self._whole or self._default:
-            return f"{self._size} {dtype}"
-        number = "any number of" if self._size <= 1 else f"a multiple of {self._size}"
-        return f"{number} {dtype}"
+def _key_violations(
+    column: Column, section: Section, rows: int, found: tuple[KeyValues, ...], feature: Feature
+) -> Iterator[Violation]:
+    """Rows or steps whose list under a key has another type, or another number of values; each once."""
+    layout, path = column.layout, (section, feature.name)
+    size = math.prod(getattr(layout, "shape", ()))
+    has_default = section != "sequence" and isinstance(layout, Fixed) and layout.default is not None
+    kinds = Fixed | Sequence if section == "sequence" else Fixed
+    whole = isinstance(layout, kinds) and not has_default  # each row or step has one cell
+    number = f"{size}" if whole or has_default else "any number of" if size <= 1 else f"a multiple of {size}"
+    expected = f"{number} {TF_DTYPES[column.storage]}"
+    hint = "" if column.key == feature.name else f"stored under `{column.key}`"
+    counts, has_list = np.zeros(rows, np.int64), np.zeros(rows, bool)
+    right = np.ones(rows, bool)
+    for held in found:
+        counts[held.rows] = held.cells.lengths
+        has_list[held.rows] = held.kind != "none"
+        if held.kind not in ("none", column.storage):
+            right[held.rows] = False
+            got = _of(counts[held.rows], f" {TF_DTYPES[held.kind]}")
+            yield Violation("kind", path, held.rows, _problem(path, expected, got, hint), (held.kind,))
+    valid = counts == size if whole or has_default else counts % max(1, size) == 0
+    if whole:
+        valid &= has_list
+    if has_default:
+        valid |= ~has_list
+    wrong = np.flatnonzero(right & ~valid)
+    missing, wrong = wrong[counts[wrong] == 0], wrong[counts[wrong] != 0]
+    problem = _problem(path, expected, "none", hint)
+    if has_default:
+        problem = _problem(path, "values", "an empty list", "without the key it would have its default")
+    yield Violation("missing", path, missing, problem)
+    got = _of(counts[wrong], f" {TF_DTYPES[column.storage]}")
+    some = tuple(np.unique(counts[wrong])[:FEW].tolist())
+    yield Violation("count", path, wrong, _problem(path, expected, got, hint), some)
 
 
 def _invalid(feature: Feature, cells: Cells, rows: Ints, path: Path) -> Iterator[Violation]:
     """Invalid values of the right type and number."""
-    for found in invalid_values(feature, cells) if cells.rows else ():
+    for invalid, problem_of in invalid_values(feature, cells) if cells.rows else ():
 
-        def problem(place: int, invalid: Invalid = found) -> Problem:
-            return replace(invalid.problem(int(invalid.rows[place])), path=path)
+        def problem(place: int, rows: Ints = invalid, of: Callable[[int], Problem] = problem_of) -> Problem:
+            return replace(of(int(rows[place])), path=path)
 
-        yield Violation("value", path, rows[found.rows], problem)
+        yield Violation("value", path, rows[invalid], problem)
 
 
 # Values of several keys have to agree: row lengths with items, indices with sparse values.

@@ -12,8 +12,8 @@ from recordspec._tf import tf
 from recordspec.errors import Problem
 from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
 from recordspec.spec.features.options import check_positive, check_value, problem
-from recordspec.spec.media.decoders import decode_flac, decode_mp3, decode_ogg
-from recordspec.spec.media.sounds import SoundEncoding, SoundFormat, encoded
+from recordspec.spec.media.decoders import decode_sound
+from recordspec.spec.media.sounds import SoundEncoding, encoded
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec, split_raw
 from recordspec.wire.columns import Cells, Column, Fixed
 from recordspec.wire.strings import Strings
@@ -72,14 +72,7 @@ class Audio(Feature):
         return (Column(key=self.stored, storage="bytes", layout=Fixed()),)
 
     def encode(self, values: Any) -> tuple[Cells, ...]:
-        target = SoundFormat(
-            sample_rate=self.sample_rate,
-            channels=self.channels,
-            encoding=self.encoding,
-            dtype=self.dtype,
-            max_seconds=self.max_seconds,
-        )
-        stored = Strings.of([encoded(target, row, value) for row, value in enumerate(values)])
+        stored = Strings.of([encoded(self, row, value) for row, value in enumerate(values)])
         return (Cells(flat=stored, lengths=1, rows=len(values)),)
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
@@ -94,12 +87,8 @@ class Audio(Feature):
             return self._cast(samples)
 
     def _decoded(self, data: Tensor) -> Tensor:
-        if self.encoding == "flac":
-            return decode_flac(data)
-        if self.encoding == "mp3":
-            return decode_mp3(data)
-        if self.encoding == "ogg":
-            return decode_ogg(data)
+        if self.encoding != "wav":
+            return decode_sound(self.encoding, data)
         samples, rate = tf.audio.decode_wav(
             data
         )  # all channels: for another number, it would pad or drop channels

@@ -160,12 +160,13 @@ class Feature(abc.ABC):
         """
         return None
 
-    @abc.abstractmethod
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
         """Converts the parsed columns, by key, to the value, in a graph, for any leading rank.
 
-        A feature of several tensors returns them by name.
+        A feature of several tensors returns them by name. By default, the value is the first column as
+        `tf.io` parses it.
         """
+        return columns[self.stored]
 
     @abc.abstractmethod
     def spec(self) -> TypeSpec | dict[str, TypeSpec]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +12,7 @@ from recordspec.errors import Problem
 from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
 from recordspec.spec.features.options import check_positive, check_value, problem
 from recordspec.spec.lists import by_row, items
-from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec
+from recordspec.spec.tensors import TypeSpec, ragged_spec
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.columns import Cells, Column, Ragged
 
@@ -88,10 +88,8 @@ class Box(Feature):
 
     def encode(self, values: Any) -> tuple[Cells, ...]:
         flat, counts = items(values, "float32", (4,))
-        try:
+        with by_row(counts):
             self._check_boxes(np.asarray(flat).reshape(-1, 4))
-        except BadValue as bad:
-            raise by_row(bad, counts) from None
         return (Cells(flat=flat, lengths=counts * 4, rows=len(values)),)
 
     def _check_boxes(self, boxes: Array) -> None:
@@ -117,9 +115,6 @@ class Box(Feature):
         if order == "center_xywh":
             return first - second / 2, first + second / 2
         return first, second
-
-    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
-        return columns[self.stored]
 
     def spec(self) -> TypeSpec:
         return ragged_spec((None, 4), "float32")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -19,10 +19,11 @@ from recordspec.spec.features.options import (
     check_value,
     problem,
     sample_of,
+    static,
     value_item,
 )
 from recordspec.spec.lists import cells
-from recordspec.spec.tensors import Tensor, TypeSpec
+from recordspec.spec.tensors import TypeSpec
 from recordspec.spec.values import encode_list, encode_scalar
 from recordspec.wire.columns import Cells, Column, Fixed
 
@@ -49,7 +50,7 @@ class FixedLen(Feature):
     def check(self) -> Iterator[Problem]:
         yield from check_dtype(self.dtype)
         bad_sizes = list(check_sizes("shape", self.shape, "any number of values is `kind: var_len`"))
-        yield from bad_sizes or check_value("default", self.default, self.dtype, self._static)
+        yield from bad_sizes or check_value("default", self.default, self.dtype, static(self.shape))
         if self.default is not None and 0 in self.shape:
             hint = "to tf.io an empty default is none"
             yield problem(
@@ -61,20 +62,16 @@ class FixedLen(Feature):
         return self.default is not None
 
     @property
-    def _static(self) -> tuple[int, ...]:
-        return tuple(size or 0 for size in self.shape)
-
-    @property
     def value_type(self) -> ValueType:
         return ValueType(value_item(self.dtype), self.shape)
 
     def columns(self) -> tuple[Column, ...]:
-        layout = Fixed(shape=self._static, default=self.default)
+        layout = Fixed(shape=static(self.shape), default=self.default)
         return (Column(key=self.stored, storage=STORAGE[self.dtype], layout=layout),)
 
     def encode(self, values: Any) -> tuple[Cells, ...]:
-        flat = cells(values, self.dtype, self._static)
-        return (Cells(flat=flat, lengths=math.prod(self._static), rows=len(values)),)
+        flat = cells(values, self.dtype, static(self.shape))
+        return (Cells(flat=flat, lengths=math.prod(static(self.shape)), rows=len(values)),)
 
     def encode_one(self, value: Any) -> Sequence[Any] | None:
         if not self.shape:
@@ -82,11 +79,8 @@ class FixedLen(Feature):
         flat = encode_list(value, self.dtype)
         return flat if flat is not None and (len(flat),) == self.shape else None
 
-    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
-        return columns[self.stored]
-
     def spec(self) -> TypeSpec:
         return tf.TensorSpec(self.shape, self.dtype)
 
     def sample(self, rng: np.random.Generator) -> Any:
-        return sample_of(rng, self.dtype, self._static)
+        return sample_of(rng, self.dtype, static(self.shape))

@@ -21,10 +21,11 @@ from recordspec.spec.features.options import (
     check_value,
     problem,
     sample_of,
+    static,
     value_item,
 )
 from recordspec.spec.lists import bounded, items
-from recordspec.spec.tensors import Tensor, TypeSpec, extended, lengths_of, padded
+from recordspec.spec.tensors import Tensor, TypeSpec, lengths_of, padded
 from recordspec.wire.columns import Cells, Column, Ragged, Sequence
 
 
@@ -64,16 +65,12 @@ class FixedLenSequence(WithLength, Feature):
         yield from check_value("pad", self.pad, self.dtype, ())
 
     @property
-    def _static(self) -> tuple[int, ...]:
-        return tuple(size or 0 for size in self.shape)
-
-    @property
     def value_type(self) -> ValueType:
         return ValueType(value_item(self.dtype), (None, *self.shape))
 
     def columns(self) -> tuple[Column, ...]:
-        layout = Sequence(shape=self._static, pad=self.pad)
-        counted = Ragged(shape=self._static)
+        layout = Sequence(shape=static(self.shape), pad=self.pad)
+        counted = Ragged(shape=static(self.shape))
         return (
             Column(
                 key=self.stored,
@@ -83,21 +80,15 @@ class FixedLenSequence(WithLength, Feature):
         )
 
     def encode(self, values: Any) -> tuple[Cells, ...]:
-        flat, lengths = items(values, self.dtype, self._static)
+        flat, lengths = items(values, self.dtype, static(self.shape))
         bounded(lengths, self.max_length)
-        return (Cells(flat=flat, lengths=lengths * math.prod(self._static), rows=len(values)),)
+        return (Cells(flat=flat, lengths=lengths * math.prod(static(self.shape)), rows=len(values)),)
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
         value = columns[self.stored]
-        return self._with_length(self._dense(value), lambda: lengths_of(value))
-
-    def _dense(self, value: Tensor) -> Tensor:
-        batch_of_steps = isinstance(value, tf.RaggedTensor)
-        if batch_of_steps or self.max_length is None:
-            return padded(value, self.pad, self.max_length) if batch_of_steps else value
-        axis = value.shape.rank - len(self.shape) - 1
-        pad = None if self.pad is None else tf.constant(self.pad, value.dtype)
-        return extended(value, axis, pad, self.max_length)
+        return self._with_length(
+            padded(value, self.pad, self.max_length, self.shape), lambda: lengths_of(value)
+        )
 
     def spec(self) -> TypeSpec | dict[str, TypeSpec]:
         values = tf.TensorSpec([self.max_length, *self.shape], self.dtype)
@@ -105,4 +96,4 @@ class FixedLenSequence(WithLength, Feature):
 
     def sample(self, rng: np.random.Generator) -> Any:
         steps = int(rng.integers(0, (self.max_length or 4) + 1))
-        return sample_of(rng, self.dtype, (steps, *self._static))
+        return sample_of(rng, self.dtype, (steps, *static(self.shape)))

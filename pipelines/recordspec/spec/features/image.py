@@ -11,9 +11,9 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, one_of, show_shape
 from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
-from recordspec.spec.features.options import check_sizes, check_value, problem
+from recordspec.spec.features.options import check_sizes, check_value, problem, static
 from recordspec.spec.media.decoders import decode_webp
-from recordspec.spec.media.images import ImageEncoding, ImageFormat, encoded
+from recordspec.spec.media.images import ImageEncoding, encoded
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec, reshaped
 from recordspec.wire.columns import Cells, Column, Fixed
 from recordspec.wire.strings import Strings
@@ -79,15 +79,8 @@ class Image(Feature):
         return self.encoding != "raw"
 
     @property
-    def stored_format(self) -> ImageFormat:
-        """The format in which its images are stored."""
-        return ImageFormat(
-            shape=self.shape,
-            encoding=self.encoding,
-            dtype=self.dtype,
-            quality=self.quality,
-            orientation=self.orientation,
-        )
+    def channels(self) -> int:
+        return self.shape[2] or 0
 
     @property
     def value_type(self) -> ValueType:
@@ -97,8 +90,7 @@ class Image(Feature):
         return (Column(key=self.stored, storage="bytes", layout=Fixed()),)
 
     def encode(self, values: Any) -> tuple[Cells, ...]:
-        target = self.stored_format
-        stored = Strings.of([encoded(target, row, value) for row, value in enumerate(values)])
+        stored = Strings.of([encoded(self, row, value) for row, value in enumerate(values)])
         return (Cells(flat=stored, lengths=1, rows=len(values)),)
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
@@ -107,9 +99,8 @@ class Image(Feature):
     def pixels(self, data: Tensor) -> Tensor:
         """Stored bytes, string `[]`, as pixels `[h, w, c]`; raw ones with any leading dimensions."""
         if self.encoding == "raw":
-            known = tuple(size or 0 for size in self.shape)
-            return reshaped(tf.io.decode_raw(data, tf.as_dtype(self.dtype)), data, known)
-        return tf.ensure_shape(self._decoded(data, self.shape[2] or 0), self.shape)
+            return reshaped(tf.io.decode_raw(data, tf.as_dtype(self.dtype)), data, static(self.shape))
+        return tf.ensure_shape(self._decoded(data, self.channels), self.shape)
 
     def _decoded(self, data: Tensor, channels: int) -> Tensor:
         if self.encoding == "jpeg":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,8 +14,8 @@ from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError, describe, nearest, one_of, show_int, show_shape
 from recordspec.locations import PathText, read_text, url_problem
 from recordspec.spec.features.base import READING, Feature, ValueType
-from recordspec.spec.features.options import check_sizes, check_value, problem
-from recordspec.spec.lists import by_row, rows_of
+from recordspec.spec.features.options import check_sizes, check_value, problem, static
+from recordspec.spec.lists import by_row, check_lengths, rows_of
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec
 from recordspec.spec.values import BadValue
 from recordspec.wire.columns import Cells, Column, Fixed, Layout, Ragged
@@ -62,7 +62,7 @@ class Label(Feature):
             yield problem("names", f"names other than {OOV_NAME} with `oov: index`", "it")
         if len(self.shape) > 1 or 0 in self.shape:
             yield problem("shape", "[], [null] or [k]", show_shape(self.shape))
-        yield from check_sizes("shape", tuple(size or 0 for size in self.shape))
+        yield from check_sizes("shape", static(self.shape))
         yield from check_value("pad", self.pad, "int64", ())
         seen: dict[str, int] = {}
         for place, name in enumerate(self.names):
@@ -117,7 +117,7 @@ class Label(Feature):
         return ValueType("class", self.shape)
 
     def columns(self) -> tuple[Column, ...]:
-        layout: Layout = Ragged() if self._varies else Fixed(shape=tuple(size or 0 for size in self.shape))
+        layout: Layout = Ragged() if self._varies else Fixed(shape=static(self.shape))
         return (Column(key=self.stored, storage="int64", layout=layout),)
 
     def encode(self, values: Any) -> tuple[Cells, ...]:
@@ -129,11 +129,10 @@ class Label(Feature):
         if not self.shape:
             return (Cells(flat=self._indices(values), lengths=1, rows=len(values)),)
         given, counts = rows_of(values, f"a list of labels {show_shape(self.shape)}")
-        self._check_counts(counts)
-        try:
+        if not self._varies:
+            check_lengths(counts, np.asarray(counts) == self.shape[0], f"{self.shape[0]} labels")
+        with by_row(counts):
             flat = self._indices(given)
-        except BadValue as bad:
-            raise by_row(bad, counts) from None
         return (Cells(flat=flat, lengths=counts, rows=len(values)),)
 
     def encode_one(self, value: Any) -> Sequence[Any] | None:
@@ -143,13 +142,6 @@ class Label(Feature):
             return (value,) if 0 <= value < self.classes else None
         index = self._places.get(value) if type(value) is str else None
         return None if index is None else (index,)
-
-    def _check_counts(self, counts: Ints | int) -> None:
-        known = self.shape[0]
-        wrong = np.flatnonzero(np.atleast_1d(np.asarray(counts)) != known)
-        if known is not None and len(wrong):
-            found = int(np.atleast_1d(np.asarray(counts))[wrong[0]])
-            raise BadValue(int(wrong[0]), f"{known} labels", str(found))
 
     def _indices(self, values: Any) -> Ints:
         given = values.tolist() if isinstance(values, np.ndarray) else values
@@ -179,9 +171,6 @@ class Label(Feature):
         if len(self.names) > _MOST_NAMES_SHOWN:
             return f"one of {len(self.names)} names, or an index"
         return f"{one_of(self.names)}, or an index"
-
-    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
-        return columns[self.stored]
 
     def spec(self) -> TypeSpec:
         return ragged_spec((None,), "int64") if self._varies else tf.TensorSpec(self.shape, "int64")

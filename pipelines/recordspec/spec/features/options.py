@@ -50,6 +50,11 @@ def problem(option: str, expected: str, got: str, hint: str = "") -> Problem:
     return Problem(path=(option,), expected=expected, got=got, hint=hint)
 
 
+def static(shape: tuple[int | None, ...]) -> tuple[int, ...]:
+    """A shape whose sizes `check_sizes` found to be fixed; 0 in the place of others."""
+    return tuple(size or 0 for size in shape)
+
+
 def check_dtype(dtype: str) -> Iterator[Problem]:
     """The problem of a dtype that tf.io does not parse, with a hint what to use instead."""
     if dtype in STORAGE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -13,8 +13,7 @@ from recordspec.errors import Problem, show_shape
 from recordspec.spec.features.base import READING, Feature, ValueType
 from recordspec.spec.features.options import STORAGE, check_dtype, check_value, problem, sample_of, value_item
 from recordspec.spec.lists import by_row, items, rows_of
-from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec
-from recordspec.spec.values import BadValue
+from recordspec.spec.tensors import TypeSpec, ragged_spec
 from recordspec.wire.columns import Cells, Column, Part, Ragged
 
 
@@ -89,9 +88,6 @@ class RaggedLists(Feature):
         stored = belongs * math.prod(self._cell)
         return (Cells(flat=flat, lengths=stored, rows=rows), *parts)
 
-    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
-        return columns[self.stored]
-
     def spec(self) -> TypeSpec:
         return ragged_spec(self.shape, self.dtype, self._levels - 1)
 
@@ -111,10 +107,8 @@ def _flatten(values: Any, levels: int, dtype: str, cell: tuple[int, ...]) -> Any
         flat, lengths = items(values, dtype, cell)
         return flat, [_each(lengths, len(values))]
     inner, lengths = rows_of(values, f"a list of lists of {dtype}")
-    try:
+    with by_row(lengths):
         flat, below = _flatten(inner, levels - 1, dtype, cell)
-    except BadValue as bad:
-        raise by_row(bad, lengths) from None
     return flat, [_each(lengths, len(values)), *below]
 
 

@@ -14,7 +14,7 @@ from recordspec.errors import Problem, describe, show_shape
 from recordspec.spec.features.base import READING, Feature, ValueType
 from recordspec.spec.features.options import STORAGE, check_dtype, check_value, problem, sample_of
 from recordspec.spec.lists import items
-from recordspec.spec.tensors import Tensor, TypeSpec
+from recordspec.spec.tensors import TypeSpec
 from recordspec.spec.values import BadValue, numbers
 from recordspec.wire.columns import Cells, Column, Part, Sparse
 from recordspec.wire.strings import Ints
@@ -129,9 +129,6 @@ class SparseValues(Feature):
             raise BadValue(row, f"indices within {show_shape(self._sizes)}", str(place))
         strides = np.cumprod([1, *self._sizes[:0:-1]])[::-1]
         return np.asarray(places @ strides, np.int64)
-
-    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
-        return columns[self.stored]
 
     def spec(self) -> TypeSpec:
         return tf.SparseTensorSpec(self._sizes, self.dtype)

@@ -13,7 +13,7 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, nearest, one_of
 from recordspec.spec.features.base import READING, Feature, ValueType
-from recordspec.spec.features.options import check_sizes, check_value, problem
+from recordspec.spec.features.options import check_sizes, check_value, problem, static
 from recordspec.spec.lists import items
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec, reshaped, split_raw
 from recordspec.spec.values import DTYPES, Array, dtype_range, is_integer, numbers, numpy_dtype
@@ -61,7 +61,7 @@ class AnyTensor(Feature):
             expected = f"raw or zlib for {self.dtype}"
             yield problem("encoding", expected, "`list`", "no list of an Example holds it exactly")
         yield from check_sizes("shape", self.shape[1:], "only the first may be null")
-        yield from check_sizes("shape", tuple(size or 0 for size in self.shape[:1]))
+        yield from check_sizes("shape", static(self.shape[:1]))
         if self._varies and 0 in self.shape:
             yield problem("shape", "sizes of at least 1 behind a null", "0")
         yield from check_value("pad", self.pad, self.dtype, ())
@@ -77,8 +77,7 @@ class AnyTensor(Feature):
     @property
     def _cell(self) -> tuple[int, ...]:
         """The shape of one item if the first dimension varies, else of the whole tensor."""
-        known = self.shape[1:] if self._varies else self.shape
-        return tuple(size or 0 for size in known)
+        return static(self.shape[1:] if self._varies else self.shape)
 
     @property
     def _is_list(self) -> bool:

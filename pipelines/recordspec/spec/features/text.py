@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from recordspec.errors import Problem
 from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
 from recordspec.spec.features.options import check_positive, check_value
 from recordspec.spec.lists import strings
-from recordspec.spec.tensors import Tensor, TypeSpec
+from recordspec.spec.tensors import TypeSpec
 from recordspec.spec.values import BadValue, encode_scalar
 from recordspec.wire.columns import Cells, Column, Fixed
 from recordspec.wire.strings import Strings
@@ -63,9 +63,6 @@ class Text(Feature):
         encoded = None if isinstance(value, bytes) and not value.isascii() else encode_scalar(value, "string")
         too_long = encoded is not None and self.max_bytes is not None and len(encoded[0]) > self.max_bytes
         return None if too_long else encoded
-
-    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
-        return columns[self.stored]
 
     def spec(self) -> TypeSpec:
         return tf.TensorSpec([], "string")

@@ -15,7 +15,7 @@ from recordspec.errors import Problem, SpecError, show_shape
 from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
 from recordspec.spec.features.image import Image
 from recordspec.spec.features.options import check_sizes, problem
-from recordspec.spec.lists import by_row, rows_of
+from recordspec.spec.lists import by_row, check_lengths, rows_of
 from recordspec.spec.media.images import ImageEncoding, encoded, pillow
 from recordspec.spec.tensors import Tensor, TypeSpec, mapped, one_by_one, ragged_spec
 from recordspec.spec.values import BadValue
@@ -82,22 +82,14 @@ class Video(Feature):
     def encode(self, values: Any) -> tuple[Cells, ...]:
         images, counts = rows_of(values, "a list of images")
         lengths: Ints = np.broadcast_to(np.asarray(counts, np.int64), (len(values),))
-        self._check_counts(lengths)
-        target = self._frame.stored_format
-        try:
-            frames = [encoded(target, place, image) for place, image in enumerate(images)]
-        except BadValue as bad:
-            raise by_row(bad, lengths) from None
-        if None in target.shape:
+        known = self.shape[0]
+        expected = "at least 1 frame" if known is None else f"{known} frames"
+        check_lengths(lengths, lengths >= 1 if known is None else lengths == known, expected)
+        with by_row(lengths):
+            frames = [encoded(self._frame, place, image) for place, image in enumerate(images)]
+        if None in self._frame.shape:
             _check_sizes(frames, lengths)
         return (Cells(flat=Strings.of(frames), lengths=lengths, rows=len(values)),)
-
-    def _check_counts(self, counts: Ints) -> None:
-        known = self.shape[0]
-        wrong = np.flatnonzero(counts < 1 if known is None else counts != known)
-        if len(wrong):
-            expected = "at least 1 frame" if known is None else f"{known} frames"
-            raise BadValue(int(wrong[0]), expected, str(counts[wrong[0]]))
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         data = columns[self.stored]

@@ -24,23 +24,17 @@ def decode_webp(data: Tensor, channels: int) -> Tensor:
     return tf.concat([pixels, opaque], 2)
 
 
-def decode_flac(data: Tensor) -> Tensor:
-    """A FLAC file, string `[]`, as int16 `[samples, channels]`. Raises MissingExtra."""
-    return _sound("flac", lambda tfio: tfio.audio.decode_flac(data, dtype=tf.int16))
+def decode_sound(encoding: str, data: Tensor) -> Tensor:
+    """A file, string `[]`, as `[samples, channels]`: int16 of flac, float32 of mp3 and ogg (Vorbis).
 
-
-def decode_mp3(data: Tensor) -> Tensor:
-    """An MP3 file, string `[]`, as float32 `[samples, channels]`. Raises MissingExtra."""
-    return _sound("mp3", lambda tfio: tfio.audio.decode_mp3(data))
-
-
-def decode_ogg(data: Tensor) -> Tensor:
-    """An Ogg Vorbis file, string `[]`, as float32 `[samples, channels]`. Raises MissingExtra."""
-    return _sound("ogg", lambda tfio: tfio.audio.decode_vorbis(data))
-
-
-def _sound(encoding: str, decode: Callable[[Any], Tensor]) -> Tensor:
-    return by_tensorflow_io(f"decode {encoding}", decode, "store it as wav or raw")
+    Raises MissingExtra.
+    """
+    calls: dict[str, Callable[[Any], Tensor]] = {
+        "flac": lambda tfio: tfio.audio.decode_flac(data, dtype=tf.int16),
+        "mp3": lambda tfio: tfio.audio.decode_mp3(data),
+        "ogg": lambda tfio: tfio.audio.decode_vorbis(data),
+    }
+    return by_tensorflow_io(f"decode {encoding}", calls[encoding], "store it as wav or raw")
 
 
 def by_tensorflow_io(purpose: str, call: Callable[[Any], Any], otherwise: str) -> Any:

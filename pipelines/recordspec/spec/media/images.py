@@ -6,10 +6,9 @@ import io
 import os
 import struct
 import zlib
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,6 +16,9 @@ from recordspec.errors import describe, missing_package, show_shape
 from recordspec.spec.media import path_of, read_file
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.file_types import describe_type
+
+if TYPE_CHECKING:
+    from recordspec.spec.features.image import Image
 
 ImageEncoding = Literal["png", "jpeg", "webp", "bmp", "gif", "raw"]
 
@@ -52,33 +54,7 @@ _EXTENSION, _IMAGE, _TRAILER = b"!,;"  # the first bytes of blocks of a GIF
 _LONGEST_PNG = 1_000_000  # the default limit of libpng for a side
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImageFormat:
-    """The format in which images are stored.
-
-    Attributes:
-        shape: height, width, channels; null where any size will do.
-        encoding: of the stored bytes.
-        dtype: uint8 or uint16.
-        quality: of a lossy encoding, 1 to 100.
-        orientation: how images with an EXIF orientation are stored.
-    """
-
-    shape: tuple[int | None, ...]
-    encoding: ImageEncoding
-    dtype: Literal["uint8", "uint16"]
-    quality: int | None
-    orientation: Literal["keep", "upright", "error"]
-
-    @property
-    def channels(self) -> int:
-        return self.shape[2] or 0
-
-    def __str__(self) -> str:
-        return f"an image {self.dtype} {show_shape(self.shape)}"
-
-
-def encoded(target: ImageFormat, row: int, value: Any) -> bytes:
+def encoded(target: Image, row: int, value: Any) -> bytes:
     """The stored bytes of an image: of a path, bytes, an array or a PIL image. Raises BadValue."""
     if isinstance(value, (str, os.PathLike)):
         return _from_file(target, row, path_of(row, value))
@@ -91,7 +67,11 @@ def encoded(target: ImageFormat, row: int, value: Any) -> bytes:
     raise BadValue(row, "a path, bytes, an array or a PIL image", describe(value))
 
 
-def _from_file(target: ImageFormat, row: int, path: Path) -> bytes:
+def _expected(target: Image) -> str:
+    return f"an image {target.dtype} {show_shape(target.shape)}"
+
+
+def _from_file(target: Image, row: int, path: Path) -> bytes:
     data = read_file(row, path, "an image file")
     name = f"{path}: "
     image = _opened(row, data, name)
@@ -102,22 +82,26 @@ def _from_file(target: ImageFormat, row: int, path: Path) -> bytes:
     return _stored(target, row, data, image, name)
 
 
-def _from_bytes(target: ImageFormat, row: int, data: bytes, name: str) -> bytes:
+def _from_bytes(target: Image, row: int, data: bytes, name: str) -> bytes:
     if target.encoding == "raw":
         size = int(np.prod([size or 0 for size in target.shape])) * np.dtype(target.dtype).itemsize
         if len(data) != size:
-            raise BadValue(row, f"{size} bytes, {target}", f"{len(data)} bytes")
+            raise BadValue(row, f"{size} bytes, {_expected(target)}", f"{len(data)} bytes")
         return data
     return _stored(target, row, data, _opened(row, data, name), name)
 
 
-def _stored(target: ImageFormat, row: int, data: bytes, image: Any, name: str) -> bytes:
+def _stored(target: Image, row: int, data: bytes, image: Any, name: str) -> bytes:
     """The bytes unchanged if they have the encoding; otherwise re-encoded."""
     mode = _mode(data, image)
     turned = _turned(target, row, image, name)
     _check_mode(target, row, mode, image, name)
     _check_shape(target, row, (turned.height, turned.width, target.channels), name)
-    if turned is image and _encoding(image) == target.encoding and _decodes(target, data, image):
+    if (
+        turned is image
+        and _encoding(image) == target.encoding
+        and _decodes(target.encoding, target.channels, data, image)
+    ):
         return data
     if mode.startswith(("RGB", "LA")) and mode.endswith(";16"):
         hint = "Pillow has no pixels of 16 bits in colour: give an array"
@@ -125,7 +109,7 @@ def _stored(target: ImageFormat, row: int, data: bytes, image: Any, name: str) -
     return from_pixels(target, row, _pixels(target, row, turned, name))
 
 
-def _from_image(target: ImageFormat, row: int, image: Any, name: str) -> bytes:
+def _from_image(target: Image, row: int, image: Any, name: str) -> bytes:
     try:
         image.load()  # of an image that was opened, but not read yet
     except Exception as error:
@@ -135,11 +119,11 @@ def _from_image(target: ImageFormat, row: int, image: Any, name: str) -> bytes:
     return from_pixels(target, row, _pixels(target, row, turned, name))
 
 
-def _pixels(target: ImageFormat, row: int, image: Any, name: str) -> Array:
+def _pixels(target: Image, row: int, image: Any, name: str) -> Array:
     if target.dtype == "uint16":
         numbers = np.asarray(image)
         if numbers.min() < 0 or numbers.max() > 0xFFFF:  # mode I has 32 bits
-            raise BadValue(row, str(target), f"{name}values from {numbers.min()} to {numbers.max()}")
+            raise BadValue(row, _expected(target), f"{name}values from {numbers.min()} to {numbers.max()}")
         grey = numbers.astype(np.uint16)[:, :, None]
         opaque = np.full_like(grey, 0xFFFF)
         parts = {1: [grey], 3: [grey] * 3, 4: [grey, grey, grey, opaque]}
@@ -183,18 +167,12 @@ def features_storing(data: bytes, image: Any) -> frozenset[tuple[int, str]]:
     """The channels and dtypes of features that would store the bytes of an image unchanged."""
     if getattr(image, "is_animated", False) and image.format != "MPO":
         return frozenset()
-    return frozenset(kind for kind in _MODES if _takes(*kind, data, image))
-
-
-def _takes(channels: int, dtype: Any, data: bytes, image: Any) -> bool:
-    encoding: Any = _encoding(image)
-    shape = (None, None, channels)
-    target = ImageFormat(shape=shape, encoding=encoding, dtype=dtype, quality=None, orientation="keep")
-    try:
-        _check_mode(target, 0, _mode(data, image), image, "")
-    except BadValue:
-        return False
-    return _decodes(target, data, image)
+    mode, encoding = _mode(data, image), _encoding(image)
+    return frozenset(
+        (channels, dtype)
+        for channels, dtype in _MODES
+        if _mode_loss(channels, dtype, mode, image) is None and _decodes(encoding, channels, data, image)
+    )
 
 
 def _encoding(image: Any) -> str:
@@ -208,28 +186,26 @@ def _mode(data: bytes, image: Any) -> str:
     return str(image.mode)
 
 
-def _decodes(target: ImageFormat, data: bytes, image: Any) -> bool:
+def _decodes(encoding: str, channels: int, data: bytes, image: Any) -> bool:
     """Whether TensorFlow decodes these bytes to the same pixels as Pillow."""
-    if (
-        target.encoding == "png"
-    ):  # with fewer bits a channel, the alpha channel that TensorFlow adds is not opaque
-        return target.channels < 4 or data[24] >= 8
-    if target.encoding == "webp":  # an animation of one frame may be smaller than the image
+    if encoding == "png":  # with fewer bits a channel, the alpha channel that TensorFlow adds is not opaque
+        return channels < 4 or data[24] >= 8
+    if encoding == "webp":  # an animation of one frame may be smaller than the image
         return not (data[12:16] == b"VP8X" and data[20] & 2)
-    if target.encoding == "gif":  # the same
+    if encoding == "gif":  # the same
         return tuple(pillow("images").open(io.BytesIO(data)).tile[0][1]) == (0, 0, *image.size)
-    return target.encoding != "bmp" or _is_plain_bmp(target, data, image)
+    return encoding != "bmp" or _is_plain_bmp(channels, data, image)
 
 
-def _is_plain_bmp(target: ImageFormat, data: bytes, image: Any) -> bool:
+def _is_plain_bmp(channels: int, data: bytes, image: Any) -> bool:
     """Whether it has 8 or 24 bits, no palette, no compression, and no bytes after the pixels."""
     bits, start = int.from_bytes(data[28:30], "little"), int.from_bytes(data[10:14], "little")
     end = start + (bits * image.width + 31) // 32 * 4 * image.height
-    same = bool(_CONVERTED[target.channels] == image.mode and bits in (8, 24))
+    same = bool(_CONVERTED[channels] == image.mode and bits in (8, 24))
     return same and end == len(data) and image.info.get("compression", 0) == 0
 
 
-def _turned(target: ImageFormat, row: int, image: Any, name: str) -> Any:
+def _turned(target: Image, row: int, image: Any, name: str) -> Any:
     """The image itself, or an upright one."""
     orientation = 1 if target.orientation == "keep" else image.getexif().get(_ORIENTATION, 1)
     if orientation not in range(2, 9):  # 1 is upright; others are undefined
@@ -242,34 +218,41 @@ def _turned(target: ImageFormat, row: int, image: Any, name: str) -> Any:
     return ImageOps.exif_transpose(image)
 
 
-def _check_mode(target: ImageFormat, row: int, mode: str, image: Any, name: str) -> None:
-    if mode == "I" and target.dtype == "uint16":  # how Pillow before 11 opens a 16-bit PNG
+def _check_mode(target: Image, row: int, mode: str, image: Any, name: str) -> None:
+    loss = _mode_loss(target.channels, target.dtype, mode, image)
+    if loss is not None:
+        got, hint = loss
+        raise BadValue(row, _expected(target), f"{name}{got}", hint)
+
+
+def _mode_loss(channels: int, dtype: str, mode: str, image: Any) -> tuple[str, str] | None:
+    """What of an image these channels and dtype would lose, and a hint; None if nothing."""
+    if mode == "I" and dtype == "uint16":  # how Pillow before 11 opens a 16-bit PNG
         mode = "I;16"
-    if mode not in _MODES.get((target.channels, target.dtype), ()):
-        hint = "convert it, or write the shape and dtype that it has"
-        raise BadValue(row, str(target), f"{name}mode {mode}", hint)
-    if target.channels < 4 and "transparency" in image.info:
-        hint = "4 channels keep it"
-        raise BadValue(row, str(target), f"{name}mode {mode} with transparency", hint)
+    if mode not in _MODES.get((channels, dtype), ()):
+        return f"mode {mode}", "convert it, or write the shape and dtype that it has"
+    if channels < 4 and "transparency" in image.info:
+        return f"mode {mode} with transparency", "4 channels keep it"
+    return None
 
 
-def _check_shape(target: ImageFormat, row: int, shape: tuple[int, ...], name: str) -> None:
+def _check_shape(target: Image, row: int, shape: tuple[int, ...], name: str) -> None:
     fits = len(shape) == 3 and all(
         size > 0 if known is None else known == size for known, size in zip(target.shape, shape, strict=True)
     )
     if not fits:
-        raise BadValue(row, str(target), f"{name}shape {show_shape(shape)}")
+        raise BadValue(row, _expected(target), f"{name}shape {show_shape(shape)}")
     if target.encoding == "png" and max(shape[:2]) > _LONGEST_PNG:
         expected = f"sides of at most {_LONGEST_PNG:,} for png"
         raise BadValue(row, expected, f"{name}shape {show_shape(shape)}")
 
 
-def from_pixels(target: ImageFormat, row: int, pixels: Array) -> bytes:
+def from_pixels(target: Image, row: int, pixels: Array) -> bytes:
     """The stored bytes of an array `[h, w, c]`, or `[h, w]` with one channel. Raises BadValue."""
     if pixels.ndim == 2 and target.channels == 1:
         pixels = pixels[:, :, None]
     if pixels.dtype.name != target.dtype:
-        raise BadValue(row, str(target), describe(pixels))
+        raise BadValue(row, _expected(target), describe(pixels))
     _check_shape(target, row, pixels.shape, "")
     if target.encoding == "raw":
         return np.ascontiguousarray(pixels).astype(pixels.dtype.newbyteorder("<")).tobytes()
@@ -289,7 +272,7 @@ def from_pixels(target: ImageFormat, row: int, pixels: Array) -> bytes:
     return stream.getvalue()
 
 
-def _options(target: ImageFormat) -> dict[str, Any]:
+def _options(target: Image) -> dict[str, Any]:
     if target.encoding == "jpeg":
         return {"quality": target.quality or 95}
     if target.encoding == "webp":

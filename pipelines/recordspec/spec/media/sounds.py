@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 import os
 import struct
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -16,6 +15,9 @@ from recordspec.errors import describe, missing_package, show_shape
 from recordspec.spec.media import path_of, read_file
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.file_types import describe_type
+
+if TYPE_CHECKING:
+    from recordspec.spec.features.audio import Audio
 
 SoundEncoding = Literal["wav", "flac", "mp3", "ogg", "raw"]
 
@@ -40,29 +42,7 @@ _MOST_SAMPLES = 1 << 40  # libsndfile reports 2^63 - 1 for a FLAC file without a
 _FULL_SCALE = 1 << 15  # the int16 of 1.0; tf.audio.decode_wav divides by it
 
 
-@dataclass(frozen=True, kw_only=True)
-class SoundFormat:
-    """The format in which sounds are stored.
-
-    Attributes:
-        sample_rate: samples a second, in Hz.
-        channels: 1 is mono.
-        encoding: of the stored bytes.
-        dtype: of samples: int16, or float32 with 1.0 as full scale.
-        max_seconds: longer sounds are refused.
-    """
-
-    sample_rate: int
-    channels: int
-    encoding: SoundEncoding
-    dtype: Literal["float32", "int16"]
-    max_seconds: float | None
-
-    def __str__(self) -> str:
-        return f"samples {self.dtype} {show_shape((None, self.channels))}"
-
-
-def encoded(target: SoundFormat, row: int, value: Any) -> bytes:
+def encoded(target: Audio, row: int, value: Any) -> bytes:
     """The stored bytes of a sound: of a path, bytes, or samples. Raises BadValue."""
     if isinstance(value, (str, os.PathLike)):
         return _from_file(target, row, path_of(row, value))
@@ -73,7 +53,11 @@ def encoded(target: SoundFormat, row: int, value: Any) -> bytes:
     raise BadValue(row, "a path, bytes, or an array of samples", describe(value))
 
 
-def _from_file(target: SoundFormat, row: int, path: Path) -> bytes:
+def _expected(target: Audio) -> str:
+    return f"samples {target.dtype} {show_shape((None, target.channels))}"
+
+
+def _from_file(target: Audio, row: int, path: Path) -> bytes:
     data = read_file(row, path, "a sound file")
     name = f"{path}: "
     sound = _opened(row, data, name)
@@ -83,12 +67,12 @@ def _from_file(target: SoundFormat, row: int, path: Path) -> bytes:
     return _stored(target, row, data, sound, name)
 
 
-def _from_bytes(target: SoundFormat, row: int, data: bytes) -> bytes:
+def _from_bytes(target: Audio, row: int, data: bytes) -> bytes:
     if target.encoding != "raw":
         return _stored(target, row, data, _opened(row, data, ""), "")
     size = target.channels * np.dtype(target.dtype).itemsize
     if not data or len(data) % size:
-        raise BadValue(row, f"a multiple of {size} bytes, {target}", f"{len(data)} bytes")
+        raise BadValue(row, f"a multiple of {size} bytes, {_expected(target)}", f"{len(data)} bytes")
     _check_length(target, row, len(data) // size, "")
     return data
 
@@ -101,7 +85,7 @@ def _opened(row: int, data: bytes, name: str) -> Any:
         raise BadValue(row, "a sound", f"{name}{describe_type(data)}") from None
 
 
-def _stored(target: SoundFormat, row: int, data: bytes, sound: Any, name: str) -> bytes:
+def _stored(target: Audio, row: int, data: bytes, sound: Any, name: str) -> bytes:
     """The bytes unchanged if TensorFlow decodes them; otherwise re-encoded."""
     if sound.samplerate != target.sample_rate:
         got = f"{name}{sound.samplerate} Hz"
@@ -174,7 +158,7 @@ def _is_plain_wav(data: bytes) -> bool:
     )
 
 
-def _samples(target: SoundFormat, row: int, sound: Any, name: str) -> Array:
+def _samples(target: Audio, row: int, sound: Any, name: str) -> Array:
     if target.dtype == "int16" and sound.subtype not in _EXACT_16:
         hint = "dtype float32 takes it"
         raise BadValue(row, "samples of 16 bits", f"{name}{sound.subtype_info}", hint)
@@ -192,7 +176,7 @@ def _reason(error: Any) -> str:
     return str(error.error_string).removeprefix("Error : ").rstrip(".")
 
 
-def _check_length(target: SoundFormat, row: int, frames: int, name: str) -> None:
+def _check_length(target: Audio, row: int, frames: int, name: str) -> None:
     if not frames:
         raise BadValue(row, "at least one sample", f"{name}none")
     seconds = frames / target.sample_rate
@@ -201,12 +185,12 @@ def _check_length(target: SoundFormat, row: int, frames: int, name: str) -> None
         raise BadValue(row, expected, f"{name}{seconds:.3f} s")
 
 
-def _from_samples(target: SoundFormat, row: int, samples: Array, name: str = "") -> bytes:
+def _from_samples(target: Audio, row: int, samples: Array, name: str = "") -> bytes:
     """The stored bytes of an array `[n, channels]`, or `[n]` with one channel."""
     if samples.ndim == 1 and target.channels == 1:
         samples = samples[:, None]
     if samples.ndim != 2 or samples.shape[1] != target.channels:
-        raise BadValue(row, str(target), f"shape {show_shape(samples.shape)}")
+        raise BadValue(row, _expected(target), f"shape {show_shape(samples.shape)}")
     _check_length(target, row, len(samples), "")
     samples = _cast(target, row, samples, name)
     if target.encoding == "raw":
@@ -224,7 +208,7 @@ def _from_samples(target: SoundFormat, row: int, samples: Array, name: str = "")
     return stream.getvalue()
 
 
-def _cast(target: SoundFormat, row: int, samples: Array, name: str) -> Array:
+def _cast(target: Audio, row: int, samples: Array, name: str) -> Array:
     """The samples in the dtype of the format: 16-bit samples convert to floats, floats not to 16 bits."""
     if samples.dtype.name == "int16":
         return (
@@ -233,7 +217,7 @@ def _cast(target: SoundFormat, row: int, samples: Array, name: str) -> Array:
             else (samples / np.float32(_FULL_SCALE)).astype(np.float32)
         )
     if target.dtype == "int16" or samples.dtype.name not in ("float32", "float64"):
-        raise BadValue(row, str(target), describe(samples))
+        raise BadValue(row, _expected(target), describe(samples))
     if not bool(np.isfinite(samples).all()):
         raise BadValue(row, "finite samples", f"{name}NaN or infinity")
     loudest = float(np.abs(samples).max())
@@ -242,7 +226,7 @@ def _cast(target: SoundFormat, row: int, samples: Array, name: str) -> Array:
     return samples.astype(np.float32)
 
 
-def _quantised(target: SoundFormat, samples: Array) -> Array:
+def _quantised(target: Audio, samples: Array) -> Array:
     """The samples as the encoding stores them: WAV and FLAC have 16 bits, and 1.0 is one step too large."""
     if samples.dtype.name == "int16" or target.encoding in ("mp3", "ogg"):
         return samples
