@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, nearest, system_problem
-from recordspec.locations import check_regular
+from recordspec.locations import check_regular, local
 from recordspec.spec.encoder import part_of
 from recordspec.spec.feature_set import unknown_name
+from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema
 
 # A part of a file: large enough that opening it costs nothing, small enough that a few jobs share
@@ -27,6 +29,7 @@ _MOST_ROWS = 8192
 _FEWEST_ROWS = 16  # after an invalid row
 
 _T = TypeVar("_T")
+_Files = TypeVar("_Files", bound="FileSource")
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,34 @@ class Source(Protocol):
 
     def identity(self) -> Any:
         """Plain JSON values that change when the rows do; None where they cannot be had a second time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSource:
+    """What sources of files have in common. Their fields are options; `SHORT_FORM` names that of the path."""
+
+    SHORT_FORM: ClassVar[str]
+
+    def open(self: _Files, folder: Path) -> _Files:
+        """The same source; a relative path starts at `folder`."""
+        path = folder / local(getattr(self, self.SHORT_FORM))
+        return replace(self, **{self.SHORT_FORM: os.path.normpath(path)})
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files. Raises StoreError where there are none."""
+        return (Path(getattr(self, self.SHORT_FORM)),)
+
+    @property
+    def rows(self) -> int | None:
+        return None
+
+    @cached_property
+    def notes(self) -> list[str]:
+        return []
+
+    def identity(self) -> Any:
+        return [identity_of(self.paths), to_builtins(self)]
 
 
 def converted(rows: int, convert: Callable[[int, int], Mapping[str, Any]], most: int = _MOST_ROWS) -> Batches:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,14 +14,14 @@ from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.locations import PathText, local, open_file
+from recordspec.locations import PathText, open_file
 from recordspec.spec.schema import Schema
 from recordspec.spec.values import BadValue
 from recordspec.writing.sources.base import (
     Batches,
+    FileSource,
     RowPlaces,
     converted,
-    identity_of,
     ignored,
     not_once,
     wanted_columns,
@@ -30,10 +29,12 @@ from recordspec.writing.sources.base import (
 from recordspec.writing.sources.ranges import CSV_BLOCK, ByteRange, LongRow, csv_ranges, long_cell
 from recordspec.writing.sources.text import from_text
 
+_LONGEST_HEADER = 1 << 20
+
 
 @dataclass(frozen=True, kw_only=True)
-class Csv:
-    """Where a CSV file is, and how it is written.
+class Csv(FileSource):
+    """The rows of a CSV file. An empty cell is missing; `""` is an empty text, where text is wanted.
 
     Attributes:
         path: of the file.
@@ -52,69 +53,47 @@ class Csv:
             expected = "one ASCII character, no quote and no line break"
             raise SpecError(Problem(path=("delimiter",), expected=expected, got=repr(self.delimiter)))
 
-    def open(self, folder: Path) -> CsvRows:
-        """Its rows; a relative path starts at `folder`."""
-        return CsvRows(Path(os.path.normpath(folder / local(self.path))), self.delimiter, self.columns)
-
-
-_LONGEST_HEADER = 1 << 20
-
-
-class CsvRows:
-    """The rows of a CSV file. An empty cell is missing; `""` is an empty text, where text is wanted."""
-
-    rows = None
-
-    def __init__(self, path: Path, delimiter: str, columns: Mapping[str, str]) -> None:
-        self.notes: list[str] = []
-        self.paths = (path,)
-        self._path, self._delimiter, self._names = path, delimiter, dict(columns)
-
-    def identity(self) -> Any:
-        return [identity_of([self._path]), self._delimiter, self._names]
-
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[CsvPart | LongRow]:
         header = self._header()
-        wanted = wanted_columns(schema, extra, self._names, f"{self._path}:1", header)
+        wanted = wanted_columns(schema, extra, self.columns, f"{self.path}:1", header)
         self.notes[:] = ignored(wanted, header)
         yield from self._parts(header, wanted)
 
     def _parts(self, header: list[str], wanted: Mapping[str, str]) -> Iterator[CsvPart | LongRow]:
-        for span in csv_ranges(self._path, self._delimiter):
+        (path,) = self.paths
+        for span in csv_ranges(path, self.delimiter):
             if span.too_long:
-                yield LongRow.of(self._path, span, "row", self._long_cell(header, span))
+                yield LongRow.of(path, span, "row", self._long_cell(header, span))
                 continue
-            yield CsvPart(
-                path=self._path, delimiter=self._delimiter, header=tuple(header), wanted=wanted, span=span
-            )
+            yield CsvPart(path=path, delimiter=self.delimiter, header=tuple(header), wanted=wanted, span=span)
 
     def blocks(self) -> Iterator[Any]:
         """All columns, in record batches of text. Raises SpecError for two of one name, RecordError."""
         header = self._header()
         wanted = {name: name for name in header}
         if problems := list(not_once(wanted, header)):
-            raise SpecError([problem.at(f"{self._path}:1") for problem in problems])
+            raise SpecError([problem.at(f"{self.path}:1") for problem in problems])
         for part in self._parts(header, wanted):
             yield from part.blocks()
 
     def _header(self) -> list[str]:
-        with open_file(self._path) as file:
+        with open_file(Path(self.path)) as file:
             data = file.read(_LONGEST_HEADER)
             is_whole = not file.read(1)
         # what is no UTF-8 in the rows behind it, which are read along, is for them to say
         text = io.StringIO(data.decode("utf-8-sig", "surrogateescape"), newline="")
         csv.field_size_limit(sys.maxsize)
-        header = next(csv.reader(text, delimiter=self._delimiter), [])
+        header = next(csv.reader(text, delimiter=self.delimiter), [])
         if not is_whole and not text.read(1):
             expected = f"a header of at most {_LONGEST_HEADER:,} bytes"
-            raise RecordError(Problem(where=f"{self._path}:1", expected=expected, got="a longer one"))
+            raise RecordError(Problem(where=f"{self.path}:1", expected=expected, got="a longer one"))
         if got := _no_utf8("".join(header)):
-            raise RecordError(Problem(where=f"{self._path}:1", expected="UTF-8 text", got=got))
+            raise RecordError(Problem(where=f"{self.path}:1", expected="UTF-8 text", got=got))
         return header
 
     def _long_cell(self, header: list[str], row: ByteRange) -> str:
         """What to look at in a row that is too long: the cell that passes the limit."""
-        place, lines = long_cell(self._path, row, self._delimiter)
+        place, lines = long_cell(Path(self.path), row, self.delimiter)
         column = f"column `{header[place]}`" if place < len(header) else "a cell behind the last column"
         return f"{column} passes the limit" + ", with line breaks: is a quote missing?" * lines
 

@@ -18,7 +18,7 @@ from recordspec.spec.infer import MAX_CLASSES, Evidence, Inferred, infer_feature
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources import text
 from recordspec.writing.sources.base import not_once
-from recordspec.writing.sources.csv import CsvRows
+from recordspec.writing.sources.csv import Csv
 
 _BATCH_ROWS = 1 << 16
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -57,7 +57,7 @@ def infer_table(path: Path, name: str, sample: int | None = None) -> Inferred:
 
 def _csv_batches(path: Path) -> Iterator[Any]:
     """Record batches of text columns."""
-    return CsvRows(path, "\t" if path.suffix == ".tsv" else ",", {}).blocks()
+    return Csv(path=str(path), delimiter="\t" if path.suffix == ".tsv" else ",").blocks()
 
 
 def _parquet_batches(path: Path) -> Iterator[Any]:

@@ -153,7 +153,7 @@ class _Lines:
 
 
 class _QuotedLines(_Lines):
-    """The same in a CSV file, where a carriage return is a line break, and no line break in quotes ends a row.
+    """The same in a CSV file: a carriage return is a line break, too, and none in quotes ends a row.
 
     As Arrow and Python read it, a quote at the start of a cell opens, the next closes, and others are text.
     `""` within quotes closes and opens at once.
@@ -206,7 +206,7 @@ class _QuotedLines(_Lines):
 
     def _is_outside(self, places: Ints) -> Bools:
         """Whether each of these places is not in quotes."""
-        return (np.searchsorted(self._quotes, places) + self._odd) % 2 == 0
+        return np.asarray((np.searchsorted(self._quotes, places) + self._odd) % 2 == 0)
 
 
 def _ranges(path: Path, scanner: _Lines) -> list[ByteRange]:
@@ -240,7 +240,10 @@ def _ranges(path: Path, scanner: _Lines) -> list[ByteRange]:
 
 
 def _rows(path: Path, scanner: _Lines) -> Iterator[tuple[Ints, Ints]]:
-    """Where the rows of each window end, and the number of the line behind each; the file's end is the last."""
+    """Where the rows of each window end, and the number of the line behind each.
+
+    The end of the file ends the last row, unless a quote is open there.
+    """
     end, line = 0, 1
     with open_file(path) as file:
         for place, window in _windows(file, _skip_bom(file)):
