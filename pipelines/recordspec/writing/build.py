@@ -10,12 +10,11 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice, takewhile
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol
 
 import numpy as np
@@ -126,7 +125,7 @@ def write(
 
 def run(build: Build) -> Manifest:
     """Builds with as many processes as it says. Raises what `write` raises."""
-    with build, Progress(show=build.work.progress) as bar, executor(build.jobs, build.name) as pool:
+    with build.begun(), Progress(show=build.work.progress) as bar, executor(build.jobs, build.name) as pool:
         return build.run(pool, bar)
 
 
@@ -201,7 +200,7 @@ class BuildSource(Protocol):
 
 
 class Build:
-    """A build of a dataset, within a `with` block: nothing stands in its place unless `run` came to its end.
+    """A build of a dataset, within `with build.begun()`: nothing is published before the end of `finish`.
 
     Rows of files that have several parts are encoded part by part, each a task whose result lasts: an
     interrupted build can go on.
@@ -255,44 +254,35 @@ class Build:
         self._encoder: Encoder | None = None
         self._sink: Sorter | DirectShards | None = None
 
-    def __enter__(self) -> Build:
-        with self.status.annotating(), ExitStack() as stack:
-            stack.enter_context(self._transaction)
+    @contextmanager
+    def begun(self) -> Iterator[Build]:
+        """The build in its staging folder. An error of the block is annotated with how far it had come."""
+        with self.status.annotating(), self._transaction:
             with disk_errors(self.name):
                 if self.work.append:
                     self._plan = self._plan.added_to(self._transaction)
                 self._journal = self._open_journal()
-            stack.pop_all()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        try:
-            if error is not None:
+            try:
+                yield self
+            except BaseException as error:
                 self._fail(error)
-        finally:
-            if isinstance(self._sink, DirectShards):
-                self._sink.abandon()
-            self._transaction.__exit__(kind, error, traceback)
+                raise
+            finally:
+                if isinstance(self._sink, DirectShards):
+                    self._sink.abandon()
 
     def _fail(self, error: BaseException) -> None:
-        """Decides what is kept for a build that goes on, and raises the error, annotated."""
+        """Decides what is kept for a build that goes on."""
         status = self.status
         if self._encoder is not None:
             status.rows = self._encoder.taken
         if isinstance(error, (RecordError, SpecError)):
             self._transaction.keep = False  # the next build will be of other rows, or another one
-        else:
-            status.published = self._transaction.published
-            if not self._transaction.resumable:  # all is written, and publishing it failed
-                status.safe = None
-            self._transaction.keep = bool(status.safe)
-        with status.annotating():
-            raise error
+            return
+        status.published = self._transaction.published
+        if not self._transaction.resumable:  # all is written, and publishing it failed
+            status.safe = None
+        self._transaction.keep = bool(status.safe)
 
     def run(self, pool: Executor, bar: Progress) -> Manifest:
         """Builds and publishes. Raises what `write` raises."""
@@ -407,14 +397,18 @@ class Build:
         encode = partial(self._encode, self._plan)
         if pool.in_process:
             encode = partial(encode, advance=bar.advance)
-        for part in self._renumbered(pool.map(encode, missing)):
-            if self._journal is not None:
-                with disk_errors(self.name):
-                    self._journal.add({"part": dataclasses.asdict(part)})
-            self._add(part)
-            self.status.safe = None if self._journal is None else self._before[-1]
-            if not pool.in_process:
-                bar.advance(part.rows + part.rejected, part.bytes)
+        try:
+            for part in pool.map(encode, missing):
+                if self._journal is not None:
+                    with disk_errors(self.name):
+                        self._journal.add({"part": dataclasses.asdict(part)})
+                self._add(part)
+                self.status.safe = None if self._journal is None else self._before[-1]
+                if not pool.in_process:
+                    bar.advance(part.rows + part.rejected, part.bytes)
+        except RecordError as error:  # of a part, which counts its rows from 0
+            row = None if error.row is None else self._before[-1] + error.row
+            raise RecordError(error.problems, row) from None
 
     def _add(self, part: EncodedPart) -> None:
         self._parts.append(part)
@@ -430,14 +424,6 @@ class Build:
         """The source, where there must be one."""
         assert self._source is not None
         return self._source
-
-    def _renumbered(self, results: Iterator[EncodedPart]) -> Iterator[EncodedPart]:
-        """The results; an error of a part counts its rows from the first of the source."""
-        try:
-            yield from results
-        except RecordError as error:
-            row = None if error.row is None else self._before[-1] + error.row
-            raise RecordError(error.problems, row) from None
 
     def _check_unchanged(self) -> None:
         """Raises SourceError where the source changed while it was read: parts of it may be of before."""

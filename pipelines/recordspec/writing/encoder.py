@@ -259,11 +259,11 @@ class Encoder:
 
     def _reject(self, error: RecordError) -> None:
         """Sets the next row aside."""
-        placed = self._placed(RecordError(error.problems, 0))
         if self._rejects is None:
-            raise placed from None
+            raise self._placed(RecordError(error.problems, 0)) from None
+        problems = [str(problem.at("")) for problem in error.problems]
         with disk_errors(self._name):
-            self._rejects.add(self.seen, self._place(self._here), placed)
+            self._rejects.add(self.seen, self._place(self._here), problems)
 
     def _placed(self, error: RecordError) -> RecordError:
         """An error of a batch names the row within it; outside it is named among all."""
