@@ -421,26 +421,20 @@ class ClassCounter:
             name = self._names.get(entry.column.key)
             if name is not None:
                 first = 0 if splits is None else splits * self._classes[name]
-                found = np.bincount(first + np.asarray(entry.cells.flat))
-                self._counts[name] = _sum(self._counts[name], found)
+                known = self._counts[name]
+                found = np.bincount(first + np.asarray(entry.cells.flat), minlength=len(known))
+                found[: len(known)] += known
+                self._counts[name] = found
 
     def by_split(self, splits: Sequence[str]) -> LabelCounts:
         """The counts; the splits have these names."""
-        tables = {
-            name: _sum(np.zeros(len(splits) * classes, np.int64), self._counts[name]).reshape(-1, classes)
-            for name, classes in self._classes.items()
-        }
+        tables = {name: np.zeros((len(splits), classes), np.int64) for name, classes in self._classes.items()}
+        for name, counts in self._counts.items():
+            tables[name].flat[: len(counts)] = counts
         return {
             split: {name: tuple(table[index].tolist()) for name, table in tables.items()}
             for index, split in enumerate(splits)
         }
-
-
-def _sum(one: Ints, other: Ints) -> Ints:
-    """The sum, where what the shorter lacks is 0; one of them is changed."""
-    shorter, longer = sorted((one, other), key=len)
-    longer[: len(shorter)] += shorter
-    return longer
 
 
 def summed_counts(parts: Iterable[LabelCounts]) -> LabelCounts:

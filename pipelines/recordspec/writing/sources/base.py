@@ -255,6 +255,14 @@ def ignored(wanted: Mapping[str, str], header: Sequence[str]) -> list[str]:
     return [f"columns that no feature names: {', '.join(others)}"] if others else []
 
 
+def check_once(names: Sequence[str]) -> None:
+    """Raises SpecError for a column that is there twice."""
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated:
+        expected = "every column once"
+        raise SpecError(Problem(path=("rows",), expected=expected, got=f"`{repeated[0]}` again"))
+
+
 def check_names(schema: Schema, extra: tuple[str, ...], names: Iterable[str]) -> None:
     """Raises SpecError for the first of these names that is neither a feature's nor an extra one.
 
