@@ -30,7 +30,7 @@ from recordspec.spec.options import (
     read_fields,
     wrong_path,
 )
-from recordspec.writing.build import Work
+from recordspec.writing.build import Execution
 from recordspec.writing.options import Write
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
@@ -316,7 +316,7 @@ CALLS = {
     "store.shards:find_incomplete:files": lambda call, data, url: call(url),
     "store.transaction:Transaction.__init__:target": lambda call, data, url: call(url),
     "writing.build:Build.__init__:directory": lambda call, data, url: call(
-        SCHEMA, None, url, Write(), Work()
+        SCHEMA, None, url, Write(), Execution()
     ),
     "writing.build:write:directory": lambda call, data, url: call(SCHEMA, [{"a": 1}], url),
     "writing.estimate:estimate:directory": lambda call, data, url: call(SCHEMA, [{"a": 1}], url),

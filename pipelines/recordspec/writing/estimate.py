@@ -14,7 +14,7 @@ from recordspec.errors import RecordspecError
 from recordspec.locations import local
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
-from recordspec.writing.build import Work, options_of, write
+from recordspec.writing.build import Execution, options_of, write
 from recordspec.writing.options import Write
 from recordspec.writing.shards import shard_count
 from recordspec.writing.sources import DictRows, Source, source_of
@@ -57,24 +57,24 @@ def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **opt
     """
     folder = local(directory).resolve()  # before the samples, which take their time
     there = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    how = {name: options.pop(name) for name in Work.__dataclass_fields__ if name in options}
-    work = Work(**how)
+    how = {name: options.pop(name) for name in Execution.__dataclass_fields__ if name in options}
+    execution = Execution(**how)
     source = source_of(rows)
     if isinstance(source, DictRows):  # two samples are taken
-        source = DictRows(list(islice(source, work.limit or _SAMPLED_ROWS)))
-    limit = min(_SAMPLED_ROWS, work.limit or _SAMPLED_ROWS)
+        source = DictRows(list(islice(source, execution.limit or _SAMPLED_ROWS)))
+    limit = min(_SAMPLED_ROWS, execution.limit or _SAMPLED_ROWS)
     how_written = options_of(
         schema,
         options.get("split", "train"),
         {name: value for name, value in options.items() if name != "split"},
     )
     # how many shards there are, and what is set aside on the way, depends on rows as they are encoded
-    options["allow_empty"] = work.allow_empty
+    options["allow_empty"] = execution.allow_empty
     plain = _sample(schema, source, limit, {**options, "compression": "none", "layout": "rows"})
     final = _sample(schema, source, limit, options)
     sampled = sum(plain.rows(split) for split in plain.splits) + plain.rejected
     total, about = (sampled, False) if sampled < limit else _rows(source, schema, how_written)
-    total = min(total, work.limit or total)
+    total = min(total, execution.limit or total)
     times = total / max(1, sampled)
     return BuildEstimate(
         splits={split: _shards(split, plain, final, how_written, times) for split in plain.splits},
@@ -83,7 +83,7 @@ def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **opt
         sampled=sampled,
         disk=round(sum(plain.bytes(split) + final.bytes(split) for split in plain.splits) * times),
         disk_free=shutil.disk_usage(there).free,
-        memory=allowance(work.memory, work.jobs),
+        memory=allowance(execution.memory, execution.jobs),
     )
 
 

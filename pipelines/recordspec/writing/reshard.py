@@ -25,7 +25,7 @@ from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words
 from recordspec.wire.strings import Strings
 from recordspec.wire.tfrecord import Record, RecordRange
-from recordspec.writing.build import Build, Work, run
+from recordspec.writing.build import Build, Execution
 from recordspec.writing.encoder import PART_BITS, Advance, EncodedRows, hashes
 from recordspec.writing.failures import disk_errors, source_errors
 from recordspec.writing.options import Blocks, Key, Write
@@ -75,8 +75,10 @@ def reshard(
     # blocks that become blocks again were rows of the schema already
     source.checked = made.block is not None and not source.in_blocks
     # a dataset without rows was built on purpose
-    work = Work(jobs=jobs, memory=memory, allow_empty=True, force=force, resume=resume, progress=progress)
-    return run(Build(schema, source, directory, made, work, encode=copy_part, revise=source.revised))
+    execution = Execution(
+        jobs=jobs, memory=memory, allow_empty=True, force=force, resume=resume, progress=progress
+    )
+    return Build(schema, source, directory, made, execution, encode=copy_part, revise=source.revised).run()
 
 
 def _check_one_dataset(paths: tuple[Path, ...]) -> None:

@@ -14,7 +14,7 @@ from recordspec.locations import local
 from recordspec.progress import Progress
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
-from recordspec.writing.build import Build, Work, options_of
+from recordspec.writing.build import Build, Execution, options_of
 from recordspec.writing.encoder import Encoder
 from recordspec.writing.sources.base import Columns, check_names
 
@@ -55,8 +55,8 @@ class ShardedWriter:
         self.options = options_of(schema, split, options)
         self.schema = schema
         self.manifest: Manifest
-        work = Work(memory=memory, force=force, append=append, allow_empty=allow_empty)
-        self._build = Build(schema, None, directory, self.options, work, expected=expected)
+        execution = Execution(memory=memory, force=force, append=append, allow_empty=allow_empty)
+        self._build = Build(schema, None, directory, self.options, execution, expected=expected)
         self._failure: RecordspecError | None = None
         self._encoder: Encoder | None = None
 
