@@ -485,7 +485,7 @@ class Build:
             bar.advance(shard.rows, shard.bytes)
             self._shards[task.shard.file] = shard
         return {
-            split: tuple(self._shards[task.shard.file] for task in tasks if task.split == split)
+            split: tuple(self._shards[task.shard.file] for task in tasks if task.rows.split == split)
             for split in splits
         }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError
-from recordspec.locations import check_regular
 from recordspec.spec.blocks import records_of_block
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
@@ -25,6 +23,7 @@ from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words
 from recordspec.wire.strings import Strings
 from recordspec.wire.tfrecord import Record, RecordRange
+from recordspec.writing.append import ExistingDataset
 from recordspec.writing.build import Build, Execution
 from recordspec.writing.encoder import PART_BITS, Advance, EncodedRows, hashes
 from recordspec.writing.failures import disk_errors, source_errors
@@ -198,9 +197,7 @@ class StoredRecords:
         old = self.manifest
         if old is None:
             return made
-        if old.rejected:
-            check_regular(self.folder / REJECTS_FILE)
-            shutil.copyfile(self.folder / REJECTS_FILE, folder / REJECTS_FILE)
+        ExistingDataset(folder=self.folder, manifest=old).put_rejects_into(folder)
         whole = [split for split in made.splits if made.rows(split) == old.rows(split)]
         return replace(
             old,

@@ -188,7 +188,6 @@ def encode_part(
 class ShardTask:
     """A shard to write: its place among those of its split, and its rows in the runs."""
 
-    split: str
     shard: ShardRange
     rows: RowRange
 
@@ -202,7 +201,7 @@ def shard_tasks(plan: BuildPlan, runs: tuple[Run, ...], splits: tuple[str, ...])
             continue
         count = shard_count(plan.options, rows.bytes, rows.rows)
         for shard in shard_ranges(split + suffix, count, rows.rows, plan.options):
-            yield ShardTask(split=split, shard=shard, rows=rows.range(shard.start, shard.stop or 0))
+            yield ShardTask(shard=shard, rows=rows.range(shard.start, shard.stop or 0))
 
 
 def write_shard(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.errors import Problem, SpecError
 from recordspec.spec.encoder import Gapped, refusal
 from recordspec.spec.features import Feature
 from recordspec.spec.features.base import ValueType
@@ -30,6 +30,7 @@ from recordspec.writing.sources.base import (
     EXACT,
     Batches,
     Columns,
+    by_feature,
     check_names,
     check_once,
     converted,
@@ -217,17 +218,7 @@ def paths_below(columns: Mapping[str, Any], names: Iterable[str], folder: Path) 
 
     Raises RecordError for the first row with a path that is not.
     """
-    found: dict[str, Any] = {}
-    bad: list[tuple[int, Problem]] = []
-    for name in names:
-        try:
-            found[name] = inside(columns[name], folder)
-        except BadValue as error:
-            bad.append((error.index, error.problem.under("features", name)))
-    if bad:
-        first = min(row for row, _ in bad)
-        raise RecordError([problem for row, problem in bad if row == first], first)
-    return found
+    return by_feature(names, lambda name: inside(columns[name], folder))
 
 
 def inside(values: Any, folder: Path) -> Any:

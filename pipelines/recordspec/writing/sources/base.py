@@ -17,6 +17,7 @@ from recordspec.spec.encoder import part_of
 from recordspec.spec.feature_set import unknown_name
 from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema
+from recordspec.spec.values import BadValue
 
 # A part of a file: large enough that opening it costs nothing, small enough that a few jobs share
 # a file evenly, and that little is done again after a crash.
@@ -121,16 +122,15 @@ class FileSource:
         return [identity_of(self.paths), to_builtins(self)]
 
 
-def converted(rows: int, convert: Callable[[int, int], Mapping[str, Any]], most: int = _MOST_ROWS) -> Batches:
+def converted(rows: int, convert: Callable[[int, int], Mapping[str, Any]]) -> Batches:
     """Rows that are converted some at a time; an invalid one is its error.
 
     Args:
         rows: how many there are.
         convert: gives the columns of the rows from one number to another. Raises RecordError for an invalid
             row, counted from the first of these.
-        most: rows to convert at once.
     """
-    start, step = 0, most
+    start, step = 0, _MOST_ROWS
     while start < rows:
         stop = min(start + step, rows)
         try:
@@ -146,7 +146,25 @@ def converted(rows: int, convert: Callable[[int, int], Mapping[str, Any]], most:
             step = max(_FEWEST_ROWS, error.row)
         else:
             yield Columns(columns, stop - start)
-            start, step = stop, min(most, 2 * step)
+            start, step = stop, min(_MOST_ROWS, 2 * step)
+
+
+def by_feature(names: Iterable[str], convert: Callable[[str], Any]) -> dict[str, Any]:
+    """What `convert` gives for each feature; it raises BadValue for the first invalid row.
+
+    Raises RecordError for the first row that is invalid in any of them, with all that is wrong with it.
+    """
+    found: dict[str, Any] = {}
+    bad: list[tuple[int, Problem]] = []
+    for name in names:
+        try:
+            found[name] = convert(name)
+        except BadValue as error:
+            bad.append((error.index, error.problem.under("features", name)))
+    if bad:
+        first = min(row for row, _ in bad)
+        raise RecordError([problem for row, problem in bad if row == first], first)
+    return found
 
 
 def name_of(source: object) -> str:

@@ -16,11 +16,11 @@ from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import PathText, open_file
 from recordspec.spec.schema import Schema
-from recordspec.spec.values import BadValue
 from recordspec.writing.sources.base import (
     Batches,
     FileSource,
     RowPlaces,
+    by_feature,
     converted,
     ignored,
     not_once,
@@ -194,16 +194,10 @@ class CsvPart:
         self, block: Any, schema: Schema, extra: tuple[str, ...], start: int, stop: int
     ) -> dict[str, Any]:
         batch = block.slice(start, stop - start)
-        columns: dict[str, Any] = {}
-        bad: list[tuple[int, Problem]] = []
-        for name, feature in schema.names.items():
-            try:
-                columns[name] = from_text(batch.column(self.wanted[name]), feature, self.path.parent)
-            except BadValue as error:
-                bad.append((error.index, error.problem.under("features", name)))
-        if bad:
-            first = min(row for row, _ in bad)
-            raise RecordError([problem for row, problem in bad if row == first], first)
+        features, folder = schema.names, self.path.parent
+        columns = by_feature(
+            features, lambda name: from_text(batch.column(self.wanted[name]), features[name], folder)
+        )
         # a key that is a feature is the feature's value: `7` and `007` are one number
         return columns | {
             name: batch.column(self.wanted[name]).to_pylist() for name in extra if name not in columns
