@@ -1,4 +1,4 @@
-"""A CSV file: one row a line, the features by the names in its header."""
+"""CSV files. The header names the features."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Csv(FileSource):
         with open_file(Path(self.path)) as file:
             data = file.read(_LONGEST_HEADER)
             is_whole = not file.read(1)
-        # what is no UTF-8 in the rows behind it, which are read along, is for them to say
+        # bytes that are not UTF-8 in the rows behind the header are reported when these are read
         text = io.StringIO(data.decode("utf-8-sig", "surrogateescape"), newline="")
         csv.field_size_limit(sys.maxsize)
         header = next(csv.reader(text, delimiter=self.delimiter), [])
@@ -92,7 +92,7 @@ class Csv(FileSource):
         return header
 
     def _long_cell(self, header: list[str], row: ByteRange) -> str:
-        """What to look at in a row that is too long: the cell that passes the limit."""
+        """The hint for a row that is too long: which cell passes the limit."""
         place, lines = long_cell(Path(self.path), row, self.delimiter)
         column = f"column `{header[place]}`" if place < len(header) else "a cell behind the last column"
         return f"{column} passes the limit" + ", with line breaks: is a quote missing?" * lines
@@ -100,7 +100,7 @@ class Csv(FileSource):
 
 @dataclass(frozen=True, kw_only=True)
 class CsvPart:
-    """Rows of a CSV file that follow each other.
+    """Consecutive rows of a CSV file.
 
     Attributes:
         path: of the file.
@@ -121,7 +121,7 @@ class CsvPart:
             yield from converted(block.num_rows, partial(self._columns, block, schema, extra))
 
     def place(self, row: int) -> str:
-        """File and line. Found by reading again, since a quoted cell may hold line breaks."""
+        """File and line. The part is read again to find the line: a quoted cell may hold line breaks."""
         return f"{self.path}:{self._places.of(row + self._has_header)}"
 
     @property
@@ -140,8 +140,8 @@ class CsvPart:
         return size
 
     @property
-    def _passes_over_empty_lines(self) -> bool:
-        """Of a single column, an empty line is an empty cell."""
+    def _ignores_empty_lines(self) -> bool:
+        """With a single column, an empty line is an empty cell."""
         return len(self.header) != 1
 
     def blocks(self) -> Iterator[Any]:
@@ -157,8 +157,8 @@ class CsvPart:
 
         wanted = set(self.wanted.values())
         columns = [column for column in self.header if column in wanted]
-        # Arrow reads ahead in a thread of its own: of a file of Python's, left before its end, it would
-        # go on as Python shuts down, and end the process.
+        # Arrow reads ahead in a thread of its own. If it read a Python file that is not read to its end, it
+        # would go on while Python shuts down, and abort the process.
         file = pyarrow.OSFile(str(self.path))
         return arrow_csv.open_csv(
             self._stream(pyarrow, file),
@@ -168,7 +168,7 @@ class CsvPart:
             parse_options=arrow_csv.ParseOptions(
                 delimiter=self.delimiter,
                 newlines_in_values=True,
-                ignore_empty_lines=self._passes_over_empty_lines,
+                ignore_empty_lines=self._ignores_empty_lines,
             ),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=columns,
@@ -182,8 +182,8 @@ class CsvPart:
     def _stream(self, pyarrow: Any, file: Any) -> Any:
         """The bytes of the part, for Arrow to read."""
         size = self.span.stop - self.span.start
-        # Where no line break follows, Arrow takes a last cell that is empty for a quoted one if another of
-        # its row is; and a header alone for none.
+        # Without a line break at the end, Arrow takes an empty last cell for a quoted one if another cell of
+        # the row is quoted, and does not recognize a header without rows.
         last = file.read_at(1, self.span.stop - 1) if size else b"\n"
         alone = self._has_header and size <= _LONGEST_HEADER and last not in (b"\n", b"\r")
         if alone or last == self.delimiter.encode():
@@ -218,12 +218,12 @@ class CsvPart:
             reader = csv.reader(file, delimiter=self.delimiter)
             line = self.span.line
             for cells in reader:
-                if cells or not self._passes_over_empty_lines:
+                if cells or not self._ignores_empty_lines:
                     yield line, cells
                 line = self.span.line + reader.line_num
 
     def _no_text(self) -> Problem | None:
-        """The first cell that is wanted and no UTF-8."""
+        """The problem of the first cell of a wanted column that is not UTF-8."""
         for line, cells in self._lines():
             named = zip(self.header, cells, strict=False)
             text = "".join(cell for name, cell in named if name in self.wanted.values())
@@ -232,7 +232,7 @@ class CsvPart:
         return None
 
     def _uneven(self, message: str) -> Problem:
-        """What Arrow says, with the place of the first row with too many or too few cells; else the file."""
+        """Arrow's message, at the first row with too many or too few cells, or else at the file."""
         uneven = (line for line, cells in self._lines() if len(cells) != len(self.header))
         line = next(uneven, None)
         got = re.sub(r"^CSV parse error: (Row #\d+: )?", "", message)  # Arrow counts the rows of the part
@@ -240,6 +240,6 @@ class CsvPart:
 
 
 def _no_utf8(text: str) -> str:
-    """The first byte that is no UTF-8, of what was decoded with "surrogateescape"; nothing where all is."""
+    """The first byte that is not UTF-8 in a text decoded with "surrogateescape"; "" where there is none."""
     bad = re.search("[\udc80-\udcff]", text)
     return f"the byte 0x{ord(bad[0]) - 0xDC00:02x}" if bad else ""

@@ -1,4 +1,4 @@
-"""Files of text, cut between rows."""
+"""Text files are divided between rows into byte ranges, which processes read independently."""
 
 from __future__ import annotations
 
@@ -9,28 +9,24 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from recordspec.errors import Problem, RecordError
 from recordspec.locations import open_file
 from recordspec.spec.schema import Schema
-from recordspec.wire.strings import Ints
+from recordspec.wire.strings import Bytes, Ints, Mask
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import Batches
 
 BOM = b"\xef\xbb\xbf"
 
-# A longer row is refused, and the rest of the file is read. Without a limit a row that does not end, since a
-# quote is missing, would be in memory several times over. A base64 image has some MiB, 20 s of sound as JSON
+# A longer row is invalid; the rest of the file is read. Without a limit, a row that does not end because a
+# quote is missing would be in memory several times. A base64 image has some MiB, 20 s of sound as JSON
 # numbers 17.
 LONGEST_ROW = 64 << 20
-# Arrow reads CSV in blocks of this size, and no longer rows; such a row is a part of its own.
+# Arrow reads CSV in blocks of this size, and cannot read a longer row: such a row is a part of its own.
 CSV_BLOCK = 16 << 20
 
-Bytes = npt.NDArray[np.uint8]
-Bools = npt.NDArray[np.bool_]
-
-# What is computed of a block stays in the caches: of 16 MiB at once it takes twice as long.
+# The arrays computed from a block stay in the CPU caches: with 16 MiB at once it takes twice as long.
 _BLOCK = 256 << 10
 _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
 
@@ -40,7 +36,7 @@ class ByteRange:
     """Bytes `start` to `stop` of a file; `line` is the number, from 1, of the first line in them.
 
     Attributes:
-        single: whether they are one row that is long.
+        single: whether they are one long row.
     """
 
     start: int
@@ -50,7 +46,7 @@ class ByteRange:
 
     @property
     def too_long(self) -> bool:
-        """Whether they are one row that is longer than `LONGEST_ROW`."""
+        """Whether they are a row longer than `LONGEST_ROW`."""
         return self.single and self.stop - self.start > LONGEST_ROW
 
     def open(self, path: Path) -> IO[bytes]:
@@ -146,7 +142,7 @@ class _Lines:
         """A longer row gets a range of its own."""
         return LONGEST_ROW
 
-    def scan(self, window: Bytes) -> tuple[Ints, Bools]:
+    def scan(self, window: Bytes) -> tuple[Ints, Mask]:
         """Where the line breaks are, as indices of the window, and whether each ends a row."""
         breaks = np.flatnonzero(window[1:-1] == _NEWLINE) + 1
         return breaks, np.ones(len(breaks), np.bool_)
@@ -169,7 +165,7 @@ class _QuotedLines(_Lines):
     def longest(self) -> int:
         return min(CSV_BLOCK, LONGEST_ROW)
 
-    def scan(self, window: Bytes) -> tuple[Ints, Bools]:
+    def scan(self, window: Bytes) -> tuple[Ints, Mask]:
         self._odd = int(self.is_open)
         self._quotes = self._paired(window, np.flatnonzero(window[1:-1] == _QUOTE) + 1)
         self.is_open = bool((self._odd + len(self._quotes)) % 2)
@@ -204,7 +200,7 @@ class _QuotedLines(_Lines):
             paired.append(place)
         return np.array(paired, np.int64)
 
-    def _is_outside(self, places: Ints) -> Bools:
+    def _is_outside(self, places: Ints) -> Mask:
         """Whether each of these places is not in quotes."""
         return np.asarray((np.searchsorted(self._quotes, places) + self._odd) % 2 == 0)
 
