@@ -30,7 +30,7 @@ from recordspec.spec.options import (
     read_fields,
     wrong_path,
 )
-from recordspec.writing.build import Work
+from recordspec.writing.build import Execution
 from recordspec.writing.options import Write
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
@@ -79,7 +79,7 @@ NO_PATHS = {
     *("Config.description", "Read.features", "Read.service", "Bucket.by", "Balance.by", "Shuffle.buffer"),
     *("Fit.inputs", "Fit.targets", "Fit.weights", "Write.key", "Write.group_by", "Key.names"),
     *("ByColumn.column", "ShardSize.size", "Csv.delimiter", "Csv.columns", "Jsonl.columns", "Jsonl.ignore"),
-    *("Parquet.columns", "ImageFolder.image", "ImageFolder.label", "AudioFolder.audio", "AudioFolder.label"),
+    *("Parquet.columns", "MediaFolder.label", "ImageFolder.image", "AudioFolder.audio"),
     *("Feature.name", "Feature.key", "Feature.description", "Label.names", "SparseValues.index_keys"),
     *("FixedLen.dtype", "FixedLenSequence.dtype", "RaggedLists.dtype", "RaggedLists.row_lengths"),
     *("SparseValues.dtype", "VariableLen.dtype", "AnyTensor.dtype", "Text.pad"),
@@ -135,8 +135,8 @@ def test_every_option_that_is_text_is_a_path_or_known_to_be_none():
     others = {named(*place) for place in options().keys() - PATHS}
     assert others == NO_PATHS
     assert {named(*place) for place in PATHS} == {
-        *("Config.schema", "Config.data", "Csv.path", "Jsonl.path", "Parquet.files", "ImageFolder.path"),
-        *("AudioFolder.path", "TFRecords.files", "TFRecords.schema", "Read.cache", "Label.vocabulary"),
+        *("Config.schema", "Config.data", "Csv.path", "Jsonl.path", "Parquet.files", "MediaFolder.path"),
+        *("TFRecords.files", "TFRecords.schema", "Read.cache", "Label.vocabulary"),
     }
 
 
@@ -316,7 +316,7 @@ CALLS = {
     "store.shards:find_incomplete:files": lambda call, data, url: call(url),
     "store.transaction:Transaction.__init__:target": lambda call, data, url: call(url),
     "writing.build:Build.__init__:directory": lambda call, data, url: call(
-        SCHEMA, None, url, Write(), Work()
+        SCHEMA, None, url, Write(), Execution()
     ),
     "writing.build:write:directory": lambda call, data, url: call(SCHEMA, [{"a": 1}], url),
     "writing.estimate:estimate:directory": lambda call, data, url: call(SCHEMA, [{"a": 1}], url),
@@ -562,7 +562,6 @@ OPENERS = {
     "pipeline.py: given.open": "the same",
     "writing/sources/csv.py: self.span.open": "a part of a file, by open_file",
     "writing/sources/jsonl.py: self.span.open": "the same",
-    "writing/sources/ranges.py: ByteRange(start, stop).open": "the same",
     "writing/sources/ranges.py: ByteRange(row.start, row.start + LONGEST_ROW).open": "the same",
     "locations.py: _Named": "the one that opens",
 }

@@ -63,7 +63,7 @@ def test_parquet_columns_are_checked_by_name(tmp_path):
 def test_files_that_are_no_parquet_are_named(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(rs.StoreError) as caught:
-        Parquet(files="empty").open(tmp_path)
+        parts_of(Parquet(files="empty").open(tmp_path), NUMBER)
     assert str(caught.value) == f"{tmp_path}/empty: expected files named .parquet, got none"
     (tmp_path / "a.parquet").write_text("no, this is something else")
     with pytest.raises(rs.RecordError) as refused:

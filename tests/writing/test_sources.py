@@ -139,7 +139,7 @@ def test_an_image_that_is_none_is_named(tmp_path, folder):
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(rs.StoreError) as caught:
-        ImageFolder(path="no").open(tmp_path)
+        rs.write(SCHEMA, ImageFolder(path="no").open(tmp_path), tmp_path / "data")
     assert str(caught.value) == f"{tmp_path / 'no'}: expected a folder, got none"
 
 

@@ -13,7 +13,7 @@ from recordspec.errors import Problem, StoreError
 from recordspec.locations import check_regular, sync_file
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
-from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, LabelCounts, Manifest
+from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
 from recordspec.store.shards import parse_name
 from recordspec.writing.encoder import summed_counts
 from recordspec.writing.options import Write
@@ -97,22 +97,18 @@ class ExistingDataset:
         """The manifest of both, whose new shards come last."""
         old, new = self.manifest.splits, manifest.splits
         splits = {name: (*old.get(name, ()), *new.get(name, ())) for name in dict.fromkeys((*old, *new))}
+        counted = summed_counts([self.manifest.label_counts, manifest.label_counts])
         return replace(
             manifest,
             splits=splits,
-            label_counts=self._counts_with_more(manifest),
+            # where nobody counted the old rows, nobody knows the sum
+            label_counts={
+                split: counts
+                for split, counts in counted.items()
+                if split in self.manifest.label_counts or split not in old
+            },
             rejected=self.manifest.rejected + manifest.rejected,
         )
-
-    def _counts_with_more(self, manifest: Manifest) -> LabelCounts:
-        """The classes of the rows of both, but for splits whose old rows nobody counted."""
-        old, new = self.manifest, manifest
-        both = summed_counts([old.label_counts, new.label_counts])
-        return {
-            split: counts
-            for split, counts in both.items()
-            if split in old.label_counts or split not in old.splits
-        }
 
 
 def _link(old: Path, new: Path) -> None:

@@ -10,12 +10,11 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice, takewhile
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol
 
 import numpy as np
@@ -107,7 +106,7 @@ def write(
         StoreError: `directory` exists, or cannot be written, or a process was killed.
         Interrupted: Ctrl-C. In all of these cases nothing is published.
     """
-    work = Work(
+    execution = Execution(
         jobs=jobs,
         memory=memory,
         limit=limit,
@@ -121,13 +120,7 @@ def write(
     if resume and source.identity() is None:
         expected = "rows of files, which can be read again"
         raise SpecError(Problem(path=("resume",), expected=expected, got=type(rows).__name__))
-    return run(Build(schema, source, directory, options_of(schema, split, options), work))
-
-
-def run(build: Build) -> Manifest:
-    """Builds with as many processes as it says. Raises what `write` raises."""
-    with build, Progress(show=build.work.progress) as bar, executor(build.jobs, build.name) as pool:
-        return build.run(pool, bar)
+    return Build(schema, source, directory, options_of(schema, split, options), execution).run()
 
 
 def options_of(schema: Schema, split: Any, options: Mapping[str, Any]) -> Write:
@@ -143,11 +136,11 @@ def options_of(schema: Schema, split: Any, options: Mapping[str, Any]) -> Write:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
-    """How a build is run; apart from `limit`, its result does not depend on these.
+class Execution:
+    """How a build is executed; apart from `limit`, its result does not depend on these options.
 
     Attributes:
-        jobs: the processes that share the work.
+        jobs: the number of processes.
         memory: what they may use together, such as `2GiB`; by default 512 MiB each.
         limit: so many rows of the source are taken, and no more.
         allow_empty: whether a source without rows makes a dataset without rows; by default it is an error.
@@ -201,7 +194,7 @@ class BuildSource(Protocol):
 
 
 class Build:
-    """A build of a dataset, within a `with` block: nothing stands in its place unless `run` came to its end.
+    """A build of a dataset, within `with build.begun()`: nothing is published before the end of `finish`.
 
     Rows of files that have several parts are encoded part by part, each a task whose result lasts: an
     interrupted build can go on.
@@ -223,28 +216,30 @@ class Build:
         source: BuildSource | None,
         directory: str | os.PathLike[str],
         options: Write,
-        work: Work,
+        execution: Execution,
         *,
         expected: int | None = None,
         encode: Callable[..., EncodedPart] = encode_part,
         revise: Callable[[Manifest, Path], Manifest] = lambda manifest, folder: manifest,
     ) -> None:
-        self.work, self.name = work, str(directory)
+        self.execution, self.name = execution, str(directory)
         # a limited number of rows are taken one batch after another
-        self.jobs = 1 if work.limit is not None else work.jobs
+        self.jobs = 1 if execution.limit is not None else execution.jobs
         self.source_name = self.name if source is None else base.name_of(source)
         self.status = BuildStatus(name=self.name)
         self._source, self._encode, self._revise = source, encode, revise
-        again = source is not None and work.limit is None
+        again = source is not None and execution.limit is None
         self._identity = source.identity() if source is not None and again else None
         self._expected = self._known_rows() if expected is None else expected
-        self._transaction = Transaction(directory, force=work.force, resume=work.resume, append=work.append)
+        self._transaction = Transaction(
+            directory, force=execution.force, resume=execution.resume, append=execution.append
+        )
         self._plan = BuildPlan(
             schema=schema,
             options=options,
             name=self.name,
             folder=self._transaction.work,
-            budget=budget(work.memory, self.jobs),
+            budget=budget(execution.memory, self.jobs),
             durable=self._identity is not None,
         )
         self._journal: Journal | None = None
@@ -255,58 +250,52 @@ class Build:
         self._encoder: Encoder | None = None
         self._sink: Sorter | DirectShards | None = None
 
-    def __enter__(self) -> Build:
-        with self.status.annotating(), ExitStack() as stack:
-            stack.enter_context(self._transaction)
+    @contextmanager
+    def begun(self) -> Iterator[Build]:
+        """The build in its staging folder. An error of the block is annotated with how far it had come."""
+        with self.status.annotating(), self._transaction:
             with disk_errors(self.name):
-                if self.work.append:
+                if self.execution.append:
                     self._plan = self._plan.added_to(self._transaction)
                 self._journal = self._open_journal()
-            stack.pop_all()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        try:
-            if error is not None:
+            try:
+                yield self
+            except BaseException as error:
                 self._fail(error)
-        finally:
-            if isinstance(self._sink, DirectShards):
-                self._sink.abandon()
-            self._transaction.__exit__(kind, error, traceback)
+                raise
+            finally:
+                if isinstance(self._sink, DirectShards):
+                    self._sink.abandon()
 
     def _fail(self, error: BaseException) -> None:
-        """Decides what is kept for a build that goes on, and raises the error, annotated."""
+        """Decides what is kept for a build that goes on."""
         status = self.status
         if self._encoder is not None:
             status.rows = self._encoder.taken
         if isinstance(error, (RecordError, SpecError)):
             self._transaction.keep = False  # the next build will be of other rows, or another one
-        else:
-            status.published = self._transaction.published
-            if not self._transaction.resumable:  # all is written, and publishing it failed
-                status.safe = None
-            self._transaction.keep = bool(status.safe)
-        with status.annotating():
-            raise error
+            return
+        status.published = self._transaction.published
+        if not self._transaction.resumable:  # all is written, and publishing it failed
+            status.safe = None
+        self._transaction.keep = bool(status.safe)
 
-    def run(self, pool: Executor, bar: Progress) -> Manifest:
+    def run(self) -> Manifest:
         """Builds and publishes. Raises what `write` raises."""
-        bar.begin("encoding", self._input.rows if self.work.limit is None else self.work.limit)
-        parts = self._source_parts()
-        if pool.in_process and not self._parts and self._encode is encode_part:
-            some = list(islice(parts, 0 if self._journal is None else 2))
-            parts = chain(some, parts)
-            if len(some) < 2:
+        show, limit = self.execution.progress, self.execution.limit
+        with self.begun(), Progress(show=show) as bar, executor(self.jobs, self.name) as pool:
+            bar.begin("encoding", self._input.rows if limit is None else limit)
+            parts = self._source_parts()
+            here = pool.in_process and not self._parts and self._encode is encode_part
+            if here and self._journal is not None:
+                some = list(islice(parts, 2))
+                parts, here = chain(some, parts), len(some) < 2
+            if here:
                 self._drop_journal()
                 self._encode_here(parts, bar)
-                return self.finish(pool, bar)
-        self._encode_parts(parts, pool, bar)
-        return self.finish(pool, bar)
+            else:
+                self._encode_parts(parts, pool, bar)
+            return self.finish(pool, bar)
 
     def _drop_journal(self) -> None:
         """Of a single part nothing is done that is not as quickly done again: its rows need not last."""
@@ -339,7 +328,7 @@ class Build:
         self._check_unique(runs)
         rows, rejected = sum(part.rows for part in self._parts), self._join_rejects()
         path = self._transaction.staging / REJECTS_FILE
-        rejects.check_some(rows, rejected, path, self.source_name, allow_empty=self.work.allow_empty)
+        rejects.check_some(rows, rejected, path, self.source_name, allow_empty=self.execution.allow_empty)
         with disk_errors(self.name):
             shards = self._write_shards(runs, pool, bar)
         counts = summed_counts(part.label_counts for part in self._parts)
@@ -352,11 +341,11 @@ class Build:
         """How many rows the source will give, if that is sure."""
         if self._source is None or isinstance(self._source, DictRows) or self._source.rows is None:
             return None
-        return min(self._source.rows, self.work.limit or self._source.rows)
+        return min(self._source.rows, self.execution.limit or self._source.rows)
 
     def _encode_here(self, parts: Iterable[Any], bar: Progress) -> None:
         """Encodes the rows of the source in this process, or the first of them."""
-        limit, columns = self.work.limit, self._plan.options.columns
+        limit, columns = self.execution.limit, self._plan.options.columns
         if isinstance(self._source, DictRows):
             encoder = self.begin(self._source.place)
             for row in source_errors(islice(self._source, limit), self.name):
@@ -407,14 +396,18 @@ class Build:
         encode = partial(self._encode, self._plan)
         if pool.in_process:
             encode = partial(encode, advance=bar.advance)
-        for part in self._renumbered(pool.map(encode, missing)):
-            if self._journal is not None:
-                with disk_errors(self.name):
-                    self._journal.add({"part": dataclasses.asdict(part)})
-            self._add(part)
-            self.status.safe = None if self._journal is None else self._before[-1]
-            if not pool.in_process:
-                bar.advance(part.rows + part.rejected, part.bytes)
+        try:
+            for part in pool.map(encode, missing):
+                if self._journal is not None:
+                    with disk_errors(self.name):
+                        self._journal.add({"part": dataclasses.asdict(part)})
+                self._add(part)
+                self.status.safe = None if self._journal is None else self._before[-1]
+                if not pool.in_process:
+                    bar.advance(part.rows + part.rejected, part.bytes)
+        except RecordError as error:  # of a part, which counts its rows from 0
+            row = None if error.row is None else self._before[-1] + error.row
+            raise RecordError(error.problems, row) from None
 
     def _add(self, part: EncodedPart) -> None:
         self._parts.append(part)
@@ -430,14 +423,6 @@ class Build:
         """The source, where there must be one."""
         assert self._source is not None
         return self._source
-
-    def _renumbered(self, results: Iterator[EncodedPart]) -> Iterator[EncodedPart]:
-        """The results; an error of a part counts its rows from the first of the source."""
-        try:
-            yield from results
-        except RecordError as error:
-            row = None if error.row is None else self._before[-1] + error.row
-            raise RecordError(error.problems, row) from None
 
     def _check_unchanged(self) -> None:
         """Raises SourceError where the source changed while it was read: parts of it may be of before."""
@@ -500,17 +485,17 @@ class Build:
             bar.advance(shard.rows, shard.bytes)
             self._shards[task.shard.file] = shard
         return {
-            split: tuple(self._shards[task.shard.file] for task in tasks if task.split == split)
+            split: tuple(self._shards[task.shard.file] for task in tasks if task.rows.split == split)
             for split in splits
         }
 
     def _take_over(self, file: str, shard: Shard) -> None:
         """Puts a shard that is written where it will be published."""
-        work = self._transaction.work
-        (work / file).rename(self._transaction.staging / shard.file)
-        keys = work / f"{file}.keys"
+        folder = self._plan.folder
+        (folder / file).rename(self._transaction.staging / shard.file)
+        keys = folder / f"{file}.keys"
         if keys.exists():
-            keys.rename(work / f"{shard.file}.keys")
+            keys.rename(folder / f"{shard.file}.keys")
         if self._journal is not None:
             self._journal.add({"shard": dataclasses.asdict(shard)})
 
@@ -522,7 +507,7 @@ class Build:
             manifest = plan.base.with_more(manifest)
         with disk_errors(self.name):
             if plan.options.unique:
-                parts = _key_hashes(manifest, transaction.work, plan.base)
+                parts = _key_hashes(manifest, plan.folder, plan.base)
                 sha256 = key_hashes.write(transaction.staging / KEYS_FILE, parts)
                 manifest = replace(manifest, keys_sha256=sha256)
             sync_file(transaction.staging / REJECTS_FILE)
@@ -603,11 +588,11 @@ def _labels(schema: Schema) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _key_hashes(manifest: Manifest, work: Path, existing: ExistingDataset | None) -> Iterator[Words]:
+def _key_hashes(manifest: Manifest, folder: Path, existing: ExistingDataset | None) -> Iterator[Words]:
     """The hashes of the keys of every shard: of old ones as they were, of new ones as they were written."""
     before = {} if existing is None else existing.manifest.starts()
     for shard in manifest.all_shards:
         if existing is not None and shard.file in before:
             yield key_hashes.read(existing.keys, before[shard.file], shard.rows)
         else:
-            yield key_hashes.read(work / f"{shard.file}.keys", 0, shard.rows)
+            yield key_hashes.read(folder / f"{shard.file}.keys", 0, shard.rows)

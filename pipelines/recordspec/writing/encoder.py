@@ -259,11 +259,11 @@ class Encoder:
 
     def _reject(self, error: RecordError) -> None:
         """Sets the next row aside."""
-        placed = self._placed(RecordError(error.problems, 0))
         if self._rejects is None:
-            raise placed from None
+            raise self._placed(RecordError(error.problems, 0)) from None
+        problems = [str(problem.at("")) for problem in error.problems]
         with disk_errors(self._name):
-            self._rejects.add(self.seen, self._place(self._here), placed)
+            self._rejects.add(self.seen, self._place(self._here), problems)
 
     def _placed(self, error: RecordError) -> RecordError:
         """An error of a batch names the row within it; outside it is named among all."""
@@ -421,26 +421,20 @@ class ClassCounter:
             name = self._names.get(entry.column.key)
             if name is not None:
                 first = 0 if splits is None else splits * self._classes[name]
-                found = np.bincount(first + np.asarray(entry.cells.flat))
-                self._counts[name] = _sum(self._counts[name], found)
+                known = self._counts[name]
+                found = np.bincount(first + np.asarray(entry.cells.flat), minlength=len(known))
+                found[: len(known)] += known
+                self._counts[name] = found
 
     def by_split(self, splits: Sequence[str]) -> LabelCounts:
         """The counts; the splits have these names."""
-        tables = {
-            name: _sum(np.zeros(len(splits) * classes, np.int64), self._counts[name]).reshape(-1, classes)
-            for name, classes in self._classes.items()
-        }
+        tables = {name: np.zeros((len(splits), classes), np.int64) for name, classes in self._classes.items()}
+        for name, counts in self._counts.items():
+            tables[name].flat[: len(counts)] = counts
         return {
             split: {name: tuple(table[index].tolist()) for name, table in tables.items()}
             for index, split in enumerate(splits)
         }
-
-
-def _sum(one: Ints, other: Ints) -> Ints:
-    """The sum, where what the shorter lacks is 0; one of them is changed."""
-    shorter, longer = sorted((one, other), key=len)
-    longer[: len(shorter)] += shorter
-    return longer
 
 
 def summed_counts(parts: Iterable[LabelCounts]) -> LabelCounts:

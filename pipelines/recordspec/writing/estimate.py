@@ -14,7 +14,7 @@ from recordspec.errors import RecordspecError
 from recordspec.locations import local
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
-from recordspec.writing.build import Work, options_of, write
+from recordspec.writing.build import Execution, options_of, write
 from recordspec.writing.options import Write
 from recordspec.writing.shards import shard_count
 from recordspec.writing.sources import DictRows, Source, source_of
@@ -55,21 +55,26 @@ def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **opt
 
     Raises what `recordspec.write` raises, except for a dataset that exists already.
     """
-    folder = local(directory)  # before the samples, which take their time
-    how = {name: options.pop(name) for name in Work.__dataclass_fields__ if name in options}
-    work = Work(**how)
+    folder = local(directory).resolve()  # before the samples, which take their time
+    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    how = {name: options.pop(name) for name in Execution.__dataclass_fields__ if name in options}
+    execution = Execution(**how)
     source = source_of(rows)
     if isinstance(source, DictRows):  # two samples are taken
-        source = DictRows(list(islice(source, work.limit or _SAMPLED_ROWS)))
-    limit = min(_SAMPLED_ROWS, work.limit or _SAMPLED_ROWS)
+        source = DictRows(list(islice(source, execution.limit or _SAMPLED_ROWS)))
+    limit = min(_SAMPLED_ROWS, execution.limit or _SAMPLED_ROWS)
+    how_written = options_of(
+        schema,
+        options.get("split", "train"),
+        {name: value for name, value in options.items() if name != "split"},
+    )
     # how many shards there are, and what is set aside on the way, depends on rows as they are encoded
-    options["allow_empty"] = work.allow_empty
+    options["allow_empty"] = execution.allow_empty
     plain = _sample(schema, source, limit, {**options, "compression": "none", "layout": "rows"})
     final = _sample(schema, source, limit, options)
     sampled = sum(plain.rows(split) for split in plain.splits) + plain.rejected
-    how_written = options_of(schema, options.get("split", "train"), _rest(options))
     total, about = (sampled, False) if sampled < limit else _rows(source, schema, how_written)
-    total = min(total, work.limit or total)
+    total = min(total, execution.limit or total)
     times = total / max(1, sampled)
     return BuildEstimate(
         splits={split: _shards(split, plain, final, how_written, times) for split in plain.splits},
@@ -77,8 +82,8 @@ def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **opt
         about=about,
         sampled=sampled,
         disk=round(sum(plain.bytes(split) + final.bytes(split) for split in plain.splits) * times),
-        disk_free=shutil.disk_usage(_existing(folder)).free,
-        memory=allowance(work.memory, work.jobs),
+        disk_free=shutil.disk_usage(there).free,
+        memory=allowance(execution.memory, execution.jobs),
     )
 
 
@@ -97,10 +102,6 @@ def _sample(schema: Schema, source: Source, limit: int, options: dict[str, Any])
             raise type(error)(error.problems) from None
 
 
-def _rest(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name not in ("split", "allow_empty")}
-
-
 def _rows(source: Source, schema: Schema, how: Write) -> tuple[int, bool]:
     """How many rows there are, and whether that is but an estimate, from the first parts."""
     if source.rows is not None:
@@ -112,8 +113,3 @@ def _rows(source: Source, schema: Schema, how: Write) -> tuple[int, bool]:
     batches = [batch for part in counted for batch in part.batches(schema, how.columns)]
     rows = sum(batch.rows if isinstance(batch, Columns) else 1 for batch in batches)
     return rows * len(parts) // max(1, len(counted)), len(counted) < len(parts)
-
-
-def _existing(folder: Path) -> Path:
-    """The nearest folder that is there."""
-    return next(parent for parent in (folder.resolve(), *folder.resolve().parents) if parent.exists())

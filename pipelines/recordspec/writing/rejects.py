@@ -19,22 +19,17 @@ class Rejects:
         self._path, self._most = path, most
         self.count = 0
 
-    def add(self, row: int, place: str, error: RecordError) -> None:
+    def add(self, row: int, place: str, problems: list[str]) -> None:
         """Takes a row. Raises RecordError if it is one more than `most` (None: any number)."""
-        problems = [str(problem) for problem in error.at("").problems]
         if self.count == self._most:
-            raise too_many(self._most, _summary(place, problems), row)
+            expected = f"at most {self._most} invalid rows (max_invalid)"
+            got, hint = str(self._most + 1), f"the last is {place}: {problems[0]}"
+            raise RecordError(Problem(expected=expected, got=got, hint=hint), row)
         line = {"row": row, "place": place, "problems": problems}
         # opened for each: they are few, and a dataset without any has no such file
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         self.count += 1
-
-
-def too_many(most: int, last: str, row: int | None = None) -> RecordError:
-    """The error for one row more than may be set aside; `last` tells what is wrong with it."""
-    expected = f"at most {most} invalid rows (max_invalid)"
-    return RecordError(Problem(expected=expected, got=str(most + 1), hint=f"the last is {last}"), row)
 
 
 def check_some(rows: int, rejected: int, path: Path, source: str, *, allow_empty: bool) -> None:
@@ -51,7 +46,7 @@ def check_some(rows: int, rejected: int, path: Path, source: str, *, allow_empty
         raise RecordError(Problem(where=source, expected="at least one row", got="none", hint=hint))
     if rejected and not rows:
         (last,) = deque(lines(path), maxlen=1)
-        hint = f"the last is {_summary(last['place'], last['problems'])}"
+        hint = f"the last is {last['place']}: {last['problems'][0]}"
         raise RecordError(Problem(expected="at least one valid row", got="none", hint=hint))
 
 
@@ -67,24 +62,7 @@ def join(parts: Iterable[tuple[Path, int]], path: Path, most: int | None) -> Non
 
     Raises RecordError where they are more than `most`.
     """
-    joined = 0
+    joined = Rejects(path, most)
     for part, before in parts:
         for line in lines(part):
-            row = before + line["row"]
-            if joined == most:
-                raise too_many(most, _summary(line["place"], line["problems"]), row)
-            with path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({**line, "row": row}) + "\n")
-            joined += 1
-
-
-def count(path: Path) -> int:
-    """How many lines a file of rejects has; none where there is no file."""
-    if not path.exists():
-        return 0
-    with open_file(path) as file:
-        return sum(1 for _ in file)
-
-
-def _summary(place: str, problems: list[str]) -> str:
-    return f"{place}: {problems[0]}"
+            joined.add(before + line["row"], line["place"], line["problems"])

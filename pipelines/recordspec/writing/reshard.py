@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,19 +12,19 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError
-from recordspec.locations import check_regular
 from recordspec.spec.blocks import records_of_block
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
-from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, LabelCounts, Manifest, manifest_of
+from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, Manifest, manifest_of
 from recordspec.store.shards import Files, block_in, expand, parse_name, stored_schema
 from recordspec.wire import file_types, framing, tfrecord
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words
 from recordspec.wire.strings import Strings
 from recordspec.wire.tfrecord import Record, RecordRange
-from recordspec.writing.build import Build, Work, run
+from recordspec.writing.append import ExistingDataset
+from recordspec.writing.build import Build, Execution
 from recordspec.writing.encoder import PART_BITS, Advance, EncodedRows, hashes
 from recordspec.writing.failures import disk_errors, source_errors
 from recordspec.writing.options import Blocks, Key, Write
@@ -75,8 +74,10 @@ def reshard(
     # blocks that become blocks again were rows of the schema already
     source.checked = made.block is not None and not source.in_blocks
     # a dataset without rows was built on purpose
-    work = Work(jobs=jobs, memory=memory, allow_empty=True, force=force, resume=resume, progress=progress)
-    return run(Build(schema, source, directory, made, work, encode=copy_part, revise=source.revised))
+    execution = Execution(
+        jobs=jobs, memory=memory, allow_empty=True, force=force, resume=resume, progress=progress
+    )
+    return Build(schema, source, directory, made, execution, encode=copy_part, revise=source.revised).run()
 
 
 def _check_one_dataset(paths: tuple[Path, ...]) -> None:
@@ -105,7 +106,10 @@ def _options(source: StoredRecords, schema: Schema | None, given: dict[str, Any]
     if unknown:
         raise SpecError(Problem(expected=f"one of {', '.join(known)}", got=f"`{unknown[0]}`"))
     old = source.manifest
-    kept: dict[str, Any] = {"compression": source.compression, "splits": dict.fromkeys(source.splits, 1.0)}
+    kept: dict[str, Any] = {
+        "compression": file_types.compression_of(source.paths[0]),
+        "splits": dict.fromkeys(source.splits, 1.0),
+    }
     if old is not None and old.key:
         kept["key"] = Key(names=tuple(old.key), unique=source.keys is not None)
     if source.block is not None:
@@ -130,17 +134,15 @@ class StoredRecords:
     """
 
     def __init__(self, paths: tuple[Path, ...], manifest: Manifest | None) -> None:
-        self.manifest = manifest
-        self.paths = paths
+        self.paths, self.manifest, self.checked = paths, manifest, False
         self.rows: int | None = None
-        self.notes: list[str] = []
-        self.checked = False
         if manifest is None:
-            self._splits = [_split_of(path) for path in paths]
-            return
-        known = _known(paths, manifest)
-        self._splits = [split for split, _ in known]
-        self.rows = sum(rows for _, rows in known)
+            names = [parse_name(path.name) for path in paths]
+            self._splits = ["train" if name is None else name.split for name in names]
+        else:
+            known = _known(paths, manifest)
+            self._splits = [split for split, _ in known]
+            self.rows = sum(rows for _, rows in known)
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -152,11 +154,6 @@ class StoredRecords:
     def folder(self) -> Path:
         """Where they lie."""
         return self.paths[0].parent
-
-    @property
-    def compression(self) -> str:
-        """That of the first file."""
-        return file_types.compression_of(self.paths[0])
 
     @cached_property
     def block(self) -> int | None:
@@ -200,13 +197,12 @@ class StoredRecords:
         old = self.manifest
         if old is None:
             return made
-        if old.rejected:
-            check_regular(self.folder / REJECTS_FILE)
-            shutil.copyfile(self.folder / REJECTS_FILE, folder / REJECTS_FILE)
+        ExistingDataset(folder=self.folder, manifest=old).put_rejects_into(folder)
+        whole = [split for split in made.splits if made.rows(split) == old.rows(split)]
         return replace(
             old,
             splits=made.splits,
-            label_counts=_of_whole_splits(old, made),
+            label_counts={split: old.label_counts[split] for split in whole if split in old.label_counts},
             compression=made.compression,
             block=made.block,
             keys_sha256=None,  # if there are keys, those of the new order
@@ -235,11 +231,6 @@ def _known(paths: tuple[Path, ...], manifest: Manifest) -> list[tuple[str, int]]
     if problems:
         raise StoreError(problems)
     return [(split, shard.rows) for split, shard in (known[path.name] for path in paths)]
-
-
-def _split_of(path: Path) -> str:
-    name = parse_name(path.name)
-    return "train" if name is None else name.split
 
 
 @dataclass(frozen=True)
@@ -326,12 +317,3 @@ def copy_part(
     with disk_errors(plan.name):
         runs = sink.finish([part.split])
     return EncodedPart(rows=rows, rejected=0, runs=runs, rejects=f"{stem}.rejects", label_counts={})
-
-
-def _of_whole_splits(old: Manifest, made: Manifest) -> LabelCounts:
-    """The classes of the rows of splits of which all rows were taken over."""
-    return {
-        split: old.label_counts[split]
-        for split in made.splits
-        if split in old.label_counts and made.rows(split) == old.rows(split)
-    }

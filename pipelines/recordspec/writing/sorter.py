@@ -1,9 +1,8 @@
-"""Rows in the order of their dataset, sorted in memory, or on the disk where memory does not hold them.
+"""An external merge sort of encoded rows, into the order of their dataset.
 
-An external merge sort. Rows are gathered into runs, each sorted by split and then by the place that the
-build's order gives them. A run has the records, with room for their frames, and an index of the same rows:
-uint64 `[5, rows]`, whose lines are `ORDER`, the two words of the `KEY`'s hash, the row's `NUMBER`, and the
-`END` of its record in the run.
+Rows are gathered into runs, each sorted by split and then by the order of the build. A run has the records,
+with room for their frames, and an index of its rows: uint64 `[5, rows]`, whose lines are `ORDER`, the two
+words of the hash of the `KEY`, the row's `NUMBER`, and the `END` of its record in the run.
 """
 
 from __future__ import annotations
@@ -27,29 +26,29 @@ from recordspec.writing.encoder import EncodedRows, order_of
 ORDER, KEY, NUMBER, END = 0, slice(1, 3), 3, 4
 _LINES = 5
 _WORD = np.dtype("<u8")
-# Memory for the index of a row while a run is sorted: as it came, in one array, and in order.
+# Bytes of the index of a row while a run is sorted, which needs three copies: as added, joined, and sorted.
 _INDEX_BYTES = 3 * _LINES * 8
 
-# Records gathered at once: enough to make a copy cheap, few enough to need little memory.
+# Bytes of records copied at once when a run is written: enough to be fast, few enough to need little memory.
 _GATHERED = 8 << 20
 
-# Numbers of rows that are no part's: those of a dataset that rows are added to.
+# The first of the numbers of the rows that a dataset had before `append`.
 EXISTING = 1 << 63
 
-# Rows of a run that are looked at to cut a chunk that is too large.
+# Rows of a run that are sampled to divide a chunk that is too large.
 _SAMPLED = 64
 
-# What the search for duplicate keys needs of memory for a row: hash and number, the order, and a sorted copy.
+# Bytes that the search for duplicate keys needs for a row: hash and number, the order, and a sorted copy.
 _DUPLICATES_BYTES = 48
 
 
 @dataclass(frozen=True, kw_only=True)
 class SortOrder:
-    """What the order of rows depends on.
+    """What determines the order of rows.
 
     Attributes:
-        shuffled: whether it follows from the keys; else it is that of the source.
-        ties: whether rows of one key may differ.
+        shuffled: whether it is a function of the keys; else it is that of the source.
+        ties: whether several rows may have one key.
     """
 
     shuffled: bool
@@ -79,7 +78,7 @@ class SortedRun:
         return sum(self.counts.values())
 
     def is_whole(self, folder: Path) -> bool:
-        """Whether its files are there, and have their sizes."""
+        """Whether its files exist and have the right sizes."""
         sizes = {self.name: self.bytes, self.index_name: self.rows * _LINES * _WORD.itemsize}
         return all(
             (folder / name).exists() and (folder / name).stat().st_size == size
@@ -125,14 +124,14 @@ Run = SortedRun | MemoryRun
 
 
 class Sorter:
-    """Takes encoded rows and makes runs of them: `capacity` bytes are gathered in memory, sorted, written.
+    """Gathers up to `capacity` bytes of encoded rows in memory, sorts them, and writes them as a run.
 
     Args:
         folder, stem: where the files of runs go, and how their names begin.
         seed: of the shuffle; None keeps the order of the rows.
         durable: whether files must last through a power cut.
         in_memory: whether the last run, often the only one, stays in memory.
-        as_columns: whether rows are gathered as column entries, of which blocks are made.
+        as_columns: whether rows are gathered as column entries, from which blocks are made.
     """
 
     def __init__(
@@ -192,7 +191,7 @@ class Sorter:
         return (*spilled, *last)
 
     def _sorted(self) -> tuple[Ints, MemoryRun]:
-        """The rows that were gathered, in their order, and how many each split has."""
+        """How many of the gathered rows each split has, and the rows, sorted."""
         index, splits = np.concatenate(self._index, axis=1), np.concatenate(self._splits)
         if self._columns:
             rows = EncodedRows.joined(self._columns)
@@ -206,7 +205,7 @@ class Sorter:
         return np.bincount(splits), MemoryRun(counts={}, rows=rows, order=order, sorted_index=index)
 
     def _order(self, index: Words, splits: Ints) -> Ints | None:
-        """How the rows are to be sorted; None where they are."""
+        """The permutation that sorts the rows; None where they are sorted."""
         if self._seed is None:
             return np.argsort(splits, kind="stable") if splits.any() else None
         return np.lexsort((index[KEY][1], index[KEY][0], index[ORDER], splits))
@@ -277,11 +276,11 @@ class RunReader:
 
 @dataclass(frozen=True, kw_only=True)
 class RowRange:
-    """Consecutive rows of a split: of every run the rows between places, and what to leave out.
+    """Consecutive rows of a split, which several runs hold.
 
     `places` is int64 `[runs, chunks + 1]`: rows `places[r, c]` to `places[r, c + 1]` of run r belong to
-    chunk c, and the chunks follow each other. The first `skip` rows are not of the range, nor is what is
-    behind `rows` more.
+    chunk c, and the chunks follow each other. The range begins after the first `skip` rows of the first
+    chunk, and has `rows` rows.
     """
 
     split: str
@@ -291,7 +290,7 @@ class RowRange:
 
 
 class SortedSplit:
-    """All rows of a split, in their order. Chunks of them, of about `chunk` bytes, can be read alone."""
+    """All rows of a split, in order, divided into chunks of about `chunk` bytes."""
 
     def __init__(self, folder: Path, runs: tuple[Run, ...], split: str, order: SortOrder, chunk: int) -> None:
         self._split = split
@@ -325,12 +324,12 @@ class SortedSplit:
 
 
 def _even_bounds(chunks: int) -> Words:
-    """Bounds between chunks: hashes are spread evenly."""
+    """Bounds between so many chunks of about equal size: hashes are uniform."""
     return np.array([(chunk << 64) // chunks for chunk in range(1, chunks)], np.uint64)
 
 
 def _refined(places: Ints, readers: list[RunReader], most: int) -> Ints:
-    """The same places, with more of them where a chunk has over `most` rows: many of them are equal."""
+    """The same places, and more where a chunk has over `most` rows because many have one hash."""
     columns = [places[:, 0]]
     for chunk, count in enumerate(np.diff(places.sum(axis=0)).tolist()):
         if count > most:
@@ -340,7 +339,7 @@ def _refined(places: Ints, readers: list[RunReader], most: int) -> Ints:
 
 
 def _places_within(bounds: Ints, readers: list[RunReader], most: int) -> Iterator[Ints]:
-    """Places that cut a chunk: around rows of one hash, which are the same, and among these."""
+    """Places that divide a chunk: before and after the rows of a frequent hash, and between these."""
     orders = [reader.index[ORDER][start:stop] for reader, (start, stop) in zip(readers, bounds, strict=True)]
     some = [order[np.arange(_SAMPLED) * len(order) // _SAMPLED] for order in orders if len(order)]
     values = np.unique(np.concatenate(some))
@@ -356,7 +355,7 @@ def _places_within(bounds: Ints, readers: list[RunReader], most: int) -> Iterato
 
 
 def _bounds_by_size(readers: list[RunReader], chunk: int) -> Words:
-    """In the order of the source runs follow each other: each is cut where it has so many bytes."""
+    """Bounds of chunks where rows keep the order of the source, in which runs follow each other."""
     bounds: list[Words] = [np.zeros(0, np.uint64)]
     for reader in readers:
         if reader.rows:
@@ -402,7 +401,7 @@ def merge_chunk(readers: list[RunReader], places: Ints, order: SortOrder) -> tup
 
 
 def _ranks(index: Words) -> Ints:
-    """The order of the rows. Other keys than the first are sorted by only where that is not enough."""
+    """The permutation that sorts the rows: by the hash of the key where the order is equal."""
     order = np.argsort(index[ORDER])
     ranked = index[ORDER][order]
     if bool((ranked[1:] == ranked[:-1]).any()):
@@ -411,7 +410,7 @@ def _ranks(index: Words) -> Ints:
 
 
 def _untied(order: Ints, keys: Words, records: Strings) -> Ints:
-    """Rows of one key are put in the order of their frames, so that it does not matter how they came."""
+    """Sorts rows of one key by their frames, so that the result does not depend on their order before."""
 
     def frame(row: int) -> bytes:
         record = records[row]
@@ -430,10 +429,10 @@ def _untied(order: Ints, keys: Words, records: Strings) -> Ints:
 def find_duplicate_keys(
     folder: Path, runs: tuple[Run, ...], budget: int, known: Path | None = None
 ) -> tuple[int, int] | None:
-    """The numbers of two rows with one key, in whatever splits, the earlier first; None if there are none.
+    """The numbers of two rows with one key, in any splits, the earlier first; None if there are none.
 
-    Where `known` has the keys of other rows, the second number may be `EXISTING` and more: one of these.
-    Goes over the hashes as many times as they are larger than `budget` bytes, each time for one range.
+    `known` is the file of the keys of an existing dataset; the numbers of its rows begin at `EXISTING`.
+    Keys that need more than `budget` bytes are searched in several passes, each for one range of hashes.
     """
     total = sum(sum(run.counts.values()) for run in runs) + (0 if known is None else key_hashes.rows(known))
     passes = max(1, -(-total * _DUPLICATES_BYTES // budget))

@@ -20,7 +20,7 @@ from recordspec.writing.append import ExistingDataset
 from recordspec.writing.encoder import Advance, Encoder
 from recordspec.writing.failures import disk_errors, source_errors
 from recordspec.writing.options import Write
-from recordspec.writing.rejects import count
+from recordspec.writing.rejects import lines
 from recordspec.writing.shards import ShardRange, ShardWriter, shard_count, shard_ranges
 from recordspec.writing.sorter import (
     KEY,
@@ -151,7 +151,7 @@ class EncodedPart:
 
     def is_whole(self, folder: Path) -> bool:
         """Whether all its files are there."""
-        listed = count(folder / self.rejects)
+        listed = sum(1 for _ in lines(folder / self.rejects))
         return listed == self.rejected and all(run.is_whole(folder) for run in self._stored)
 
     @property
@@ -188,7 +188,6 @@ def encode_part(
 class ShardTask:
     """A shard to write: its place among those of its split, and its rows in the runs."""
 
-    split: str
     shard: ShardRange
     rows: RowRange
 
@@ -202,7 +201,7 @@ def shard_tasks(plan: BuildPlan, runs: tuple[Run, ...], splits: tuple[str, ...])
             continue
         count = shard_count(plan.options, rows.bytes, rows.rows)
         for shard in shard_ranges(split + suffix, count, rows.rows, plan.options):
-            yield ShardTask(split=split, shard=shard, rows=rows.range(shard.start, shard.stop or 0))
+            yield ShardTask(shard=shard, rows=rows.range(shard.start, shard.stop or 0))
 
 
 def write_shard(

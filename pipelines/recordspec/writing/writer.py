@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
@@ -13,7 +14,7 @@ from recordspec.locations import local
 from recordspec.progress import Progress
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
-from recordspec.writing.build import Build, Work, options_of
+from recordspec.writing.build import Build, Execution, options_of
 from recordspec.writing.encoder import Encoder
 from recordspec.writing.sources.base import Columns, check_names
 
@@ -54,18 +55,15 @@ class ShardedWriter:
         self.options = options_of(schema, split, options)
         self.schema = schema
         self.manifest: Manifest
-        work = Work(memory=memory, force=force, append=append, allow_empty=allow_empty)
-        self._build = Build(schema, None, directory, self.options, work, expected=expected)
+        execution = Execution(memory=memory, force=force, append=append, allow_empty=allow_empty)
+        self._build = Build(schema, None, directory, self.options, execution, expected=expected)
         self._failure: RecordspecError | None = None
         self._encoder: Encoder | None = None
 
     def __enter__(self) -> ShardedWriter:
-        self._build.__enter__()
-        try:
-            self._encoder = self._build.begin("row {}".format)
-        except BaseException as error:
-            self._build.__exit__(type(error), error, None)
-            raise
+        with ExitStack() as stack:
+            self._encoder = stack.enter_context(self._build.begun()).begin("row {}".format)
+            self._begun = stack.pop_all()
         return self
 
     def __exit__(
@@ -75,15 +73,13 @@ class ShardedWriter:
         traceback: TracebackType | None,
     ) -> None:
         try:
-            if error is None:
+            with self._begun, Progress(show=False) as bar:
+                if error is not None:
+                    raise error
                 self._usable()  # raises what has failed, if the block went on as if nothing had happened
-                with Progress(show=False) as bar:
-                    self.manifest = self._build.finish(SerialExecutor(), bar)
-        except BaseException as failure:
-            error = failure
+                self.manifest = self._build.finish(SerialExecutor(), bar)
         finally:
             self._encoder = None
-        self._build.__exit__(None if error is None else type(error), error, traceback)
 
     @property
     def taken(self) -> int:

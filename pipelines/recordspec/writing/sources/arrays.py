@@ -20,6 +20,7 @@ from recordspec.writing.sources.base import (
     Batches,
     Columns,
     check_names,
+    check_once,
     even_ranges,
 )
 
@@ -153,10 +154,7 @@ def is_frame(rows: Any) -> bool:
 def frame_columns(frame: Any) -> dict[str, Any]:
     """The columns of a frame by name; the index is none of them."""
     names = [str(name) for name in frame.columns]
-    repeated = [name for name in names if names.count(name) > 1]
-    if repeated:
-        expected = "every column once"
-        raise SpecError(Problem(path=("rows",), expected=expected, got=f"`{repeated[0]}` again"))
+    check_once(names)
     return {name: _frame_column(frame[column]) for name, column in zip(names, frame.columns, strict=True)}
 
 

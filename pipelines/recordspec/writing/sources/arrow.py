@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.errors import Problem, SpecError
 from recordspec.spec.encoder import Gapped, refusal
 from recordspec.spec.features import Feature
 from recordspec.spec.features.base import ValueType
@@ -26,7 +26,16 @@ from recordspec.spec.schema import Schema
 from recordspec.spec.values import BadValue
 from recordspec.wire.strings import Strings
 from recordspec.writing.sources import base
-from recordspec.writing.sources.base import EXACT, Batches, Columns, check_names, converted, even_ranges
+from recordspec.writing.sources.base import (
+    EXACT,
+    Batches,
+    Columns,
+    by_feature,
+    check_names,
+    check_once,
+    converted,
+    even_ranges,
+)
 
 
 def is_array(values: Any) -> bool:
@@ -79,9 +88,9 @@ def _values(array: Any, feature: Feature | None) -> Any:
         return to_numpy(array)
     if _is_text(kind) and _takes_text(feature):
         return to_strings(array)
-    if _is_list(kind) and _takes_lists(feature):
+    if is_list(kind) and _takes_lists(feature):
         return _lists(array, feature)
-    if _is_list(kind) and feature is not None and feature.value_type == ValueType("media"):
+    if is_list(kind) and feature is not None and feature.value_type == ValueType("media"):
         return _samples(array)
     return array.to_pylist()
 
@@ -97,7 +106,8 @@ def _is_text(kind: Any) -> bool:
     return any(is_one(kind) for is_one in texts)
 
 
-def _is_list(kind: Any) -> bool:
+def is_list(kind: Any) -> bool:
+    """Whether this is a type of lists."""
     types = arrow().types
     return any(is_one(kind) for is_one in (types.is_list, types.is_large_list, types.is_fixed_size_list))
 
@@ -128,7 +138,7 @@ def _lists(array: Any, feature: Feature | None) -> Any:
 def _samples(array: Any) -> list[Any]:
     """Pixels or samples, an array for each; Arrow knows their dtype."""
     kind = array.type
-    while _is_list(kind):
+    while is_list(kind):
         kind = kind.value_type
     if not _is_number(kind):
         return list(array.to_pylist())
@@ -150,7 +160,7 @@ def check_types(schema: Schema, types: Mapping[str, Any], where: str = "") -> No
 
 def _is_unsupported(kind: Any) -> bool:
     types = arrow().types
-    while _is_list(kind):
+    while is_list(kind):
         kind = kind.value_type
     if types.is_dictionary(kind):
         kind = kind.value_type
@@ -208,17 +218,7 @@ def paths_below(columns: Mapping[str, Any], names: Iterable[str], folder: Path) 
 
     Raises RecordError for the first row with a path that is not.
     """
-    found: dict[str, Any] = {}
-    bad: list[tuple[int, Problem]] = []
-    for name in names:
-        try:
-            found[name] = inside(columns[name], folder)
-        except BadValue as error:
-            bad.append((error.index, error.problem.under("features", name)))
-    if bad:
-        first = min(row for row, _ in bad)
-        raise RecordError([problem for row, problem in bad if row == first], first)
-    return found
+    return by_feature(names, lambda name: inside(columns[name], folder))
 
 
 def inside(values: Any, folder: Path) -> Any:
@@ -423,9 +423,6 @@ def _restored(first: int, data: bytes) -> TablePart:
 
 def check_table(schema: Schema, extra: tuple[str, ...], columns: Any) -> None:
     """Raises SpecError where the columns (an Arrow schema) are not such as the features take."""
-    repeated = [name for name in columns.names if columns.names.count(name) > 1]
-    if repeated:
-        expected = "every column once"
-        raise SpecError(Problem(path=("rows",), expected=expected, got=f"`{repeated[0]}` again"))
+    check_once(columns.names)
     check_names(schema, extra, columns.names)
     check_types(schema, {field.name: field.type for field in columns})

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, nearest, system_problem
-from recordspec.locations import check_regular
+from recordspec.locations import check_regular, local
 from recordspec.spec.encoder import part_of
 from recordspec.spec.feature_set import unknown_name
+from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema
+from recordspec.spec.values import BadValue
 
 # A part of a file: large enough that opening it costs nothing, small enough that a few jobs share
 # a file evenly, and that little is done again after a crash.
@@ -27,6 +30,7 @@ _MOST_ROWS = 8192
 _FEWEST_ROWS = 16  # after an invalid row
 
 _T = TypeVar("_T")
+_Files = TypeVar("_Files", bound="FileSource")
 
 
 @dataclass(frozen=True)
@@ -90,16 +94,43 @@ class Source(Protocol):
         """Plain JSON values that change when the rows do; None where they cannot be had a second time."""
 
 
-def converted(rows: int, convert: Callable[[int, int], Mapping[str, Any]], most: int = _MOST_ROWS) -> Batches:
+@dataclass(frozen=True, kw_only=True)
+class FileSource:
+    """What sources of files have in common. Their fields are options; `SHORT_FORM` names that of the path."""
+
+    SHORT_FORM: ClassVar[str]
+
+    def open(self: _Files, folder: Path) -> _Files:
+        """The same source; a relative path starts at `folder`."""
+        path = folder / local(getattr(self, self.SHORT_FORM))
+        return replace(self, **{self.SHORT_FORM: os.path.normpath(path)})
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files. Raises StoreError where there are none."""
+        return (Path(getattr(self, self.SHORT_FORM)),)
+
+    @property
+    def rows(self) -> int | None:
+        return None
+
+    @cached_property
+    def notes(self) -> list[str]:
+        return []
+
+    def identity(self) -> Any:
+        return [identity_of(self.paths), to_builtins(self)]
+
+
+def converted(rows: int, convert: Callable[[int, int], Mapping[str, Any]]) -> Batches:
     """Rows that are converted some at a time; an invalid one is its error.
 
     Args:
         rows: how many there are.
         convert: gives the columns of the rows from one number to another. Raises RecordError for an invalid
             row, counted from the first of these.
-        most: rows to convert at once.
     """
-    start, step = 0, most
+    start, step = 0, _MOST_ROWS
     while start < rows:
         stop = min(start + step, rows)
         try:
@@ -115,7 +146,25 @@ def converted(rows: int, convert: Callable[[int, int], Mapping[str, Any]], most:
             step = max(_FEWEST_ROWS, error.row)
         else:
             yield Columns(columns, stop - start)
-            start, step = stop, min(most, 2 * step)
+            start, step = stop, min(_MOST_ROWS, 2 * step)
+
+
+def by_feature(names: Iterable[str], convert: Callable[[str], Any]) -> dict[str, Any]:
+    """What `convert` gives for each feature; it raises BadValue for the first invalid row.
+
+    Raises RecordError for the first row that is invalid in any of them, with all that is wrong with it.
+    """
+    found: dict[str, Any] = {}
+    bad: list[tuple[int, Problem]] = []
+    for name in names:
+        try:
+            found[name] = convert(name)
+        except BadValue as error:
+            bad.append((error.index, error.problem.under("features", name)))
+    if bad:
+        first = min(row for row, _ in bad)
+        raise RecordError([problem for row, problem in bad if row == first], first)
+    return found
 
 
 def name_of(source: object) -> str:
@@ -222,6 +271,14 @@ def ignored(wanted: Mapping[str, str], header: Sequence[str]) -> list[str]:
     """A note of the columns that are not wanted."""
     others = [column for column in header if column not in wanted.values()]
     return [f"columns that no feature names: {', '.join(others)}"] if others else []
+
+
+def check_once(names: Sequence[str]) -> None:
+    """Raises SpecError for a column that is there twice."""
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated:
+        expected = "every column once"
+        raise SpecError(Problem(path=("rows",), expected=expected, got=f"`{repeated[0]}` again"))
 
 
 def check_names(schema: Schema, extra: tuple[str, ...], names: Iterable[str]) -> None:

@@ -1,10 +1,9 @@
-"""A CSV file: one row a line, the features by the names in its header."""
+"""CSV files. The header names the features."""
 
 from __future__ import annotations
 
 import csv
 import io
-import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,14 +14,14 @@ from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.locations import PathText, local, open_file
+from recordspec.locations import PathText, open_file
 from recordspec.spec.schema import Schema
-from recordspec.spec.values import BadValue
 from recordspec.writing.sources.base import (
     Batches,
+    FileSource,
     RowPlaces,
+    by_feature,
     converted,
-    identity_of,
     ignored,
     not_once,
     wanted_columns,
@@ -30,10 +29,12 @@ from recordspec.writing.sources.base import (
 from recordspec.writing.sources.ranges import CSV_BLOCK, ByteRange, LongRow, csv_ranges, long_cell
 from recordspec.writing.sources.text import from_text
 
+_LONGEST_HEADER = 1 << 20
+
 
 @dataclass(frozen=True, kw_only=True)
-class Csv:
-    """Where a CSV file is, and how it is written.
+class Csv(FileSource):
+    """The rows of a CSV file. An empty cell is missing; `""` is an empty text, where text is wanted.
 
     Attributes:
         path: of the file.
@@ -52,76 +53,54 @@ class Csv:
             expected = "one ASCII character, no quote and no line break"
             raise SpecError(Problem(path=("delimiter",), expected=expected, got=repr(self.delimiter)))
 
-    def open(self, folder: Path) -> CsvRows:
-        """Its rows; a relative path starts at `folder`."""
-        return CsvRows(Path(os.path.normpath(folder / local(self.path))), self.delimiter, self.columns)
-
-
-_LONGEST_HEADER = 1 << 20
-
-
-class CsvRows:
-    """The rows of a CSV file. An empty cell is missing; `""` is an empty text, where text is wanted."""
-
-    rows = None
-
-    def __init__(self, path: Path, delimiter: str, columns: Mapping[str, str]) -> None:
-        self.notes: list[str] = []
-        self.paths = (path,)
-        self._path, self._delimiter, self._names = path, delimiter, dict(columns)
-
-    def identity(self) -> Any:
-        return [identity_of([self._path]), self._delimiter, self._names]
-
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[CsvPart | LongRow]:
         header = self._header()
-        wanted = wanted_columns(schema, extra, self._names, f"{self._path}:1", header)
+        wanted = wanted_columns(schema, extra, self.columns, f"{self.path}:1", header)
         self.notes[:] = ignored(wanted, header)
         yield from self._parts(header, wanted)
 
     def _parts(self, header: list[str], wanted: Mapping[str, str]) -> Iterator[CsvPart | LongRow]:
-        for span in csv_ranges(self._path, self._delimiter):
+        (path,) = self.paths
+        for span in csv_ranges(path, self.delimiter):
             if span.too_long:
-                yield LongRow.of(self._path, span, "row", self._long_cell(header, span))
+                yield LongRow.of(path, span, "row", self._long_cell(header, span))
                 continue
-            yield CsvPart(
-                path=self._path, delimiter=self._delimiter, header=tuple(header), wanted=wanted, span=span
-            )
+            yield CsvPart(path=path, delimiter=self.delimiter, header=tuple(header), wanted=wanted, span=span)
 
     def blocks(self) -> Iterator[Any]:
         """All columns, in record batches of text. Raises SpecError for two of one name, RecordError."""
         header = self._header()
         wanted = {name: name for name in header}
         if problems := list(not_once(wanted, header)):
-            raise SpecError([problem.at(f"{self._path}:1") for problem in problems])
+            raise SpecError([problem.at(f"{self.path}:1") for problem in problems])
         for part in self._parts(header, wanted):
             yield from part.blocks()
 
     def _header(self) -> list[str]:
-        with open_file(self._path) as file:
+        with open_file(Path(self.path)) as file:
             data = file.read(_LONGEST_HEADER)
             is_whole = not file.read(1)
-        # what is no UTF-8 in the rows behind it, which are read along, is for them to say
+        # bytes that are not UTF-8 in the rows behind the header are reported when these are read
         text = io.StringIO(data.decode("utf-8-sig", "surrogateescape"), newline="")
         csv.field_size_limit(sys.maxsize)
-        header = next(csv.reader(text, delimiter=self._delimiter), [])
+        header = next(csv.reader(text, delimiter=self.delimiter), [])
         if not is_whole and not text.read(1):
             expected = f"a header of at most {_LONGEST_HEADER:,} bytes"
-            raise RecordError(Problem(where=f"{self._path}:1", expected=expected, got="a longer one"))
+            raise RecordError(Problem(where=f"{self.path}:1", expected=expected, got="a longer one"))
         if got := _no_utf8("".join(header)):
-            raise RecordError(Problem(where=f"{self._path}:1", expected="UTF-8 text", got=got))
+            raise RecordError(Problem(where=f"{self.path}:1", expected="UTF-8 text", got=got))
         return header
 
     def _long_cell(self, header: list[str], row: ByteRange) -> str:
-        """What to look at in a row that is too long: the cell that passes the limit."""
-        place, lines = long_cell(self._path, row, self._delimiter)
+        """The hint for a row that is too long: which cell passes the limit."""
+        place, lines = long_cell(Path(self.path), row, self.delimiter)
         column = f"column `{header[place]}`" if place < len(header) else "a cell behind the last column"
         return f"{column} passes the limit" + ", with line breaks: is a quote missing?" * lines
 
 
 @dataclass(frozen=True, kw_only=True)
 class CsvPart:
-    """Rows of a CSV file that follow each other.
+    """Consecutive rows of a CSV file.
 
     Attributes:
         path: of the file.
@@ -142,7 +121,7 @@ class CsvPart:
             yield from converted(block.num_rows, partial(self._columns, block, schema, extra))
 
     def place(self, row: int) -> str:
-        """File and line. Found by reading again, since a quoted cell may hold line breaks."""
+        """File and line. The part is read again to find the line: a quoted cell may hold line breaks."""
         return f"{self.path}:{self._places.of(row + self._has_header)}"
 
     @property
@@ -161,8 +140,8 @@ class CsvPart:
         return size
 
     @property
-    def _passes_over_empty_lines(self) -> bool:
-        """Of a single column, an empty line is an empty cell."""
+    def _ignores_empty_lines(self) -> bool:
+        """With a single column, an empty line is an empty cell."""
         return len(self.header) != 1
 
     def blocks(self) -> Iterator[Any]:
@@ -178,8 +157,8 @@ class CsvPart:
 
         wanted = set(self.wanted.values())
         columns = [column for column in self.header if column in wanted]
-        # Arrow reads ahead in a thread of its own: of a file of Python's, left before its end, it would
-        # go on as Python shuts down, and end the process.
+        # Arrow reads ahead in a thread of its own. If it read a Python file that is not read to its end, it
+        # would go on while Python shuts down, and abort the process.
         file = pyarrow.OSFile(str(self.path))
         return arrow_csv.open_csv(
             self._stream(pyarrow, file),
@@ -189,7 +168,7 @@ class CsvPart:
             parse_options=arrow_csv.ParseOptions(
                 delimiter=self.delimiter,
                 newlines_in_values=True,
-                ignore_empty_lines=self._passes_over_empty_lines,
+                ignore_empty_lines=self._ignores_empty_lines,
             ),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=columns,
@@ -203,8 +182,8 @@ class CsvPart:
     def _stream(self, pyarrow: Any, file: Any) -> Any:
         """The bytes of the part, for Arrow to read."""
         size = self.span.stop - self.span.start
-        # Where no line break follows, Arrow takes a last cell that is empty for a quoted one if another of
-        # its row is; and a header alone for none.
+        # Without a line break at the end, Arrow takes an empty last cell for a quoted one if another cell of
+        # the row is quoted, and does not recognize a header without rows.
         last = file.read_at(1, self.span.stop - 1) if size else b"\n"
         alone = self._has_header and size <= _LONGEST_HEADER and last not in (b"\n", b"\r")
         if alone or last == self.delimiter.encode():
@@ -215,16 +194,10 @@ class CsvPart:
         self, block: Any, schema: Schema, extra: tuple[str, ...], start: int, stop: int
     ) -> dict[str, Any]:
         batch = block.slice(start, stop - start)
-        columns: dict[str, Any] = {}
-        bad: list[tuple[int, Problem]] = []
-        for name, feature in schema.names.items():
-            try:
-                columns[name] = from_text(batch.column(self.wanted[name]), feature, self.path.parent)
-            except BadValue as error:
-                bad.append((error.index, error.problem.under("features", name)))
-        if bad:
-            first = min(row for row, _ in bad)
-            raise RecordError([problem for row, problem in bad if row == first], first)
+        features, folder = schema.names, self.path.parent
+        columns = by_feature(
+            features, lambda name: from_text(batch.column(self.wanted[name]), features[name], folder)
+        )
         # a key that is a feature is the feature's value: `7` and `007` are one number
         return columns | {
             name: batch.column(self.wanted[name]).to_pylist() for name in extra if name not in columns
@@ -245,12 +218,12 @@ class CsvPart:
             reader = csv.reader(file, delimiter=self.delimiter)
             line = self.span.line
             for cells in reader:
-                if cells or not self._passes_over_empty_lines:
+                if cells or not self._ignores_empty_lines:
                     yield line, cells
                 line = self.span.line + reader.line_num
 
     def _no_text(self) -> Problem | None:
-        """The first cell that is wanted and no UTF-8."""
+        """The problem of the first cell of a wanted column that is not UTF-8."""
         for line, cells in self._lines():
             named = zip(self.header, cells, strict=False)
             text = "".join(cell for name, cell in named if name in self.wanted.values())
@@ -259,7 +232,7 @@ class CsvPart:
         return None
 
     def _uneven(self, message: str) -> Problem:
-        """What Arrow says, with the place of the first row with too many or too few cells; else the file."""
+        """Arrow's message, at the first row with too many or too few cells, or else at the file."""
         uneven = (line for line, cells in self._lines() if len(cells) != len(self.header))
         line = next(uneven, None)
         got = re.sub(r"^CSV parse error: (Row #\d+: )?", "", message)  # Arrow counts the rows of the part
@@ -267,6 +240,6 @@ class CsvPart:
 
 
 def _no_utf8(text: str) -> str:
-    """The first byte that is no UTF-8, of what was decoded with "surrogateescape"; nothing where all is."""
+    """The first byte that is not UTF-8 in a text decoded with "surrogateescape"; "" where there is none."""
     bad = re.search("[\udc80-\udcff]", text)
     return f"the byte 0x{ord(bad[0]) - 0xDC00:02x}" if bad else ""

@@ -5,33 +5,70 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 from recordspec.errors import Problem, SpecError, StoreError
-from recordspec.locations import PathText, local
+from recordspec.locations import PathText
 from recordspec.spec.media import images, sounds
+from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema
-from recordspec.writing.sources.base import Batches, Columns, identity_of, size_ranges
+from recordspec.writing.sources.base import Batches, Columns, FileSource, identity_of, size_ranges
 
 
-@dataclass(frozen=True, kw_only=True)
-class FolderColumns:
-    """Which features take what a file gives.
+class MediaFolder(FileSource):
+    """The files below a folder, in the order of their paths: its subfolders are named after classes.
+
+    Each file gives three columns: its own, its class, and `path`, its path below the folder, which makes a
+    good key. Files of other suffixes are noted.
 
     Attributes:
-        what: the files are, in messages.
-        file: the feature that takes the file.
-        label: the feature that takes the name of its subfolder; None where there are no classes.
+        path: of the folder.
+        label: the feature that takes the name of its subfolder; null where there are no classes.
+        WHAT: the files are, in messages.
+        FEATURE: the option that says which feature takes one.
+        SUFFIXES: of the files.
     """
 
-    what: str
-    file: str
+    SHORT_FORM: ClassVar[str] = "path"
+    WHAT: ClassVar[str]
+    FEATURE: ClassVar[str]
+    SUFFIXES: ClassVar[Collection[str]]
+
+    path: PathText
     label: str | None
 
-    def check(self, schema: Schema) -> None:
-        """Raises SpecError where the schema has no such feature."""
-        names = [self.file] if self.label is None else [self.file, self.label]
+    @property
+    def feature(self) -> str:
+        """The name of the feature that takes the file."""
+        return str(getattr(self, self.FEATURE))
+
+    @cached_property
+    def files(self) -> list[Path]:
+        """All of them. Raises StoreError where there is no such folder, or it cannot be listed."""
+        (folder,) = self.paths
+        if not folder.is_dir():
+            raise StoreError(Problem(where=self.path, expected="a folder", got="none"))
+        links: list[Path] = []
+        found = sorted(file for file in _walk(folder, links) if not _hidden(file, folder))
+        files = [file for file in found if file.suffix.lower() in self.SUFFIXES]
+        if others := len(found) - len(files):
+            self.notes.append(f"{others} files with no {self.WHAT}'s suffix were left out")
+        links = [link for link in links if not _hidden(link, folder)]
+        if links:
+            self.notes.append(f"{len(links)} links to folders were not followed")
+        return files
+
+    @property
+    def rows(self) -> int:
+        return len(self.files)
+
+    def identity(self) -> Any:
+        return [identity_of(self.files), to_builtins(self)]
+
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[FolderPart]:
+        names = [self.feature] if self.label is None else [self.feature, self.label]
         hint = "the options of the source say which take them"
         problems = [
             Problem(path=(name,), expected="a feature for it", got="none", hint=hint)
@@ -40,34 +77,43 @@ class FolderColumns:
         ]
         if problems:
             raise SpecError(problems)
+        for start, stop in size_ranges([size for _, size, _ in identity_of(self.files)]):
+            files = tuple(self.files[start:stop])
+            yield FolderPart(folder=self.paths[0], feature=self.feature, label=self.label, files=files)
 
 
-class FolderRows:
-    """The files below a folder, in the order of their paths. Others than of these suffixes are noted."""
+@dataclass(frozen=True, kw_only=True)
+class ImageFolder(MediaFolder):
+    """A folder whose subfolders are named after classes and hold images of them.
 
-    def __init__(self, path: Path, columns: FolderColumns, suffixes: Collection[str]) -> None:
-        self.notes: list[str] = []
-        self.paths = [path]
-        self._path, self._columns = path, columns
-        if not path.is_dir():
-            raise StoreError(Problem(where=str(path), expected="a folder", got="none"))
-        links: list[Path] = []
-        files = sorted(file for file in _walk(path, links) if not _hidden(file, path))
-        self._files = [file for file in files if file.suffix.lower() in suffixes]
-        self.rows = len(self._files)
-        if others := len(files) - self.rows:
-            self.notes.append(f"{others} files with no {columns.what}'s suffix were left out")
-        links = [link for link in links if not _hidden(link, path)]
-        if links:
-            self.notes.append(f"{len(links)} links to folders were not followed")
+    Attributes:
+        image: the feature that takes the image.
+    """
 
-    def identity(self) -> Any:
-        return [identity_of(self._files), vars(self._columns)]
+    WHAT = "image"
+    FEATURE = "image"
+    SUFFIXES = images.SUFFIXES
 
-    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[FolderPart]:
-        self._columns.check(schema)
-        for start, stop in size_ranges([size for _, size, _ in identity_of(self._files)]):
-            yield FolderPart(folder=self._path, columns=self._columns, files=tuple(self._files[start:stop]))
+    path: PathText
+    image: str = "image"
+    label: str | None = "label"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AudioFolder(MediaFolder):
+    """A folder whose subfolders are named after classes and hold sounds of them.
+
+    Attributes:
+        audio: the feature that takes the sound.
+    """
+
+    WHAT = "sound"
+    FEATURE = "audio"
+    SUFFIXES = sounds.SUFFIXES
+
+    path: PathText
+    audio: str = "audio"
+    label: str | None = "label"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +124,8 @@ class FolderPart:
     """
 
     folder: Path
-    columns: FolderColumns
+    feature: str
+    label: str | None
     files: tuple[Path, ...]
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
@@ -89,11 +136,11 @@ class FolderPart:
 
     def _values(self, extra: tuple[str, ...]) -> dict[str, Any]:
         paths = [file.relative_to(self.folder) for file in self.files]
-        values: dict[str, Any] = {self.columns.file: list(self.files)}
+        values: dict[str, Any] = {self.feature: list(self.files)}
         if "path" in extra:
             values["path"] = [path.as_posix() for path in paths]
-        if self.columns.label is not None:
-            values[self.columns.label] = [path.parts[0] if len(path.parts) > 1 else None for path in paths]
+        if self.label is not None:
+            values[self.label] = [path.parts[0] if len(path.parts) > 1 else None for path in paths]
         return values
 
 
@@ -115,53 +162,3 @@ def _walk(folder: Path, links: list[Path]) -> Iterator[Path]:
 
 def _hidden(file: Path, folder: Path) -> bool:
     return any(part.startswith(".") for part in file.relative_to(folder).parts)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImageFolder:
-    """A folder whose subfolders are named after classes and hold images of them.
-
-    Each image gives three columns: its own, its class, and `path`, its path below the folder, which
-    makes a good key.
-
-    Attributes:
-        path: of the folder.
-        image: the feature that takes the image.
-        label: the feature that takes the name of its subfolder; null where there are no classes.
-    """
-
-    SHORT_FORM: ClassVar[str] = "path"
-
-    path: PathText
-    image: str = "image"
-    label: str | None = "label"
-
-    def open(self, folder: Path) -> FolderRows:
-        """Its rows; a relative path starts at `folder`."""
-        columns = FolderColumns(what="image", file=self.image, label=self.label)
-        return FolderRows(Path(os.path.normpath(folder / local(self.path))), columns, images.SUFFIXES)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AudioFolder:
-    """A folder whose subfolders are named after classes and hold sounds of them.
-
-    Each sound gives three columns: its own, its class, and `path`, its path below the folder, which
-    makes a good key.
-
-    Attributes:
-        path: of the folder.
-        audio: the feature that takes the sound.
-        label: the feature that takes the name of its subfolder; null where there are no classes.
-    """
-
-    SHORT_FORM: ClassVar[str] = "path"
-
-    path: PathText
-    audio: str = "audio"
-    label: str | None = "label"
-
-    def open(self, folder: Path) -> FolderRows:
-        """Its rows; a relative path starts at `folder`."""
-        columns = FolderColumns(what="sound", file=self.audio, label=self.label)
-        return FolderRows(Path(os.path.normpath(folder / local(self.path))), columns, sounds.SUFFIXES)

@@ -17,8 +17,9 @@ from recordspec.spec.features import Feature
 from recordspec.spec.infer import MAX_CLASSES, Evidence, Inferred, infer_feature
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources import text
+from recordspec.writing.sources.arrow import is_list
 from recordspec.writing.sources.base import not_once
-from recordspec.writing.sources.csv import CsvRows
+from recordspec.writing.sources.csv import Csv
 
 _BATCH_ROWS = 1 << 16
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -36,7 +37,8 @@ def infer_table(path: Path, name: str, sample: int | None = None) -> Inferred:
     """
     columns: dict[str, ColumnProfile] = {}
     rows, in_text = 0, path.suffix != ".parquet"
-    for whole in _parquet_batches(path) if not in_text else _csv_batches(path):
+    csv = Csv(path=str(path), delimiter="\t" if path.suffix == ".tsv" else ",")
+    for whole in csv.blocks() if in_text else _parquet_batches(path):
         batch = whole if sample is None else whole.slice(0, sample - rows)
         rows += batch.num_rows
         for column, values in zip(batch.schema.names, batch.columns, strict=True):
@@ -53,11 +55,6 @@ def infer_table(path: Path, name: str, sample: int | None = None) -> Inferred:
         hint = "; ".join(notes[:3])
         raise RecordError(Problem(where=str(path), expected="a column with values", got="none", hint=hint))
     return Inferred(schema=Schema(name=name, features=tuple(features)), notes=tuple(notes), rows=rows)
-
-
-def _csv_batches(path: Path) -> Iterator[Any]:
-    """Record batches of text columns."""
-    return CsvRows(path, "\t" if path.suffix == ".tsv" else ",", {}).blocks()
 
 
 def _parquet_batches(path: Path) -> Iterator[Any]:
@@ -121,7 +118,7 @@ class ColumnProfile:
             self.large |= types.is_uint64(some.type) and bool((some.to_numpy() > _INT64[-1]).any())
         elif types.is_floating(some.type):
             self._add_numbers(some.to_numpy(zero_copy_only=False).astype(np.float64))
-        elif _is_list(some.type):
+        elif is_list(some.type):
             self.gaps |= some.flatten().null_count > 0
 
     def _add_values(self, some: Any) -> None:
@@ -194,7 +191,7 @@ def _dtype_and_shape(kind: Any) -> tuple[str | None, tuple[int | None, ...]]:
 
     if types.is_dictionary(kind):
         return _dtype_and_shape(kind.value_type)
-    if _is_list(kind):
+    if is_list(kind):
         dtype, shape = _dtype_and_shape(kind.value_type)
         known = dtype != "bool" and shape == ()
         return dtype if known else None, (kind.list_size if types.is_fixed_size_list(kind) else None,)
@@ -213,12 +210,6 @@ def _is_text(kind: Any) -> bool:
     if types.is_dictionary(kind):
         return _is_text(kind.value_type)
     return bool(types.is_string(kind) or types.is_large_string(kind))
-
-
-def _is_list(kind: Any) -> bool:
-    import pyarrow.types as types
-
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
 def _in_int64(some: Any) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -12,11 +11,11 @@ from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 from recordspec.errors import Problem, RecordError, describe
-from recordspec.locations import PathText, local
+from recordspec.locations import PathText
 from recordspec.spec.feature_set import unknown_name
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources.arrow import media_in, paths_below
-from recordspec.writing.sources.base import Batches, RowPlaces, converted, identity_of, wanted_columns
+from recordspec.writing.sources.base import Batches, FileSource, RowPlaces, converted, wanted_columns
 from recordspec.writing.sources.ranges import BOM, ByteRange, LongRow, line_ranges
 
 Row = dict[str, Any]
@@ -27,8 +26,8 @@ _BATCH_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Jsonl:
-    """Where a file of JSON lines is, and how it names the features.
+class Jsonl(FileSource):
+    """The objects of a file of JSON lines. A name that is not there, and null, are missing values.
 
     Attributes:
         path: of the file.
@@ -43,31 +42,14 @@ class Jsonl:
     columns: Mapping[str, str] = field(default_factory=dict)
     ignore: tuple[str, ...] = ()
 
-    def open(self, folder: Path) -> JsonRows:
-        """Its rows; a relative path starts at `folder`."""
-        return JsonRows(Path(os.path.normpath(folder / local(self.path))), self.columns, self.ignore)
-
-
-class JsonRows:
-    """The objects of a file. A name that is not there, and null, are missing values."""
-
-    rows = None
-
-    def __init__(self, path: Path, columns: Mapping[str, str], ignore: tuple[str, ...]) -> None:
-        self.notes: list[str] = []
-        self.paths = (path,)
-        self._path, self._names, self._ignore = path, dict(columns), ignore
-
-    def identity(self) -> Any:
-        return [identity_of([self._path]), self._names, list(self._ignore)]
-
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[JsonPart | LongRow]:
-        wanted = wanted_columns(schema, extra, self._names, str(self._path))
-        for span in line_ranges(self._path):
+        (path,) = self.paths
+        wanted = wanted_columns(schema, extra, self.columns, self.path)
+        for span in line_ranges(path):
             if span.too_long:
-                yield LongRow.of(self._path, span, "line")
+                yield LongRow.of(path, span, "line")
                 continue
-            yield JsonPart(path=self._path, wanted=wanted, ignore=frozenset(self._ignore), span=span)
+            yield JsonPart(path=path, wanted=wanted, ignore=frozenset(self.ignore), span=span)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,12 +11,12 @@ from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, system_problem
-from recordspec.locations import PathText, check_regular, local
+from recordspec.locations import PathText, check_regular
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
 from recordspec.writing.sources import base
 from recordspec.writing.sources.arrow import check_types, table_batches
-from recordspec.writing.sources.base import Batches, identity_of, ignored, size_ranges, wanted_columns
+from recordspec.writing.sources.base import Batches, FileSource, ignored, size_ranges, wanted_columns
 
 # Rows of about so many bytes are in memory at once, but for those that a page holds.
 _BATCH_BYTES = 8 << 20
@@ -32,8 +31,10 @@ _LARGEST_GROUP = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parquet:
-    """Parquet files with the same columns.
+class Parquet(FileSource):
+    """The rows of Parquet files with the same columns, file after file in the order of their names.
+
+    Raises StoreError or RecordError where one cannot be read.
 
     Attributes:
         files: a path, a folder of .parquet files, or a pattern.
@@ -45,27 +46,15 @@ class Parquet:
     files: PathText
     columns: Mapping[str, str] = field(default_factory=dict)
 
-    def open(self, folder: Path) -> ParquetRows:
-        """Their rows, file after file in the order of their names; a relative path starts at `folder`."""
-        return ParquetRows(_files(os.path.normpath(folder / local(self.files))), self.columns)
-
-
-def _files(given: str) -> tuple[Path, ...]:
-    path = Path(given)
-    if not path.is_dir():
-        return expand(given)
-    files = tuple(sorted(path.glob("*.parquet")))
-    if not files:
-        raise StoreError(Problem(where=given, expected="files named .parquet", got="none"))
-    return files
-
-
-class ParquetRows:
-    """The rows of Parquet files. Raises StoreError or RecordError where one cannot be read."""
-
-    def __init__(self, files: tuple[Path, ...], columns: Mapping[str, str]) -> None:
-        self.notes: list[str] = []
-        self.paths, self._names = files, dict(columns)
+    @cached_property
+    def paths(self) -> tuple[Path, ...]:
+        path = Path(self.files)
+        if not path.is_dir():
+            return expand(self.files)
+        files = tuple(sorted(path.glob("*.parquet")))
+        if not files:
+            raise StoreError(Problem(where=self.files, expected="files named .parquet", got="none"))
+        return files
 
     @cached_property
     def _opened(self) -> list[tuple[Any, Any]]:
@@ -80,9 +69,6 @@ class ParquetRows:
     def rows(self) -> int:
         return sum(int(metadata.num_rows) for metadata, _ in self._opened)
 
-    def identity(self) -> Any:
-        return [identity_of(self.paths), self._names]
-
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[ParquetPart]:
         wanted = self._wanted(schema, extra)
         for path, (metadata, _) in zip(self.paths, self._opened, strict=True):
@@ -92,11 +78,11 @@ class ParquetRows:
     def _wanted(self, schema: Schema, extra: tuple[str, ...]) -> dict[str, str]:
         """The column of each name, once it is sure that all the files have them, and of one type."""
         first, columns = self.paths[0], self._opened[0][1]
-        wanted = wanted_columns(schema, extra, self._names, str(first), columns.names)
+        wanted = wanted_columns(schema, extra, self.columns, str(first), columns.names)
         self.notes[:] = ignored(wanted, columns.names)
         check_types(schema, {name: columns.field(column).type for name, column in wanted.items()}, str(first))
         for path, (_, others) in zip(self.paths[1:], self._opened[1:], strict=True):
-            wanted_columns(schema, extra, self._names, str(path), others.names)
+            wanted_columns(schema, extra, self.columns, str(path), others.names)
             problems = [
                 Problem(
                     where=str(path),

@@ -1,4 +1,4 @@
-"""Files of text, cut between rows."""
+"""Text files are divided between rows into byte ranges, which processes read independently."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import numpy as np
 from recordspec.errors import Problem, RecordError
 from recordspec.locations import open_file
 from recordspec.spec.schema import Schema
-from recordspec.wire.strings import Ints
+from recordspec.wire.strings import Bytes, Ints, Mask
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import Batches
 
 BOM = b"\xef\xbb\xbf"
 
-# A longer row is refused, and the rest of the file is read. Without a limit a row that does not end, since a
-# quote is missing, would be in memory several times over. A base64 image has some MiB, 20 s of sound as JSON
+# A longer row is invalid; the rest of the file is read. Without a limit, a row that does not end because a
+# quote is missing would be in memory several times. A base64 image has some MiB, 20 s of sound as JSON
 # numbers 17.
 LONGEST_ROW = 64 << 20
-# Arrow reads CSV in blocks of this size, and no longer rows; such a row is a part of its own.
+# Arrow reads CSV in blocks of this size, and cannot read a longer row: such a row is a part of its own.
 CSV_BLOCK = 16 << 20
 
-# What is computed of a block stays in the caches: of 16 MiB at once it takes twice as long.
+# The arrays computed from a block stay in the CPU caches: with 16 MiB at once it takes twice as long.
 _BLOCK = 256 << 10
 _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
 
@@ -36,7 +36,7 @@ class ByteRange:
     """Bytes `start` to `stop` of a file; `line` is the number, from 1, of the first line in them.
 
     Attributes:
-        single: whether they are one row that is long.
+        single: whether they are one long row.
     """
 
     start: int
@@ -46,7 +46,7 @@ class ByteRange:
 
     @property
     def too_long(self) -> bool:
-        """Whether they are one row that is longer than `LONGEST_ROW`."""
+        """Whether they are a row longer than `LONGEST_ROW`."""
         return self.single and self.stop - self.start > LONGEST_ROW
 
     def open(self, path: Path) -> IO[bytes]:
@@ -76,36 +76,28 @@ class _Bounded(io.RawIOBase):
         super().close()
 
 
-def line_ranges(path: Path) -> tuple[ByteRange, ...]:
-    """The parts of a file whose rows are its lines. Raises StoreError."""
-    with open_file(path) as file:
-        size = file.seek(0, io.SEEK_END)
-    return (ByteRange(0, size),) if size <= min(base.PART_BYTES, LONGEST_ROW) else _cut(path, _Lines())[0]
+def line_ranges(path: Path) -> list[ByteRange]:
+    """The parts of a file in which each line is a row. Raises StoreError."""
+    return _ranges(path, _Lines())
 
 
-def csv_ranges(path: Path, delimiter: str) -> tuple[ByteRange, ...]:
+def csv_ranges(path: Path, delimiter: str) -> list[ByteRange]:
     """The parts of a CSV file. A line break in quotes ends no row.
 
     Raises StoreError, and RecordError for a quote that is never closed: all that follows would be one cell.
     """
-    rule = _QuotedLines(delimiter)
-    spans, last = _cut(path, rule)
-    if rule.is_open:
-        got = "one that is never closed"
-        raise RecordError(Problem(where=f"{path}:{last}", expected="quotes in pairs", got=got))
-    return spans
+    return _ranges(path, _QuotedLines(delimiter))
 
 
 def long_cell(path: Path, row: ByteRange, delimiter: str) -> tuple[int, bool]:
     """Which cell of a long CSV row passes `LONGEST_ROW`, and whether there are line breaks up to there."""
-    rule = _QuotedLines(delimiter)
-    cells, lines = 0, False
+    scanner = _QuotedLines(delimiter)
+    cells, has_breaks = 0, False
     with ByteRange(row.start, row.start + LONGEST_ROW).open(path) as file:
-        for _, piece in _windows(file, row.start):
-            rule.take(piece)
-            cells += rule.delimiters()
-            lines |= rule.breaks(len(piece) - 1) > 0
-    return cells, lines
+        for _, window in _windows(file, row.start):
+            has_breaks |= len(scanner.scan(window)[0]) > 0
+            cells += scanner.delimiters(window)
+    return cells, has_breaks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,52 +127,35 @@ class LongRow:
 
 
 class _Lines:
-    """Tells where rows end, which are lines.
+    """Finds the line breaks in the windows of a file, which it takes one after another, and which end a row.
 
-    It takes the windows of a file one after another: the bytes, with one more before and behind. Places count
-    in the window that it took last.
+    A window has one more byte before it and one behind it: `window[1:-1]` are its own.
+
+    Attributes:
+        is_open: whether the last row is in quotes where the last window ends.
     """
+
+    is_open = False
 
     @property
     def longest(self) -> int:
-        """A longer row is a span of its own."""
+        """A longer row gets a range of its own."""
         return LONGEST_ROW
 
-    def take(self, piece: bytes) -> None:
-        self._piece = piece
-        self._window = np.frombuffer(piece, np.uint8)
-
-    def ends(self, after: int) -> Ints:
-        """The places of the newlines that end a row, `after` and later."""
-        first = max(after, 1)
-        return np.flatnonzero(self._window[first:-1] == _NEWLINE) + first
-
-    def all_ends(self) -> Ints:
-        """The places of all line breaks that end a row."""
-        return self.ends(1)
-
-    def last_end(self) -> int:
-        """The last of these, 0 where there is none."""
-        return max(self._piece.rfind(b"\n", 1, len(self._piece) - 1), 0)
-
-    def breaks(self, stop: int) -> int:
-        """How many lines end between places 1 and `stop`."""
-        return int(np.count_nonzero(self._window[1:stop] == _NEWLINE))
-
-    def count(self, text: bytes) -> int:
-        """How many lines end in some bytes."""
-        return text.count(b"\n")
+    def scan(self, window: Bytes) -> tuple[Ints, Mask]:
+        """Where the line breaks are, as indices of the window, and whether each ends a row."""
+        breaks = np.flatnonzero(window[1:-1] == _NEWLINE) + 1
+        return breaks, np.ones(len(breaks), np.bool_)
 
 
 class _QuotedLines(_Lines):
-    """A line break within quotes ends no row.
+    """The same in a CSV file: a carriage return is a line break, too, and none in quotes ends a row.
 
     As Arrow and Python read it, a quote at the start of a cell opens, the next closes, and others are text.
     `""` within quotes closes and opens at once.
     """
 
     def __init__(self, delimiter: str) -> None:
-        self.is_open = False
         self._delimiter = ord(delimiter)
         self._starts = np.zeros(256, np.bool_)  # what may stand before a quote that opens
         self._starts[[_NEWLINE, _RETURN, self._delimiter]] = True
@@ -190,18 +165,26 @@ class _QuotedLines(_Lines):
     def longest(self) -> int:
         return min(CSV_BLOCK, LONGEST_ROW)
 
-    def take(self, piece: bytes) -> None:
-        super().take(piece)
+    def scan(self, window: Bytes) -> tuple[Ints, Mask]:
         self._odd = int(self.is_open)
-        self._quotes = self._paired(np.flatnonzero(self._window[1:-1] == _QUOTE) + 1)
+        self._quotes = self._paired(window, np.flatnonzero(window[1:-1] == _QUOTE) + 1)
         self.is_open = bool((self._odd + len(self._quotes)) % 2)
         last = int(self._quotes[-1]) if len(self._quotes) else 0
-        self._closes = not self.is_open and 0 < last == len(piece) - 2
+        self._closes = not self.is_open and 0 < last == len(window) - 2
+        inner, behind = window[1:-1], window[2:]
+        is_break = (inner == _NEWLINE) | ((inner == _RETURN) & (behind != _NEWLINE))
+        breaks = np.flatnonzero(is_break) + 1
+        return breaks, self._is_outside(breaks)
 
-    def _paired(self, quotes: Ints) -> Ints:
+    def delimiters(self, window: Bytes) -> int:
+        """How many delimiters of the window that was scanned last are not in quotes."""
+        found = np.flatnonzero(window[1:-1] == self._delimiter) + 1
+        return int(np.count_nonzero(self._is_outside(found)))
+
+    def _paired(self, window: Bytes, quotes: Ints) -> Ints:
         """Those of the quotes that open or close."""
         opening = quotes[self._odd :: 2]
-        before = self._window[opening - 1]
+        before = window[opening - 1]
         follows = len(opening) > 0 and opening[0] == 1 and before[0] == _QUOTE
         if bool((self._starts[before] | (before == _QUOTE)).all()) and not (follows and not self._closes):
             return quotes
@@ -210,103 +193,65 @@ class _QuotedLines(_Lines):
         for place in quotes.tolist():
             if is_open:
                 is_open, closing = False, place
-            elif closing == place - 1 or self._starts[self._window[place - 1]]:
+            elif closing == place - 1 or self._starts[window[place - 1]]:
                 is_open = True
             else:
                 continue
             paired.append(place)
         return np.array(paired, np.int64)
 
-    def _outside(self, places: Ints) -> Ints:
-        """Those that are not within quotes."""
-        within = (np.searchsorted(self._quotes, places) + self._odd) % 2
-        return np.asarray(places[within == 0], np.int64)
-
-    def ends(self, after: int) -> Ints:
-        return self._outside(super().ends(after))
-
-    def all_ends(self) -> Ints:
-        inner, behind = self._window[1:-1], self._window[2:]
-        is_end = (inner == _NEWLINE) | ((inner == _RETURN) & (behind != _NEWLINE))
-        return self._outside(np.flatnonzero(is_end) + 1)
-
-    def last_end(self) -> int:
-        stop = len(self._piece) - 1
-        newline = self._piece.rfind(b"\n", 1, stop)
-        # a return before a newline that is in the next window does not end the row yet
-        last = max(newline, self._piece.rfind(b"\r", 1, stop - self._piece.endswith(b"\r\n")), 0)
-        if last and not len(self._outside(np.array([last]))):
-            ends = self.all_ends()
-            return int(ends[-1]) if len(ends) else 0
-        return last
-
-    def delimiters(self) -> int:
-        """How many end a cell."""
-        return len(self._outside(np.flatnonzero(self._window[1:-1] == self._delimiter) + 1))
-
-    def breaks(self, stop: int) -> int:
-        returns = np.flatnonzero(self._window[1:stop] == _RETURN) + 2  # of one before a newline, that counts
-        return super().breaks(stop) + int(np.count_nonzero(self._window[returns] != _NEWLINE))
-
-    def count(self, text: bytes) -> int:
-        return super().count(text) + text.count(b"\r") - text.count(b"\r\n")
+    def _is_outside(self, places: Ints) -> Mask:
+        """Whether each of these places is not in quotes."""
+        return np.asarray((np.searchsorted(self._quotes, places) + self._odd) % 2 == 0)
 
 
-def _cut(path: Path, rule: _Lines) -> tuple[tuple[ByteRange, ...], int]:
-    """Spans of about `PART_BYTES` and of single long rows; the line of the last row, if quotes are open."""
-    spans = []
-    start, line = 0, 1
-    place, passed = 0, 1  # of the first byte of the window: its offset, and its line
-    last = 0  # the end of the last row
-    with open_file(path) as file:
-        for place, piece in _windows(file, _skip_bom(file)):
-            rule.take(piece)
-            stop = place + len(piece) - 2
-            for row in (*_long_rows(rule, place, stop, last), None):
-                bound = stop if row is None else row[0]
-                while len(ends := rule.ends(start + base.PART_BYTES - place)) and place + ends[0] <= bound:
-                    end = int(ends[0])
-                    spans.append(ByteRange(start, place + end, line))
-                    start, line = place + end, passed + rule.breaks(end + 1)
-                if row is not None:
-                    spans += _around(path, rule, start, line, row)
-                    start, line = row[1], passed + rule.breaks(row[1] - place + 1)
-            passed += rule.breaks(len(piece) - 1)
-            last = place + end if (end := rule.last_end()) else last
-    size = place + len(piece) - 2
-    if isinstance(rule, _QuotedLines) and rule.is_open:
-        return tuple(spans), line + _lines_between(path, rule, start, last)
-    if size - last > rule.longest:
-        return (*spans, *_around(path, rule, start, line, (last, size))), 0
-    return ((*spans, ByteRange(start, size, line)) if start < size or not spans else tuple(spans)), 0
+def _ranges(path: Path, scanner: _Lines) -> list[ByteRange]:
+    """Ranges of about `PART_BYTES`, and of single rows that are too long for them."""
+    ranges: list[ByteRange] = []
+    start, line = 0, 1  # of the range that is not complete
+    row, row_line = 0, 1  # of the row that is not complete
+    for ends, lines in _rows(path, scanner):
+        starts = np.concatenate([[row], ends[:-1]])
+        start_lines = np.concatenate([[row_line], lines[:-1]])
+        long = np.flatnonzero(ends - starts > scanner.longest)
+        while True:
+            enough = int(np.searchsorted(ends, start + base.PART_BYTES))
+            too_long = next((index for index in long.tolist() if starts[index] >= start), len(ends))
+            index = min(enough, too_long)
+            if index == len(ends):
+                break
+            if index == too_long:
+                if start < starts[index]:
+                    ranges.append(ByteRange(start, int(starts[index]), line))
+                start, line = int(starts[index]), int(start_lines[index])
+            ranges.append(ByteRange(start, int(ends[index]), line, single=index == too_long))
+            start, line = int(ends[index]), int(lines[index])
+        row, row_line = int(ends[-1]), int(lines[-1])
+    if scanner.is_open:
+        got = "one that is never closed"
+        raise RecordError(Problem(where=f"{path}:{row_line}", expected="quotes in pairs", got=got))
+    if start < row or not ranges:
+        ranges.append(ByteRange(start, row, line))
+    return ranges
 
 
-def _long_rows(rule: _Lines, place: int, stop: int, last: int) -> list[tuple[int, int]]:
-    """Where the long rows lie that end in a window, whose bytes are those from `place` to `stop` of the file.
+def _rows(path: Path, scanner: _Lines) -> Iterator[tuple[Ints, Ints]]:
+    """Where the rows of each window end, and the number of the line behind each.
 
-    Args:
-        last: the end of the last row before it.
+    The end of the file ends the last row, unless a quote is open there.
     """
-    if stop - last <= rule.longest:
-        return []
-    bounds = np.concatenate([[last], rule.all_ends() + place])
-    long = np.flatnonzero(np.diff(bounds) > rule.longest)
-    return [(int(bounds[row]), int(bounds[row + 1])) for row in long]
-
-
-def _around(path: Path, rule: _Lines, start: int, line: int, row: tuple[int, int]) -> list[ByteRange]:
-    """The span of a long row, and before it that of what begins at `start`, on line `line`."""
-    long = ByteRange(*row, line + _lines_between(path, rule, start, row[0]), single=True)
-    return [ByteRange(start, row[0], line), long] if start < row[0] else [long]
-
-
-def _lines_between(path: Path, rule: _Lines, start: int, stop: int) -> int:
-    """How many lines end between two places of a file."""
-    lines = 0
-    with ByteRange(start, stop).open(path) as file:
-        while block := file.read(_BLOCK):
-            lines += rule.count(block + file.read(block.endswith(b"\r")))
-    return lines
+    end, line = 0, 1
+    with open_file(path) as file:
+        for place, window in _windows(file, _skip_bom(file)):
+            breaks, is_end = scanner.scan(window)
+            if is_end.any():
+                ends = breaks[is_end] + place
+                yield ends, np.flatnonzero(is_end) + line + 1
+                end = int(ends[-1])
+            line += len(breaks)
+    size = place + len(window) - 2
+    if end < size and not scanner.is_open:
+        yield np.array([size]), np.array([line])
 
 
 def _skip_bom(file: IO[bytes]) -> int:
@@ -314,14 +259,14 @@ def _skip_bom(file: IO[bytes]) -> int:
     return file.seek(len(BOM) if file.read(len(BOM)) == BOM else 0)
 
 
-def _windows(file: IO[bytes], place: int) -> Iterator[tuple[int, bytes]]:
-    """The bytes of a file from here on, piece by piece, each with its place.
+def _windows(file: IO[bytes], place: int) -> Iterator[tuple[int, Bytes]]:
+    """The bytes of a file from here on, in windows, each with its place and one more byte at either side.
 
-    Each has the byte before it and the one behind it; the file stands between two line breaks.
+    The file is taken to stand between two line breaks.
     """
     edge = b"\n"
     while block := file.read(_BLOCK):
-        piece = edge + block
-        yield place, piece
-        place, edge = place + len(piece) - 2, piece[-2:]
-    yield place, edge + b"\n"
+        window = edge + block
+        yield place, np.frombuffer(window, np.uint8)
+        place, edge = place + len(window) - 2, window[-2:]
+    yield place, np.frombuffer(edge + b"\n", np.uint8)

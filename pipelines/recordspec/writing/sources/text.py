@@ -47,16 +47,14 @@ def are(column: Any, dtype: str) -> bool:
     return bool(compute.all(compute.match_substring_regex(column, f"^({form})$"), min_count=0).as_py())
 
 
-def _takes_text(feature: Feature) -> bool:
-    return feature.value_type.item == "text"
-
-
 def _present(column: Any, feature: Feature) -> Any:
     """Which cells have a value: a quoted one with nothing in it is a text, but no number, label or path."""
     from pyarrow import compute
 
     present = is_present(column)
-    return present if _takes_text(feature) else present & (to_numpy(compute.binary_length(column)) > 0)
+    if feature.value_type.item == "text":
+        return present
+    return present & (to_numpy(compute.binary_length(column)) > 0)
 
 
 def _values(column: Any, feature: Feature, folder: Path) -> Any:

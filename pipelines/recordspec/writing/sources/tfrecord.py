@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, singledispatch
 from itertools import pairwise
 from pathlib import Path
@@ -29,7 +29,7 @@ from recordspec.wire.record_batch import decode
 from recordspec.wire.strings import Strings
 from recordspec.wire.tfrecord import Record, RecordRange, batched, record_ranges, scan
 from recordspec.writing.sources import base
-from recordspec.writing.sources.base import Batches, RowPlaces, converted, identity_of
+from recordspec.writing.sources.base import Batches, FileSource, RowPlaces, converted, identity_of
 
 Stored = Mapping[str, Any]
 
@@ -38,8 +38,8 @@ _BYTES_AT_ONCE = 8 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class TFRecords:
-    """Files of Examples.
+class TFRecords(FileSource):
+    """The records of files of Examples, one after another. A missing or empty key is a missing value.
 
     Attributes:
         files: a path, a folder of shards, or a pattern.
@@ -51,23 +51,17 @@ class TFRecords:
     files: PathText
     schema: PathText | None = None
 
-    def open(self, folder: Path) -> TFRecordRows:
-        """Their rows; relative paths start at `folder`."""
-        schema = None if self.schema is None else folder / local(self.schema)
-        return TFRecordRows(expand(folder / local(self.files)), schema)
+    def open(self, folder: Path) -> TFRecords:
+        """The same source; relative paths start at `folder`."""
+        schema = None if self.schema is None else str(folder / local(self.schema))
+        return replace(self, files=str(folder / local(self.files)), schema=schema)
 
-
-class TFRecordRows:
-    """The records of files, one after another. A missing or empty key is a missing value."""
-
-    rows = None
-
-    def __init__(self, files: tuple[Path, ...], schema: Path | None) -> None:
-        self.notes: list[str] = []
-        self.paths, self._schema = files, schema
+    @cached_property
+    def paths(self) -> tuple[Path, ...]:
+        return expand(self.files)
 
     def identity(self) -> Any:
-        return identity_of(self.paths if self._schema is None else (*self.paths, self._schema))
+        return identity_of(self.paths if self.schema is None else (*self.paths, Path(self.schema)))
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TFRecordPart]:
         stored = self._stored(schema)
@@ -86,7 +80,7 @@ class TFRecordRows:
     def _stored(self, schema: Schema) -> Schema:
         """What the records were written with."""
         kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
-        stored = schema if self._schema is None else Schema.load(self._schema, kinds)
+        stored = schema if self.schema is None else Schema.load(self.schema, kinds)
         if not schema.record == stored.record == "example":
             expected = "records of kind example"
             got = one_of(dict.fromkeys((schema.record, stored.record)))
