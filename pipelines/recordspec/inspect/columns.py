@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recordspec.inspect.feature_names import FeatureKey
-from recordspec.wire.columns import KeySteps, KeyValues, Kind
+from recordspec.wire.columns import Cells, KeySteps, KeyValues, Kind
 from recordspec.wire.record_batch import RecordBatch
-from recordspec.wire.strings import Ints, Mask, Strings, offsets
+from recordspec.wire.strings import Ints, Mask, Strings, offsets, ranges
 
 # As text, a float takes 128 bytes.
 _AT_ONCE = 1 << 16
-
-
-class MixedKindsError(Exception):
-    """Rows have lists of two kinds under one key: the first row, its kind, and that of rows before."""
-
-    def __init__(self, row: int, found: Kind, before: Kind) -> None:
-        super().__init__(row, found, before)
-        self.row, self.found, self.before = row, found, before
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +34,11 @@ class ColumnValues:
     lengths: Ints
     flat: npt.NDArray[Any] | Strings | None
 
+    @property
+    def first(self) -> int:
+        """The first row that has a list; 0 without any."""
+        return int(np.argmax(self.present))
+
 
 @dataclass(frozen=True, kw_only=True)
 class StepValues:
@@ -58,93 +54,53 @@ class StepValues:
     counts: Ints
     values: ColumnValues
 
+    @property
+    def first(self) -> int:
+        """The first row with a step that has a list; without any, the first that has the feature list."""
+        if not self.values.present.any():
+            return int(np.argmax(self.present))
+        return int(np.searchsorted(np.cumsum(self.counts), self.values.first, side="right"))
 
-def values_of(held: tuple[KeyValues, ...], rows: int) -> ColumnValues:
-    """What `rows` rows have. Raises MixedKindsError."""
-    some = [one for one in held if one.kind != "none" and len(one.rows)]
-    _check_kinds(some)
+
+def values_by_kind(decoded: RecordBatch, key: FeatureKey) -> list[ColumnValues | StepValues]:
+    """The values under a key, separately for each kind of list. In a feature list each kind has all steps, of
+    which those of other kinds are empty. Where no list has a kind, it is `none`.
+    """
+    in_sequence, name = key
+    many = decoded.sequence.get(name, ()) if in_sequence else ()
+    held = [one for steps in many for one in steps.values] if in_sequence else decoded.features.get(name, ())
+    kinds: list[Kind] = sorted({one.kind for one in held if len(one.rows)} - {"none"}) or ["none"]
+    if in_sequence:
+        return [_steps_of(kind, many, decoded.rows) for kind in kinds]
+    return [_values_of(kind, held, decoded.rows) for kind in kinds]
+
+
+def _values_of(kind: Kind, held: Iterable[KeyValues], rows: int) -> ColumnValues:
+    some = [one for one in held if one.kind == kind != "none"]
     present, lengths = np.zeros(rows, bool), np.zeros(rows, np.int64)
     for one in some:
         present[one.rows] = True
         lengths[one.rows] = one.cells.lengths
     if not some:
         return ColumnValues(kind="none", present=present, lengths=lengths, flat=None)
-    return ColumnValues(kind=some[0].kind, present=present, lengths=lengths, flat=_joined(some))
+    cells = some[0].cells
+    if len(some) > 1:
+        order = np.argsort(np.concatenate([one.rows for one in some]), kind="stable")
+        cells = Cells.joined(one.cells for one in some).take(order)
+    return ColumnValues(kind=kind, present=present, lengths=lengths, flat=cells.flat)
 
 
-def steps_of(many: tuple[KeySteps, ...], rows: int) -> StepValues:
-    """What `rows` rows have in a feature list. Raises MixedKindsError."""
+def _steps_of(kind: Kind, many: tuple[KeySteps, ...], rows: int) -> StepValues:
     present, counts = np.zeros(rows, bool), np.zeros(rows, np.int64)
     for steps in many:
         present[steps.rows] = True
         counts[steps.rows] = steps.counts
     starts = offsets(counts)
-    held = tuple(
-        KeyValues(one.kind, _step_numbers(steps, starts)[one.rows], one.cells)
-        for steps in many
-        for one in steps.values
-    )
-    try:
-        values = values_of(held, int(starts[-1]))
-    except MixedKindsError as error:
-        row = int(np.searchsorted(starts, error.row, side="right")) - 1
-        raise MixedKindsError(row, error.found, error.before) from None
-    return StepValues(present=present, counts=counts, values=values)
-
-
-def values_by_kind(decoded: RecordBatch, key: FeatureKey) -> list[ColumnValues | StepValues]:
-    """The values under a key, separately for each kind of list. In a feature list each kind has all steps, of
-    which those of other kinds are empty.
-    """
-    in_sequence, name = key
-    if not in_sequence:
-        held = decoded.features.get(name, ())
-        return [
-            values_of(tuple(one for one in held if one.kind == kind), decoded.rows) for kind in _kinds(held)
-        ]
-    steps = decoded.sequence.get(name, ())
-    return [
-        steps_of(
-            tuple(
-                replace(one, values=tuple(step for step in one.values if step.kind == kind)) for one in steps
-            ),
-            decoded.rows,
-        )
-        for kind in _kinds(chain.from_iterable(one.values for one in steps)) or ["none"]
-    ]
-
-
-def _kinds(held: Iterable[KeyValues]) -> list[Kind]:
-    return sorted({one.kind for one in held} - {"none"})
-
-
-def _step_numbers(steps: KeySteps, starts: Ints) -> Ints:
-    """The numbers, among those of all rows, of the steps of some."""
-    before = offsets(steps.counts)
-    first = np.repeat(starts[steps.rows] - before[:-1], steps.counts)
-    return first + np.arange(before[-1])
-
-
-def _check_kinds(held: list[KeyValues]) -> None:
-    kinds = {one.kind for one in held}
-    if len(kinds) > 1:
-        first = min(held, key=lambda one: int(one.rows[0]))
-        other = min((one for one in held if one.kind != first.kind), key=lambda one: int(one.rows[0]))
-        raise MixedKindsError(int(other.rows[0]), other.kind, first.kind)
-
-
-def _joined(held: list[KeyValues]) -> npt.NDArray[Any] | Strings:
-    """The values of several, of one kind, in the order of their rows."""
-    if len(held) == 1:
-        return held[0].cells.flat
-    lengths = [np.broadcast_to(np.asarray(one.cells.lengths), (len(one.rows),)) for one in held]
-    owners = np.concatenate([np.repeat(one.rows, each) for one, each in zip(held, lengths, strict=True)])
-    order = np.argsort(owners, kind="stable")
-    flats: list[Any] = [one.cells.flat for one in held]
-    if isinstance(flats[0], Strings):
-        return Strings.joined(flats).take(order)
-    joined: npt.NDArray[Any] = np.concatenate(flats)[order]
-    return joined
+    held: list[KeyValues] = []
+    for steps in many:
+        numbers = ranges(starts[steps.rows], steps.counts)
+        held += [KeyValues(one.kind, numbers[one.rows], one.cells) for one in steps.values]
+    return StepValues(present=present, counts=counts, values=_values_of(kind, held, int(starts[-1])))
 
 
 def to_pylist(flat: npt.NDArray[Any] | Strings | None) -> list[Any]:
