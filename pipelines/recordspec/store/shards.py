@@ -373,7 +373,7 @@ def block_in(paths: tuple[Path, ...]) -> int | None:
 
     Raises StoreError where some files hold blocks of rows, and others do not.
     """
-    sizes = {path: size for path in paths if (size := _first_block(path)) is not None}
+    sizes = {path: size for path in paths if (size := first_block(path)) is not None}
     blocks = [path for path, size in sizes.items() if size]
     others = [path for path, size in sizes.items() if not size]
     if blocks and others:
@@ -382,7 +382,7 @@ def block_in(paths: tuple[Path, ...]) -> int | None:
     return max(sizes.values()) if blocks else None
 
 
-def _first_block(path: Path) -> int | None:
+def first_block(path: Path) -> int | None:
     """The rows of the first whole record if it is a block; 0 if it is not, None without a record."""
     # they take 0.2 s, and most files have a manifest
     from recordspec.wire.blocks import block_size
