@@ -14,9 +14,6 @@ from recordspec.wire.columns import Cells, KeySteps, KeyValues, Kind
 from recordspec.wire.record_batch import RecordBatch
 from recordspec.wire.strings import Ints, Mask, Strings, offsets, ranges
 
-# As text, a float takes 128 bytes.
-_AT_ONCE = 1 << 16
-
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnValues:
@@ -114,14 +111,4 @@ def to_pylist(flat: npt.NDArray[Any] | Strings | None) -> list[Any]:
 
 def shortest(numbers: npt.NDArray[Any]) -> list[float]:
     """float32 `[n]` as floats of as few digits as make the difference: 0.1, not 0.10000000149011612."""
-    found: list[float] = []
-    for start in range(0, len(numbers), _AT_ONCE):
-        found += _shortest(numbers[start : start + _AT_ONCE])
-    return found
-
-
-def _shortest(numbers: npt.NDArray[Any]) -> list[float]:
-    short = numbers.astype("U").astype(np.float64)
-    with np.errstate(over="ignore"):
-        same = (short.astype(np.float32) == numbers) | np.isnan(numbers)
-    return list(np.where(same, short, numbers.astype(np.float64)).tolist())
+    return [float(str(number)) for number in numbers]
