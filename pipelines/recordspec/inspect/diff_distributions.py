@@ -44,7 +44,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Counts:
+class Frequencies:
     """A distribution of values that have no order.
 
     Attributes:
@@ -57,7 +57,7 @@ class Counts:
     size: int
     error: float = 0
 
-    def distance(self, other: Counts) -> tuple[float, Any]:
+    def distance(self, other: Frequencies) -> tuple[float, Any]:
         """The largest difference of the shares of any value (the L-infinity distance), and that value."""
         found: tuple[float, Any] = 0.0, None
         for value in sorted({*self.counts, *other.counts}, key=str):
@@ -69,7 +69,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Points:
+class WeightedPoints:
     """A distribution of numbers.
 
     Attributes:
@@ -81,11 +81,11 @@ class Points:
     weights: npt.NDArray[Any]
 
     @classmethod
-    def of(cls, sizes: SizeCounts) -> Points:
+    def of(cls, sizes: SizeCounts) -> WeightedPoints:
         held = sorted(sizes.times.items())
         return cls(np.array([size for size, _ in held]), np.array([times for _, times in held]))
 
-    def distance(self, other: Points) -> tuple[float, Any]:
+    def distance(self, other: WeightedPoints) -> tuple[float, Any]:
         """The largest difference of the shares below any point (the Kolmogorov-Smirnov distance), and that
         point."""
         points = np.union1d(self.points, other.points)
@@ -142,32 +142,32 @@ def _text(at: Any) -> str:
 
 
 def _distributions(tally: FeatureTally, rows: int) -> dict[tuple[str, str], Any]:
-    """What is compared of a feature, by measure and by the kind of values: Counts and Points."""
-    found: dict[tuple[str, str], Any] = {("presence", ""): Counts(_presence(tally, rows), rows)}
+    """What is compared of a feature, by measure and by the kind of values: Frequencies and WeightedPoints."""
+    found: dict[tuple[str, str], Any] = {("presence", ""): Frequencies(_presence(tally, rows), rows)}
     kinds = {kind: count for kind, count in tally.kinds.items() if kind != "none"}
     if not any(kinds.values()):
         return found
-    found["kinds", ""] = Counts(kinds, sum(kinds.values()))
+    found["kinds", ""] = Frequencies(kinds, sum(kinds.values()))
     for name, sizes in (("lengths", tally.lengths), ("steps", tally.steps)):
         if sizes.count:
-            found[name, ""] = Points.of(sizes)
+            found[name, ""] = WeightedPoints.of(sizes)
     for kind, values in sorted(tally.of.items()):
         count = values.count
         if not count:
             continue
         error = 0 if values.frequent is None else values.frequent.short / count
         if isinstance(values, BytesTally):
-            found["sizes", kind] = Points.of(values.sizes)
-            found["forms", kind] = Counts(values.forms.counts, count)
+            found["sizes", kind] = WeightedPoints.of(values.sizes)
+            found["forms", kind] = Frequencies(values.forms.counts, count)
             # of a long string only the beginning is known, and what tells it apart
             by_value = {(name, code): times for name, code, times in values.named}
-            found["values", kind] = Counts(by_value, count, error)
+            found["values", kind] = Frequencies(by_value, count, error)
             continue
-        found["special", kind] = Counts(_special(values.moments), count)
+        found["special", kind] = Frequencies(_special(values.moments), count)
         if _are_classes(values):
-            found["values", kind] = Counts(dict(values.top), count, error)
+            found["values", kind] = Frequencies(dict(values.top), count, error)
         if len(sample := values.sample.values):
-            found["numbers", kind] = Points(sample, np.ones(len(sample), np.int64))
+            found["numbers", kind] = WeightedPoints(sample, np.ones(len(sample), np.int64))
     return found
 
 
