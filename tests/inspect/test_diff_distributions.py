@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from examples import example, file_of
 from recordspec.errors import RecordError
 from recordspec.inspect.diff import diff
-from recordspec.inspect.diff_distributions import distance_of_counts, distance_of_points
+from recordspec.inspect.diff_distributions import Frequencies, WeightedPoints
 
 
 def records(rng: np.random.Generator, count: int, shift: float = 0.0, share: float = 0.5) -> list[bytes]:
@@ -62,9 +62,9 @@ def test_a_difference_counts_from_the_threshold_on(tmp_path):
 
 
 def test_what_counts_may_be_off_is_no_difference():
-    found = distance_of_counts({"a": 60, "b": 40}, {"a": 40, "b": 60}, (100, 100), error=0.15)
-    assert (found.distance, found.at) == (pytest.approx(0.05), "a")
-    assert distance_of_counts({"a": 60}, {"a": 50}, (100, 100), error=0.15).distance == 0
+    found = Frequencies({"a": 60, "b": 40}, 100, error=0.15).distance(Frequencies({"a": 40, "b": 60}, 100))
+    assert found == (pytest.approx(0.05), "a")
+    assert Frequencies({"a": 60}, 100, error=0.15).distance(Frequencies({"a": 50}, 100)) == (0, None)
 
 
 def test_no_rows_are_another_dataset_than_some(tmp_path):
@@ -136,16 +136,13 @@ def test_records_that_cannot_be_read_are_no_difference_but_an_error(tmp_path):
 @given(st.lists(st.integers(0, 20), min_size=1), st.lists(st.integers(0, 20), min_size=1))
 def test_the_distance_of_points_is_that_of_kolmogorov_and_smirnov(one, other):
     stats = pytest.importorskip("scipy.stats")
-    found = distance_of_points(np.sort(one), np.sort(other))
-    assert found.distance == pytest.approx(stats.ks_2samp(one, other).statistic)
-    held = [np.unique(some, return_counts=True) for some in (one, other)]
-    weighted = distance_of_points(held[0][0], held[1][0], (held[0][1], held[1][1]))
-    assert weighted.distance == pytest.approx(found.distance)
+    held = [WeightedPoints(*np.unique(some, return_counts=True)) for some in (one, other)]
+    assert held[0].distance(held[1])[0] == pytest.approx(stats.ks_2samp(one, other).statistic)
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=1), st.lists(st.sampled_from("abc"), min_size=1))
 def test_the_distance_of_counts_is_the_largest_of_any_share(one, other):
-    counts = [{value: some.count(value) for value in some} for some in (one, other)]
-    found = distance_of_counts(counts[0], counts[1], (len(one), len(other)))
+    counts = [Frequencies({value: some.count(value) for value in some}, len(some)) for some in (one, other)]
+    distance, _ = counts[0].distance(counts[1])
     apart = {value: abs(one.count(value) / len(one) - other.count(value) / len(other)) for value in "abc"}
-    assert found.distance == max(apart.values())
+    assert distance == max(apart.values())

@@ -286,7 +286,7 @@ def test_what_files_hold(data):
     ]
     assert (found.records, found.looked_at, found.blocks) == (50, 50, False)
     told = {
-        one.key: (one.records, list(one.kinds), one.lengths.least, one.lengths.most) for one in found.features
+        one.key: (one.records, list(one.kinds), one.lengths.low, one.lengths.high) for one in found.features
     }
     assert told == {
         "many": (50, ["float32"], 0, 19),
@@ -317,8 +317,8 @@ def test_taxi():
     assert (found.records, found.looked_at, found.kinds["Example"]) == (15_000, 15_000, 15_000)
     told = {one.key: one for one in found.features}
     assert list(told["pickup_census_tract"].kinds) == ["none"]
-    assert told["company"].kinds["bytes"].lists == 9860
-    assert told["company"].kinds["none"].lists == 5140
+    assert told["company"].kinds["bytes"] == 9860
+    assert told["company"].kinds["none"] == 5140
     look = RecordViewer(
         DATA / "taxi/trips-0000?-of-00002.tfrecord.gz", Query(where="missing(company) and fare > 100")
     )
@@ -330,8 +330,8 @@ def test_sequences():
     found = info(DATA / "sequence/data-00000-of-00001.tfrecord.gz", None)
     assert found.kinds == {"Example": 0, "SequenceExample": 15_000, "neither": 0}
     (steps,) = [one for one in found.features if one.sequence]
-    assert (steps.key, steps.records, steps.steps.least, steps.steps.most) == ("s", 15_000, 2, 2)
-    assert (steps.lengths.least, steps.lengths.most) == (1, 1)
+    assert (steps.key, steps.records, steps.steps.low, steps.steps.high) == ("s", 15_000, 2, 2)
+    assert (steps.lengths.low, steps.lengths.high) == (1, 1)
     (first,) = RecordViewer(
         DATA / "sequence/data-00000-of-00001.tfrecord.gz", Query(where="'7' in s and i == 7")
     ).head(1)
@@ -377,7 +377,7 @@ def test_an_example_list_with_context_is_shown_and_is_no_row(tmp_path):
     ]
     found = info(path)
     assert found.kinds == {"Example": 1, "SequenceExample": 0, "neither": 0, "ExampleListWithContext": 1}
-    assert (found.examples.least, found.examples.most) == (2, 2)
+    assert (found.examples.low, found.examples.high) == (2, 2)
     told = [(one.within, one.key, one.records, one.kinds.keys()) for one in found.features]
     assert told == [
         ("", "price", 1, {"int64"}),

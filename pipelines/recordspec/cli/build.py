@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,8 +40,8 @@ def build(config: Path, dry_run: bool, source: Path | None, as_json: bool, **opt
     if dry_run:
         _print_plan(pipeline.plan(source=source, **options), as_json)
         return
-    with _timed(pipeline.data, as_json) as finish:
-        finish(pipeline.build(source=source, **options))
+    start = time.perf_counter()
+    _print_built(pipeline.build(source=source, **options), pipeline.data, start, as_json)
     print_notes(pipeline.notes)
 
 
@@ -85,8 +83,8 @@ def reshard(
     if blocks is not None:
         given["layout"] = {"blocks": blocks} if blocks else "rows"
     loaded = None if schema is None else Schema.load(schema)
-    with _timed(folder, as_json) as finish:
-        finish(reshard(files, folder, schema=loaded, **given))
+    start = time.perf_counter()
+    _print_built(reshard(files, folder, schema=loaded, **given), folder, start, as_json)
 
 
 def _shards(text: str) -> Any:
@@ -95,14 +93,9 @@ def _shards(text: str) -> Any:
     return text if text == "auto" else {"size": text}
 
 
-@contextmanager
-def _timed(folder: Path, as_json: bool) -> Iterator[Callable[[Manifest], None]]:
-    """A context for a build, which yields a function that takes its manifest; prints that, and the time."""
-    built: list[Manifest] = []
-    start = time.perf_counter()
-    yield built.append
+def _print_built(manifest: Manifest, folder: Path, start: float, as_json: bool) -> None:
+    """Prints the splits of a dataset that was built, and how long that took."""
     seconds = time.perf_counter() - start
-    (manifest,) = built
     rows = sum(manifest.rows(split) for split in manifest.splits)
     total = sum(manifest.bytes(split) for split in manifest.splits)
     print_rows(

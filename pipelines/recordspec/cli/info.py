@@ -11,7 +11,8 @@ from recordspec.cli.options import files_argument, json_option
 from recordspec.cli.output import counted, echo, print_json, print_rows, size, wants_json
 
 if TYPE_CHECKING:
-    from recordspec.inspect.info import FeatureInfo, Info, Lengths
+    from recordspec.inspect.info import FeatureInfo, Info
+    from recordspec.inspect.stats.sketches import SizeCounts
     from recordspec.store.manifest import Manifest
 
 
@@ -52,7 +53,7 @@ def _summary(found: Info) -> dict[str, Any]:
         "bytes": sum(one.bytes for one in found.files),
         "looked_at": found.looked_at,
         "kinds": found.kinds,
-        **({"examples": _range(found.examples)} if found.examples.lists else {}),
+        **({"examples": _range(found.examples)} if found.examples.count else {}),
         **({"conflicts": found.conflicts} if found.conflicts else {}),
         "layout": "blocks" if found.blocks else "rows",
         "more_keys": found.more_keys,
@@ -80,21 +81,20 @@ def _feature(feature: FeatureInfo) -> dict[str, Any]:
         "sequence": feature.sequence,
         **({"within": feature.within} if feature.within else {}),
         "records": feature.records,
-        "kinds": {kind: lengths.lists for kind, lengths in feature.kinds.items()},
+        "kinds": feature.kinds,
         "lengths": _range(feature.lengths),
         "steps": _range(feature.steps),
     }
 
 
-def _range(lengths: Lengths) -> list[int | None] | None:
-    return [lengths.least, lengths.most] if lengths.lists else None
+def _range(lengths: SizeCounts) -> list[int] | None:
+    return [lengths.low, lengths.high] if lengths.count else None
 
 
 def _row(feature: FeatureInfo, parts: bool, steps: bool) -> dict[str, Any]:
     """A line of the table; `parts`: some records have several, `steps`: some features have these."""
-    lists = {kind: lengths.lists for kind, lengths in feature.kinds.items()}
-    kinds = sorted(lists, key=lambda kind: (kind == "none", -lists[kind]))
-    several = ", ".join(f"{lists[kind]:,} {kind}" for kind in kinds)
+    kinds = sorted(feature.kinds, key=lambda kind: (kind == "none", -feature.kinds[kind]))
+    several = ", ".join(f"{feature.kinds[kind]:,} {kind}" for kind in kinds)
     return {
         "key": feature.key,
         **({"in": feature.within or ("sequence" if feature.sequence else "context")} if parts else {}),
@@ -105,11 +105,11 @@ def _row(feature: FeatureInfo, parts: bool, steps: bool) -> dict[str, Any]:
     }
 
 
-def _shown(lengths: Lengths) -> str:
-    if not lengths.lists:
+def _shown(lengths: SizeCounts) -> str:
+    if not lengths.count:
         return ""
-    least, most = f"{lengths.least:,}", f"{lengths.most:,}"
-    return least if least == most else f"{least}..{most}"
+    low, high = f"{lengths.low:,}", f"{lengths.high:,}"
+    return low if low == high else f"{low}..{high}"
 
 
 def _lines(found: Info) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _lines(found: Info) -> Iterator[str]:
     every = found.looked_at == found.records
     which = "all read" if every else f"{found.looked_at:,} read, the first of each file"
     yield f"{which}: {kinds or 'none'}"
-    if found.examples.lists:
+    if found.examples.count:
         yield f"an ExampleListWithContext has {_shown(found.examples)} Examples, and is not read as rows"
     if found.conflicts:
         yield f"TensorFlow refuses {found.conflicts:,} of them, or reads other values: see `check`"

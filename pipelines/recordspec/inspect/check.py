@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -141,13 +142,14 @@ class CheckReport:
         code: Code,
         path: Place,
         count: int,
-        examples: list[InvalidRecord],
+        examples: Iterable[InvalidRecord],
+        most: int,
         found: Iterable[str | int] = (),
     ) -> None:
-        """Counts violations of a feature and keeps these examples."""
+        """Counts violations of a feature, and keeps the first examples, at most `most` of a group."""
         group = self.groups.setdefault((path, code), ViolationGroup(code=code, path=path))
         group.count += count
-        group.examples += examples
+        group.examples += islice(examples, most - len(group.examples))
         group.found |= set(found)
 
     def merge(self, other: CheckReport, most: int) -> None:
@@ -159,8 +161,7 @@ class CheckReport:
         self.readable += other.readable
         self.present |= other.present
         for group in other.groups.values():
-            room = self.room(group.code, group.path, most)
-            self.add(group.code, group.path, group.count, group.examples[:room], group.found)
+            self.add(group.code, group.path, group.count, group.examples, most, group.found)
         for path, rows in other.empty.items():
             self.add_empty(path, rows)
         for path, key in other.unknown.items():
@@ -179,11 +180,6 @@ class CheckReport:
         key = self.unknown.setdefault(path, UnknownKey())
         key.rows += rows
         key.kinds |= kinds
-
-    def room(self, code: Code, path: Place, most: int) -> int:
-        """How many examples may still be kept, of so many."""
-        group = self.groups.get((path, code))
-        return most if group is None else most - len(group.examples)
 
     def dump(self) -> dict[str, Any]:
         """For JSON."""
@@ -360,21 +356,21 @@ class _RangeCheck:
 
     def _count(self, violation: Violation, batch: RowBatch) -> None:
         rows, firsts = np.unique(violation.rows, return_index=True)
-        room = self._report.room(violation.code, violation.path, self._examples)
-        examples = [
+        examples = (
             InvalidRecord(
                 path=self._file.path,
                 record=int(batch.records[row]),
                 offset=int(batch.offsets[row]),
                 problem=violation.problem(first).at(batch.place(row)),
             )
-            for row, first in zip(rows[:room].tolist(), firsts[:room].tolist(), strict=True)
-        ]
-        self._report.add(violation.code, violation.path, len(rows), examples, violation.found)
+            for row, first in zip(rows.tolist(), firsts.tolist(), strict=True)
+        )
+        most = self._examples
+        self._report.add(violation.code, violation.path, len(rows), examples, most, violation.found)
 
     def _add(self, code: Code, rows: int, number: int, offset: int, problem: Problem) -> None:
         example = InvalidRecord(path=self._file.path, record=number, offset=offset, problem=problem)
-        self._report.add(code, (), rows, [example][: self._report.room(code, (), self._examples)])
+        self._report.add(code, (), rows, [example], self._examples)
 
     def _keys(
         self, section: Section, found: dict[str, tuple[KeyValues, ...]] | dict[str, tuple[KeySteps, ...]]
@@ -383,10 +379,7 @@ class _RangeCheck:
         known = {column.key for column in self._schema.columns(section)} if found else set()
         for key, held in found.items():
             if key not in known:
-                rows, kinds = (
-                    sum(len(one.rows) for one in held),
-                    {kind for one in held for kind in _kinds(one)},
-                )
+                rows, kinds = sum(len(one.rows) for one in held), set(chain(*map(_kinds, held)))
                 self._report.add_unknown((section, key), rows, kinds)
                 continue
             self._report.present.add((section, key))

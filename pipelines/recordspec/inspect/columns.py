@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,18 +13,7 @@ from recordspec.inspect.feature_names import FeatureKey
 from recordspec.spec.validate import aligned_steps, step_counts
 from recordspec.wire.columns import KeySteps, KeyValues, Kind, merged
 from recordspec.wire.record_batch import RecordBatch
-from recordspec.wire.strings import Ints, Mask, Strings, offsets
-
-# As text, a float takes 128 bytes.
-_AT_ONCE = 1 << 16
-
-
-class MixedKindsError(Exception):
-    """Rows have lists of two kinds under one key: the first row, its kind, and that of rows before."""
-
-    def __init__(self, row: int, found: Kind, before: Kind) -> None:
-        super().__init__(row, found, before)
-        self.row, self.found, self.before = row, found, before
+from recordspec.wire.strings import Ints, Mask, Strings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +32,11 @@ class ColumnValues:
     lengths: Ints
     flat: npt.NDArray[Any] | Strings | None
 
+    @property
+    def first(self) -> int:
+        """The first row that has a list; 0 without any."""
+        return int(np.argmax(self.present))
+
 
 @dataclass(frozen=True, kw_only=True)
 class StepValues:
@@ -59,66 +52,44 @@ class StepValues:
     counts: Ints
     values: ColumnValues
 
+    @property
+    def first(self) -> int:
+        """The first row with a step that has a list; without any, the first that has the feature list."""
+        if not self.values.present.any():
+            return int(np.argmax(self.present))
+        return int(np.searchsorted(np.cumsum(self.counts), self.values.first, side="right"))
 
-def values_of(held: tuple[KeyValues, ...], rows: int) -> ColumnValues:
-    """What `rows` rows have. Raises MixedKindsError."""
-    some = [one for one in held if one.kind != "none" and len(one.rows)]
-    _check_kinds(some)
+
+def values_by_kind(decoded: RecordBatch, key: FeatureKey) -> list[ColumnValues | StepValues]:
+    """The values under a key, separately for each kind of list. In a feature list each kind has all steps, of
+    which those of other kinds are empty. Where no list has a kind, it is `none`.
+    """
+    in_sequence, name = key
+    many = decoded.sequence.get(name, ()) if in_sequence else ()
+    held = [one for steps in many for one in steps.values] if in_sequence else decoded.features.get(name, ())
+    kinds: list[Kind] = sorted({one.kind for one in held if len(one.rows)} - {"none"}) or ["none"]
+    if in_sequence:
+        return [_steps_of(kind, many, decoded.rows) for kind in kinds]
+    return [_values_of(kind, held, decoded.rows) for kind in kinds]
+
+
+def _values_of(kind: Kind, held: Iterable[KeyValues], rows: int) -> ColumnValues:
+    some = [one for one in held if one.kind == kind != "none"]
     present, lengths = np.zeros(rows, bool), np.zeros(rows, np.int64)
     for one in some:
         present[one.rows] = True
         lengths[one.rows] = one.cells.lengths
     if not some:
         return ColumnValues(kind="none", present=present, lengths=lengths, flat=None)
-    return ColumnValues(kind=some[0].kind, present=present, lengths=lengths, flat=merged(some).cells.flat)
+    return ColumnValues(kind=kind, present=present, lengths=lengths, flat=merged(some).cells.flat)
 
 
-def steps_of(many: tuple[KeySteps, ...], rows: int) -> StepValues:
-    """What `rows` rows have in a feature list. Raises MixedKindsError."""
-    counts, present = step_counts(many, rows), np.zeros(rows, bool)
+def _steps_of(kind: Kind, many: tuple[KeySteps, ...], rows: int) -> StepValues:
+    present, counts = np.zeros(rows, bool), step_counts(many, rows)
     for steps in many:
         present[steps.rows] = True
     held = aligned_steps(many, counts, np.ones(rows, bool))
-    try:
-        values = values_of(held, int(counts.sum()))
-    except MixedKindsError as error:
-        row = int(np.searchsorted(offsets(counts), error.row, side="right")) - 1
-        raise MixedKindsError(row, error.found, error.before) from None
-    return StepValues(present=present, counts=counts, values=values)
-
-
-def values_by_kind(decoded: RecordBatch, key: FeatureKey) -> list[ColumnValues | StepValues]:
-    """The values under a key, separately for each kind of list. In a feature list each kind has all steps, of
-    which those of other kinds are empty.
-    """
-    in_sequence, name = key
-    if not in_sequence:
-        held = decoded.features.get(name, ())
-        return [
-            values_of(tuple(one for one in held if one.kind == kind), decoded.rows) for kind in _kinds(held)
-        ]
-    steps = decoded.sequence.get(name, ())
-    return [
-        steps_of(
-            tuple(
-                replace(one, values=tuple(step for step in one.values if step.kind == kind)) for one in steps
-            ),
-            decoded.rows,
-        )
-        for kind in _kinds(chain.from_iterable(one.values for one in steps)) or ["none"]
-    ]
-
-
-def _kinds(held: Iterable[KeyValues]) -> list[Kind]:
-    return sorted({one.kind for one in held} - {"none"})
-
-
-def _check_kinds(held: list[KeyValues]) -> None:
-    kinds = {one.kind for one in held}
-    if len(kinds) > 1:
-        first = min(held, key=lambda one: int(one.rows[0]))
-        other = min((one for one in held if one.kind != first.kind), key=lambda one: int(one.rows[0]))
-        raise MixedKindsError(int(other.rows[0]), other.kind, first.kind)
+    return StepValues(present=present, counts=counts, values=_values_of(kind, held, int(counts.sum())))
 
 
 def to_pylist(flat: npt.NDArray[Any] | Strings | None) -> list[Any]:
@@ -132,14 +103,4 @@ def to_pylist(flat: npt.NDArray[Any] | Strings | None) -> list[Any]:
 
 def shortest(numbers: npt.NDArray[Any]) -> list[float]:
     """float32 `[n]` as floats of as few digits as make the difference: 0.1, not 0.10000000149011612."""
-    found: list[float] = []
-    for start in range(0, len(numbers), _AT_ONCE):
-        found += _shortest(numbers[start : start + _AT_ONCE])
-    return found
-
-
-def _shortest(numbers: npt.NDArray[Any]) -> list[float]:
-    short = numbers.astype("U").astype(np.float64)
-    with np.errstate(over="ignore"):
-        same = (short.astype(np.float32) == numbers) | np.isnan(numbers)
-    return list(np.where(same, short, numbers.astype(np.float64)).tolist())
+    return [float(str(number)) for number in numbers]

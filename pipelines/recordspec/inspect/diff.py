@@ -14,7 +14,7 @@ from recordspec.errors import Problem, RecordError, StoreError
 from recordspec.inspect.diff_distributions import Measure, compare, lacking
 from recordspec.inspect.scan import ALL, FileRange, Scanner, UnreadableRecord, scan
 from recordspec.inspect.schema_changes import Change, changes
-from recordspec.inspect.stats.tally import SplitTally, count
+from recordspec.inspect.stats.tally import SplitTally, count, together
 from recordspec.inspect.verify import key_problems
 from recordspec.progress import Progress
 from recordspec.spec.schema import Schema
@@ -193,20 +193,13 @@ def _measures(
 ) -> Iterator[Measure]:
     """Split by split; if they have none in common, all together."""
     if old.keys().isdisjoint(new):
-        yield from compare(ALL, _together(old), _together(new), threshold)
+        yield from compare(ALL, together(old.values()), together(new.values()), threshold)
         return
     for split in dict.fromkeys((*old, *new)):
         if split in old and split in new:
             yield from compare(split, old[split], new[split], threshold)
         else:
             yield lacking(split, f"no such split in the {'new' if split in old else 'old'} one")
-
-
-def _together(counted: Mapping[str, SplitTally]) -> SplitTally:
-    together = SplitTally()
-    for tally in counted.values():
-        together.merge(tally)
-    return together
 
 
 def by_key(old: Keyed, new: Keyed) -> ByKey:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordspec.inspect.feature_names import FeatureKey
 from recordspec.inspect.stats import formatting
 from recordspec.inspect.stats.sketches import Moments, SizeCounts
 from recordspec.inspect.stats.summarize import shown
@@ -45,11 +44,62 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Distance:
-    """How far apart two distributions are, from 0 to 1, and the value or point where they are furthest."""
+class Frequencies:
+    """A distribution of values that have no order.
 
-    distance: float
-    at: Any
+    Attributes:
+        counts: by value, how often it is there.
+        size: of how many values, not all of which need be counted.
+        error: how far off the shares may be; so much of a difference does not count.
+    """
+
+    counts: Mapping[Any, float]
+    size: int
+    error: float = 0
+
+    def distance(self, other: Frequencies) -> tuple[float, Any]:
+        """The largest difference of the shares of any value (the L-infinity distance), and that value."""
+        found: tuple[float, Any] = 0.0, None
+        for value in sorted({*self.counts, *other.counts}, key=str):
+            shares = [one.counts.get(value, 0) / max(one.size, 1) for one in (self, other)]
+            difference = abs(shares[0] - shares[1]) - self.error - other.error
+            if difference > found[0]:
+                found = difference, value
+        return found
+
+
+@dataclass(frozen=True)
+class WeightedPoints:
+    """A distribution of numbers.
+
+    Attributes:
+        points: in rising order, at least one.
+        weights: how often each is there.
+    """
+
+    points: npt.NDArray[Any]
+    weights: npt.NDArray[Any]
+
+    @classmethod
+    def of(cls, sizes: SizeCounts) -> WeightedPoints:
+        held = sorted(sizes.times.items())
+        return cls(np.array([size for size, _ in held]), np.array([times for _, times in held]))
+
+    def distance(self, other: WeightedPoints) -> tuple[float, Any]:
+        """The largest difference of the shares below any point (the Kolmogorov-Smirnov distance), and that
+        point."""
+        points = np.union1d(self.points, other.points)
+        apart = np.abs(self._below(points) - other._below(points))
+        place = int(np.argmax(apart))
+        return float(apart[place]), points[place].item()
+
+    def _below(self, points: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """The share that is not above each of some points."""
+        total = np.concatenate([[0], np.cumsum(self.weights)])
+        shares: npt.NDArray[np.float64] = (
+            total[np.searchsorted(self.points, points, side="right")] / total[-1]
+        )
+        return shares
 
 
 def compare(split: str, one: SplitTally, other: SplitTally, threshold: float) -> Iterator[Measure]:
@@ -58,74 +108,29 @@ def compare(split: str, one: SplitTally, other: SplitTally, threshold: float) ->
         yield lacking(split, f"no rows in the {'new' if one.rows else 'old'} one")
         return
     for key in sorted({*one.features, *other.features}):
-        tallies = (one.features.get(key) or FeatureTally(), other.features.get(key) or FeatureTally())
-        for name, found in _compared(tallies, (one.rows, other.rows)):
+        old, new = (
+            _distributions(tally.features.get(key) or FeatureTally(), tally.rows) for tally in (one, other)
+        )
+        both = {place: (found, new[place]) for place, found in old.items() if place in new}
+        for (name, kind), (before, after) in both.items():
+            if name == "numbers" and ("values", kind) in both:
+                continue  # classes are compared value by value, not by their order
+            if name == "special" and not (before.counts or after.counts):
+                continue
+            distance, at = before.distance(after)
             yield Measure(
                 split=split,
-                feature=_name(key),
+                feature=f"{key[1]}[]" if key[0] else key[1],
                 measure=name,
-                distance=found.distance,
-                at=_text(found.at),
-                different=found.distance > threshold,
+                distance=distance,
+                at=_text(at),
+                different=distance > threshold,
             )
 
 
 def lacking(split: str, at: str) -> Measure:
     """The measure of a split that only one dataset has, or has rows of."""
     return Measure(split=split, feature="", measure="rows", distance=1.0, at=at, different=True)
-
-
-def distance_of_counts(
-    one: Mapping[Any, float], other: Mapping[Any, float], sizes: tuple[int, int], error: float = 0
-) -> Distance:
-    """The largest difference of the shares of any value (the L-infinity distance).
-
-    Args:
-        one, other: by value, how often it is there.
-        sizes: of how many values, not all of which need be counted.
-        error: how far off the shares may be; so much of a difference does not count.
-    """
-    found = Distance(0.0, None)
-    for value in sorted({*one, *other}, key=str):
-        shares = [
-            counts.get(value, 0) / max(size, 1) for counts, size in zip((one, other), sizes, strict=True)
-        ]
-        difference = abs(shares[0] - shares[1]) - error
-        if difference > found.distance:
-            found = Distance(difference, value)
-    return found
-
-
-def distance_of_points(
-    one: npt.NDArray[Any], other: npt.NDArray[Any], weights: tuple[Any, Any] = (None, None)
-) -> Distance:
-    """The largest difference of the shares below any point (the Kolmogorov-Smirnov distance).
-
-    Args:
-        one, other: points in rising order, none of them empty.
-        weights: of each point; None where each counts once.
-    """
-    points = np.union1d(one, other)
-    below = [_below(held, some, points) for held, some in zip((one, other), weights, strict=True)]
-    apart = np.abs(below[0] - below[1])
-    place = int(np.argmax(apart))
-    return Distance(float(apart[place]), points[place].item())
-
-
-def _below(held: npt.NDArray[Any], weights: Any, points: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """The share of `held` that is not above each of some points."""
-    until = np.searchsorted(held, points, side="right")
-    if weights is None:
-        shares: npt.NDArray[np.float64] = until / len(held)
-        return shares
-    total = np.concatenate([[0], np.cumsum(weights)])
-    of_weights: npt.NDArray[np.float64] = total[until] / total[-1]
-    return of_weights
-
-
-def _name(key: FeatureKey) -> str:
-    sequence, stored = key
-    return f"{stored}[]" if sequence else stored
 
 
 def _text(at: Any) -> str:
@@ -136,21 +141,34 @@ def _text(at: Any) -> str:
     return formatting.figure(at) if isinstance(at, float) else str(at)
 
 
-def _compared(
-    tallies: tuple[FeatureTally, FeatureTally], rows: tuple[int, int]
-) -> Iterator[tuple[str, Distance]]:
-    one, other = tallies
-    presence = [_presence(tally, count) for tally, count in zip(tallies, rows, strict=True)]
-    yield "presence", distance_of_counts(presence[0], presence[1], rows)
-    kinds = [{kind: count for kind, count in tally.kinds.items() if kind != "none"} for tally in tallies]
-    lists = (sum(kinds[0].values()), sum(kinds[1].values()))
-    if not all(lists):
-        return
-    yield "kinds", distance_of_counts(kinds[0], kinds[1], lists)
-    for name, sizes in (("lengths", (one.lengths, other.lengths)), ("steps", (one.steps, other.steps))):
-        yield from _of_sizes(name, sizes)
-    for kind in sorted({*one.of} & {*other.of}):
-        yield from _of_kind(one.of[kind], other.of[kind])
+def _distributions(tally: FeatureTally, rows: int) -> dict[tuple[str, str], Any]:
+    """What is compared of a feature, by measure and by the kind of values: Frequencies and WeightedPoints."""
+    found: dict[tuple[str, str], Any] = {("presence", ""): Frequencies(_presence(tally, rows), rows)}
+    kinds = {kind: count for kind, count in tally.kinds.items() if kind != "none"}
+    if not any(kinds.values()):
+        return found
+    found["kinds", ""] = Frequencies(kinds, sum(kinds.values()))
+    for name, sizes in (("lengths", tally.lengths), ("steps", tally.steps)):
+        if sizes.count:
+            found[name, ""] = WeightedPoints.of(sizes)
+    for kind, values in sorted(tally.of.items()):
+        count = values.count
+        if not count:
+            continue
+        error = 0 if values.frequent is None else values.frequent.short / count
+        if isinstance(values, BytesTally):
+            found["sizes", kind] = WeightedPoints.of(values.sizes)
+            found["forms", kind] = Frequencies(values.forms.counts, count)
+            # of a long string only the beginning is known, and what tells it apart
+            by_value = {(name, code): times for name, code, times in values.named}
+            found["values", kind] = Frequencies(by_value, count, error)
+            continue
+        found["special", kind] = Frequencies(_special(values.moments), count)
+        if _are_classes(values):
+            found["values", kind] = Frequencies(dict(values.top), count, error)
+        if len(sample := values.sample.values):
+            found["numbers", kind] = WeightedPoints(sample, np.ones(len(sample), np.int64))
+    return found
 
 
 def _presence(tally: FeatureTally, rows: int) -> dict[str, int]:
@@ -161,58 +179,11 @@ def _presence(tally: FeatureTally, rows: int) -> dict[str, int]:
     return {"present": rows - sum(without.values()), **without}
 
 
-def _of_sizes(name: str, sizes: tuple[SizeCounts, SizeCounts]) -> Iterator[tuple[str, Distance]]:
-    if all(one.count for one in sizes):
-        points = [np.array(sorted(one.times), np.int64) for one in sizes]
-        weights = [
-            np.array([one.times[size] for size in held.tolist()], np.int64)
-            for one, held in zip(sizes, points, strict=True)
-        ]
-        yield name, distance_of_points(points[0], points[1], (weights[0], weights[1]))
-
-
-def _of_kind(one: Any, other: Any) -> Iterator[tuple[str, Distance]]:
-    """Values of one kind."""
-    if isinstance(one, BytesTally):
-        yield from _of_sizes("sizes", (one.sizes, other.sizes))
-        counts = (one.sizes.count, other.sizes.count)
-        if all(counts):
-            yield "forms", distance_of_counts(one.forms.counts, other.forms.counts, counts)
-            yield "values", _of_values(one, other, counts)
-        return
-    counts = (one.moments.count, other.moments.count)
-    if not all(counts):
-        return
-    special = [_special(each.moments) for each in (one, other)]
-    if any(any(each.values()) for each in special):
-        yield "special", distance_of_counts(special[0], special[1], counts)
-    if _are_classes(one) and _are_classes(other):
-        yield "values", _of_values(one, other, counts)
-    elif len(one.sample.values) and len(other.sample.values):
-        yield "numbers", distance_of_points(one.sample.values, other.sample.values)
-
-
 def _special(moments: Moments) -> dict[str, int]:
-    return {
-        "NaN": moments.nans,
-        "inf": moments.infinite - moments.lowest,
-        "-inf": moments.lowest,
-    }
+    counts = {"NaN": moments.nans, "inf": moments.infinite - moments.lowest, "-inf": moments.lowest}
+    return {name: count for name, count in counts.items() if count}
 
 
 def _are_classes(numbers: NumberTally) -> bool:
     frequent = numbers.frequent
     return frequent is not None and frequent.exact and frequent.distinct.value <= _MOST_CLASSES
-
-
-def _of_values(one: Any, other: Any, counts: tuple[int, int]) -> Distance:
-    """Value by value, of those that are frequent."""
-    error = sum(each.frequent.short / count for each, count in zip((one, other), counts, strict=True))
-    return distance_of_counts(_by_value(one), _by_value(other), counts, error)
-
-
-def _by_value(counted: Any) -> dict[Any, int]:
-    """How often each is there. Of a long string only the beginning is known, and what tells it apart."""
-    if isinstance(counted, BytesTally):
-        return {(name, code): count for name, code, count in counted.named}
-    return dict(counted.top)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, nearest, one_of
-from recordspec.inspect.columns import ColumnValues, MixedKindsError, StepValues, steps_of, values_of
+from recordspec.inspect.columns import ColumnValues, StepValues, values_by_kind
 from recordspec.inspect.export_writers import (
     WRITERS,
     ColumnType,
@@ -26,9 +26,7 @@ from recordspec.inspect.scan import RowBatch, Scanner
 from recordspec.locations import output_file
 from recordspec.progress import Progress
 from recordspec.store.shards import Files
-from recordspec.wire.columns import Kind
 from recordspec.wire.record_batch import RecordBatch
-from recordspec.wire.strings import Strings
 
 # Records may each have a key of their own.
 _MOST_COLUMNS = 4096
@@ -81,10 +79,11 @@ def export(
     records = _Records(scanner, query, limit)
     with output_file(out, force=force) as begun, progress:
         progress.begin("exporting", None)
-        types, written = _write_in_one_pass(records, writer_type, begun, progress)
+        types = dict.fromkeys(records.query.columns, ColumnType())
+        types, written = _write(records, writer_type, begun, types, progress)
         if not written:
             progress.begin("once more, as all are", None)
-            _write(records, writer_type, begun, types, progress)
+            _write(records, writer_type, begun, types, progress, final=True)
         if records.rows and not types and writer_type is not JsonLinesWriter:
             got, hint = f"{records.rows:,} records that have none", "jsonl holds them"
             raise SpecError(Problem(path=("out",), expected="features to export", got=got, hint=hint))
@@ -115,7 +114,7 @@ class _Records:
             if not len(batch):
                 continue
             if self._limit is not None and self.rows + len(batch) > self._limit:
-                batch = batch.take(np.arange(self._limit - self.rows))
+                batch = batch.first(self._limit - self.rows)
             self.rows += len(batch)
             for piece, decoded in self._pieces(batch):
                 _check_readable(decoded, piece)
@@ -135,59 +134,49 @@ class _Records:
             yield from self._pieces(batch.take(half))
 
 
-def _write_in_one_pass(
-    records: _Records, writer_type: type[Writer], path: Path, progress: Progress
-) -> tuple[dict[str, ColumnType], bool]:
-    """The types of the columns, and whether all was written: they had these types from the first on."""
-    types: dict[str, ColumnType] = {name: ColumnType() for name in records.query.columns}
-    same = True
-    with ExitStack() as stack:
-        writer: Writer | None = None
-        for batch, decoded in records.batches(progress):
-            columns = columns_of(batch, decoded, records.names, types)
-            before, types = types, ordered(with_columns(types, columns), records.query.columns)
-            records.columns = len(types)
-            writer_type.check(types)
-            if writer is None:
-                writer = stack.enter_context(closing(writer_type(path, types)))
-            elif types != before:
-                same = False
-            if same:
-                writer.write(_all_columns(columns, types, len(batch)), len(batch))
-        if not records.rows:  # then the first records of the files name the columns
-            types = ordered(
-                {name: ColumnType() for name in records.names.first} | types, records.query.columns
-            )
-        if writer is None:
-            writer = stack.enter_context(closing(writer_type(path, types)))
-        if same:
-            writer.finish()
-    return types, same
-
-
 def _write(
-    records: _Records, writer_type: type[Writer], path: Path, types: ColumnTypes, progress: Progress
-) -> None:
-    with closing(writer_type(path, types)) as writer:
+    records: _Records,
+    writer_type: type[Writer],
+    path: Path,
+    types: ColumnTypes,
+    progress: Progress,
+    *,
+    final: bool = False,
+) -> tuple[dict[str, ColumnType], bool]:
+    """Writes all records, of which `types` are known as yet. Gives the types of all, and whether all was
+    written: they had these types from the first on. Raises StoreError where `final` types change.
+    """
+    chosen = records.query.columns
+    writer: Writer | None = None
+    with ExitStack() as stack:
         for batch, decoded in records.batches(progress):
             columns = columns_of(batch, decoded, records.names, types)
-            if with_columns(types, columns) != types:
+            known, types = types, ordered(with_columns(types, columns), chosen)
+            if final and types != known:
                 expected, got = "files that stay as they are", "other records when they were read once more"
                 raise StoreError(Problem(where=str(batch.path), expected=expected, got=got))
-            writer.write(_all_columns(columns, types, len(batch)), len(batch))
-        writer.finish()
+            records.columns = len(types)
+            writer_type.check(types)
+            writer = writer or stack.enter_context(closing(writer_type(path, types)))
+            if types == writer.types:
+                writer.write(_all_columns(columns, types, len(batch)), len(batch))
+        if writer is None:  # then the first records of the files name the columns
+            types = ordered(dict.fromkeys(records.names.first, ColumnType()) | dict(types), chosen)
+            writer = stack.enter_context(closing(writer_type(path, types)))
+        if types == writer.types:
+            writer.finish()
+    return dict(types), types == writer.types
 
 
 def _all_columns(columns: ExportColumns, types: ColumnTypes, rows: int) -> ExportColumns:
     """All columns, also those that are missing in these rows."""
-    return {
-        name: columns[name] if _has(columns, name, type_) else missing(type_, rows)
-        for name, type_ in types.items()
-    }
-
-
-def _has(columns: ExportColumns, name: str, type_: ColumnType) -> bool:
-    return name in columns and isinstance(columns[name], StepValues) == type_.steps
+    found: ExportColumns = {}
+    for name, type_ in types.items():
+        held = columns.get(name)
+        found[name] = (
+            missing(type_, rows) if held is None or isinstance(held, StepValues) != type_.steps else held
+        )
+    return found
 
 
 class ColumnNames:
@@ -220,52 +209,39 @@ def columns_of(
         name = names.column(key)
         if name is None:
             continue
-        held = _labelled(_typed_values(decoded, key, batch), names.query.names.classes.get(key))
+        several = sorted(values_by_kind(decoded, key), key=lambda held: held.first)
+        if len(several) > 1:
+            raise _mixed_kinds(type_of(several[0]), several[1], name, batch)
+        held = _labelled(several[0], names.query.names.classes.get(key))
         if name in known and not known[name].fits(held):
-            raise _mixed_kinds(known[name], type_of(held), name, batch, _first(held))
+            raise _mixed_kinds(known[name], held, name, batch)
         if name in found and found[name].present.any() and held.present.any():
-            one, other = sorted((found[name], held), key=_first)
-            raise _mixed_kinds(type_of(one), type_of(other), name, batch, _first(other))
+            one, other = sorted((found[name], held), key=lambda held: held.first)
+            raise _mixed_kinds(type_of(one), other, name, batch)
         if name not in found or held.present.any():
             found[name] = held
     return found
 
 
-def _first(held: ColumnValues | StepValues) -> int:
-    return int(np.argmax(held.present))
-
-
-def _typed_values(decoded: RecordBatch, key: FeatureKey, batch: RowBatch) -> ColumnValues | StepValues:
-    """The values of a batch under a key. Raises RecordError for lists of several kinds."""
-    in_sequence, name = key
-    try:
-        if in_sequence:
-            return steps_of(decoded.sequence.get(name, ()), decoded.rows)
-        return values_of(decoded.features.get(name, ()), decoded.rows)
-    except MixedKindsError as error:
-        raise _mixed_kinds(error.before, error.found, name, batch, error.row) from None
-
-
 def _mixed_kinds(
-    before: Kind | ColumnType, found: Kind | ColumnType, name: str, batch: RowBatch, row: int
+    before: ColumnType, held: ColumnValues | StepValues, name: str, batch: RowBatch
 ) -> RecordError:
     """The error of a column that has lists of two kinds."""
-    hint = ""
-    if isinstance(before, ColumnType) and isinstance(found, ColumnType) and before.steps != found.steps:
+    hint, found = "", type_of(held)
+    if before.steps != found.steps:
         prefixed = f"`{SEQUENCE}{name}` among the columns tells the feature list from the feature"
         hint = "choose other columns" if name.startswith(SEQUENCE) else prefixed
     problem = Problem(path=(name,), expected=f"{before}, as in records before", got=str(found), hint=hint)
-    return RecordError(problem.at(batch.place(row)), row)
+    return RecordError(problem.at(batch.place(held.first)), held.first)
 
 
 def _labelled(held: ColumnValues | StepValues, classes: tuple[str, ...] | None) -> ColumnValues | StepValues:
     """The values, with class names in the place of indices."""
-    if isinstance(held, StepValues):
-        values = _labelled(held.values, classes)
-        return replace(held, values=values) if isinstance(values, ColumnValues) else held
-    if classes is None or held.kind != "int64" or isinstance(held.flat, (Strings, type(None))):
+    values = held.values if isinstance(held, StepValues) else held
+    if classes is None or values.kind != "int64" or not isinstance(values.flat, np.ndarray):
         return held
-    return replace(held, kind="bytes", flat=class_name_strings(held.flat, classes))
+    named = replace(values, kind="bytes", flat=class_name_strings(values.flat, classes))
+    return replace(held, values=named) if isinstance(held, StepValues) else named
 
 
 def with_columns(types: ColumnTypes, columns: ExportColumns) -> dict[str, ColumnType]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice, repeat
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -78,41 +78,40 @@ def type_of(held: ColumnValues | StepValues) -> ColumnType:
     )
 
 
-class Writer(Protocol):
-    """Writes a file. `check` raises SpecError for types that the format cannot hold; `finish`, when all is
-    written, SpecError or RecordError. Without `finish`, what was written is of no use.
-    """
-
-    def __init__(self, path: Path, types: ColumnTypes) -> None: ...
-    @staticmethod
-    def check(types: ColumnTypes) -> None: ...
-    def write(self, columns: ExportColumns, rows: int) -> None: ...
-    def finish(self) -> None: ...
-    def close(self) -> None: ...
-
-
-class JsonLinesWriter:
-    """Writes an object a row. Bytes that are not all text are in base64."""
+class Writer:
+    """Writes a file of columns of these types. Without `finish`, what was written is of no use."""
 
     def __init__(self, path: Path, types: ColumnTypes) -> None:
-        self._file = path.open("w", encoding="utf-8", newline="\n")
-        self._types = types
+        self.types = types
+        self._file = path.open("wb")  # Arrow opens no name that is not UTF-8
 
     @staticmethod
     def check(types: ColumnTypes) -> None:
-        """JSON holds all types."""
+        """Raises SpecError for types that the format cannot hold, MissingExtra without pyarrow."""
+        arrow()
 
     def write(self, columns: ExportColumns, rows: int) -> None:
-        listed = [cells(columns[name], type_) for name, type_ in self._types.items()]
-        for row in zip(*listed, strict=True) if listed else repeat((), rows):
-            line = json.dumps(dict(zip(self._types, row, strict=True)), ensure_ascii=False)
-            self._file.write(f"{line}\n")
+        raise NotImplementedError
 
     def finish(self) -> None:
-        """Every row is written."""
+        """When all is written. Raises RecordError for what the format cannot hold."""
 
     def close(self) -> None:
         self._file.close()
+
+
+class JsonLinesWriter(Writer):
+    """Writes an object a row. Bytes that are not all text are in base64."""
+
+    @staticmethod
+    def check(types: ColumnTypes) -> None:
+        """JSON holds all types, without pyarrow."""
+
+    def write(self, columns: ExportColumns, rows: int) -> None:
+        listed = [cells(columns[name], type_) for name, type_ in self.types.items()]
+        for row in zip(*listed, strict=True) if listed else repeat((), rows):
+            line = json.dumps(dict(zip(self.types, row, strict=True)), ensure_ascii=False)
+            self._file.write(f"{line}\n".encode())
 
 
 def cells(held: ColumnValues | StepValues, type_: ColumnType) -> Iterator[Any]:
@@ -141,58 +140,49 @@ def _plain(values: ColumnValues, type_: ColumnType) -> list[Any]:
     return [one.decode() for one in flat] if type_.text else [base64.b64encode(one).decode() for one in flat]
 
 
-class ParquetWriter:
+class ParquetWriter(Writer):
     """Writes a Parquet file. Bytes that are not all text are binary."""
 
     def __init__(self, path: Path, types: ColumnTypes) -> None:
         from pyarrow import parquet
 
-        self._types, self._schema = types, _arrow_schema(types)
+        super().__init__(path, types)
         # numbers seldom repeat, and to look for those that do takes longer than to write them
         texts = [name for name, type_ in types.items() if type_.kind == "bytes"]
-        self._file = path.open("wb")  # Arrow opens no name that is not UTF-8
+        self._schema = _schema(types)
         self._writer = parquet.ParquetWriter(self._file, self._schema, use_dictionary=texts)
         self._waiting: list[Any] = []
         self._bytes = 0
 
-    @staticmethod
-    def check(types: ColumnTypes) -> None:
-        """Raises MissingExtra."""
-        arrow()
-
     def write(self, columns: ExportColumns, rows: int) -> None:
-        batch = _batch(columns, self._types, self._schema)
+        batch = _batch(columns, self.types, self._schema)
         self._waiting.append(batch)
         self._bytes += batch.nbytes
         if self._bytes >= _GROUP_BYTES:
-            self._flush()
+            self.finish()
 
     def finish(self) -> None:
-        if self._waiting:
-            self._flush()
+        import pyarrow
+
+        table = pyarrow.Table.from_batches(self._waiting, self._schema)
+        if table.num_rows:
+            self._writer.write_table(table, row_group_size=table.num_rows)
+        self._waiting, self._bytes = [], 0
 
     def close(self) -> None:
         self._writer.close()
-        self._file.close()
-
-    def _flush(self) -> None:
-        import pyarrow
-
-        table = pyarrow.Table.from_batches(self._waiting)
-        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
-        self._waiting, self._bytes = [], 0
+        super().close()
 
 
-class CsvWriter:
+class CsvWriter(Writer):
     """Writes a CSV file. Bytes that are not all text are in base64."""
 
     def __init__(self, path: Path, types: ColumnTypes) -> None:
         from pyarrow import csv
 
-        self._types = {name: replace(type_, text=True) for name, type_ in types.items()}
-        self._coded = [name for name, type_ in types.items() if not type_.text]
-        self._schema = _arrow_schema(self._types)
-        self._file = path.open("wb")
+        super().__init__(path, types)
+        self._texts = {name: replace(type_, text=True) for name, type_ in types.items()}
+        self._schema = _schema(self._texts)
         self._writer = csv.CSVWriter(self._file, self._schema)
         self._gap = False
 
@@ -210,24 +200,23 @@ class CsvWriter:
             raise SpecError(problems)
 
     def write(self, columns: ExportColumns, rows: int) -> None:
-        coded = {name: _in_base64(columns[name]) for name in self._coded}
-        batch = _batch(columns | coded, self._types, self._schema)
+        coded = {name: _in_base64(columns[name]) for name, type_ in self.types.items() if not type_.text}
+        batch = _batch(columns | coded, self._texts, self._schema)
         self._gap |= any(column.null_count for column in batch.columns)
         self._writer.write_batch(batch)
 
     def finish(self) -> None:
         """Raises RecordError: of one column, what is missing is an empty line, which readers pass over."""
-        if self._gap and len(self._types) == 1:
-            (name,) = self._types
-            expected, hint = (
-                "a value in every record for a csv of one column",
-                "choose two, or write jsonl or parquet",
+        if self._gap and len(self.types) == 1:
+            expected = "a value in every record for a csv of one column"
+            hint = "choose two, or write jsonl or parquet"
+            raise RecordError(
+                Problem(path=tuple(self.types), expected=expected, got="none in some", hint=hint)
             )
-            raise RecordError(Problem(path=(name,), expected=expected, got="none in some", hint=hint))
 
     def close(self) -> None:
         self._writer.close()
-        self._file.close()
+        super().close()
 
 
 def _in_base64(values: ColumnValues | StepValues) -> ColumnValues | StepValues:
@@ -236,28 +225,25 @@ def _in_base64(values: ColumnValues | StepValues) -> ColumnValues | StepValues:
     return replace(values, flat=Strings.of([base64.b64encode(one) for one in values.flat.views()]))
 
 
-def _arrow_schema(types: ColumnTypes) -> Any:
+def _schema(types: ColumnTypes) -> Any:
     """Arrow's schema."""
     import pyarrow
 
-    return pyarrow.schema([(name, _arrow_type(type_)) for name, type_ in types.items()])
-
-
-def _arrow_type(type_: ColumnType) -> Any:
-    import pyarrow
-
-    inner = _value_type(type_)
-    inner = inner if type_.single else pyarrow.list_(inner)
-    return pyarrow.list_(inner) if type_.steps else inner
+    fields = []
+    for name, type_ in types.items():
+        inner = _value_type(type_)
+        for _ in range((not type_.single) + type_.steps):
+            inner = pyarrow.list_(inner)
+        fields.append((name, inner))
+    return pyarrow.schema(fields)
 
 
 def _value_type(type_: ColumnType) -> Any:
     import pyarrow
 
-    known = {"none": pyarrow.null, "int64": pyarrow.int64, "float32": pyarrow.float32}
-    if type_.kind in known:
-        return known[type_.kind]()
-    return pyarrow.string() if type_.text else pyarrow.binary()
+    text = pyarrow.string() if type_.text else pyarrow.binary()
+    known = {"none": pyarrow.null(), "int64": pyarrow.int64(), "float32": pyarrow.float32(), "bytes": text}
+    return known[type_.kind]
 
 
 def _batch(columns: ExportColumns, types: ColumnTypes, schema: Any) -> Any:

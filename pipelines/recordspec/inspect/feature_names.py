@@ -53,7 +53,8 @@ class FeatureNames:
         if key in self.names:
             return self.names[key]
         in_sequence, stored = key
-        return stored + _STORED * self._taken.get((in_sequence, _times_stored(stored)[0]), 0)
+        taken = (in_sequence, stored.replace(_STORED, "")) in self._taken
+        return stored + _STORED * taken
 
     def words(self, key: FeatureKey) -> tuple[str, ...]:
         """The words that mean a key; a feature list may be prefixed, to differ from a feature of its name."""
@@ -61,21 +62,9 @@ class FeatureNames:
         return (name, SEQUENCE + name) if key[0] else (name,)
 
     @cached_property
-    def _taken(self) -> dict[FeatureKey, int]:
-        """By feature name, how many times ` (stored)` follows a key of that name."""
-        taken: dict[FeatureKey, int] = {}
-        for (in_sequence, _), name in self.names.items():
-            plain, times = _times_stored(name)
-            taken[in_sequence, plain] = max(times + 1, taken.get((in_sequence, plain), 0))
-        return taken
-
-
-def _times_stored(name: str) -> tuple[str, int]:
-    """A name without trailing ` (stored)`, and how many there were."""
-    plain = name
-    while plain.endswith(_STORED):
-        plain = plain.removesuffix(_STORED)
-    return plain, (len(name) - len(plain)) // len(_STORED)
+    def _taken(self) -> set[FeatureKey]:
+        """The names, each with whether it is that of a feature list."""
+        return {(in_sequence, name) for (in_sequence, _), name in self.names.items()}
 
 
 def with_class_names(values: Iterable[int], classes: tuple[str, ...]) -> list[int | str]:

@@ -17,7 +17,7 @@ from recordspec.store.manifest import INDEX_SUFFIXES
 from recordspec.store.shards import Files, expand
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.strings import Ints
-from recordspec.wire.tfrecord import Damage, Record, RecordRange, one_by_one, record_ends, salvage, scan
+from recordspec.wire.tfrecord import RecordRange, record_ends
 
 Format = Literal["recordspec", "tfrecord", "dali"]
 
@@ -44,8 +44,8 @@ class Written:
 def index(files: Files, form: Format = "recordspec") -> list[Written]:
     """Writes an index beside each file, and replaces the one there.
 
-    Of the form `recordspec`, `record` and `records` use it as long as the file does not change. `tfrecord`
-    and `dali` are lines of text, for the package of that name and for DALI: for each record the byte where
+    Of the form `recordspec`, `Scanner.pick` uses it as long as the file does not change. `tfrecord` and
+    `dali` are lines of text, for the package of that name and for DALI: for each record the byte where
     it begins, and its size with its length and CRCs.
 
     Raises SpecError for another form, RecordError where a file is compressed, or a length is wrong, and
@@ -159,32 +159,12 @@ def _known(path: Path) -> _Index | None:
     return found if known == (_VERSION, stat.st_size, stat.st_mtime_ns) and found.sound() else None
 
 
-def record(path: Path, number: int) -> Record:
-    """A record of a file. Raises RecordError where it is not whole, SpecError where there is none."""
-    (found,) = records(path, [number])
-    return found
-
-
-def records(path: Path, numbers: Iterable[int]) -> Iterator[Record]:
-    """Records of a file, in its order, each once.
-
-    With an index, or in an uncompressed file, what is between them is not read. Raises RecordError where
-    one is not whole, or cannot be reached, and SpecError for a number that no record has.
-    """
-    wanted = sorted(set(numbers))
-    if wanted and wanted[0] < 0:
-        raise _no_such(path, "a record from 0 on", wanted[0])
-    if compression_of(path) == "none":
-        for found in find_records(path, wanted):
-            yield from scan(path, found)
-    else:
-        yield from _streamed(path, wanted)
-
-
 def find_records(path: Path, wanted: Iterable[int]) -> Iterator[RecordRange]:
-    """Where records of an uncompressed file stand, one by one; their numbers rise.
+    """Where records of an uncompressed file stand, one by one; their numbers rise. Ends at the first that
+    the file does not have.
 
-    Raises RecordError where one cannot be reached, and SpecError for a number that no record has.
+    Only lengths are read, with an index only those behind a kept offset. Raises RecordError where a record
+    cannot be reached.
     """
     known = _known(path)
     first, places = 0, np.zeros(1, np.int64)  # of record `first` on where each begins
@@ -200,8 +180,7 @@ def find_records(path: Path, wanted: Iterable[int]) -> Iterator[RecordRange]:
             last = int(places[-1])
             begun, more = next(walk, (None, None))
             if begun is None or more is None:
-                count = first + len(places) - 1
-                raise _no_such(path, f"a record below {count:,}", number)
+                return
             first, places = begun, np.concatenate([[last], more])
         at = number - first
         yield RecordRange(number, int(places[at]), int(places[at + 1]))
@@ -219,23 +198,3 @@ def _from(path: Path, known: _Index, at: int) -> tuple[int, Walk, Ints] | None:
     except (RecordError, StopIteration):
         return None
     return (first, walk, places) if places[count] == stop else None
-
-
-def _streamed(path: Path, wanted: list[int]) -> Iterator[Record]:
-    waiting = wanted[::-1]
-    count = 0
-    for found in one_by_one(salvage(path)):
-        if not waiting:
-            return
-        if isinstance(found, Damage) and (found.stop is None or found.number == waiting[-1]):
-            raise RecordError(found.problem, found.number)
-        count = found.number + 1
-        if isinstance(found, Record) and found.number == waiting[-1]:
-            waiting.pop()
-            yield found
-    if waiting:
-        raise _no_such(path, f"a record below {count:,}", waiting[-1])
-
-
-def _no_such(path: Path, expected: str, number: int) -> SpecError:
-    return SpecError(Problem(where=str(path), expected=expected, got=f"record {number:,}"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import reduce
 from typing import Any
 
 from recordspec.errors import Problem, RecordError, SpecError
@@ -17,6 +16,7 @@ from recordspec.inspect.stats.tally import (
     NumberTally,
     SplitTally,
     count,
+    together,
 )
 from recordspec.progress import Progress
 from recordspec.spec.features import Feature
@@ -50,7 +50,10 @@ def infer(
         RecordError: a record is damaged, or none has any features.
     """
     scanner = Scanner.of_rows(files)
-    tally = _count_first(scanner, sample) if sample is not None else _count_all(scanner, jobs, progress)
+    if sample is None:
+        tally = together(count(scanner, jobs, progress).values())
+    else:
+        tally = _count_first(scanner, sample)
     if tally.problems:
         raise RecordError(tally.problems)
     features: dict[bool, list[Feature]] = {False: [], True: []}
@@ -81,16 +84,6 @@ def _schema(name: str, features: tuple[Feature, ...], steps: tuple[Feature, ...]
         return Schema(name=name, record="sequence_example", context=features, sequence=steps)
     except SpecError as error:
         raise RecordError(error.problems) from error
-
-
-def _count_all(scanner: Scanner, jobs: int | None, progress: Progress | None) -> SplitTally:
-    """Counts the records of all splits together."""
-    return reduce(_merged, count(scanner, jobs, progress).values())
-
-
-def _merged(one: SplitTally, other: SplitTally) -> SplitTally:
-    one.merge(other)
-    return one
 
 
 def _count_first(scanner: Scanner, rows: int) -> SplitTally:

@@ -7,16 +7,24 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, system_problem
-from recordspec.inspect.verify import FileIntegrity, FileProblem, dataset_problems, manifest_in
+from recordspec.inspect.verify import FileIntegrity, FileProblem, dataset_problems
 from recordspec.locations import local, sync, sync_file
 from recordspec.progress import Progress
-from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, REPORT_FILE, SCHEMA_FILE, Manifest, Shard
+from recordspec.store.manifest import (
+    KEYS_FILE,
+    REJECTS_FILE,
+    REPORT_FILE,
+    SCHEMA_FILE,
+    Manifest,
+    Shard,
+    manifest_of,
+)
 from recordspec.store.shard_file import ShardFile
 from recordspec.store.shards import Files, expand, parse_name
 from recordspec.store.transaction import Transaction
@@ -119,7 +127,9 @@ def repair(
     """
     paths = expand(files, as_found=True)
     _check_names(paths, local(directory))
-    old = _manifest_of(paths)
+    old = None
+    with suppress(StoreError):  # what cannot be read says nothing of the files
+        old = manifest_of(paths)
     progress = progress or Progress(show=False)
     progress.begin("repairing", None)
     with _on_disk(directory), Transaction(directory, force=force) as transaction:
@@ -164,12 +174,6 @@ def _check_names(paths: Sequence[Path], directory: Path) -> None:
     if any(path.parent.resolve() == directory.resolve() for path in paths):
         expected = "another folder than that of the files"
         raise SpecError(Problem(path=("directory",), expected=expected, got=str(directory)))
-
-
-def _manifest_of(paths: Sequence[Path]) -> Manifest | None:
-    """The manifest beside all of these, if there is one that can be read."""
-    folders = {path.parent for path in paths}
-    return manifest_in(folders.pop())[0] if len(folders) == 1 else None
 
 
 def _save(integrity: FileIntegrity, folder: Path, progress: Progress) -> SavedFile:

@@ -22,7 +22,7 @@ from recordspec.inspect.index import find_records
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, manifest_of
 from recordspec.store.shards import Files, expand, first_block, parse_name, stored_schema
 from recordspec.wire import proto, tfrecord
-from recordspec.wire.file_types import compression_of
+from recordspec.wire.file_types import compression_of, likely_compression, not_tfrecord
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, place
 from recordspec.wire.hashes import Words, of_records, splitmix64
 from recordspec.wire.record_batch import RecordBatch, decode
@@ -265,33 +265,17 @@ def _end(chunk: Chunk, index: int) -> tuple[int, int]:
 
 def file_ranges(part: FileRange) -> Iterator[FileRange]:
     """A file in ranges, if it is large and not compressed. What cannot be read is in the last one."""
-    found = list(_ranges(part.path))
-    for index, records in enumerate(found, 1):
-        yield replace(part, records=records, last=index == len(found))
-
-
-def _ranges(path: Path) -> Iterator[RecordRange | None]:
-    size = path.stat().st_size
-    if size <= _RANGE or not _is_uncompressed(path):
-        yield None
+    path, size = part.path, part.path.stat().st_size
+    if size <= _RANGE or not_tfrecord(path) is not None or likely_compression(path) != "none":
+        yield part
         return
-    last: RecordRange | None = None
-    try:
-        for found in tfrecord.record_ranges(path, _RANGE):
-            if last is not None:
-                yield last
-            last = found
-    except RecordError:
-        last = RecordRange(0, 0, size) if last is None else replace(last, stop=size)
-    yield last
-
-
-def _is_uncompressed(path: Path) -> bool:
-    """Whether a file is a TFRecord file that is not compressed."""
-    try:
-        return compression_of(path) == "none"
-    except RecordError:
-        return False
+    found: list[RecordRange] = []
+    with suppress(RecordError):
+        found.extend(tfrecord.record_ranges(path, _RANGE))
+    found = found or [RecordRange(0, 0, size)]
+    found[-1] = replace(found[-1], stop=size)
+    for records in found:
+        yield replace(part, records=records, last=records is found[-1])
 
 
 def run(
@@ -391,11 +375,10 @@ class Scanner:
 
     def batches(self) -> Iterator[RowBatch]:
         """All rows. Raises RecordError where one cannot be read, after those before it."""
-        for file in self.files:
-            yield from _readable(file)
+        return self.first(None)
 
     def first(self, count: int | None = FIRST) -> Iterator[RowBatch]:
-        """The first `count` rows of each file; None means all."""
+        """The first `count` rows of each file; None means all. Raises RecordError likewise."""
         for file in self.files:
             left = count
             for batch in _readable(file):
@@ -441,9 +424,8 @@ class Scanner:
         """Those of one file, as far as it has them."""
         schema = self.blocks_of(path)
         if schema is None and compression_of(path) == "none":
-            with suppress(SpecError):  # the others are in the files behind
-                for record in find_records(path, numbers):
-                    yield from _readable(FileRange(path=path, records=record))
+            for record in find_records(path, numbers):
+                yield from _readable(FileRange(path=path, records=record))
             return
         count = 0
         for batch in _readable(FileRange(path=path, blocks=schema)):

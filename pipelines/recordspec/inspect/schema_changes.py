@@ -58,27 +58,16 @@ def _changes(old: Schema, new: Schema) -> Iterator[Change]:
     after = {(section, feature.name): feature for section, feature in new.placed}
     for place in dict.fromkeys((*after, *before)):
         if place not in before:
-            yield _added(place, after[place], unread)
+            breaks: tuple[str, ...] = (OLD_RECORDS,) if place in unread else ()
+            why = "it has no default" if breaks else "read its default"
+            yield _change(place, None, _options_of(after[place]), breaks, f"old records lack it, and {why}")
         elif place not in after:
-            yield _removed(place, before[place], needed)
+            breaks = (OLD_READERS, MODELS) if place in needed else (MODELS,)
+            why = "find no value in new records" if place in needed else "read its default"
+            why = f"models lose an input; readers that keep the old schema {why}"
+            yield _change(place, _options_of(before[place]), None, breaks, why)
         else:
             yield from _options(before[place], after[place], place, (unread, needed))
-
-
-def _added(path: Path, feature: Feature, unread: set[Path]) -> Change:
-    if path in unread:
-        return _change(
-            path, None, _options_of(feature), (OLD_RECORDS,), "old records lack it, and it has no default"
-        )
-    return _change(path, None, _options_of(feature), (), "old records lack it, and read its default")
-
-
-def _removed(path: Path, feature: Feature, needed: set[Path]) -> Change:
-    if path in needed:
-        why = "models lose an input; readers that keep the old schema find no value in new records"
-        return _change(path, _options_of(feature), None, (OLD_READERS, MODELS), why)
-    why = "models lose an input; readers that keep the old schema read its default"
-    return _change(path, _options_of(feature), None, (MODELS,), why)
 
 
 def _options(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import chain, starmap
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from recordspec.store.manifest import (
     SCHEMA_FILE,
     Manifest,
     Shard,
+    manifest_of,
     shard_differences,
 )
 from recordspec.store.shards import File, Files, expand, find_incomplete, parse_name
@@ -37,9 +37,6 @@ _BY_SUFFIX = {codec.suffix: name for name, codec in CODECS.items() if codec.suff
 
 # A problem, and the path of the file that has it.
 FileProblem = tuple[Path, Problem]
-
-# The manifest of a folder without one, and its problems.
-_NO_MANIFEST: tuple[Manifest | None, list[FileProblem]] = (None, [])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,27 +69,32 @@ def verify(files: Files, progress: Progress | None = None) -> Iterator[VerifiedF
     Raises StoreError where there is no file.
     """
     paths = expand(files, as_found=True)
-    folders = {folder: manifest_in(folder) for folder in dict.fromkeys(path.parent for path in paths)}
-    found = [FileIntegrity.of(path, folders[path.parent][0]) for path in paths]
+    manifests: dict[Path, Manifest] = {}
+    problems: list[FileProblem] = []
+    for folder in dict.fromkeys(path.parent for path in paths):
+        try:
+            manifest = manifest_of((folder / FILE,))
+        except StoreError as error:
+            problems += [(folder / FILE, problem) for problem in error.problems]
+            continue
+        if manifest is not None:
+            manifests[folder] = manifest
+            problems += dataset_problems(folder, manifest)
+    by_name = [(Path(problem.where), problem) for problem in find_incomplete(files)]
+    # a manifest names its own missing shards
+    problems += [(path, problem) for path, problem in by_name if path.parent not in manifests]
+    others: dict[Path, tuple[Problem, ...]] = {}
+    for path, problem in problems:
+        others[path] = (*others.get(path, ()), problem)
+    found = [FileIntegrity.of(path, manifests.get(path.parent)) for path in paths]
     progress = progress or Progress(show=False)
     rows = [None if one.shard is None else one.shard.records for one in found]
     progress.begin("verifying", None if None in rows else sum(row for row in rows if row is not None))
-    others: dict[Path, tuple[Problem, ...]] = {}
-    by_name = [(Path(problem.where), problem) for problem in find_incomplete(files)]
-    # a manifest names its own missing shards
-    unknown = [one for one in by_name if folders.get(one[0].parent, _NO_MANIFEST)[0] is None]
-    for path, problem in chain(*starmap(_folder_problems, folders.items()), unknown):
-        others[path] = (*others.get(path, ()), problem)
     for integrity in found:
         verified = _verify(integrity, progress)
         yield replace(verified, problems=(*others.pop(integrity.path, ()), *verified.problems))
-    for path, problems in others.items():
-        yield VerifiedFile(file=str(path), problems=problems)
-
-
-def _folder_problems(folder: Path, read: tuple[Manifest | None, list[FileProblem]]) -> list[FileProblem]:
-    manifest, problems = read
-    return problems if manifest is None else [*problems, *dataset_problems(folder, manifest)]
+    for path, several in others.items():
+        yield VerifiedFile(file=str(path), problems=several)
 
 
 def _verify(integrity: FileIntegrity, progress: Progress) -> VerifiedFile:
@@ -122,17 +124,6 @@ def _shard_problems(found: FileIntegrity, shard: Shard) -> Iterator[Problem]:
     if found.sha256 != shard.sha256:
         expected = f"sha256 {shard.sha256}, as the manifest says"
         yield Problem(where=where, expected=expected, got=found.sha256)
-
-
-def manifest_in(folder: Path) -> tuple[Manifest | None, list[FileProblem]]:
-    """The manifest of a folder, if it has one; and the problems of one that cannot be read."""
-    path = folder / FILE
-    if not path.exists():
-        return None, []
-    try:
-        return Manifest.load(folder), []
-    except StoreError as error:
-        return None, [(path, problem) for problem in error.problems]
 
 
 def dataset_problems(folder: Path, manifest: Manifest) -> Iterator[FileProblem]:

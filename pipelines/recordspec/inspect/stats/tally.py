@@ -440,6 +440,14 @@ class SplitTally:
             self.repeated[key] += count
 
 
+def together(tallies: Iterable[SplitTally]) -> SplitTally:
+    """The tally of the records of all splits."""
+    whole = SplitTally()
+    for tally in tallies:
+        whole.merge(tally)
+    return whole
+
+
 def _firsts(decoded: RecordBatch) -> list[FeatureKey]:
     """The keys of records in the order in which they appear; those of one record by name."""
     firsts: dict[FeatureKey, int] = {}
