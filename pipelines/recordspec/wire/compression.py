@@ -37,16 +37,22 @@ class Codec:
         tensorflow: its name in `tf.data.TFRecordDataset`.
         wbits: zlib's parameter, which selects the container; 0 where nothing is compressed.
         begins: whether a file with these first bytes, which are no frame, may be compressed so.
+        concatenated: whether streams that follow each other count as one, as in TensorFlow.
     """
 
     suffix: str
     tensorflow: str
     wbits: int
     begins: Callable[[bytes], bool]
+    concatenated: bool = False
 
     def compressor(self) -> Compressor:
         """Compresses a file piece by piece. Equal input gives equal bytes: no time, no name."""
         return zlib.compressobj(_LEVEL, zlib.DEFLATED, self.wbits) if self.wbits else _Store()
+
+    def decompressor(self) -> zlib._Decompress:
+        """Decompresses one stream piece by piece."""
+        return zlib.decompressobj(self.wbits)
 
 
 def _begins_zlib(start: bytes) -> bool:
@@ -57,7 +63,11 @@ def _begins_zlib(start: bytes) -> bool:
 CODECS: Mapping[Compression, Codec] = {
     "none": Codec(suffix="", tensorflow="", wbits=0, begins=lambda start: not start),
     "gzip": Codec(
-        suffix=".gz", tensorflow="GZIP", wbits=31, begins=lambda start: start.startswith(b"\x1f\x8b")
+        suffix=".gz",
+        tensorflow="GZIP",
+        wbits=31,
+        begins=lambda start: start.startswith(b"\x1f\x8b"),
+        concatenated=True,
     ),
     "zlib": Codec(suffix=".zlib", tensorflow="ZLIB", wbits=15, begins=_begins_zlib),
 }

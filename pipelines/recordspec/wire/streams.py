@@ -10,12 +10,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from recordspec.wire.compression import CODECS, EITHER_WBITS, Compression
+from recordspec.wire.compression import CODECS, EITHER_WBITS, Codec, Compression
 from recordspec.wire.strings import Bytes
 
 # Bytes of input and of output of zlib at once. It copies the input that it leaves each time: for a file of
-# empty
-# streams, or one that inflates to a thousand times its size, that is most of the work.
+# empty streams, or one that inflates to a thousand times its size, that is most of the work.
 _GIVEN, _TAKEN = 64 << 10, 1 << 20
 # Bytes that are passed over at once: what fits into a processor's cache.
 _PIECE = 1 << 20
@@ -51,7 +50,7 @@ class ByteStream(Protocol):
 
 def open_stream(file: Readable, compression: Compression) -> ByteStream:
     """The uncompressed bytes of an open file."""
-    return PlainStream(file) if compression == "none" else InflatedStream(file, compression)
+    return PlainStream(file) if compression == "none" else InflatedStream(file, CODECS[compression])
 
 
 class PlainStream:
@@ -86,14 +85,11 @@ class InflatedPosition:
 
 
 class InflatedStream:
-    """A gzip or zlib stream, inflated as far as it is valid.
+    """A compressed stream, inflated as far as it is valid."""
 
-    Streams of gzip that follow each other count as one; of zlib, TensorFlow reads the first only.
-    """
-
-    def __init__(self, file: Readable, compression: Compression) -> None:
-        self._file, self._compression = file, compression
-        self._decompressor = self._fresh()
+    def __init__(self, file: Readable, codec: Codec) -> None:
+        self._file, self._codec = file, codec
+        self._decompressor = codec.decompressor()
         self._ready = memoryview(b"")  # inflated, and not yet read
         self.fault = ""
 
@@ -120,15 +116,15 @@ class InflatedStream:
         return len(self._ready) > 0
 
     def _next_input(self) -> bytes | None:
-        """The next input for zlib; None at the end."""
+        """The next input to decompress; None at the end."""
         if not self._decompressor.eof:
             return self._decompressor.unconsumed_tail or self._file.read(_GIVEN)
         data = self._decompressor.unused_data or self._file.read(_GIVEN)
-        if data and self._compression == "zlib":
+        if data and not self._codec.concatenated:
             self.fault = "bytes behind the end of the stream"
         if not data or self.fault:
             return None
-        self._decompressor = self._fresh()
+        self._decompressor = self._codec.decompressor()
         return data
 
     def _decompress(self, data: bytes) -> bytes:
@@ -141,9 +137,6 @@ class InflatedStream:
         if not (part or data or self._decompressor.eof):
             self.fault = "the end of the file"
         return part
-
-    def _fresh(self) -> zlib._Decompress:
-        return zlib.decompressobj(CODECS[self._compression].wbits)
 
 
 def _bytewise(decompressor: zlib._Decompress, data: bytes) -> Iterator[bytes]:
