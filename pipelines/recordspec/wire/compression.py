@@ -71,5 +71,3 @@ CODECS: Mapping[Compression, Codec] = {
     ),
     "zlib": Codec(suffix=".zlib", tensorflow="ZLIB", wbits=15, begins=_begins_zlib),
 }
-# zlib's wbits for a stream that begins with either header.
-EITHER_WBITS = 47

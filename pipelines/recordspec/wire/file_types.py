@@ -66,7 +66,7 @@ def likely_compression(path: Path) -> Compression:
     start = _start(path)
     compression = _compression(start) or "none"
     # The two bytes that tell may be those of a length.
-    return compression if compression == "none" or may_inflate(start) else "none"
+    return compression if compression == "none" or may_inflate(start, CODECS[compression]) else "none"
 
 
 def not_tfrecord(path: Path) -> Problem | None:
@@ -94,7 +94,8 @@ def _begins_with_record(start: bytes) -> bool:
 
 
 def _uncompressed(start: bytes) -> bytes:
-    return start if _compression(start) in (None, "none") else inflate_start(start)
+    compression = _compression(start) or "none"
+    return start if compression == "none" else inflate_start(start, CODECS[compression])
 
 
 def _got(start: bytes) -> str:

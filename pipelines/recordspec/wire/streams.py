@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from recordspec.wire.compression import CODECS, EITHER_WBITS, Codec, Compression
+from recordspec.wire.compression import CODECS, Codec, Compression
 from recordspec.wire.strings import Bytes
 
 # Bytes of input and of output of zlib at once. It copies the input that it leaves each time: for a file of
@@ -147,17 +147,17 @@ def _bytewise(decompressor: zlib._Decompress, data: bytes) -> Iterator[bytes]:
                 yield part
 
 
-def inflate_start(start: bytes) -> bytes:
-    """Inflates the beginning of a gzip or zlib stream, as far as it is valid."""
-    return b"".join(_bytewise(zlib.decompressobj(EITHER_WBITS), start))
+def inflate_start(start: bytes, codec: Codec) -> bytes:
+    """Inflates the beginning of a compressed stream, as far as it is valid."""
+    return b"".join(_bytewise(codec.decompressor(), start))
 
 
-def may_inflate(start: bytes) -> bool:
+def may_inflate(start: bytes, codec: Codec) -> bool:
     """Whether a stream may begin with these bytes: some of them inflate, or no error is found."""
     try:
-        zlib.decompressobj(EITHER_WBITS).decompress(start)
+        codec.decompressor().decompress(start)
     except zlib.error:
-        return len(inflate_start(start)) > 0
+        return len(inflate_start(start, codec)) > 0
     return True
 
 
