@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
+from crc32c import crc32c
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, one_of
 from recordspec.locations import output_file, read_bytes
@@ -21,11 +21,8 @@ from recordspec.wire.tfrecord import RecordRange, record_ends
 
 Format = Literal["recordspec", "tfrecord", "dali"]
 
-# The number of the first of some records, and the byte behind each, again and again.
-Walk = Iterator[tuple[int, Ints]]
-
 FORMATS: tuple[Format, ...] = get_args(Format)
-_VERSION = 1
+_VERSION = 2
 # From an offset that is kept, the heads of the records between are read: 64 take 20 us. Of a large file fewer
 # are kept, so that an index is never larger than a megabyte.
 _EVERY, _MOST_OFFSETS = 64, 1 << 16
@@ -82,50 +79,8 @@ def _lines(path: Path) -> Iterator[tuple[str, int]]:
         start = int(places[-1])
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Index:
-    """What is kept of a file.
-
-    Attributes:
-        version: of this form.
-        bytes, mtime_ns: of the file; with others it is another one.
-        records: in it.
-        every: how many records there are from one offset to the next.
-        offsets: of the first record, and so on.
-    """
-
-    version: int
-    bytes: int
-    mtime_ns: int
-    records: int
-    every: int
-    offsets: list[int]
-
-    def sound(self) -> bool:
-        """Whether it is consistent: another program may have written it, or a person."""
-        numbers = (self.version, self.bytes, self.mtime_ns, self.records, self.every)
-        if type(self.offsets) is not list or any(type(one) is not int for one in (*numbers, *self.offsets)):
-            return False
-        rising = all(one < other for one, other in pairwise([*self.offsets, self.bytes]))
-        return (
-            self.every > 0
-            and self.offsets[:1] == [0]
-            and rising
-            and len(self.offsets) == -(-self.records // self.every)
-        )
-
-    def before(self, number: int) -> int:
-        """The last place in `offsets` that is not behind a record."""
-        return min(number // self.every, len(self.offsets) - 1)
-
-    def behind(self, at: int) -> tuple[int, int]:
-        """How many records there are from a place in `offsets` to the next, or to the end; and its byte."""
-        if at + 1 < len(self.offsets):
-            return self.every, self.offsets[at + 1]
-        return self.records - at * self.every, self.bytes
-
-
 def _ours(path: Path) -> Iterator[tuple[str, int]]:
+    """What is kept of a file: every so many records, the byte where one begins."""
     stat = path.stat()
     every, records, start = _EVERY, 0, 0
     kept = np.empty(0, np.int64)
@@ -135,28 +90,28 @@ def _ours(path: Path) -> Iterator[tuple[str, int]]:
         while len(kept) > _MOST_OFFSETS:
             kept, every = kept[::2], 2 * every
         records, start = number + len(places), int(places[-1])
-    found = _Index(
-        version=_VERSION,
-        bytes=stat.st_size,
-        mtime_ns=stat.st_mtime_ns,
-        records=records,
-        every=every,
-        offsets=kept.tolist(),
-    )
-    yield json.dumps(asdict(found)), records
+    found = {"records": records, "every": every, "offsets": kept.tolist()}
+    of_file = {"version": _VERSION, "bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+    yield json.dumps(of_file | found | {"crc": _crc(found)}), records
 
 
-def _known(path: Path) -> _Index | None:
-    """The index of a file, if there is one, and it is of this file."""
+def _crc(index: Mapping[str, Any]) -> int:
+    """By which an index is known that another program has written, or a person."""
+    return crc32c(json.dumps([index[name] for name in ("records", "every", "offsets")]).encode())
+
+
+def _kept(path: Path) -> tuple[int, list[int]]:
+    """How many records there are from one offset to the next, and the offsets: those of the index, if there
+    is one, and it is of this file, or else the first alone."""
+    stat, beside = path.stat(), path.with_name(f"{path.name}{INDEX_SUFFIXES['recordspec']}")
     try:
-        beside = path.with_name(f"{path.name}{INDEX_SUFFIXES['recordspec']}")
-        held: Any = json.loads(read_bytes(beside, _MOST_BYTES))
-        found = _Index(**held)
-    except (StoreError, ValueError, TypeError, RecursionError):
-        return None
-    stat = path.stat()
-    known = (found.version, found.bytes, found.mtime_ns)
-    return found if known == (_VERSION, stat.st_size, stat.st_mtime_ns) and found.sound() else None
+        index: Any = json.loads(read_bytes(beside, _MOST_BYTES))
+        of_file = (index["version"], index["bytes"], index["mtime_ns"])
+        if of_file == (_VERSION, stat.st_size, stat.st_mtime_ns) and index["crc"] == _crc(index):
+            return index["every"], index["offsets"] or [0]
+    except (StoreError, ValueError, TypeError, KeyError, RecursionError):
+        pass
+    return 1, [0]
 
 
 def find_records(path: Path, wanted: Iterable[int]) -> Iterator[RecordRange]:
@@ -166,16 +121,14 @@ def find_records(path: Path, wanted: Iterable[int]) -> Iterator[RecordRange]:
     Only lengths are read, with an index only those behind a kept offset. Raises RecordError where a record
     cannot be reached.
     """
-    known = _known(path)
+    every, offsets = _kept(path)
     first, places = 0, np.zeros(1, np.int64)  # of record `first` on where each begins
     walk = record_ends(path)
     for number in wanted:
-        if known is not None and known.before(number) * known.every >= first + len(places):
-            found = _from(path, known, known.before(number))
-            if found is None:
-                known = None
-            else:
-                first, walk, places = found
+        at = min(number // every, len(offsets) - 1)
+        if at * every >= first + len(places):
+            first, places = at * every, np.array([offsets[at]])
+            walk = record_ends(path, first, offsets[at])
         while number - first >= len(places) - 1:
             last = int(places[-1])
             begun, more = next(walk, (None, None))
@@ -184,17 +137,3 @@ def find_records(path: Path, wanted: Iterable[int]) -> Iterator[RecordRange]:
             first, places = begun, np.concatenate([[last], more])
         at = number - first
         yield RecordRange(number, int(places[at]), int(places[at + 1]))
-
-
-def _from(path: Path, known: _Index, at: int) -> tuple[int, Walk, Ints] | None:
-    """The record at a kept offset, where it and those behind it begin, and the walk to others. None where as
-    many as there are to be do not lead to the next offset that is kept: then no offset is trusted.
-    """
-    first, (count, stop) = at * known.every, known.behind(at)
-    walk, places = record_ends(path, first, known.offsets[at]), np.array([known.offsets[at]])
-    try:
-        while len(places) <= count:
-            places = np.concatenate([places, next(walk)[1]])
-    except (RecordError, StopIteration):
-        return None
-    return (first, walk, places) if places[count] == stop else None
