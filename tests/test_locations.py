@@ -562,7 +562,6 @@ OPENERS = {
     "pipeline.py: given.open": "the same",
     "writing/sources/csv.py: self.span.open": "a part of a file, by open_file",
     "writing/sources/jsonl.py: self.span.open": "the same",
-    "writing/sources/ranges.py: ByteRange(row.start, row.start + LONGEST_ROW).open": "the same",
     "locations.py: _Named": "the one that opens",
 }
 

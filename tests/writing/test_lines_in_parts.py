@@ -227,8 +227,8 @@ LONG_CSV = "n,a,b\n1,x,y\n2,x," + "y" * 100 + "\n3,x,y\n"
 IN_QUOTES = 'n,a,b\n1,x,y\n2,"x' + "\n1,x,y" * 20 + '",y\n3,x,y\n'
 LONG_JSON = '{"n": 1}\n{"n": 2, "a": "' + "x" * 100 + '"}\n{"n": 3}\n'
 LONG_ROWS = {
-    "csv": (Csv, LONG_CSV, "expected a row of at most 60 bytes, got 105 (column `b` passes the limit)"),
-    "in quotes": (Csv, IN_QUOTES, "expected a row of at most 60 bytes, got 128 (column `a` passes the limit, with line breaks: is a quote missing?)"),
+    "csv": (Csv, LONG_CSV, "expected a row of at most 60 bytes, got 105 (is a quote missing?)"),
+    "in quotes": (Csv, IN_QUOTES, "expected a row of at most 60 bytes, got 128 (is a quote missing?)"),
     "jsonl": (Jsonl, LONG_JSON, "expected a line of at most 60 bytes, got 118"),
 }  # fmt: skip
 NUMBERED = schema("n: int64\n  a: {dtype: string, default: '-'}\n  b: {dtype: string, default: '-'}")

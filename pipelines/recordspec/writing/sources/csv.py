@@ -26,7 +26,7 @@ from recordspec.writing.sources.base import (
     not_once,
     wanted_columns,
 )
-from recordspec.writing.sources.ranges import CSV_BLOCK, ByteRange, LongRow, csv_ranges, long_cell
+from recordspec.writing.sources.ranges import CSV_BLOCK, ByteRange, LongRow, csv_ranges
 from recordspec.writing.sources.text import from_text
 
 _LONGEST_HEADER = 1 << 20
@@ -63,7 +63,7 @@ class Csv(FileSource):
         (path,) = self.paths
         for span in csv_ranges(path, self.delimiter):
             if span.too_long:
-                yield LongRow.of(path, span, "row", self._long_cell(header, span))
+                yield LongRow.of(path, span, "row", "is a quote missing?")
                 continue
             yield CsvPart(path=path, delimiter=self.delimiter, header=tuple(header), wanted=wanted, span=span)
 
@@ -90,12 +90,6 @@ class Csv(FileSource):
         if got := _no_utf8("".join(header)):
             raise RecordError(Problem(where=f"{self.path}:1", expected="UTF-8 text", got=got))
         return header
-
-    def _long_cell(self, header: list[str], row: ByteRange) -> str:
-        """The hint for a row that is too long: which cell passes the limit."""
-        place, lines = long_cell(Path(self.path), row, self.delimiter)
-        column = f"column `{header[place]}`" if place < len(header) else "a cell behind the last column"
-        return f"{column} passes the limit" + ", with line breaks: is a quote missing?" * lines
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,29 +51,9 @@ class ByteRange:
 
     def open(self, path: Path) -> IO[bytes]:
         """These bytes as a file. Raises StoreError."""
-        file = open_file(path)
-        file.seek(self.start)
-        return io.BufferedReader(_Bounded(file, self.stop - self.start))
-
-
-class _Bounded(io.RawIOBase):
-    """The next `left` bytes of a file."""
-
-    def __init__(self, file: IO[bytes], left: int) -> None:
-        self._file, self._left = file, left
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._file.read(min(len(buffer), self._left))
-        buffer[: len(data)] = data
-        self._left -= len(data)
-        return len(data)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+        with open_file(path) as file:
+            file.seek(self.start)
+            return io.BytesIO(file.read(self.stop - self.start))
 
 
 def line_ranges(path: Path) -> list[ByteRange]:
@@ -87,17 +67,6 @@ def csv_ranges(path: Path, delimiter: str) -> list[ByteRange]:
     Raises StoreError, and RecordError for a quote that is never closed: all that follows would be one cell.
     """
     return _ranges(path, _QuotedLines(delimiter))
-
-
-def long_cell(path: Path, row: ByteRange, delimiter: str) -> tuple[int, bool]:
-    """Which cell of a long CSV row passes `LONGEST_ROW`, and whether there are line breaks up to there."""
-    scanner = _QuotedLines(delimiter)
-    cells, has_breaks = 0, False
-    with ByteRange(row.start, row.start + LONGEST_ROW).open(path) as file:
-        for _, window in _windows(file, row.start):
-            has_breaks |= len(scanner.scan(window)[0]) > 0
-            cells += scanner.delimiters(window)
-    return cells, has_breaks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,9 +125,8 @@ class _QuotedLines(_Lines):
     """
 
     def __init__(self, delimiter: str) -> None:
-        self._delimiter = ord(delimiter)
         self._starts = np.zeros(256, np.bool_)  # what may stand before a quote that opens
-        self._starts[[_NEWLINE, _RETURN, self._delimiter]] = True
+        self._starts[[_NEWLINE, _RETURN, ord(delimiter)]] = True
         self._closes = False  # whether the byte before the window is a quote that closes
 
     @property
@@ -166,30 +134,24 @@ class _QuotedLines(_Lines):
         return min(CSV_BLOCK, LONGEST_ROW)
 
     def scan(self, window: Bytes) -> tuple[Ints, Mask]:
-        self._odd = int(self.is_open)
-        self._quotes = self._paired(window, np.flatnonzero(window[1:-1] == _QUOTE) + 1)
-        self.is_open = bool((self._odd + len(self._quotes)) % 2)
-        last = int(self._quotes[-1]) if len(self._quotes) else 0
+        odd, quotes = int(self.is_open), self._paired(window, np.flatnonzero(window[1:-1] == _QUOTE) + 1)
+        self.is_open = bool((odd + len(quotes)) % 2)
+        last = int(quotes[-1]) if len(quotes) else 0
         self._closes = not self.is_open and 0 < last == len(window) - 2
         inner, behind = window[1:-1], window[2:]
         is_break = (inner == _NEWLINE) | ((inner == _RETURN) & (behind != _NEWLINE))
         breaks = np.flatnonzero(is_break) + 1
-        return breaks, self._is_outside(breaks)
-
-    def delimiters(self, window: Bytes) -> int:
-        """How many delimiters of the window that was scanned last are not in quotes."""
-        found = np.flatnonzero(window[1:-1] == self._delimiter) + 1
-        return int(np.count_nonzero(self._is_outside(found)))
+        return breaks, np.asarray((np.searchsorted(quotes, breaks) + odd) % 2 == 0)
 
     def _paired(self, window: Bytes, quotes: Ints) -> Ints:
         """Those of the quotes that open or close."""
-        opening = quotes[self._odd :: 2]
+        opening = quotes[int(self.is_open) :: 2]
         before = window[opening - 1]
         follows = len(opening) > 0 and opening[0] == 1 and before[0] == _QUOTE
         if bool((self._starts[before] | (before == _QUOTE)).all()) and not (follows and not self._closes):
             return quotes
         paired = []
-        is_open, closing = bool(self._odd), 0 if self._closes else -1
+        is_open, closing = self.is_open, 0 if self._closes else -1
         for place in quotes.tolist():
             if is_open:
                 is_open, closing = False, place
@@ -199,10 +161,6 @@ class _QuotedLines(_Lines):
                 continue
             paired.append(place)
         return np.array(paired, np.int64)
-
-    def _is_outside(self, places: Ints) -> Mask:
-        """Whether each of these places is not in quotes."""
-        return np.asarray((np.searchsorted(self._quotes, places) + self._odd) % 2 == 0)
 
 
 def _ranges(path: Path, scanner: _Lines) -> list[ByteRange]:
