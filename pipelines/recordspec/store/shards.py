@@ -331,11 +331,17 @@ def compare_schema(
         check_schema(manifest, schema, paths[0].parent)
     except StoreError as error:
         problems = error.problems
-    shards = {shard.file: shard for shard in manifest.all_shards}
     files = [
-        File(path=path, shard=_present(path, shards.get(path.name)), block=manifest.block) for path in paths
+        File(path=path, shard=shard, block=manifest.block)
+        for path, shard in zip(paths, listed_shards(paths, manifest), strict=True)
     ]
     return tuple(files), problems
+
+
+def listed_shards(paths: tuple[Path, ...], manifest: Manifest) -> list[Shard]:
+    """The entries of files in their manifest. Raises StoreError where a file is missing, or has none."""
+    shards = {shard.file: shard for shard in manifest.all_shards}
+    return [_present(path, shards.get(path.name)) for path in paths]
 
 
 def check_schema(manifest: Manifest, schema: Schema, data: Path) -> None:

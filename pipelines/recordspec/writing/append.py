@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recordspec.errors import Problem, StoreError
-from recordspec.locations import check_regular, sync_file
+from recordspec.locations import open_file, sync_file
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
@@ -90,8 +90,8 @@ class ExistingDataset:
     def put_rejects_into(self, staging: Path) -> None:
         """The list of rows that were rejected before, for others to be added."""
         if self.manifest.rejected:
-            check_regular(self.folder / REJECTS_FILE)
-            shutil.copyfile(self.folder / REJECTS_FILE, staging / REJECTS_FILE)
+            with open_file(self.folder / REJECTS_FILE) as old, (staging / REJECTS_FILE).open("wb") as new:
+                shutil.copyfileobj(old, new)
 
     def with_more(self, manifest: Manifest) -> Manifest:
         """The manifest of both, whose new shards come last."""

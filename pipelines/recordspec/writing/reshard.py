@@ -11,13 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, SpecError, StoreError
+from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.spec.blocks import records_of_block
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
-from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, Manifest, manifest_of
-from recordspec.store.shards import Files, block_in, expand, parse_name, stored_schema
+from recordspec.store.manifest import FILE, KEYS_FILE, Manifest, manifest_of
+from recordspec.store.shards import (
+    Files,
+    block_in,
+    check_size,
+    expand,
+    listed_shards,
+    parse_name,
+    stored_schema,
+)
 from recordspec.wire import file_types, framing, tfrecord
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words
@@ -140,9 +148,12 @@ class StoredRecords:
             names = [parse_name(path.name) for path in paths]
             self._splits = ["train" if name is None else name.split for name in names]
         else:
-            known = _known(paths, manifest)
-            self._splits = [split for split, _ in known]
-            self.rows = sum(rows for _, rows in known)
+            splits = {shard.file: split for split, many in manifest.splits.items() for shard in many}
+            shards = listed_shards(paths, manifest)
+            self._splits = [splits[shard.file] for shard in shards]
+            self.rows = sum(shard.rows for shard in shards)
+            for path, shard in zip(paths, shards, strict=True):
+                check_size(path, shard)  # one that is cut between two records looks whole
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -208,29 +219,6 @@ class StoredRecords:
             keys_sha256=None,  # if there are keys, those of the new order
             shuffle_seed=old.shuffle_seed if made.shuffle_seed is None else made.shuffle_seed,
         )
-
-
-def _known(paths: tuple[Path, ...], manifest: Manifest) -> list[tuple[str, int]]:
-    """The split of each file, and its rows. Raises StoreError where they are not those of the manifest."""
-    known = {shard.file: (split, shard) for split, shards in manifest.splits.items() for shard in shards}
-    problems = [
-        Problem(where=str(path), expected="shards that the manifest names", got="another one")
-        for path in paths
-        if path.name not in known
-    ]
-    # one that is cut between two records looks whole
-    problems += [
-        Problem(where=str(path), expected=f"{size:,} bytes, as the manifest says", got=f"{found:,}")
-        for path in paths
-        if path.name in known and (size := known[path.name][1].bytes) != (found := path.stat().st_size)
-    ]
-    rejects = paths[0].parent / REJECTS_FILE
-    if manifest.rejected and not rejects.exists():
-        expected = f"{manifest.rejected:,} rejected rows, as the manifest says"
-        problems.append(Problem(where=str(rejects), expected=expected, got="no file"))
-    if problems:
-        raise StoreError(problems)
-    return [(split, shard.rows) for split, shard in (known[path.name] for path in paths)]
 
 
 @dataclass(frozen=True)
