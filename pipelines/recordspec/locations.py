@@ -35,6 +35,15 @@ LOCATION = "location"
 PathText = Annotated[str, LOCATION]
 
 
+@contextmanager
+def system_errors(action: str, where: object, hint: str = "") -> Iterator[None]:
+    """Raises an OSError as a StoreError: `where: cannot ACTION: REASON`."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(system_problem(action, error, str(where), hint)) from error
+
+
 def url_problem(path: str | os.PathLike[str]) -> Problem | None:
     """The problem of a path that is a URL; None for any other path."""
     text = os.fspath(path)
@@ -119,13 +128,10 @@ def read_bytes(path: Path, most: int, too_large: type[RecordspecError] = StoreEr
     Raises StoreError if it cannot be read, and `too_large` for a larger file.
     """
     data = bytearray()
-    with open_file(path) as file:
-        try:
-            # None, of a file of /proc that would wait for more, ends it too
-            while len(data) <= most and (piece := file.read(_PIECE)):
-                data += piece
-        except OSError as error:
-            raise StoreError(system_problem("read", error, str(path))) from error
+    with open_file(path) as file, system_errors("read", path):
+        # None, of a file of /proc that would wait for more, ends it too
+        while len(data) <= most and (piece := file.read(_PIECE)):
+            data += piece
     if len(data) > most:
         limit = f"{most >> 20} MiB" if most >> 20 else f"{most} bytes"
         raise too_large(Problem(where=str(path), expected=f"a file of at most {limit}", got="a larger one"))
@@ -213,9 +219,6 @@ def output_file(path: Path, *, force: bool) -> Iterator[Path]:
     if not force and os.path.lexists(path):
         hint = "force=True, or --force, replaces it"
         raise StoreError(Problem(where=str(path), expected="a new file", got="one that exists", hint=hint))
-    try:
-        with atomic_file(path) as fresh:
-            fresh.touch()  # tells at once where it cannot be written
-            yield fresh
-    except OSError as error:
-        raise StoreError(system_problem("write", error, str(path))) from None
+    with system_errors("write", path), atomic_file(path) as fresh:
+        fresh.touch()  # tells at once where it cannot be written
+        yield fresh

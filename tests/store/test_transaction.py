@@ -319,7 +319,7 @@ def test_a_disk_that_fails_while_files_are_repaired_is_named(tmp_path, monkeypat
     with pytest.raises(rs.StoreError) as caught:
         save(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path}/saved: cannot read or write: input/output error (nothing was published)"
+        f"{tmp_path}/saved: cannot write: input/output error (nothing was published)"
     )
     assert sorted(os.listdir(tmp_path)) == ["x.tfrecord", "y.tfrecord"]
 

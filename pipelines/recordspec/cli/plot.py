@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recordspec.errors import StoreError, missing_package, show_text, system_problem
+from recordspec.errors import missing_package, show_text
+from recordspec.locations import system_errors
 
 if TYPE_CHECKING:
     from recordspec.inspect.stats.summary import FeatureSummary, Histogram, StatsReport
@@ -82,7 +83,5 @@ def _plain(text: str) -> str:
 
 
 def _save(figure: Any, path: Path) -> None:
-    try:
+    with system_errors("write", path):
         figure.savefig(path, format="png", dpi=120)
-    except OSError as error:
-        raise StoreError(system_problem("write", error, str(path))) from None

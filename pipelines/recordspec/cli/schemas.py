@@ -17,7 +17,8 @@ from recordspec.cli.output import (
     quiet_tensorflow,
     size,
 )
-from recordspec.errors import Problem, RecordspecError, StoreError, show_path, system_problem
+from recordspec.errors import Problem, RecordspecError, StoreError, show_path
+from recordspec.locations import system_errors
 
 _STARTER_FILES = {
     "schema.yaml": "schemas/flowers.yaml",
@@ -145,10 +146,8 @@ def init(folder: Path) -> None:
             raise StoreError(Problem(where=str(target), expected="a new file", got="one that exists"))
     starter = importlib.resources.files("recordspec.cli") / "starter"
     for name, target in targets.items():
-        try:
+        with system_errors("write", target):
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text((starter / name).read_text(encoding="utf-8"), encoding="utf-8")
-        except OSError as error:
-            raise StoreError(system_problem("write", error, str(target))) from None
         echo(target)
     echo(f"next: recordspec build {targets['config.yaml']}", err=True)

@@ -6,15 +6,15 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem, RecordError, SpecError, StoreError, system_problem
+from recordspec.errors import Problem, RecordError, SpecError, StoreError
 from recordspec.inspect.verify import FileIntegrity, FileProblem, dataset_problems
-from recordspec.locations import local, sync, sync_file
+from recordspec.locations import local, sync, sync_file, system_errors
 from recordspec.progress import Progress
 from recordspec.store.manifest import (
     KEYS_FILE,
@@ -132,7 +132,8 @@ def repair(
         old = manifest_of(paths)
     progress = progress or Progress(show=False)
     progress.begin("repairing", None)
-    with _on_disk(directory), Transaction(directory, force=force) as transaction:
+    unpublished = system_errors("write", directory, "nothing was published")
+    with unpublished, Transaction(directory, force=force) as transaction:
         saved = tuple(_save(FileIntegrity.of(path, old), transaction.staging, progress) for path in paths)
         _check_any(saved)
         done = _repaired(paths[0].parent, old, saved)
@@ -145,16 +146,6 @@ def repair(
         _copy_rest(paths[0].parent, transaction.staging, done)
         transaction.commit(done.manifest, None)
     return done
-
-
-@contextmanager
-def _on_disk(directory: str | os.PathLike[str]) -> Iterator[None]:
-    """The system's errors, of a file that is read or of one that is written, as a StoreError."""
-    try:
-        yield
-    except OSError as error:
-        where, hint = str(error.filename or directory), "nothing was published"
-        raise StoreError(system_problem("read or write", error, where, hint)) from error
 
 
 def _check_any(saved: Sequence[SavedFile]) -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem, RecordspecError, StoreError, show_text, system_problem
-from recordspec.locations import open_file
+from recordspec.errors import Problem, RecordspecError, StoreError, show_text
+from recordspec.locations import open_file, system_errors
 from recordspec.progress import Progress
 from recordspec.store.manifest import (
     FILE,
@@ -283,18 +283,15 @@ class FileIntegrity:
 
     def read(self, progress: Progress) -> Iterator[Chunk]:
         """Reads the file to its end. Yields the whole records. Raises StoreError where the disk fails."""
-        try:
-            with open_file(self.path) as file:
-                self.compression = likely_compression(self.path)
-                self.size = self.path.stat().st_size if self.compression == "none" else None
-                if self.shard is None:
-                    yield from self._read(file, progress)
-                    return
-                with HashedFile(file) as hashed:
-                    yield from self._read(hashed, progress)
-                    self.sha256 = hashed.sha256()
-        except OSError as error:
-            raise StoreError(system_problem("read", error, str(self.path))) from error
+        with system_errors("read", self.path), open_file(self.path) as file:
+            self.compression = likely_compression(self.path)
+            self.size = self.path.stat().st_size if self.compression == "none" else None
+            if self.shard is None:
+                yield from self._read(file, progress)
+                return
+            with HashedFile(file) as hashed:
+                yield from self._read(hashed, progress)
+                self.sha256 = hashed.sha256()
 
     def _read(self, file: Readable, progress: Progress) -> Iterator[Chunk]:
         for found in rescue(self.path, file):

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from recordspec.errors import Problem, StoreError, system_problem
-from recordspec.locations import atomic_write
+from recordspec.errors import Problem, StoreError
+from recordspec.locations import atomic_write, system_errors
 from recordspec.store.manifest import FILE, Manifest
 from recordspec.wire.hashes import sha256_of
 
@@ -33,12 +33,10 @@ def add_sidecars(folder: Path, texts: Mapping[str, str]) -> None:
     if problems:
         raise StoreError(problems)
     files[FILE] = replace(manifest, beside={**manifest.beside, **hashes}).dump().encode()
-    try:
+    with system_errors("write", folder):
         for name, data in files.items():
             # of a fixed name, so that after a crash the next call replaces it
             atomic_write(folder / name, data, folder / f".{name}.partial")
-    except OSError as error:
-        raise StoreError(system_problem("write", error, str(folder))) from None
 
 
 def _is_one_of(path: Path, hashes: set[str | None]) -> bool:

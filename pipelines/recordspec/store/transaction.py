@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from recordspec.errors import Problem, StoreError, show_text, system_problem
-from recordspec.locations import atomic_write, local, read_bytes, sync_folder
+from recordspec.locations import atomic_write, local, read_bytes, sync_folder, system_errors
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.manifest import (
     FILE,
@@ -140,11 +140,9 @@ class Transaction:
     def _make_durable(self) -> None:
         """Flushes the new names; only then may what a recovery needs be removed: the owner here, the old
         dataset next."""
-        try:
+        hint = "the new dataset is in place, but a loss of power may undo that"
+        with system_errors("write", self.name, hint):
             sync_folder(self.target.parent)
-        except OSError as error:
-            hint = "the new dataset is in place, but a loss of power may undo that"
-            raise StoreError(system_problem("write", error, self.name, hint)) from error
         with contextlib.suppress(OSError):
             (self.target / OWNER).unlink()
 

@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
-from recordspec.errors import Problem, RecordError, SpecError, StoreError, nearest, system_problem
-from recordspec.locations import check_regular, local
+from recordspec.errors import Problem, RecordError, SpecError, nearest
+from recordspec.locations import check_regular, local, system_errors
 from recordspec.spec.encoder import part_of
 from recordspec.spec.feature_set import unknown_name
 from recordspec.spec.options import to_builtins
@@ -176,15 +176,12 @@ def name_of(source: object) -> str:
 
 def identity_of(paths: Iterable[Path]) -> list[list[Any]]:
     """What tells that files are as they were: their paths, sizes and times. Raises StoreError."""
-    return [[os.path.abspath(path), (found := _stat(path)).st_size, found.st_mtime_ns] for path in paths]
-
-
-def _stat(path: Path) -> os.stat_result:
-    try:
-        found = path.stat()
-    except OSError as error:
-        raise StoreError(system_problem("read", error, str(error.filename))) from None
-    check_regular(path)
+    found = []
+    for path in paths:
+        with system_errors("read", path):
+            stat = path.stat()
+        check_regular(path)
+        found.append([os.path.abspath(path), stat.st_size, stat.st_mtime_ns])
     return found
 
 
