@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from recordspec.errors import Problem
 from recordspec.inspect.feature_names import FeatureKey
 from recordspec.inspect.media import MediaSample
+from recordspec.inspect.query import keys_of
 from recordspec.inspect.scan import FileRange, RowBatch, Scanner, UnreadableRecord, run, scan
 from recordspec.inspect.stats.sketches import (
     AdjacentValues,
@@ -346,9 +347,6 @@ def _in_order(codes: list[tuple[Ints, Words]]) -> Words:
 class SplitTally:
     """What is counted of the records of a split, or of a part of it.
 
-    Args:
-        only: the keys whose values are counted; None for the first MOST_FEATURES.
-
     Attributes:
         rows: that were counted. A block has many.
         sizes: of records, in bytes.
@@ -358,11 +356,11 @@ class SplitTally:
         unknown_fields: rows with fields that no Example has, which may be other messages.
         conflicts: rows that TensorFlow refuses, or reads otherwise than they are counted.
         repeated: keys that a record has twice, and how many have.
-        features: by key, in the order in which they appear.
+        features: by key: of the first MOST_FEATURES by name, which are the first of any part that has them.
         truncated: whether there were more.
     """
 
-    def __init__(self, only: Collection[FeatureKey] | None = None) -> None:
+    def __init__(self) -> None:
         self.rows = self.broken = self.unknown_fields = self.conflicts = 0
         self.sizes = SizeCounts()
         self.hashes = KMinimumValues(MOST_HASHES)
@@ -370,7 +368,6 @@ class SplitTally:
         self.repeated: Counter[str] = Counter()
         self.features: dict[FeatureKey, FeatureTally] = {}
         self.truncated = False
-        self._only = only
 
     def add(self, rows: RowBatch) -> None:
         self.sizes.add(rows.sizes, len(rows.sizes))
@@ -389,7 +386,7 @@ class SplitTally:
     def _add_features(self, decoded: RecordBatch, places: Words) -> None:
         for _, key in decoded.repeated:
             self._count_repeated(key, 1)
-        self._make_room(_firsts(decoded))
+        self._make_room(keys_of(decoded))
         for key, many in decoded.features.items():
             if (tally := self.features.get((False, key))) is not None:
                 tally.add(many, places)
@@ -427,13 +424,11 @@ class SplitTally:
 
     def _make_room(self, keys: Iterable[FeatureKey]) -> None:
         """For the keys that are counted."""
-        for key in keys:
-            if key in self.features or (self._only is not None and key not in self._only):
-                continue
-            if len(self.features) < MOST_FEATURES:
-                self.features[key] = FeatureTally()
-            else:
-                self.truncated = True
+        known = {*self.features, *keys}
+        if len(known) > len(self.features):
+            self.truncated |= len(known) > MOST_FEATURES
+            kept = sorted(known)[:MOST_FEATURES]
+            self.features = {key: self.features.get(key) or FeatureTally() for key in kept}
 
     def _count_repeated(self, key: str, count: int) -> None:
         if key in self.repeated or len(self.repeated) < MOST_FEATURES:
@@ -448,49 +443,13 @@ def together(tallies: Iterable[SplitTally]) -> SplitTally:
     return whole
 
 
-def _firsts(decoded: RecordBatch) -> list[FeatureKey]:
-    """The keys of records in the order in which they appear; those of one record by name."""
-    firsts: dict[FeatureKey, int] = {}
-    for sequence, by_key in ((False, decoded.features), (True, decoded.sequence)):
-        for key, many in by_key.items():
-            rows = [int(held.rows[0]) for held in many if len(held.rows)]
-            if rows:
-                firsts[sequence, key] = min(rows)
-    return sorted(firsts, key=lambda key: (firsts[key], key))
-
-
 def count(
     scanner: Scanner, jobs: int | None = None, progress: Progress | None = None
 ) -> dict[str, SplitTally]:
     """The tally of each split, the same for any number of `jobs`; None for one a processor."""
-    ranges = list(scanner.ranges)
-    found = _count(ranges, {}, scanner, jobs, progress)
-    # Of keys beyond the first, a range may have dropped one that came first in another: so their values are
-    # counted once more, now that it is known which they are.
-    several = {split for split, many in Counter(part.split for part in ranges).items() if many > 1}
-    first = {
-        split: frozenset(tally.features)
-        for split, tally in found.items()
-        if tally.truncated and split in several
-    }
-    again = [part for part in ranges if part.split in first]
-    for split, tally in _count(again, first, scanner, jobs, progress).items():
-        tally.truncated = True
-        found[split] = tally
-    return found
-
-
-def _count(
-    ranges: list[FileRange],
-    only: Mapping[str, frozenset[FeatureKey]],
-    scanner: Scanner,
-    jobs: int | None,
-    progress: Progress | None,
-) -> dict[str, SplitTally]:
-    """The tallies of ranges, in their order, merged by split."""
     found: dict[str, SplitTally] = {}
-    tasks = [(part, only.get(part.split)) for part in ranges]
-    for part, tally in zip(ranges, run(_count_range, tasks, scanner.paths, jobs, "counting"), strict=True):
+    tasks = [(part,) for part in scanner.ranges]
+    for (part,), tally in zip(tasks, run(_count_range, tasks, scanner.paths, jobs, "counting"), strict=True):
         if progress is not None:
             progress.advance(tally.rows, tally.sizes.total)
         if part.split in found:
@@ -500,8 +459,8 @@ def _count(
     return found
 
 
-def _count_range(part: FileRange, only: Collection[FeatureKey] | None, _attempt: str) -> SplitTally:
-    tally = SplitTally(only)
+def _count_range(part: FileRange, _attempt: str) -> SplitTally:
+    tally = SplitTally()
     for found in scan(part):
         if isinstance(found, UnreadableRecord):
             tally.add_unreadable(found)
