@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +19,7 @@ from recordspec.inspect.export import export
 from recordspec.inspect.infer import infer
 from recordspec.inspect.info import info
 from recordspec.inspect.query import Query
-from recordspec.inspect.show import RecordViewer, _reservoir
+from recordspec.inspect.show import RecordViewer
 from recordspec.inspect.stats import stats
 from recordspec.wire.framing import framed
 from recordspec.wire.proto import _classes
@@ -125,13 +123,6 @@ def test_a_sample_is_a_function_of_the_seed_and_takes_all_alike(data):
     assert numbers(3) == sorted(numbers(3))
     assert all(number > 40 for number in numbers(1, where="number > 40"))
     assert len(list(RecordViewer(data).sample(80, 1))) == 50
-
-
-def test_a_reservoir_holds_each_as_often():
-    rng = random.Random(7)
-    counted = Counter(number for _ in range(4000) for number in _reservoir(range(10), 3, rng))
-    assert set(counted) == set(range(10))
-    assert all(abs(count - 1200) < 120 for count in counted.values())  # 4 standard deviations
 
 
 def test_what_is_long_is_cut_and_what_is_full_is_not(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -83,12 +84,9 @@ class RecordViewer:
 
         Which ones is a function of the seed, and of how many there are.
         """
-        rng = random.Random(seed)
-        if self._query.where is None:
-            total = sum(map(self._scanner.count, self._scanner.paths))
-            numbers = rng.sample(range(total), min(count, total))
-        else:
-            numbers = _reservoir(self._matching(), count, rng)
+        total = sum(map(self._scanner.count, self._scanner.paths))
+        known = range(total) if self._query.where is None else array("q", self._matching())
+        numbers = random.Random(seed).sample(known, min(count, len(known)))
         for batch in self._scanner.pick(sorted(numbers)):
             yield self._shown(batch, 0)
 
@@ -178,17 +176,6 @@ def _field(field: WireField, style: Style) -> Shown:
     elif isinstance(value, (str, bytes)):
         value = shown_value(value.encode() if isinstance(value, str) else value, style)
     return {"field": field.number, "type": field.type} | ({} if value is None else {"value": value})
-
-
-def _reservoir(numbers: Iterable[int], count: int, rng: random.Random) -> list[int]:
-    """A sample of `count` numbers from a stream of unknown length (Vitter's algorithm R)."""
-    kept: list[int] = []
-    for seen, number in enumerate(numbers):
-        if seen < count:
-            kept.append(number)
-        elif (place := rng.randrange(seen + 1)) < count:
-            kept[place] = number
-    return kept
 
 
 def shown_list(listed: Listed, style: Style) -> Any:
