@@ -9,7 +9,7 @@ from typing import Any
 from recordspec import _arrow  # `arrow` is a module of this package
 from recordspec.errors import Problem, SpecError, describe
 from recordspec.writing.sources.arrays import Arrays, frame_columns, is_frame
-from recordspec.writing.sources.arrow import ReaderRows, TableRows, is_table
+from recordspec.writing.sources.arrow import TableRows, is_table
 from recordspec.writing.sources.base import Source, SourcePart
 from recordspec.writing.sources.rows import DatasetRows, DictRows, is_dataset
 
@@ -33,11 +33,11 @@ def source_of(rows: Any) -> Source:
     if isinstance(rows, Mapping):
         return Arrays(rows)
     if is_table(rows):
-        return ReaderRows(rows) if type(rows).__name__ == "RecordBatchReader" else TableRows(rows)
+        return TableRows(rows)
     if type(rows).__module__.partition(".")[0] == "polars":
         return TableRows(_collected(rows).to_arrow())
     if hasattr(rows, "__arrow_c_stream__"):
-        return ReaderRows(_arrow.arrow().RecordBatchReader.from_stream(rows))
+        return TableRows(_arrow.arrow().RecordBatchReader.from_stream(rows))
     if hasattr(rows, "to_pandas"):
         raise _refused(type(rows).__name__, "give its to_pandas()")
     if isinstance(rows, Iterable) and not isinstance(rows, (str, bytes)):

@@ -320,10 +320,10 @@ def is_floats(values: Any) -> bool:
 
 
 class TableRows:
-    """The rows of an Arrow table or record batch."""
+    """The rows of an Arrow table or record batch, or of a reader of these, which can be read once."""
 
     def __init__(self, table: Any) -> None:
-        self.rows = table.num_rows
+        self.rows: int | None = getattr(table, "num_rows", None)
         self.notes: list[str] = []
         is_batch = type(table).__name__ == "RecordBatch"
         self._table = arrow().Table.from_batches([table]) if is_batch else table
@@ -332,10 +332,22 @@ class TableRows:
         return None
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TablePart]:
-        check_table(schema, extra, self._table.schema)
-        table = _with_whole_numbers(self._table, schema)
-        size = table.nbytes // max(1, self.rows)
-        for start, stop in even_ranges(self.rows, size):
+        table = self._table
+        if table is None:
+            hint = "give another, or the table"
+            raise SpecError(
+                Problem(path=("rows",), expected="a reader from its start", got="one at its end", hint=hint)
+            )
+        check_table(schema, extra, table.schema)
+        if self.rows is None:
+            self._table, first = None, 0
+            for batches in _gathered(table):
+                part = arrow().Table.from_batches(batches)
+                yield TablePart(first=first, table=part)
+                first += part.num_rows
+            return
+        table = _with_whole_numbers(table, schema)
+        for start, stop in even_ranges(self.rows, table.nbytes // max(1, self.rows)):
             yield TablePart(first=start, table=table.slice(start, stop - start))
 
 
@@ -352,33 +364,6 @@ def _with_whole_numbers(table: Any, schema: Schema) -> Any:
             if whole_numbers(values, feature) is not values:
                 table = table.set_column(place, name, column.cast(pyarrow.int64()))
     return table
-
-
-class ReaderRows:
-    """The rows of a reader of record batches. It can be read once."""
-
-    rows = None
-
-    def __init__(self, reader: Any) -> None:
-        self.notes: list[str] = []
-        self._reader = reader
-
-    def identity(self) -> Any:
-        return None
-
-    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TablePart]:
-        reader, self._reader = self._reader, None
-        if reader is None:
-            hint = "give another, or the table"
-            raise SpecError(
-                Problem(path=("rows",), expected="a reader from its start", got="one at its end", hint=hint)
-            )
-        check_table(schema, extra, reader.schema)
-        first = 0
-        for batches in _gathered(reader):
-            table = arrow().Table.from_batches(batches)
-            yield TablePart(first=first, table=table)
-            first += table.num_rows
 
 
 def _gathered(batches: Any) -> Iterator[list[Any]]:
