@@ -223,4 +223,4 @@ def test_a_file_that_is_no_table_is_an_error_of_one_line(tmp_path):
     (tmp_path / "x.parquet").write_bytes(b"no parquet")
     done = run("infer", "x.parquet", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("x.parquet: expected a table, got ")
+    assert done.stderr.startswith("x.parquet: expected a Parquet file, got ")

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.spec.features import Feature
 from recordspec.spec.infer import MAX_CLASSES, Evidence, Inferred, infer_feature
@@ -20,6 +19,7 @@ from recordspec.writing.sources import text
 from recordspec.writing.sources.arrow import is_list
 from recordspec.writing.sources.base import not_once
 from recordspec.writing.sources.csv import Csv
+from recordspec.writing.sources.parquet import opened
 
 _BATCH_ROWS = 1 << 16
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -59,18 +59,11 @@ def infer_table(path: Path, name: str, sample: int | None = None) -> Inferred:
 
 def _parquet_batches(path: Path) -> Iterator[Any]:
     """Record batches of all columns."""
-    pyarrow = arrow()
-    from pyarrow import parquet
-
-    try:
-        file = parquet.ParquetFile(path)
+    with opened(path) as file:
         names = file.schema_arrow.names
         if problems := list(not_once({name: name for name in names}, names)):
             raise SpecError([problem.at(str(path)) for problem in problems])
         yield from file.iter_batches(_BATCH_ROWS)
-    except (pyarrow.ArrowException, OSError) as error:
-        said = str(error).partition("\n")[0]
-        raise RecordError(Problem(where=str(path), expected="a table", got=said)) from None
 
 
 @dataclass

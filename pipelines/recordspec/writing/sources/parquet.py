@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -144,7 +145,6 @@ class ParquetPart:
 
     def _blocks(self) -> Iterator[Any]:
         """Record batches of the rows. Raises RecordError where the file is broken."""
-        pyarrow = arrow()
         with opened(self.path) as file:
             row = sum(file.metadata.row_group(index).num_rows for index in range(self.groups[0]))
             found = file.iter_batches(
@@ -153,19 +153,13 @@ class ParquetPart:
                 columns=sorted(set(self.wanted.values())),
                 use_threads=False,
             )
-            try:
-                for block in found:
-                    first, row = row, row + block.num_rows
-                    kept = block.slice(max(0, self.start - first), max(0, self.stop - max(first, self.start)))
-                    if kept.num_rows:
-                        yield kept
-                    if row >= self.stop:
-                        return
-            except (pyarrow.ArrowException, OSError) as error:
-                got = str(error).splitlines()[0]
-                raise RecordError(
-                    Problem(where=str(self.path), expected="a whole Parquet file", got=got)
-                ) from None
+            for block in found:
+                first, row = row, row + block.num_rows
+                kept = block.slice(max(0, self.start - first), max(0, self.stop - max(first, self.start)))
+                if kept.num_rows:
+                    yield kept
+                if row >= self.stop:
+                    return
 
     def _rows_at_once(self, metadata: Any) -> int:
         groups = [metadata.row_group(index) for index in self.groups]
@@ -174,16 +168,20 @@ class ParquetPart:
         return max(1, min(_MOST_ROWS, _BATCH_BYTES * rows // max(1, size)))
 
 
-def opened(path: Path) -> Any:
-    """A Parquet file. Raises StoreError where there is none, RecordError where it is another file."""
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """A Parquet file. Raises StoreError where there is none, RecordError for another or a broken one."""
     pyarrow = arrow()
     from pyarrow import parquet
 
     check_regular(path)
+    expected = "a Parquet file"
     try:
-        return parquet.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
-    except pyarrow.ArrowException as error:
+        with parquet.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
+            expected = "a whole Parquet file"
+            yield file
+    except (pyarrow.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and expected == "a Parquet file":
+            raise StoreError(system_problem("read", error, str(path))) from None
         got = str(error).splitlines()[0]
-        raise RecordError(Problem(where=str(path), expected="a Parquet file", got=got)) from None
-    except OSError as error:
-        raise StoreError(system_problem("read", error, str(path))) from None
+        raise RecordError(Problem(where=str(path), expected=expected, got=got)) from None
