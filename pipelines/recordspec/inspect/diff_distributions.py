@@ -166,7 +166,7 @@ def _distributions(tally: FeatureTally, rows: int) -> dict[tuple[str, str], Any]
         found["special", kind] = Frequencies(_special(values.moments), count)
         if _are_classes(values):
             found["values", kind] = Frequencies(dict(values.top), count, error)
-        if len(sample := values.sample.values):
+        if len(sample := np.sort(values.sample.values)):
             found["numbers", kind] = WeightedPoints(sample, np.ones(len(sample), np.int64))
     return found
 

@@ -156,7 +156,7 @@ def _strings(values: BytesTally) -> dict[str, Any]:
         return {}
     (form,) = forms
     if form in _IMAGES or form in _SOUNDS:
-        media = [medium for medium in values.forms.media.looked_at if medium is not None]
+        media = [medium for medium in values.forms.media.values if medium is not None]
         notes: tuple[str, ...] = ()
         if 0 < len(media) < values.count:
             notes = (f"{form}s, judged by the headers of {len(media):,} of {values.count:,}",)

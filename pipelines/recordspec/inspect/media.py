@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordspec.wire.file_types import type_name
-from recordspec.wire.strings import Strings
 
 # Without a handler, Python writes warnings of odd images to stderr; they are no errors here.
 logging.getLogger("PIL").addHandler(logging.NullHandler())
@@ -87,51 +86,12 @@ class MediaInfo:
     takers: frozenset[tuple[int, str]] | None = None
 
 
-class MediaSample:
-    """A sample of images and sounds, drawn by the hashes of their places: reading a header takes 50 us.
-
-    It holds at most `SIZE`, and None for each whose header cannot be read, or not without a missing package.
-    """
-
-    SIZE = 1 << 10
-
-    def __init__(self) -> None:
-        self._held: dict[int, MediaInfo | None] = {}
-        self._limit = 1 << 64
-
-    def add(self, place: int, form: str, strings: Strings, index: int) -> None:
-        """One of some strings, if it can be an image or a sound; and the hash of where it stands."""
-        if form not in _READERS or place >= self._limit:
-            return
-        self._held[place] = media_info(strings[index], form)
-        if len(self._held) >= 2 * self.SIZE:
-            self._settle()
-
-    def merge(self, other: MediaSample) -> None:
-        self._limit = min(self._limit, other._limit)
-        both = self._held | other._held
-        self._held = {place: one for place, one in both.items() if place < self._limit}
-        self._settle()
-
-    @property
-    def looked_at(self) -> tuple[MediaInfo | None, ...]:
-        """The sample."""
-        self._settle()
-        return tuple(self._held[place] for place in sorted(self._held))
-
-    def _settle(self) -> None:
-        places = sorted(self._held)
-        if len(places) > self.SIZE:
-            self._limit = places[self.SIZE]
-            self._held = {place: self._held[place] for place in places[: self.SIZE]}
-
-
 def media_info(data: bytes, form: str) -> MediaInfo | None:
     """The header of bytes of a form, such as `PNG image` or `WAV file`.
 
     None of other forms, and where the header cannot be read, or not without a missing package.
     """
-    read = _READERS.get(form)
+    read = MEDIA.get(form)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of images of very many pixels, none of which is decoded
@@ -167,7 +127,8 @@ def _sound(data: bytes, form: str) -> MediaInfo | None:
     )
 
 
-_READERS: dict[str, Callable[[bytes, str], MediaInfo | None]] = {
+# What reads the header of each form.
+MEDIA: dict[str, Callable[[bytes, str], MediaInfo | None]] = {
     **{f"{name} image": _image for name in ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WebP")},
     **{f"{name} file": _sound for name in ("WAV", "FLAC", "Ogg", "MP3")},
 }

@@ -29,83 +29,112 @@ class EstimatedCount:
     error: float = 0.0
 
 
-class KMinimumValues:
-    """The smallest hashes of those that were added, and how often each was.
+class BottomK:
+    """The things with the smallest hashes of those that were added, at most `size` of them.
 
-    A hash that is one of the smallest of all is one of the smallest of any part, so nothing of it is lost,
-    and the same are kept in whatever parts and order they come. How many there are in all is told from the
-    range that they fill (Bar-Yossef et al. 2002, "k minimum values").
+    What has one of the smallest hashes of all has one of the smallest of any part, so nothing of it is lost,
+    and the same are kept in whatever parts and order they come. Where the hashes are those of places, these
+    are a random sample: all there are, as long as they are no more than its size.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, dtype: npt.DTypeLike) -> None:
         self._size = size
-        self.hashes: Words = np.zeros(0, np.uint64)
-        self.counts: Ints = np.zeros(0, np.int64)
-        self.total = 0
+        self._hashes: Words = np.zeros(0, np.uint64)
+        self._held: npt.NDArray[Any] = np.zeros(0, dtype)
         self.limit: np.uint64 | None = None  # the first hash that is out
-        self._more: list[tuple[Words, Ints]] = []
+        self._more: list[tuple[Words, npt.NDArray[Any]]] = []
         self._waiting = 0
 
-    def add(self, hashes: Words, counts: Ints | None = None) -> None:
-        """Hashes, each once or so many times."""
-        counts = np.ones(len(hashes), np.int64) if counts is None else counts
-        self.total += int(counts.sum())
+    def add(self, hashes: Words, held: npt.NDArray[Any]) -> None:
+        """Things, and their hashes."""
         if self.limit is not None:
             kept = hashes < self.limit
-            hashes, counts = hashes[kept], counts[kept]
-        self._more.append((hashes, counts))
+            hashes, held = hashes[kept], held[kept]
+        self._more.append((hashes, held))
         self._waiting += len(hashes)
         if self._waiting > self._size:
-            self.settle()
+            self._settle()
 
-    def merge(self, other: KMinimumValues) -> None:
-        other.settle()
+    def merge(self, other: BottomK) -> None:
+        """Adds what another has kept."""
+        other._settle()
         if other.limit is not None and (self.limit is None or other.limit < self.limit):
-            self.settle()
+            self._settle()
             self._cut(other.limit)
-        self.total += other.total - int(other.counts.sum())
-        self.add(other.hashes, other.counts)
+        self.add(other._hashes, other._held)
 
-    def settle(self) -> None:
+    @property
+    def values(self) -> npt.NDArray[Any]:
+        """What is kept, in the order of the hashes."""
+        self._settle()
+        return self._held
+
+    @property
+    def full(self) -> bool:
+        """Whether some of what was added is not kept."""
+        self._settle()
+        return self.limit is not None
+
+    def _settle(self) -> None:
         """Takes up what was added, and drops what is too much."""
         if not self._more:
             return
-        hashes = np.concatenate([self.hashes, *(some for some, _ in self._more)])
-        counts = np.concatenate([self.counts, *(some for _, some in self._more)])
+        hashes = np.concatenate([self._hashes, *(some for some, _ in self._more)])
+        held = np.concatenate([self._held, *(some for _, some in self._more)])
         self._more, self._waiting = [], 0
         order = np.argsort(hashes)
-        hashes, counts = hashes[order], counts[order]
-        firsts = np.flatnonzero(
-            np.concatenate([np.ones(min(1, len(hashes)), bool), hashes[1:] != hashes[:-1]])
-        )
-        self.hashes = hashes[firsts]
-        self.counts = np.add.reduceat(counts, firsts) if len(firsts) else counts
-        if len(self.hashes) > self._size:
-            self._cut(self.hashes[self._size])
+        self._hashes, self._held = self._joined(hashes[order], held[order])
+        if len(self._hashes) > self._size:
+            self._cut(self._hashes[self._size])
+
+    def _joined(self, hashes: Words, held: npt.NDArray[Any]) -> tuple[Words, npt.NDArray[Any]]:
+        """What is kept of things in the order of their hashes, where several may have one."""
+        return hashes, held
 
     def _cut(self, limit: np.uint64) -> None:
         self.limit = limit
-        kept = int(np.searchsorted(self.hashes, limit))
-        self.hashes, self.counts = self.hashes[:kept], self.counts[:kept]
+        kept = int(np.searchsorted(self._hashes, limit))
+        self._hashes, self._held = self._hashes[:kept], self._held[:kept]
+
+
+class KMinimumValues(BottomK):
+    """The smallest hashes of those that were added, and how often each was.
+
+    How many there are in all is told from the range that they fill (Bar-Yossef et al. 2002, "k minimum
+    values").
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size, np.int64)
+
+    def _joined(self, hashes: Words, held: npt.NDArray[Any]) -> tuple[Words, npt.NDArray[Any]]:
+        hashes, firsts = np.unique(hashes, return_index=True)
+        return hashes, np.add.reduceat(held, firsts) if len(firsts) else held
+
+    def count(self, hashes: Words) -> None:
+        """Adds hashes, each once."""
+        self.add(hashes, np.ones(len(hashes), np.int64))
+
+    @property
+    def hashes(self) -> Words:
+        """The smallest, rising; `values` is how often each was added."""
+        self._settle()
+        return self._hashes
 
     @property
     def distinct(self) -> EstimatedCount:
         """How many different ones were added."""
-        self.settle()
         return self._estimate(len(self.hashes))
 
     @property
     def repeated(self) -> EstimatedCount:
         """How many were added that had been before."""
-        self.settle()
-        return self._estimate(int(self.counts.sum()) - len(self.counts))
+        return self._estimate(int(self.values.sum()) - len(self.hashes))
 
     def shared(self, other: KMinimumValues) -> EstimatedCount:
         """How many of the different ones were added to both."""
-        self.settle()
-        other.settle()
-        limits = [limit for limit in (self.limit, other.limit) if limit is not None]
         common = np.intersect1d(self.hashes, other.hashes, assume_unique=True)
+        limits = [limit for limit in (self.limit, other.limit) if limit is not None]
         if not limits:
             return EstimatedCount(value=len(common))
         limit = min(limits)
@@ -173,7 +202,7 @@ class FrequentValues:
 
     def _take(self, found: Words, counts: Ints, counted: bool = False) -> Words:
         if self._others is not None and not counted:
-            self._others.add(splitmix64(found))
+            self._others.count(splitmix64(found))
         places = np.searchsorted(self.codes, found)
         known = (
             self.codes[np.minimum(places, max(len(self.codes) - 1, 0))] == found if len(self.codes) else False
@@ -202,7 +231,7 @@ class FrequentValues:
 
     def _hashed(self) -> KMinimumValues:
         hashed = KMinimumValues(self._size)
-        hashed.add(splitmix64(self.codes))
+        hashed.count(splitmix64(self.codes))
         return hashed
 
 
@@ -215,68 +244,6 @@ def rank_error(size: int, certain: float = _CERTAIN) -> float:
     """How far the ranks of a sample of this size are off at most, as a share (Dvoretzky, Kiefer and
     Wolfowitz 1956, with the constant of Massart 1990)."""
     return math.sqrt(math.log(2 / (1 - certain)) / (2 * size))
-
-
-class BottomKSample:
-    """A random sample of values, drawn by the hashes of their places: those with the smallest are in it.
-
-    So it is the same in whatever parts the values come, and in any order; and samples can be merged. As long
-    as there are no more values than its size, it has all of them.
-    """
-
-    def __init__(self, dtype: npt.DTypeLike, size: int = SAMPLE_SIZE) -> None:
-        self._size = size
-        self._values: npt.NDArray[Any] = np.zeros(0, dtype)
-        self._places: Words = np.zeros(0, np.uint64)
-        self._limit: np.uint64 | None = None  # where it is full: the first place that is out
-        self._more: list[tuple[npt.NDArray[Any], Words]] = []
-        self._waiting = 0
-
-    def add(self, values: npt.NDArray[Any], places: Words) -> None:
-        """Values, and the hashes of where they stand."""
-        if self._limit is not None:
-            kept = places < self._limit
-            values, places = values[kept], places[kept]
-        if len(values):
-            self._more.append((values, places))
-            self._waiting += len(values)
-        if self._waiting > self._size:
-            self._settle()
-
-    def merge(self, other: BottomKSample) -> None:
-        """Makes it the sample of the values of both."""
-        other._settle()
-        if other._limit is not None and (self._limit is None or other._limit < self._limit):
-            self._settle()
-            self._limit = other._limit
-            self._keep(self._places < self._limit)
-        self.add(other._values, other._places)
-
-    @property
-    def values(self) -> npt.NDArray[Any]:
-        """What it has, in rising order."""
-        self._settle()
-        return np.sort(self._values)
-
-    @property
-    def full(self) -> bool:
-        """Whether some values are not in it."""
-        self._settle()
-        return self._limit is not None
-
-    def _settle(self) -> None:
-        """Takes up what was added, and drops what is too much."""
-        if not self._more:
-            return
-        self._values = np.concatenate([self._values, *(values for values, _ in self._more)])
-        self._places = np.concatenate([self._places, *(places for _, places in self._more)])
-        self._more, self._waiting = [], 0
-        if len(self._places) > self._size:
-            self._limit = np.partition(self._places, self._size)[self._size]
-            self._keep(self._places < self._limit)
-
-    def _keep(self, which: npt.NDArray[np.bool_]) -> None:
-        self._values, self._places = self._values[which], self._places[which]
 
 
 # Sizes are told apart by so many leading bits: below 2,048 each, above within 0.1 % of itself.

@@ -243,7 +243,7 @@ def _histogram(
 
 
 def bytes_summary(counted: BytesTally) -> BytesSummary:
-    known = [one for one in counted.forms.media.looked_at if one is not None]
+    known = [one for one in counted.forms.media.values if one is not None]
     measures: defaultdict[str, list[float]] = defaultdict(list)
     for one in known:
         for name, value in one.measures.items():

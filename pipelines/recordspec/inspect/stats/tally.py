@@ -13,12 +13,13 @@ import numpy.typing as npt
 
 from recordspec.errors import Problem
 from recordspec.inspect.feature_names import FeatureKey
-from recordspec.inspect.media import MediaSample
+from recordspec.inspect.media import MEDIA, media_info
 from recordspec.inspect.query import keys_of
 from recordspec.inspect.scan import FileRange, RowBatch, Scanner, UnreadableRecord, run, scan
 from recordspec.inspect.stats.sketches import (
+    SAMPLE_SIZE,
     AdjacentValues,
-    BottomKSample,
+    BottomK,
     FrequentValues,
     KMinimumValues,
     Moments,
@@ -42,6 +43,7 @@ _LEVELS = np.zeros(256, np.uint8)
 _LEVELS[128:] = 1
 _LEVELS[:32] = _LEVELS[127] = 2
 _LEVELS[[9, 10, 13]] = 0  # tab, line feed, carriage return
+_MEDIA_SAMPLE = 1 << 10  # reading a header takes 50 us
 _FIRST_BYTES = np.frombuffer(b"".join(first_bytes()), ">u2")
 
 
@@ -50,12 +52,13 @@ class ContentTypes:
 
     Attributes:
         counts: by form, how many.
-        media: a sample of the images and sounds.
+        media: the `MediaInfo` of a sample of the images and sounds; None where the header cannot be read, or
+            not without a missing package.
     """
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self.media = MediaSample()
+        self.media = BottomK(_MEDIA_SAMPLE, object)
 
     def add(self, strings: Strings, places: Words) -> None:
         """Strings, and the hashes of where they stand."""
@@ -70,7 +73,9 @@ class ContentTypes:
         for index in known.tolist():
             form = _form(first[index])
             self.counts[form] += 1
-            self.media.add(int(places[index]), form, strings, index)
+            if form in MEDIA and (self.media.limit is None or places[index] < self.media.limit):
+                found = np.array([media_info(strings[index], form)], object)
+                self.media.add(places[index : index + 1], found)
 
     def merge(self, other: ContentTypes) -> None:
         self.counts.update(other.counts)
@@ -141,7 +146,7 @@ class NumberTally:
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self.moments = Moments()
-        self.sample = BottomKSample(dtype)
+        self.sample = BottomK(SAMPLE_SIZE, dtype)
         self.frequent = FrequentValues() if np.dtype(dtype).kind == "i" else None
         self.indices: Ints = np.zeros(0, np.int64)
 
@@ -149,9 +154,9 @@ class NumberTally:
         """Values, and the hashes of where they stand. Gives what tells them apart, where they are counted."""
         finite = self.moments.add(values)
         if finite is None:
-            self.sample.add(values, places)
+            self.sample.add(places, values)
         else:
-            self.sample.add(values[finite], places[finite])
+            self.sample.add(places[finite], values[finite])
         if self.frequent is None:
             return None
         codes = values.view(np.uint64)
@@ -377,7 +382,7 @@ class SplitTally:
         for row, problem in sorted(decoded.broken.items()):
             known = replace(problem, expected="an Example or a SequenceExample")
             self._add_broken(known.at(rows.place(row)))
-        self.hashes.add(rows.hashes[whole])
+        self.hashes.count(rows.hashes[whole])
         self.rows += int(whole.sum())
         self.unknown_fields += len(decoded.unknown_fields)
         self.conflicts += len(decoded.conflicts)
