@@ -318,3 +318,11 @@ def test_an_option_that_is_wrong_is_named(data, options, expected):
     with pytest.raises(rs.SpecError) as caught:
         rs.read(SCHEMA, data, **options)
     assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize("call", [rs.read, rs.write, rs.ShardedWriter])
+def test_the_path_of_a_schema_is_no_schema(tmp_path, call):
+    arguments = [[{"x": 1}], tmp_path / "new"] if call is rs.write else [tmp_path / "new"]
+    with pytest.raises(rs.SpecError) as caught:
+        call("schema.yaml", *arguments)
+    assert str(caught.value) == "schema: expected a Schema, got str 'schema.yaml' (Schema.load reads a file)"

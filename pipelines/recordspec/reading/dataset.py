@@ -18,7 +18,7 @@ from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.reading.transformations import CALLS, flat_map, map_elements
 from recordspec.spec.decoder import alone, batch_spec
 from recordspec.spec.options import from_python
-from recordspec.spec.schema import Schema
+from recordspec.spec.schema import Schema, check_is_schema
 from recordspec.store.shards import Files, expand
 
 Dataset = Any
@@ -64,6 +64,7 @@ def read(
         StoreError: no such files, or they are not what their manifest says, or of another spec.
         RecordError: a file is no TFRecord file.
     """
+    check_is_schema(schema)
     if isinstance(shuffle, (int, str)) and not isinstance(shuffle, bool):
         if seed is None:
             hint = "the order should be one that can be had again"

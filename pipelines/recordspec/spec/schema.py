@@ -234,6 +234,13 @@ def _read_shorthand(name: str, node: ScalarNode, path: tuple[str, str], log: Log
     return log.add(node.position, path, "a dtype, a kind, or a mapping of options", got, hint)
 
 
+def check_is_schema(given: object) -> None:
+    """Raises SpecError for anything else than a schema, such as the path of one."""
+    if not isinstance(given, Schema):
+        hint = "Schema.load reads a file" if isinstance(given, (str, Path)) else ""
+        raise SpecError(Problem(path=("schema",), expected="a Schema", got=describe(given), hint=hint))
+
+
 def _text_of(schema: Schema) -> str:
     """Canonical YAML, which loads to an equal schema."""
     head = to_builtins(schema)

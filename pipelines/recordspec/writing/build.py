@@ -25,7 +25,7 @@ from recordspec.executors import Executor, executor
 from recordspec.locations import sync_file
 from recordspec.progress import Progress
 from recordspec.spec.options import from_python, to_builtins
-from recordspec.spec.schema import Schema
+from recordspec.spec.schema import Schema, check_is_schema
 from recordspec.store import key_hashes
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.journal import Journal
@@ -120,11 +120,12 @@ def write(
     if resume and source.identity() is None:
         expected = "rows of files, which can be read again"
         raise SpecError(Problem(path=("resume",), expected=expected, got=type(rows).__name__))
-    return Build(schema, source, directory, options_of(schema, split, options), execution).run()
+    return Build(schema, source, directory, write_options(schema, split, options), execution).run()
 
 
-def options_of(schema: Schema, split: Any, options: Mapping[str, Any]) -> Write:
+def write_options(schema: Schema, split: Any, options: Mapping[str, Any]) -> Write:
     """The options of a build. Raises SpecError for wrong ones, and for a schema that cannot be written."""
+    check_is_schema(schema)
     if schema.shared_keys:
         raise SpecError(schema.shared_keys)
     if "splits" in options:

@@ -14,7 +14,7 @@ from recordspec.errors import RecordspecError
 from recordspec.locations import local
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
-from recordspec.writing.build import Execution, options_of, write
+from recordspec.writing.build import Execution, write, write_options
 from recordspec.writing.options import Write
 from recordspec.writing.shards import shard_count
 from recordspec.writing.sources import DictRows, Source, source_of
@@ -63,7 +63,7 @@ def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **opt
     if isinstance(source, DictRows):  # two samples are taken
         source = DictRows(list(islice(source, execution.limit or _SAMPLED_ROWS)))
     limit = min(_SAMPLED_ROWS, execution.limit or _SAMPLED_ROWS)
-    how_written = options_of(
+    how_written = write_options(
         schema,
         options.get("split", "train"),
         {name: value for name, value in options.items() if name != "split"},

@@ -14,7 +14,7 @@ from recordspec.locations import local
 from recordspec.progress import Progress
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
-from recordspec.writing.build import Build, Execution, options_of
+from recordspec.writing.build import Build, Execution, write_options
 from recordspec.writing.encoder import Encoder
 from recordspec.writing.sources.base import Columns, check_names
 
@@ -52,7 +52,7 @@ class ShardedWriter:
         **options: Any,
     ) -> None:
         self.directory = local(directory)
-        self.options = options_of(schema, split, options)
+        self.options = write_options(schema, split, options)
         self.schema = schema
         self.manifest: Manifest
         execution = Execution(memory=memory, force=force, append=append, allow_empty=allow_empty)
