@@ -19,7 +19,6 @@ from in_parts import MANY, NUMBER, TEXTS, batches_of, error_of, parts_of, record
 import recordspec as rs
 from recordspec.scaffold import inferred
 from recordspec.writing.sources import base, ranges
-from recordspec.writing.sources import csv as csv_source
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.jsonl import Jsonl
 
@@ -133,10 +132,8 @@ def test_quotes_within_cells_are_text(tmp_path, monkeypatch, text, cuts):
         assert [part.span.start for part in parts] == [0, *cuts]
 
 
-def test_a_line_break_in_quotes_is_kept_where_a_block_of_arrow_ends(tmp_path, monkeypatch):
+def test_a_line_break_in_quotes_is_kept(tmp_path):
     one = schema("n: int64\n  b: string")
-    for module in (ranges, csv_source):
-        monkeypatch.setattr(module, "CSV_BLOCK", 30)
     for before in range(40):
         cells = ["x" * before, "a\r\n\r\nb", "\r\n" * 9]
         text = "n,b\r\n" + "".join(f'1,"{cell}"\r\n' for cell in cells)
@@ -173,10 +170,9 @@ def line_of(text: str) -> int:
     bom=st.booleans(),
     size=st.sampled_from([1, 60, 1 << 20]),
     window=st.integers(1, 50),
-    block=st.sampled_from([16, 30, 60]),
 )
 @MANY
-def test_a_long_row_is_one_bad_row(tmp_path_factory, cells, ends, last, bom, size, window, block):
+def test_a_long_row_is_one_bad_row(tmp_path_factory, cells, ends, last, bom, size, window):
     path = tmp_path_factory.mktemp("csv") / "rows.csv"
     text, expected = f"a,b{ends[-1]}", []
     for (cell, always), end in zip(cells, ends, strict=False):
@@ -192,8 +188,6 @@ def test_a_long_row_is_one_bad_row(tmp_path_factory, cells, ends, last, bom, siz
         patch.setattr(base, "PART_BYTES", size)
         patch.setattr(ranges, "_BLOCK", window)
         patch.setattr(ranges, "LONGEST_ROW", 60)
-        for module in (ranges, csv_source):
-            patch.setattr(module, "CSV_BLOCK", block)
         for part in parts_of(Csv(path="rows.csv").open(path.parent), TEXTS):
             for row, value in enumerate(each_row(part)):
                 found.append((int(part.place(row).rpartition(":")[2]), value))
@@ -219,8 +213,6 @@ def each_row(part):
 @pytest.fixture
 def short_rows(monkeypatch):
     monkeypatch.setattr(ranges, "LONGEST_ROW", 60)
-    monkeypatch.setattr(ranges, "CSV_BLOCK", 16)
-    monkeypatch.setattr(csv_source, "CSV_BLOCK", 16)
 
 
 LONG_CSV = "n,a,b\n1,x,y\n2,x," + "y" * 100 + "\n3,x,y\n"

@@ -26,7 +26,7 @@ from recordspec.writing.sources.base import (
     not_once,
     wanted_columns,
 )
-from recordspec.writing.sources.ranges import CSV_BLOCK, ByteRange, LongRow, csv_ranges
+from recordspec.writing.sources.ranges import ByteRange, LongRow, csv_ranges
 from recordspec.writing.sources.text import from_text
 
 _LONGEST_HEADER = 1 << 20
@@ -122,17 +122,6 @@ class CsvPart:
     def _has_header(self) -> bool:
         return self.span.start == 0
 
-    def _block_size(self, file: Any) -> int:
-        """How many bytes Arrow reads at a time.
-
-        No block ends within a CRLF: Arrow drops the newline at the start of the next, also in quotes.
-        """
-        start, stop = self.span.start, self.span.stop
-        size = stop - start if self.span.single else CSV_BLOCK
-        while any(file.read_at(2, end - 1) == b"\r\n" for end in range(start + size, stop, size)):
-            size += 1
-        return size
-
     @property
     def _ignores_empty_lines(self) -> bool:
         """With a single column, an empty line is an empty cell."""
@@ -151,13 +140,17 @@ class CsvPart:
 
         wanted = set(self.wanted.values())
         columns = [column for column in self.header if column in wanted]
-        # Arrow reads ahead in a thread of its own. If it read a Python file that is not read to its end, it
-        # would go on while Python shuts down, and abort the process.
-        file = pyarrow.OSFile(str(self.path))
+        with self.span.open(self.path) as file:
+            data = file.read()
+        # Without a line break at the end, Arrow takes an empty last cell for a quoted one if another cell of
+        # the row is quoted, and does not recognize a header without rows.
+        data += b"\n" if data and data[-1:] not in b"\r\n" else b""
         return arrow_csv.open_csv(
-            self._stream(pyarrow, file),
+            pyarrow.BufferReader(data),
             read_options=arrow_csv.ReadOptions(
-                block_size=self._block_size(file), column_names=None if self._has_header else self.header
+                # of a block that ends within a CRLF, Arrow drops the newline, also in quotes
+                block_size=max(1, len(data)),
+                column_names=None if self._has_header else self.header,
             ),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=self.delimiter,
@@ -172,17 +165,6 @@ class CsvPart:
                 quoted_strings_can_be_null=False,
             ),
         )
-
-    def _stream(self, pyarrow: Any, file: Any) -> Any:
-        """The bytes of the part, for Arrow to read."""
-        size = self.span.stop - self.span.start
-        # Without a line break at the end, Arrow takes an empty last cell for a quoted one if another cell of
-        # the row is quoted, and does not recognize a header without rows.
-        last = file.read_at(1, self.span.stop - 1) if size else b"\n"
-        alone = self._has_header and size <= _LONGEST_HEADER and last not in (b"\n", b"\r")
-        if alone or last == self.delimiter.encode():
-            return pyarrow.BufferReader(file.read_at(size, self.span.start) + b"\n")
-        return file.get_stream(self.span.start, size)
 
     def _columns(
         self, block: Any, schema: Schema, extra: tuple[str, ...], start: int, stop: int

@@ -23,8 +23,6 @@ BOM = b"\xef\xbb\xbf"
 # quote is missing would be in memory several times. A base64 image has some MiB, 20 s of sound as JSON
 # numbers 17.
 LONGEST_ROW = 64 << 20
-# Arrow reads CSV in blocks of this size, and cannot read a longer row: such a row is a part of its own.
-CSV_BLOCK = 16 << 20
 
 # The arrays computed from a block stay in the CPU caches: with 16 MiB at once it takes twice as long.
 _BLOCK = 256 << 10
@@ -36,18 +34,13 @@ class ByteRange:
     """Bytes `start` to `stop` of a file; `line` is the number, from 1, of the first line in them.
 
     Attributes:
-        single: whether they are one long row.
+        too_long: whether they are a row longer than `LONGEST_ROW`.
     """
 
     start: int
     stop: int
     line: int = 1
-    single: bool = False
-
-    @property
-    def too_long(self) -> bool:
-        """Whether they are a row longer than `LONGEST_ROW`."""
-        return self.single and self.stop - self.start > LONGEST_ROW
+    too_long: bool = False
 
     def open(self, path: Path) -> IO[bytes]:
         """These bytes as a file. Raises StoreError."""
@@ -106,11 +99,6 @@ class _Lines:
 
     is_open = False
 
-    @property
-    def longest(self) -> int:
-        """A longer row gets a range of its own."""
-        return LONGEST_ROW
-
     def scan(self, window: Bytes) -> tuple[Ints, Mask]:
         """Where the line breaks are, as indices of the window, and whether each ends a row."""
         breaks = np.flatnonzero(window[1:-1] == _NEWLINE) + 1
@@ -128,10 +116,6 @@ class _QuotedLines(_Lines):
         self._starts = np.zeros(256, np.bool_)  # what may stand before a quote that opens
         self._starts[[_NEWLINE, _RETURN, ord(delimiter)]] = True
         self._closes = False  # whether the byte before the window is a quote that closes
-
-    @property
-    def longest(self) -> int:
-        return min(CSV_BLOCK, LONGEST_ROW)
 
     def scan(self, window: Bytes) -> tuple[Ints, Mask]:
         odd, quotes = int(self.is_open), self._paired(window, np.flatnonzero(window[1:-1] == _QUOTE) + 1)
@@ -171,7 +155,7 @@ def _ranges(path: Path, scanner: _Lines) -> list[ByteRange]:
     for ends, lines in _rows(path, scanner):
         starts = np.concatenate([[row], ends[:-1]])
         start_lines = np.concatenate([[row_line], lines[:-1]])
-        long = np.flatnonzero(ends - starts > scanner.longest)
+        long = np.flatnonzero(ends - starts > LONGEST_ROW)
         while True:
             enough = int(np.searchsorted(ends, start + base.PART_BYTES))
             too_long = next((index for index in long.tolist() if starts[index] >= start), len(ends))
@@ -182,7 +166,7 @@ def _ranges(path: Path, scanner: _Lines) -> list[ByteRange]:
                 if start < starts[index]:
                     ranges.append(ByteRange(start, int(starts[index]), line))
                 start, line = int(starts[index]), int(start_lines[index])
-            ranges.append(ByteRange(start, int(ends[index]), line, single=index == too_long))
+            ranges.append(ByteRange(start, int(ends[index]), line, too_long=index == too_long))
             start, line = int(ends[index]), int(lines[index])
         row, row_line = int(ends[-1]), int(lines[-1])
     if scanner.is_open:
