@@ -146,7 +146,8 @@ def test_a_shard_that_is_cut_between_records_is_refused(tmp_path):
     os.truncate(path, last)
     with pytest.raises(rs.StoreError) as caught:
         rs.reshard(tmp_path / "old", tmp_path / "new")
-    assert str(caught.value) == f"{path}: expected {size:,} bytes, as the manifest says, got {last:,}"
+    expected = f"{size:,} bytes, as the manifest says"
+    assert str(caught.value) == f"{path}: expected {expected}, got {last:,} (build the dataset again)"
     assert os.listdir(tmp_path) == ["old"]
 
 
@@ -155,7 +156,6 @@ def test_rejects_that_are_gone_are_missed_at_once(tmp_path):
     (tmp_path / "old/rejects.jsonl").unlink()
     with pytest.raises(rs.StoreError) as caught:
         rs.reshard(tmp_path / "old", tmp_path / "new")
-    assert str(caught.value) == (
-        f"{tmp_path}/old/rejects.jsonl: expected 1 rejected rows, as the manifest says, got no file"
-    )
+    rejects = tmp_path / "old/rejects.jsonl"
+    assert str(caught.value) == f"{rejects}: cannot read: no such file or directory"
     assert os.listdir(tmp_path) == ["old"]

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.locations import open_file
 from recordspec.spec.blocks import records_of_block
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
-from recordspec.store.manifest import FILE, KEYS_FILE, Manifest, manifest_of
+from recordspec.store.manifest import FILE, KEYS_FILE, REJECTS_FILE, Manifest, manifest_of
 from recordspec.store.shards import (
     Files,
     block_in,
@@ -154,6 +155,8 @@ class StoredRecords:
             self.rows = sum(shard.rows for shard in shards)
             for path, shard in zip(paths, shards, strict=True):
                 check_size(path, shard)  # one that is cut between two records looks whole
+            if manifest.rejected:
+                open_file(self.folder / REJECTS_FILE).close()  # which is copied in the end
 
     @property
     def splits(self) -> tuple[str, ...]:
