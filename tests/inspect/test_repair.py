@@ -15,7 +15,6 @@ from frames_by_hand import frame
 from recordspec.inspect.repair import RepairReport, repair
 from recordspec.inspect.verify import FileIntegrity, verify
 from recordspec.store.sidecars import add_sidecars
-from recordspec.wire.compression import CODECS
 from recordspec.wire.tfrecord import scan
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64, kind: {kind: label, names: [a, b]}}")
@@ -77,8 +76,10 @@ def test_nobody_knows_the_rows_of_other_blocks(tmp_path, change):
     found = integrity_of(data)
     assert found.rows_lost == (0 if found.records == 7 else None)
     done = repaired(data)
-    reason = "has records of many rows that are not those of its manifest; their number is unknown"
-    assert (done.manifest, done.note) == (None, f"no manifest: {SHARD} {reason}")
+    assert (done.manifest, done.note) == (
+        None,
+        f"no manifest: the number of rows saved of {SHARD} is unknown",
+    )
     assert [one.rows_lost for one in done.files] == [None, 0]
 
 
@@ -113,8 +114,10 @@ def test_rows_that_no_records_hold_are_not_taken_over(tmp_path):
     data = written(tmp_path)
     say(data, lambda manifest: manifest.update(block=64))
     done = repaired(data)
-    reason = f"{SHARD} cannot have 100 rows in 100 records, as that of the files says"
-    assert (done.manifest, done.note) == (None, f"no manifest: {reason}")
+    assert (done.manifest, done.note) == (
+        None,
+        f"no manifest: the number of rows saved of {SHARD} is unknown",
+    )
     assert [one.rows_lost for one in done.files] == [None, None]
 
 
@@ -226,20 +229,10 @@ def test_a_manifest_that_says_another_compression_is_told(tmp_path):
     assert problems == [f"{path}: {says}" for path in sorted(data.glob("*.tfrecord"))]
 
 
-@pytest.mark.parametrize("name", ["x.tfrecord.gz", "x.tfrecord"])
-def test_a_bad_start_of_what_was_compressed_says_so(tmp_path, name):
-    stream = CODECS["gzip"].compressor()
-    (tmp_path / name).write_bytes(bytes(stream.compress(frame(b"a") * 99)) + stream.flush())
-    flip(tmp_path / name, 0)
-    hint = "its name says gzip, its first bytes do not: perhaps they are damaged"
-    (loss,) = next(verify(tmp_path / name)).integrity.losses
-    assert loss.problem.hint == (hint if name.endswith(".gz") else "")
-
-
 def test_a_shard_with_a_bad_start_stays_compressed_as_its_manifest_says(tmp_path):
     data = written(tmp_path, compression="zlib")
     flip(data / f"{SHARD}.zlib", 0)
-    assert integrity_of(data).losses[0].problem.hint.startswith("its name says zlib, ")
+    assert integrity_of(data).losses[0].offset == 0
     assert [one.rows_lost for one in repaired(data).files] == [100, 0]
 
 

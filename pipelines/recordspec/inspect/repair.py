@@ -200,18 +200,8 @@ def _no_manifest(old: Manifest | None, saved: Sequence[SavedFile]) -> str:
     unknown = [one for one in saved if one.integrity.shard is None]
     if unknown:
         return f"no manifest: that of the files does not name {unknown[0].shard.file}"
-    uncounted = [one.integrity for one in saved if one.integrity.rows_saved is None]
-    if uncounted:
-        return f"no manifest: {uncounted[0].path.name} {_why_uncounted(uncounted[0])}"
-    return ""
-
-
-def _why_uncounted(integrity: FileIntegrity) -> str:
-    shard = integrity.shard
-    if shard is not None and shard.records != integrity.file.records_needed:
-        return f"cannot have {shard.rows:,} rows in {shard.records:,} records, as that of the files says"
-    where = "that are not those of its manifest" if integrity.reaches_end else "behind a bad length"
-    return f"has records of many rows {where}; their number is unknown"
+    uncounted = [one.shard.file for one in saved if one.integrity.rows_saved is None]
+    return f"no manifest: the number of rows saved of {uncounted[0]} is unknown" if uncounted else ""
 
 
 def _of_saved(old: Manifest, saved: Sequence[SavedFile], left_out: set[str]) -> Manifest:

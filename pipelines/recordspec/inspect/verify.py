@@ -22,7 +22,7 @@ from recordspec.store.manifest import (
     shard_differences,
 )
 from recordspec.store.shards import File, Files, expand, find_incomplete, parse_name
-from recordspec.wire.compression import CODECS, Compression
+from recordspec.wire.compression import Compression
 from recordspec.wire.file_types import likely_compression
 from recordspec.wire.hashes import HashedFile, sha256_of
 from recordspec.wire.recovery import rescue
@@ -33,7 +33,6 @@ log = logging.getLogger("recordspec")
 
 # Losses of a file that are listed one by one; a file of nothing else has millions.
 MOST_LISTED = 10_000
-_BY_SUFFIX = {codec.suffix: name for name, codec in CODECS.items() if codec.suffix}
 
 # A problem, and the path of the file that has it.
 FileProblem = tuple[Path, Problem]
@@ -115,7 +114,7 @@ def _shard_problems(found: FileIntegrity, shard: Shard) -> Iterator[Problem]:
     if found.compression != found.declared:
         expected = f"compression {found.declared}, as the manifest says"
         yield Problem(where=where, expected=expected, got=found.compression)
-    if found.reaches_end and (records := found.records + found.corrupt) != shard.records:
+    if not found.behind and (records := found.records + found.corrupt) != shard.records:
         expected = f"{shard.records:,} records, as the manifest says"
         yield Problem(where=where, expected=expected, got=f"{records:,}")
     if (needed := found.file.records_needed) != shard.records:
@@ -212,6 +211,7 @@ class FileIntegrity:
         lost: how many there are.
         rows_lost: rows that a reader does not reach; None where that is unknown.
         bytes_lost: bytes that are not in a whole record; None where that is unknown.
+        behind: whether there was a bad length, behind which no reader reaches.
         sha256: of the whole file, once it is read; empty where no manifest has one to compare.
     """
 
@@ -227,8 +227,8 @@ class FileIntegrity:
     rows_lost: int | None = 0
     bytes_lost: int | None = 0
     sha256: str = ""
+    behind: bool = False
     _open: Damage | None = None  # damage that nothing follows as yet
-    _behind: bool = False  # whether there was such damage
 
     @classmethod
     def of(cls, path: Path, manifest: Manifest | None) -> FileIntegrity:
@@ -246,11 +246,6 @@ class FileIntegrity:
     def shard(self) -> Shard | None:
         """The entry of the manifest; None without one."""
         return self.file.shard
-
-    @property
-    def reaches_end(self) -> bool:
-        """Whether a reader reaches the end of the file."""
-        return not self._behind
 
     @property
     def saved(self) -> int:
@@ -279,7 +274,7 @@ class FileIntegrity:
     def _complete(self) -> bool:
         """Whether a reader reaches as many records as the manifest counts."""
         shard = self.shard
-        return shard is not None and self.reaches_end and self.records + self.corrupt == shard.records
+        return shard is not None and not self.behind and self.records + self.corrupt == shard.records
 
     def read(self, progress: Progress) -> Iterator[Chunk]:
         """Reads the file to its end. Yields the whole records. Raises StoreError where the disk fails."""
@@ -301,7 +296,7 @@ class FileIntegrity:
             if self._open is not None:
                 self._add_loss(self._open, found.offset_of(0))
                 self._open = None
-            if self._behind:
+            if self.behind:
                 self.recovered += len(found)
             else:
                 self.records += len(found)
@@ -310,17 +305,17 @@ class FileIntegrity:
         if self._open is not None:
             self._add_loss(self._open, self.size)
             self._open = None
-        elif not self._behind and self.shard is not None:
+        elif not self.behind and self.shard is not None:
             self._add_missing_records()  # cut between two records, it looks whole
 
     def _add_damage(self, damage: Damage) -> None:
-        if not self._behind:
+        if not self.behind:
             self._add_lost_rows(damage.number, rest=damage.stop is None)
         if damage.stop is not None:
             self.corrupt += 1
             self._add_loss(damage, damage.stop)
         else:
-            self._open, self._behind = damage, True
+            self._open, self.behind = damage, True
 
     def _add_missing_records(self) -> None:
         """Counts the rows of the records that the manifest counts, and that are not there."""
@@ -342,17 +337,9 @@ class FileIntegrity:
             self.bytes_lost += stop - damage.offset
         self.lost += 1
         if len(self.losses) < MOST_LISTED:
-            problem = damage.problem if damage.offset else self._with_hint(damage.problem)
-            found = LostRange(record=damage.number, offset=damage.offset, stop=stop, problem=problem)
-            self.losses.append(found)
-
-    def _with_hint(self, problem: Problem) -> Problem:
-        """A problem of the first byte, with a hint if the file should be compressed."""
-        by_name = _BY_SUFFIX.get(self.path.suffix)
-        source = f"its name says {by_name}" if by_name else f"its manifest says {self.declared}"
-        if problem.hint or self.compression != "none" or (by_name or self.declared or "none") == "none":
-            return problem
-        return replace(problem, hint=f"{source}, its first bytes do not: perhaps they are damaged")
+            self.losses.append(
+                LostRange(record=damage.number, offset=damage.offset, stop=stop, problem=damage.problem)
+            )
 
     def dump(self) -> dict[str, Any]:
         """For JSON."""
