@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import singledispatch
 
-from recordspec.errors import Path, SpecError, show_path
+from recordspec.errors import Path, show_path
 from recordspec.inspect.check import TITLES, CheckReport, UnknownKey, ViolationGroup
 from recordspec.spec.features import Feature
 from recordspec.spec.features.fixed_len import FixedLen
@@ -52,9 +52,10 @@ def proposals(schema: Schema, report: CheckReport) -> Iterator[Proposal]:
     for (path, code), group in report.groups.items():
         if path in features and path not in absent:
             violations.setdefault(path, {})[code] = group
-    edited = _edited(schema, report, {path: (features[path], groups) for path, groups in violations.items()})
     for path, groups in violations.items():
-        edit = _edit_text(features[path], edited[path]) if path in edited else _advice(features[path], groups)
+        feature = features[path]
+        other = _edit(feature, groups, report.rows, (path[0], feature.stored) in report.empty)
+        edit = _advice(feature, groups) if other is None else _edit_text(feature, other)
         if edit is not None:
             found = (f"{TITLES[code]} in {group.count:,}" for code, group in groups.items())
             yield Proposal(path=path, edit=edit, why=f"{', '.join(found)} of {report.rows:,} rows")
@@ -64,34 +65,6 @@ def proposals(schema: Schema, report: CheckReport) -> Iterator[Proposal]:
         if edit is not None and path[-1] and path[-1] not in names:
             names.add(str(path[-1]))
             yield Proposal(path=path, edit=edit, why=f"in {key.rows:,} of {report.rows:,} rows")
-
-
-def _edited(
-    schema: Schema, report: CheckReport, violations: Mapping[Path, tuple[Feature, Groups]]
-) -> dict[Path, Feature]:
-    """Features as their records have them, by path: those that make a valid schema."""
-    edited: dict[Path, Feature] = {}
-    for path, (feature, groups) in violations.items():
-        empty = (path[0], feature.stored) in report.empty
-        other = _edit(feature, groups, report.rows, empty)
-        if other is not None:
-            edited[path] = other
-    if _construct(schema, edited):
-        return edited
-    return {path: feature for path, feature in edited.items() if _construct(schema, {path: feature})}
-
-
-def _construct(schema: Schema, edited: Mapping[Path, Feature]) -> bool:
-    """Whether a schema with these features is valid: a key may be that of others too."""
-    sections = {
-        section: tuple(edited.get((section, feature.name), feature) for feature in getattr(schema, section))
-        for section in schema.sections
-    }
-    try:
-        replace(schema, **sections)  # type: ignore[arg-type]
-    except SpecError:
-        return False
-    return True
 
 
 @singledispatch
