@@ -11,12 +11,12 @@ from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
 from recordspec.reading import filtering, memory, stages
 from recordspec.reading.layouts import BlockLayout, DatasetLayout, RowLayout, keeps_in_any_batch
-from recordspec.reading.options import Balance, Batch, Interleave, Read
+from recordspec.reading.options import Batch, Interleave, Read
 from recordspec.reading.order import Position, Seeds, key_of, passes
 from recordspec.reading.plan import Plan, plan_files
 from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.reading.transformations import CALLS, flat_map, map_elements
-from recordspec.spec.decoder import alone, batch_spec
+from recordspec.spec import decoder
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema, check_is_schema
 from recordspec.store.shards import Files, expand
@@ -87,7 +87,7 @@ def build(
     predicate: Callable[..., Any] | None = None,
     start: Position | None = None,
 ) -> Any:
-    """Decoded batches, in an order fixed by `how` and `what`."""
+    """Decoded batches, in an order fixed by `options` and `plan`."""
     recipe = Recipe(options=options, schema=schema, plan=plan, predicate=predicate, start=start)
     elements = recipe.batches()
     if not recipe.decoded:
@@ -123,8 +123,7 @@ class Recipe:
         """The rows of all passes, in batches, before decoding."""
         options = self.options
         memory.check(options, self.plan)
-        self._check_service()
-        self._check_workers()
+        self._check()
         kept = None if options.cache == "none" else memory.cached(self.records(None), options, self.plan)
         alike = options.shuffle is None and options.balance is None  # every pass is the same
         if options.service is not None or (alike and self.start is None):
@@ -134,11 +133,6 @@ class Recipe:
             rows = self._numbered_passes(kept)
         return self._counted(rows)
 
-    def shuffle(self, seeds: Seeds) -> ShufflePlan | None:
-        """How the rows of a pass are shuffled; None if they are not."""
-        shuffle = self.options.shuffle
-        return None if shuffle is None else ShufflePlan.of(self.plan, shuffle, seeds)
-
     @property
     def interleave(self) -> Interleave | None:
         """How files are interleaved; None if they are read one after the other."""
@@ -146,23 +140,23 @@ class Recipe:
         if mixed is not None and self.plan.block is not None:
             mixed = replace(mixed, block=1)
         if mixed is not None and self.options.service is not None:
-            mixed = _for_service(mixed, len(self.plan.pieces))
+            # A sequential interleave of shuffled files makes each worker read them all (TensorFlow 2.16 and
+            # 2.21). A parallel one opens three times its cycle ahead, which the others then cannot read.
+            cycle = max(1, len(self.plan.pieces) // _TURNS) if mixed.cycle == "auto" else mixed.cycle
+            mixed = replace(mixed, cycle=cycle, parallel=mixed.parallel or "auto")
         return mixed
 
-    def _check_service(self) -> None:
-        """Raises SpecError for what a service cannot do: its rows come in order of arrival."""
-        if self.options.service is None:
-            return
-        if self.start is not None:
+    def _check(self) -> None:
+        """Raises SpecError where several workers would have different numbers of batches, and for what a
+        service cannot do: its rows come in order of arrival."""
+        service, several = self.options.service, len(self.plan.others) > 1
+        if service is not None and self.start is not None:
             got = f"epoch {self.start.epoch}, step {self.start.step}"
             raise SpecError(Problem(path=("start",), expected="none with a service", got=got))
-        if len(self.plan.others) > 1:
+        if service is not None and several:
             expected = "none for several workers, which must have equally many batches"
-            raise SpecError(Problem(path=("service",), expected=expected, got=f"`{self.options.service}`"))
-
-    def _check_workers(self) -> None:
-        """Raises SpecError where workers would have different numbers of batches."""
-        if self._shapes and len(self.plan.others) > 1 and self.options.passes is not None:
+            raise SpecError(Problem(path=("service",), expected=expected, got=f"`{service}`"))
+        if self._shapes and several and self.options.passes is not None:
             expected = "`forever`, where a filter or buckets decide how many batches each worker has"
             raise SpecError(Problem(path=("read", "repeat"), expected=expected, got=str(self.options.repeat)))
 
@@ -184,15 +178,15 @@ class Recipe:
         return self._layout.early and asked and self.options.batch is not None
 
     def parse(self, held: Any) -> Any:
-        """The parsed columns of rows."""
-        return self._wanted.parse(held)
+        """The parsed columns of serialized rows."""
+        return decoder.parse(self._wanted.schema, held)
 
     def decode(self, held: Any) -> dict[str, Any]:
         """The features of rows."""
         names = self.options.features
         decoded = self._wanted.decode(held)
         if self.options.batch is None and self.plan.block is not None:
-            decoded = alone(self.schema, decoded)
+            decoded = decoder.alone(self.schema, decoded)
         return decoded if names is None else {name: decoded[name] for name in names}
 
     @property
@@ -217,7 +211,7 @@ class Recipe:
         """Whether it pays to decode rows before they are batched: not ragged rows, rebatched one by one, nor
         large ones, of which a chunk is no more than a batch."""
         batch = self.options.batch
-        dense = all(isinstance(spec, tf.TensorSpec) for spec in batch_spec(schema).values())
+        dense = all(isinstance(spec, tf.TensorSpec) for spec in decoder.batch_spec(schema).values())
         return dense and not self._shapes and batch is not None and self.plan.chunk >= 2 * batch.size
 
     def records(self, seeds: Seeds | None) -> Dataset:
@@ -243,7 +237,7 @@ class Recipe:
 
     def _one_pass(self, kept: Dataset | None, seeds: Seeds, skip: Any) -> Dataset:
         options = self.options
-        shuffle = self.shuffle(seeds)
+        shuffle = None if options.shuffle is None else ShufflePlan.of(self.plan, options.shuffle, seeds)
         records = self.records(None if shuffle is None else seeds) if kept is None else kept
         if self._shapes:
             some = Batch(size=min(_SHAPED, self.plan.chunk))
@@ -258,17 +252,15 @@ class Recipe:
         """Rows balanced, filtered and bucketed by length, as the options say."""
         options = self.options
         if options.balance is not None:
-            keep_rates = filtering.keep_rates(self._balanced_counts(options.balance))
-            rows = filtering.balanced(rows, self._layout, options.balance.by, keep_rates, seeds.left_out)
+            label, plan, path = options.balance.by, self.plan, ("read", "balance", "by")
+            counts = filtering.class_counts(label, self.schema, plan.class_counts, plan.folder, path)
+            rates = filtering.keep_rates(counts)
+            rows = filtering.balanced(rows, self._layout, label, rates, seeds.left_out)
         if self.predicate is not None:
             rows = filtering.filtered(rows, self._layout, self.schema, self.predicate)
         if options.bucket is not None and options.batch is not None:
             return filtering.bucketed(rows, self._layout, options.bucket, options.batch)
         return self._layout.rebatched(rows, options.batch)
-
-    def _balanced_counts(self, balance: Balance) -> tuple[int, ...]:
-        path = ("read", "balance", "by")
-        return filtering.class_counts(balance.by, self.schema, self.plan.class_counts, self.plan.folder, path)
 
     def _counted(self, rows: Dataset) -> Dataset:
         """The same batches with a known cardinality."""
@@ -299,16 +291,6 @@ def at_a_glance(options: Read, rows: int) -> Read:
     )
 
 
-def _for_service(options: Interleave, pieces: int) -> Interleave:
-    """How each worker of a service interleaves its files.
-
-    A sequential interleave of shuffled files makes every worker read all of them (TensorFlow 2.16 to 2.21).
-    A parallel one opens three times its cycle ahead, which the other workers then cannot read.
-    """
-    cycle = max(1, pieces // _TURNS) if options.cycle == "auto" else options.cycle
-    return replace(options, cycle=cycle, parallel=options.parallel or "auto")
-
-
 def per_replica(options: Read, replicas: int) -> Read:
     """The options with the global batch divided among replicas. Raises SpecError if it does not divide."""
     if options.batch is None:
@@ -316,7 +298,5 @@ def per_replica(options: Read, replicas: int) -> Read:
     size = options.batch.size
     if size % replicas:
         expected = f"a batch that {replicas} replicas divide"
-        raise SpecError(
-            Problem(path=("read", "batch", "size"), expected=expected, got=str(options.batch.size))
-        )
+        raise SpecError(Problem(path=("read", "batch", "size"), expected=expected, got=str(size)))
     return replace(options, batch=replace(options.batch, size=size // replicas))

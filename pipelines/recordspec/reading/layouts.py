@@ -59,16 +59,8 @@ class DatasetLayout(abc.ABC):
         """The same rows in batches of another size, or one by one."""
 
     @abc.abstractmethod
-    def parse(self, held: SerializedRows) -> Any:
-        """The parsed columns of rows."""
-
-    @abc.abstractmethod
-    def decode_late(self, held: SerializedRows) -> dict[str, Any]:
-        """The features of rows that were not decoded early."""
-
     def decode(self, held: SerializedRows) -> dict[str, Any]:
-        """The features of rows."""
-        return {name: held[name] for name in self.schema.outputs} if self.early else self.decode_late(held)
+        """The features of rows. Rows that were decoded early may have more than those of `schema`."""
 
     def only(self, names: Iterable[str]) -> DatasetLayout:
         """The same layout, of which only these features are decoded."""
@@ -87,7 +79,11 @@ class RowLayout(DatasetLayout):
             pools, first = gathered(records, shuffle.buffer), _first_row(batch, skip)
             rows = drawn(pools, self._at_once(batch), self._held, shuffle=shuffle, first=first)
             return self.rebatched(rows, batch)
-        found = self._in_order(records, batch, skip)
+        found = records
+        if skip is not None and together(records):
+            found = self.rebatched(records, batch).skip(skip)
+        elif skip is not None:
+            found = records.skip(_first_row(batch, skip))
         if self.early and batch is not None:
             found = map_elements(gathered(found, self._at_once(batch)), self._held, CALLS)
         return self.rebatched(found, batch)
@@ -99,25 +95,15 @@ class RowLayout(DatasetLayout):
         return batch.size * (max(1, self.chunk // batch.size) if self.early else 1)
 
     def _held(self, serialized: Tensor) -> SerializedRows:
-        return self.schema.decode(serialized) if self.early else serialized
-
-    def _in_order(self, records: Dataset, batch: Batch | None, skip: Tensor | None) -> Dataset:
-        if skip is None:
-            return records
-        if together(records):
-            return self.rebatched(records, batch).skip(skip)
-        return records.skip(_first_row(batch, skip))
+        return decoder.decode(self.schema, serialized) if self.early else serialized
 
     def rebatched(self, rows: Dataset, batch: Batch | None) -> Dataset:
         if batch is None:
             return rows.unbatch() if together(rows) else rows
         return gathered(rows, batch.size, drop_remainder=batch.drop_remainder)
 
-    def parse(self, held: SerializedRows) -> Any:
-        return held if self.early else decoder.parse(self.schema, held)
-
-    def decode_late(self, held: SerializedRows) -> dict[str, Any]:
-        return self.schema.decode(held)
+    def decode(self, held: SerializedRows) -> dict[str, Any]:
+        return held if self.early else decoder.decode(self.schema, held)
 
 
 @dataclass(frozen=True)
@@ -131,8 +117,14 @@ class BlockLayout(DatasetLayout):
     ) -> Dataset:
         at_once = self.chunk if shuffle is None else shuffle.buffer
         pools = gathered(records, max(1, -(-at_once // self.size)))
-        first = _first_row(batch, skip)
-        return self.rebatched(rows_of_pools(pools, self._held, _rows_in, shuffle=shuffle, first=first), batch)
+        rows = rows_of_pools(
+            pools,
+            self._held,
+            lambda pool: tf.reduce_sum(blocks.rows_of(pool)),
+            shuffle=shuffle,
+            first=_first_row(batch, skip),
+        )
+        return self.rebatched(rows, batch)
 
     def _held(self, pool: Tensor) -> tuple[SerializedRows, Tensor]:
         parsed = blocks.parse(self.schema, pool)
@@ -144,20 +136,13 @@ class BlockLayout(DatasetLayout):
             return rebatch(rows, 1)
         return rebatch(rows, batch.size, drop_remainder=batch.drop_remainder)
 
-    def parse(self, held: SerializedRows) -> Any:
-        return held
-
-    def decode_late(self, held: SerializedRows) -> dict[str, Any]:
-        return decoder.decode_rows(self.schema, held)
+    def decode(self, held: SerializedRows) -> dict[str, Any]:
+        return held if self.early else decoder.decode_rows(self.schema, held)
 
 
 def _first_row(batch: Batch | None, skip: Tensor | None) -> Tensor | None:
     """The first row of batch `skip`."""
     return None if skip is None else skip * (1 if batch is None else batch.size)
-
-
-def _rows_in(pool: Tensor) -> Tensor:
-    return tf.reduce_sum(blocks.rows_of(pool))
 
 
 def keeps_in_any_batch(schema: Schema) -> bool:
@@ -168,10 +153,8 @@ def keeps_in_any_batch(schema: Schema) -> bool:
     """
     if any(feature.per_example for _, feature in schema.placed):
         return False
-    return all(_is_rowwise(spec) for spec in decoder.batch_spec(schema).values())
-
-
-def _is_rowwise(spec: Any) -> bool:
-    if isinstance(spec, tf.RaggedTensorSpec):
-        return True
-    return isinstance(spec, tf.TensorSpec) and None not in spec.shape.as_list()[1:]
+    return all(
+        isinstance(spec, tf.RaggedTensorSpec)
+        or (isinstance(spec, tf.TensorSpec) and None not in spec.shape.as_list()[1:])
+        for spec in decoder.batch_spec(schema).values()
+    )

@@ -56,10 +56,16 @@ def mix(
     if problems:
         raise SpecError(problems)
     counts = [int(dataset.cardinality()) for dataset in datasets]
-    drawn = [_with_an_end(dataset) for dataset in datasets] if _ends(counts, end) else list(datasets)
+    drawn = list(datasets)
+    endless = [count == tf.data.INFINITE_CARDINALITY for count in counts]
+    if end == "first" and any(endless) and not all(endless):
+        # tf.data takes a mixture to have no end where one of its datasets says that it has none
+        drawn = [dataset.filter(without_autograph(lambda *_: tf.constant(True))) for dataset in datasets]
     choices = flat_map(passes(0, 1), lambda key: _choices(weights, Seeds.of(seed, key).choices))
     mixed = tf.data.Dataset.choose_from_datasets(drawn, choices, stop_on_empty_dataset=end == "first")
-    return known_cardinality(mixed, _cardinality(counts, end))
+    # what "first" reads follows from the draws
+    known = min(counts) >= 0 and (len(counts) == 1 or end == "all")
+    return known_cardinality(mixed, sum(counts)) if known else mixed
 
 
 def _choices(weights: Sequence[float], seed: Tensor) -> Dataset:
@@ -70,24 +76,6 @@ def _choices(weights: Sequence[float], seed: Tensor) -> Dataset:
         return tf.searchsorted(bounds, chances(_AT_ONCE, seed, number), side="right", out_type=tf.int64)
 
     return map_elements(tf.data.Dataset.counter(), some).unbatch()
-
-
-def _ends(counts: Sequence[int], end: str) -> bool:
-    """Whether the mixture has an end though some of its datasets have none."""
-    endless = [count == tf.data.INFINITE_CARDINALITY for count in counts]
-    return end == "first" and any(endless) and not all(endless)
-
-
-def _with_an_end(dataset: Dataset) -> Dataset:
-    """The same; tf.data takes a mixture to have no end where one of its datasets says that it has none."""
-    return dataset.filter(without_autograph(lambda *_: tf.constant(True)))
-
-
-def _cardinality(counts: Sequence[int], end: str) -> int | None:
-    """That of the mixture; None where it follows from the draws, or nobody knows."""
-    if len(counts) == 1 or end == "all":
-        return None if min(counts) < 0 else sum(counts)
-    return None
 
 
 def _check(datasets: Sequence[Dataset], weights: Sequence[float], end: str) -> Iterator[Problem]:
@@ -104,15 +92,12 @@ def _check(datasets: Sequence[Dataset], weights: Sequence[float], end: str) -> I
             yield Problem(path=("weights", place), expected="a weight above 0", got=str(weight))
     first = dict(_flat(datasets[0].element_spec))
     for place, dataset in enumerate(datasets):
-        for path, expected, got in _differences(first, dict(_flat(dataset.element_spec))):
-            hint = "elements must be of the type that they have in the first dataset"
-            yield Problem(path=("datasets", place, *path), expected=expected, got=got, hint=hint)
-
-
-def _differences(first: Mapping[Path, Any], other: Mapping[Path, Any]) -> Iterator[tuple[Path, str, str]]:
-    for path in dict.fromkeys((*first, *other)):
-        if first.get(path) != other.get(path):
-            yield path, str(first.get(path, "none")), str(other.get(path, "none"))
+        other = dict(_flat(dataset.element_spec))
+        for path in dict.fromkeys((*first, *other)):
+            expected, got = str(first.get(path, "none")), str(other.get(path, "none"))
+            if first.get(path) != other.get(path):
+                hint = "elements must be of the type that they have in the first dataset"
+                yield Problem(path=("datasets", place, *path), expected=expected, got=got, hint=hint)
 
 
 def _flat(spec: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:

@@ -114,7 +114,7 @@ class Plan:
             rows = size = 0
             with suppress(RecordError):  # reading raises it
                 for record in islice(tfrecord.scan(piece.path), _SAMPLED):
-                    rows += self._rows_in(record)
+                    rows += 1 if self.block is None else rows_in(parse_example(record.data))
                     size += len(record.data)
             if rows:
                 return size / rows
@@ -129,9 +129,6 @@ class Plan:
     def chunk(self) -> int:
         """Rows that are decoded by one call without a shuffle."""
         return max(1, min(_CHUNK_ROWS, int(_CHUNK_BYTES / max(1.0, self.row_bytes))))
-
-    def _rows_in(self, record: tfrecord.Record) -> int:
-        return 1 if self.block is None else rows_in(parse_example(record.data))
 
     def buffer(self, shuffle: Shuffle) -> int:
         """The shuffle buffer in rows."""
@@ -157,7 +154,7 @@ def plan_files(
     """
     manifest = manifest_of(paths)
     files = shard_files(paths, schema, manifest)
-    pieces = tuple(_without_corrupt(file, schema) if corrupt == "skip" else _piece(file) for file in files)
+    pieces = tuple(_piece(file, schema, corrupt) for file in files)
     counts = (
         {} if manifest is None else manifest.class_counts(manifest.splits_of(path.name for path in paths))
     )
@@ -166,8 +163,12 @@ def plan_files(
         expected = "records that can be read"
         raise RecordError(Problem(where=str(paths[0].parent), expected=expected, got="none"))
     made = whole if share is None else _shared(whole, share)
-    if corrupt != "skip" and not _is_believed(files):  # to skip, every byte was read already
-        _check_lengths(made.pieces)
+    if corrupt == "skip" or _is_believed(files):  # to skip, every byte was read already
+        return made
+    for piece in made.pieces:
+        if piece.compression == "none":
+            stat = piece.path.stat()
+            _check_file(piece.path, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
     return made
 
 
@@ -179,32 +180,23 @@ def _is_believed(files: tuple[File, ...]) -> bool:
     return len(shards) == len(files) and (records > _MOST_RECORDS or size > _MOST_BYTES)
 
 
-def _check_lengths(pieces: tuple[Piece, ...]) -> None:
-    """Raises RecordError for a length that crashes TensorFlow. Compressed files are not checked."""
-    for piece in pieces:
-        if piece.compression == "none":
-            stat = piece.path.stat()
-            _check_file(piece.path, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
-
-
 @lru_cache(1 << 16)
 def _check_file(path: Path, stamp: tuple[int, ...]) -> None:
-    """Checks a file once for each `stamp`, which changes with it."""
+    """Raises RecordError for a length that crashes TensorFlow. A file is checked once for each `stamp`, which
+    changes with it."""
     tfrecord.check_lengths(path)
 
 
-def _piece(file: File) -> Piece:
-    """A whole file. Raises StoreError if it has not the size in the manifest."""
-    if file.shard is not None:
-        check_size(file.path, file.shard)
-    rows = None if file.shard is None else file.shard.rows
-    return Piece(path=file.path, compression=compression_of(file.path), rows=rows)
-
-
-def _without_corrupt(file: File, schema: Schema) -> Piece:
-    path, rows = without_corrupt(file, schema)
-    counted = file.shard is not None or file.block is None  # the last block of a file may have fewer rows
-    return Piece(path=path, compression=compression_of(path), rows=rows if counted else None)
+def _piece(file: File, schema: Schema, corrupt: str) -> Piece:
+    """A whole file, or its copy. Raises StoreError if it has not the size in the manifest."""
+    path, rows = file.path, None if file.shard is None else file.shard.rows
+    if corrupt == "skip":
+        path, found = without_corrupt(file, schema)
+        if file.shard is not None or file.block is None:  # the last block of a file may have fewer rows
+            rows = found
+    elif file.shard is not None:
+        check_size(path, file.shard)
+    return Piece(path=path, compression=compression_of(path), rows=rows)
 
 
 def _shared(whole: Plan, share: WorkerShard) -> Plan:
@@ -249,12 +241,7 @@ def _by_ranges(pieces: list[Piece], workers: int, block: int | None) -> list[lis
             first = max(bounds[worker], start) - start
             stop = min(bounds[worker + 1] - start, piece.count or 0)
             if first < stop:
-                mine.append(_part(piece, first, stop, block))
+                size, cut = block or 1, stop < (piece.count or 0)
+                rows = min(piece.rows or 0, stop * size) - first * size
+                mine.append(replace(piece, first=first, count=stop - first, rows=rows, cut=cut))
     return shares
-
-
-def _part(piece: Piece, first: int, stop: int, block: int | None) -> Piece:
-    """Records `first` to `stop` of a file."""
-    size, rows = block or 1, piece.rows or 0
-    rows = min(rows, stop * size) - first * size
-    return replace(piece, first=first, count=stop - first, rows=rows, cut=stop < (piece.count or 0))
