@@ -1,4 +1,4 @@
-"""A config file: which schema, where the rows come from, how they are written, read and fed to a model."""
+"""Reads a config: its schema, the source of its rows, and how they are built, read and fed to a model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from recordspec.writing.sources.tfrecord import TFRecords
 
 @dataclass(frozen=True, kw_only=True)
 class From:
-    """Where rows come from: one of these."""
+    """The source of rows: exactly one of these."""
 
     csv: Csv | None = None
     jsonl: Jsonl | None = None
@@ -48,13 +48,13 @@ class From:
         return {name: form for name, form in forms.items() if form is not None}
 
     def open(self, folder: Path) -> Source:
-        """The rows; relative paths start at `folder`."""
+        """The source of rows; its paths are relative to `folder`."""
         (form,) = self._given.values()
         source: Source = form.open(folder)
         return source
 
     def at(self, path: str | os.PathLike[str]) -> From:
-        """The same source, of other files; a relative path starts at the current folder."""
+        """The same source with another path, which is relative to the current folder."""
         ((name, form),) = self._given.items()
         return From(**{name: replace(form, **{form.SHORT_FORM: os.path.abspath(local(path))})})
 
@@ -73,8 +73,8 @@ class Config:
     Attributes:
         schema: the path of the feature spec.
         data: the folder of the shards.
-        write: how they are built; see `Write`.
-        read: how they are read; see `Read`.
+        write: how the shards are built; see `Write`.
+        read: how the shards are read; see `Read`.
         fit: what a model takes; see `Fit`. Without it, a dict of all features.
         description: for people.
     """
@@ -118,7 +118,7 @@ def load_any(path: Path) -> tuple[Config | None, Schema]:
 
 
 def _check(config: Config, schema: Schema) -> Iterator[Problem]:
-    """What the sections say of the schema."""
+    """Yields the problems of sections that do not agree with the schema, or with each other."""
     if config.fit is not None:
         yield from config.fit.check(schema)
     if config.read.balance is not None:

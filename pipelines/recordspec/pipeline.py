@@ -1,4 +1,4 @@
-"""A config made live."""
+"""`Pipeline`: builds and reads the dataset that a config defines."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Pipeline:
     Attributes:
         config: the sections of the file.
         schema: the feature spec that it names.
-        folder: what the config's paths are relative to.
-        notes: what the last build left out, for people.
+        folder: the folder to which the config's paths are relative.
+        notes: notes for people on what the last build left out.
     """
 
     def __init__(self, config: Config, schema: Schema, folder: str | os.PathLike[str] = ".") -> None:
@@ -72,7 +72,7 @@ class Pipeline:
 
         Args:
             rows: as `recordspec.write` takes them; by default those of the config's source.
-            source: a file or folder to read in the place of the one that the config names.
+            source: a file or folder to read instead of the one that the config names.
             options: jobs, memory, limit, allow_empty, force, append, resume and progress, as
                 `recordspec.write` takes them.
 
@@ -85,9 +85,9 @@ class Pipeline:
     def plan(
         self, rows: Any = None, *, source: str | os.PathLike[str] | None = None, **options: Any
     ) -> BuildEstimate:
-        """What `build` would write, and what it would need, told from a sample of the rows.
+        """Estimates from a sample of the rows what `build` would write and need; takes the same arguments.
 
-        Takes what `build` takes, and writes nothing but the sample, into a folder that is gone afterwards.
+        Only the sample is written, to a temporary folder.
         """
         rows, section = self._to_write(rows, source)
         return estimate(self.schema, rows, self.data, **section, **options)
@@ -109,7 +109,7 @@ class Pipeline:
 
     @cached_property
     def manifest(self) -> Manifest:
-        """Of the dataset as it was built. Raises StoreError if it was not, or with another schema."""
+        """The manifest. Raises StoreError if the dataset is not built, or was built with another schema."""
         manifest = Manifest.load(self.data)
         check_schema(manifest, self.schema, self.data)
         return manifest
@@ -123,15 +123,15 @@ class Pipeline:
         start: Position | tuple[int, int] | None = None,
         **options: Any,
     ) -> Any:
-        """A tf.data.Dataset of a split, for `model.fit`: what the config's `fit` says, else all features.
+        """A tf.data.Dataset of a split, for `model.fit`: what the config's `fit` selects, else all features.
 
         Args:
-            split: its name, or those of several, folds say.
-            map: a function on each decoded batch, a dict, before `fit` picks from it.
+            split: the name of a split, or the names of several, such as folds.
+            map: a function on each decoded batch, a dict, before `fit` selects from it.
             filter: a function of a decoded batch that gives a bool for each row: whether it is kept.
             start: the epoch and the step, both from 0, to begin at, as if all before had been read.
-            options: of `read`, in place of the config's: batch, shuffle, interleave, bucket, balance,
-                features, cache, repeat, prefetch, deterministic, corrupt, service.
+            options: options of `read` that replace those of the config: batch, shuffle, interleave, bucket,
+                balance, features, cache, repeat, prefetch, deterministic, corrupt, service.
 
         Raises:
             SpecError: an option is wrong.
@@ -156,10 +156,10 @@ class Pipeline:
         read or made, and neither shuffle, bucket nor balance is applied.
 
         Args:
-            split: its name, or those of several.
-            rows: how many; there are fewer where the split has fewer.
-            map, filter: as of `dataset`.
-            options: as of `dataset`; features and corrupt say what is seen.
+            split: the name of a split, or the names of several.
+            rows: the number of rows, at most.
+            map, filter: as `dataset` takes them.
+            options: as `dataset` takes them; only features and corrupt are used.
 
         Raises what `dataset` raises, and StoreError where there is no row to show.
         """
@@ -178,7 +178,7 @@ class Pipeline:
         start: Position | tuple[int, int] | None = None,
         **options: Any,
     ) -> Callable[..., Any]:
-        """A function that makes the dataset, as tf.distribute takes it; arguments as of `dataset`.
+        """A function that makes the dataset, as tf.distribute takes it; the arguments are those of `dataset`.
 
         Called with a `tf.distribute.InputContext`, it gives one worker its share of the records, in
         batches of the config's size divided by the number of replicas. Every worker has the same number
@@ -205,12 +205,13 @@ class Pipeline:
         seconds: float = 5.0,
         **options: Any,
     ) -> benching.Bench:
-        """How fast `dataset` is, stage by stage, and how well it shuffles; arguments as of `dataset`.
+        """Measures how fast `dataset` is, stage by stage, and how well it shuffles.
 
         Args:
-            seconds: for each stage.
+            split, map, filter, options: as `dataset` takes them.
+            seconds: the time that each stage is run.
 
-        Raises what `dataset` raises, and SpecError if `seconds` is no time.
+        Raises what `dataset` raises, and SpecError if `seconds` is not above 0.
         """
         read = self._read(options)
         plan = self._plan(split, read)
@@ -219,9 +220,9 @@ class Pipeline:
         )
 
     def steps(self, split: str | Sequence[str], **options: Any) -> int:
-        """Batches in an epoch of the split, exactly; with options as `dataset` takes them.
+        """The exact number of batches of all passes of a split; takes the options of `dataset`.
 
-        Raises SpecError where no end was asked for, or what is in a row decides how many there are.
+        Raises SpecError for `repeat: forever`, and where the number depends on the values of rows.
         """
         read = self._read(options)
         for option in ("bucket", "balance"):
@@ -238,18 +239,18 @@ class Pipeline:
             with pipeline.locating():
                 model.fit(pipeline.dataset("train"))
 
-        See `recordspec.locating`. Looks into one split, several, or by default all.
+        See `recordspec.locating`. Checks the files of one split, of several, or by default of all.
         """
         return locating(self.schema, self._paths(tuple(self.manifest.splits) if split is None else split))
 
     def class_weights(self, split: str | Sequence[str], feature: str | None = None) -> dict[int, float]:
-        """What the classes of a label weigh, for `model.fit(class_weight=...)`: rare ones more.
+        """The weights of the classes of a label, for `model.fit(class_weight=...)`: larger for rare ones.
 
-        Rows / (classes * rows of the class), as scikit-learn's "balanced" is defined. A class without rows
-        is not counted among the classes, and weighs 1.
+        A weight is rows / (classes * rows of the class), as scikit-learn defines "balanced". A class without
+        rows is not counted among the classes, and weighs 1.
 
         Args:
-            split: its name, or those of several: the rows of all are counted.
+            split: the name of a split, or the names of several, whose rows are counted together.
             feature: the label; by default the target of the config's `fit`.
 
         Raises:
@@ -302,18 +303,17 @@ class Pipeline:
         )
 
     def _mapped(self, mapped: Callable[..., Any] | None) -> Callable[..., Any] | None:
-        """With what `fit` picks after it."""
+        """A user's function, followed by the selection of `fit`, if there is one."""
         fit, schema = self.config.fit, self.schema
-        return (
-            mapped
-            if fit is None
-            else _then(mapped, without_autograph(lambda features: fit.pick(features, schema)))
-        )
+        if fit is None:
+            return mapped
+        pick = without_autograph(lambda features: fit.pick(features, schema))
+        return pick if mapped is None else lambda features: pick(mapped(features))
 
 
 def _shown(value: Any, names: Any, padding: Mapping[str, Any]) -> Any:
-    """Tensors as NumPy arrays, ragged ones as lists, and sparse ones dense. `names` are those of features: of
-    one tensor, or of each of a tuple."""
+    """Converts tensors to NumPy arrays, ragged ones to lists, and makes sparse ones dense. `names` are the
+    features that they come from: one name for a tensor, a tuple of names for a tuple."""
     if isinstance(value, dict):
         return {name: _shown(one, name, padding) for name, one in value.items()}
     if isinstance(value, tuple) and isinstance(names, tuple) and len(names) == len(value):
@@ -324,7 +324,3 @@ def _shown(value: Any, names: Any, padding: Mapping[str, Any]) -> Any:
         pad = padding.get(names) if isinstance(names, str) else None
         return dense(value, pad).numpy()
     return value.to_list() if isinstance(value, tf.RaggedTensor) else value.numpy()
-
-
-def _then(first: Callable[..., Any] | None, second: Callable[..., Any]) -> Callable[..., Any]:
-    return second if first is None else lambda features: second(first(features))

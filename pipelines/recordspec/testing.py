@@ -1,12 +1,12 @@
-"""The laws that every feature kind keeps, as checks that a test can call.
+"""Laws that every kind of feature must keep, as functions that a test calls.
 
-One line puts a kind of one's own under all of them:
+One test checks a custom kind against all of them:
 
     @pytest.mark.parametrize("law", recordspec.testing.LAWS, ids=lambda law: law.__name__)
     def test_mesh(law):
         law(recordspec.testing.Case(Mesh(name="mesh")))
 
-A suite of many cases takes a fraction of the time when it runs on `trace_together(cases)`.
+A suite of many cases takes a fraction of the time with `trace_together(cases)`.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Case:
 
     Attributes:
         feature: an instance of the kind.
-        section: where it stands: `features`, or `context` or `sequence` of a SequenceExample.
-        tolerance: by how much a value may differ when it is stored once more, in its own units; 0
-            except for lossy codecs.
-        seed: of the invented rows.
-        shared: the graphs of a schema that has this feature among others, see `trace_together`.
+        section: its section: `features`, or `context` or `sequence` of a SequenceExample.
+        tolerance: the most by which a value may change when it is stored again, in its own units; 0 except
+            for lossy codecs.
+        seed: the seed of the invented rows.
+        shared: the graphs of a schema that has this feature among others; see `trace_together`.
     """
 
     feature: Feature
@@ -96,14 +96,13 @@ class Case:
     def traced(self, name: GraphName) -> Traced:
         """What a graph decodes from the rows, for this feature's outputs.
 
-        Where the graph of several features fails, the feature is traced alone: the failure of one feature
-        is no failure of the others.
+        Where the graph of several features fails, this feature is traced alone: another may be the cause.
         """
         shared = None if self.shared is None else self.shared.find(name)
         return (shared or self._graphs.trace(name)).only(self.feature.outputs)
 
     def given(self, decoded: dict[str, Any]) -> dict[str, Any]:
-        """A decoded record as a row that could be written."""
+        """A decoded record as a row that can be encoded."""
         name = self.feature.name
         value = _as_given(decoded[name], self.feature)
         if len(self.feature.outputs) == 1:
@@ -210,7 +209,7 @@ def _schema(section: Section, features: tuple[Feature, ...]) -> Schema:
 
 
 def stored_again_it_is_the_same(case: Case) -> None:
-    """What was read can be written, and reads the same."""
+    """Decoded values can be encoded, and decode to the same values again."""
     for record, once in zip(case.records, case.decoded, strict=True):
         stored = case.schema.encode(case.given(once))
         again = once if stored == record else case.schema.decode(stored)  # the same bytes decode to the same
@@ -224,7 +223,7 @@ def a_batch_of_rows_is_its_rows(case: Case) -> None:
 
 
 def the_keys_are_the_columns(case: Case) -> None:
-    """What is stored stands under the keys of `columns()`, and nothing else does."""
+    """A record has the keys of `columns()`, and no others."""
     keys = {column.key for column in case.feature.columns()}
     for record in case.records:
         found = entries(record, sequence=case.section != "features")
@@ -248,7 +247,7 @@ def a_batch_is_its_records(case: Case) -> None:
 
 
 def a_block_is_a_batch(case: Case) -> None:
-    """Rows held together in one record read as the batch of their records do."""
+    """A block decodes to the same batch as the records of its rows."""
     spec = case.traced("block").spec
     assert spec == batch_spec(case.schema), f"{spec} != {batch_spec(case.schema)}"
     decoded = case.schema.decode_block(case.block)
@@ -257,13 +256,13 @@ def a_block_is_a_batch(case: Case) -> None:
 
 
 def a_block_is_its_records(case: Case) -> None:
-    """Records become the block of their rows, and it becomes the records, to the byte."""
+    """Records are converted to the block of their rows and back, byte for byte."""
     assert block_of_records(case.schema, case.records) == case.block
     assert list(records_of_block(case.schema, case.block)) == case.records
 
 
 def padding_is_not_data(case: Case) -> None:
-    """Made dense, a batch has its values where the mask is true, and `padding` everywhere else."""
+    """A batch made dense has its values where the mask is true, and `padding` everywhere else."""
     padding = case.feature.padding
     assert list(padding) == list(case.feature.outputs)
     types = batch_spec(case.schema)
@@ -293,7 +292,7 @@ def a_graph_does_as_eager(case: Case) -> None:
 
 
 def nothing_is_refused(case: Case) -> None:
-    """None is missing: an error that names the row and the feature, or the default."""
+    """None is an error that names the row and the feature, or decodes to the default."""
     rows = [*case.rows[:1], {case.feature.name: None}]
     if case.feature.optional and case.section != "sequence":
         record = case.schema.encode({})
@@ -315,7 +314,7 @@ def its_yaml_is_itself(case: Case) -> None:
 
 
 def it_pickles(case: Case) -> None:
-    """Schemas travel to other processes."""
+    """The schema can be pickled, for other processes."""
     assert pickle.loads(pickle.dumps(case.schema)) == case.schema
 
 
@@ -377,7 +376,7 @@ def _assert_same(expected: Any, found: Any, tolerance: float) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy arrays, of ragged values lists of them; these themselves."""
+    """The value as a NumPy array, or of a ragged tensor as a list of arrays; arrays are left as they are."""
     if isinstance(value, list | np.ndarray | np.generic | bytes):
         return value
     if isinstance(value, tf.sparse.SparseTensor):

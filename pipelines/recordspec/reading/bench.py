@@ -1,4 +1,4 @@
-"""How fast a dataset is read, stage by stage, which of them limits it, and what would make it faster."""
+"""Measures how fast a dataset is read, stage by stage, and which options would make it faster."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from recordspec.spec.schema import Schema
 Dataset = Any
 Tensor = Any
 
-# Counts of about so many rows are handed to Python at once, which takes 30 us each time.
+# About so many rows are counted before Python gets their number, which takes 30 us each time.
 _HANDED_OVER = 1024
-# A batch for those who have none: large enough that what each batch costs does not count.
+# The batch size that is tried where the options have none: large enough to hide the cost of a batch.
 _BATCH = 128
-# An option is worth a word if with it rows come so many times as fast; runs differ by a tenth.
+# The least speedup of an option that is recommended; runs differ by a tenth.
 _GAIN = 1.2
 
 
@@ -37,11 +37,11 @@ class Stage:
     """The pipeline up to a stage, run by itself.
 
     Attributes:
-        name: of the last stage.
-        rows: that came out.
-        bytes: of the files that make so many rows.
-        seconds: wall time.
-        cpu: seconds that all threads worked.
+        name: the name of the last stage.
+        rows: the number of rows that came out.
+        bytes: the size of so many rows in the files.
+        seconds: the wall time.
+        cpu: the CPU time of all threads, in seconds.
     """
 
     name: str
@@ -66,8 +66,8 @@ class Advice:
     """An option with which the whole pipeline was faster.
 
     Attributes:
-        option: as a config has it, below `read:`.
-        gain: times as many rows a second.
+        option: the option as it stands in a config, below `read:`.
+        gain: the speedup, in rows a second.
     """
 
     option: str
@@ -79,14 +79,14 @@ class Advice:
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """What was measured of a dataset.
+    """The measurements of a dataset.
 
     Attributes:
-        stages: each the pipeline up to there; the last is all of it.
+        stages: the pipeline up to each stage; the last is the whole pipeline.
         limit: the name of the stage that adds most to the time of a row.
-        advice: what was tried, and helps.
-        neighbours: how far the shuffle moves rows; None without one.
-        classes: of rows next to each other; None without a label.
+        advice: the options that were tried and help.
+        neighbours: how far the shuffle moves rows; None without a shuffle.
+        classes: how well the shuffle mixes classes; None without a label.
     """
 
     stages: tuple[Stage, ...]
@@ -105,13 +105,12 @@ def bench(
     predicate: Callable[..., Any] | None = None,
     seconds: float = 5.0,
 ) -> Bench:
-    """Runs the pipeline stage by stage, each for so many seconds, or in whole passes of less.
+    """Runs the pipeline up to each stage for `seconds`, or in whole passes that take less.
 
-    The first turn, which reads the files into the page cache, is not counted. Caches are left out: it is the
-    first pass that is measured.
+    A first run, which reads the files into the page cache, is not counted. The option `cache` is ignored.
 
     Raises:
-        SpecError: `seconds` is no time.
+        SpecError: `seconds` is not above 0.
         StoreError: there are no rows.
     """
     if not seconds > 0:
@@ -138,14 +137,14 @@ def bench(
 def _advice(
     recipe: Recipe, whole: Callable[[Read], Dataset], given: Stage, limit: str, seconds: float
 ) -> tuple[Advice, ...]:
-    """What is faster than the whole pipeline as it is, of what may help."""
+    """The options with which the whole pipeline is faster."""
     options, plan = recipe.options, recipe.plan
     trials = {
         option: _stage(option, whole(other), plan, seconds) for option, other in _trials(options, plan, limit)
     }
     if not trials:
         return ()
-    # Once more beside the trials: what else the machine does must not look like a gain.
+    # Measured again beside the trials: other load of the machine must not look like a gain.
     again = _stage(given.name, whole(options), plan, seconds)
     best = max(given.rate, again.rate)
     gains = {option: stage.rate / best for option, stage in trials.items()}
@@ -153,7 +152,7 @@ def _advice(
 
 
 def _prefixes(recipe: Recipe, mapped: Callable[..., Any] | None) -> Iterator[tuple[str, Dataset]]:
-    """The pipeline up to each stage, as datasets of the numbers of rows that come out."""
+    """The pipeline up to each stage, as a dataset of the numbers of rows that come out."""
     options, plan = recipe.options, recipe.plan
     at_once = max(1, _BATCH // (plan.block or 1))
     records = gathered(recipe.records(None), at_once)
@@ -175,7 +174,7 @@ def _prefixes(recipe: Recipe, mapped: Callable[..., Any] | None) -> Iterator[tup
 
 
 def _rows_of(records: Tensor, plan: Plan) -> Tensor:
-    """Rows of records, float64; of blocks, in the mean of all, as those at the ends of files are smaller."""
+    """The number of rows of records, float64; of blocks the mean, as the last of a file may be smaller."""
     count = tf.cast(tf.size(records), tf.float64)
     if plan.block is None:
         return count
@@ -184,7 +183,7 @@ def _rows_of(records: Tensor, plan: Plan) -> Tensor:
 
 
 def _counts(elements: Dataset, batch: Batch | None) -> Dataset:
-    """The rows of the elements, int64 `[k]` of k of them."""
+    """The number of rows of each element, int64 `[k]` of k elements."""
 
     def count(*element: Any) -> Tensor:
         value = tf.nest.flatten(element)[0]
@@ -206,10 +205,10 @@ def _stage(name: str, counts: Dataset, plan: Plan, seconds: float) -> Stage:
 
 
 def _timed(counts: Dataset, plan: Plan, seconds: float) -> tuple[int, float, float]:
-    """Rows, wall seconds and CPU seconds.
+    """The number of rows, and the seconds of wall time and of CPU time that they took.
 
-    Of a pass that takes longer, from the first batch on: filling a buffer is no part of the pace. Of shorter
-    ones as many as there is time for, from beginning to end.
+    A pass that takes longer than `seconds` is measured from its first batch on, without the time that fills
+    buffers. Shorter passes are repeated, and measured from beginning to end.
     """
     begin = _clocks()
     numbers = counts.as_numpy_iterator()
@@ -239,7 +238,7 @@ def _since(start: tuple[float, float]) -> tuple[float, float]:
 
 
 def _limit(measured: tuple[Stage, ...]) -> str:
-    """The stage that adds most to the time of a row; `whole` adds nothing but what makes it less."""
+    """The stage that adds most to the time of a row. `whole` is none: it only adds the prefetching."""
     times = [0.0, *(stage.seconds / stage.rows for stage in measured)]
     added = {stage.name: now - before for stage, (before, now) in zip(measured, pairwise(times), strict=True)}
     del added["whole"]
@@ -247,7 +246,7 @@ def _limit(measured: tuple[Stage, ...]) -> str:
 
 
 def _trials(options: Read, plan: Plan, limit: str) -> Iterator[tuple[str, Read]]:
-    """Options that may help where this stage limits: each as a config has it, and all of them with it."""
+    """The options that may help where a stage is the limit: the text for a config, and the options."""
     mixed = options.interleave or Interleave()
     if limit == "read" and mixed.parallel is not None:
         yield "interleave: {parallel: null}", replace(options, interleave=replace(mixed, parallel=None))

@@ -1,4 +1,4 @@
-"""What `model.fit` takes: decoded features as (inputs, targets, sample weights)."""
+"""Selects what `model.fit` takes from decoded features: (inputs, targets, sample weights)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from recordspec.spec.values import DTYPES, BadValue
 Names = str | tuple[str, ...]
 Tensor = Any
 
-# Behind the name of a padded feature: which of its values are real, bool.
+# The suffix of a mask of a padded feature: true for values that are no padding.
 MASK = "_mask"
-# Behind the name of a feature that is padded in the batch: how many values or steps each row has.
+# The suffix of the lengths of a feature that is padded in the batch: the values or steps of each row.
 LENGTH = "_length"
 
 
@@ -27,7 +27,7 @@ class Fit:
     """Which features are the model's inputs, targets and sample weights.
 
     Among inputs and weights, `<name>_mask` stands for a mask of the padded feature `<name>`: bool, true for
-    what is real, with a dimension for each that is padded. As weights, a mask is 1.0 and 0.0.
+    values that are no padding, with a dimension for each that is padded. As weights, a mask is 1.0 and 0.0.
 
     Attributes:
         inputs: one name gives the tensor, several a dict by name.
@@ -57,13 +57,13 @@ class Fit:
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """The names of inputs, targets and weights, as far as there are any: of one, the name itself."""
+        """The names of inputs, targets and weights, without those that are None; a single name is text."""
         parts = (names for names in (self.inputs, self.targets, self.weights) if names is not None)
         return tuple(names[0] if isinstance(names, tuple) and len(names) == 1 else names for names in parts)
 
     @property
     def _weights_by_target(self) -> Mapping[str, Names]:
-        """Where weights are given by target."""
+        """The weights of each target; empty where they are not given by target."""
         return self.weights if isinstance(self.weights, Mapping) else {}
 
     @property
@@ -73,7 +73,7 @@ class Fit:
         return _names(self.weights)
 
     def check(self, schema: Schema) -> Iterator[Problem]:
-        """Names that the schema does not decode to, and masks that cannot be made."""
+        """Yields the problems of names that the schema does not decode to, and of impossible masks."""
         parts = {
             "inputs": _names(self.inputs),
             "targets": _names(self.targets),
@@ -129,9 +129,9 @@ class Fit:
             yield Problem(path=path, expected="a mapping from targets to their weights", got=got)
 
     def pick(self, features: Mapping[str, Any], schema: Schema) -> Any:
-        """The tuple for `model.fit`, of a batch as `schema` decodes it, or as a user's `map` then changed it.
+        """The tuple for `model.fit`, from a batch that `schema` decoded and a user's `map` may have changed.
 
-        Raises SpecError where what is to be padded is not ragged, or what is to be masked is not padded.
+        Raises SpecError for a feature of `pad_to` that is not ragged, and for a mask of one without padding.
         """
         batch = _Batch(self, features, schema)
         picked = [batch.values("inputs", self.inputs)]
@@ -179,7 +179,7 @@ class _Batch:
         return dense(value, self._pad(part, name), self.fit.pad_to.get(name))
 
     def mask(self, part: str, name: str) -> Tensor:
-        """Which values of a padded feature are real, bool."""
+        """The mask of a padded feature: true for values that are no padding."""
         value, kept = self._short_enough(name), self._is_kept(name)
         feature, counts = self.schema.names.get(name), f"{name}{LENGTH}"
         lengths = self.features.get(counts) if feature is not None and counts in feature.outputs else None
@@ -189,7 +189,7 @@ class _Batch:
         return mask_of(value, lengths, self.fit.pad_to.get(name))
 
     def weights(self, names: tuple[str, ...], targets: tuple[str, ...]) -> Tensor:
-        """The product of weights; one of fewer dimensions holds for all values in the others."""
+        """The product of weights; those of fewer dimensions are broadcast along the others."""
         weights = [self.value("weights", name) for name in names]
         if len(weights) == 1 and weights[0].dtype != tf.bool:
             return weights[0]
@@ -209,7 +209,7 @@ class _Batch:
         return product
 
     def ones(self, target: str) -> Tensor:
-        """Weights of the rows of a target that change nothing, float32 `[n]`."""
+        """A weight of 1 for each row of a target, float32 `[n]`."""
         value = self.features[target]
         rows = value.nrows() if isinstance(value, tf.RaggedTensor) else tf.shape(value)[0]
         return tf.ones([rows], tf.float32)
@@ -220,7 +220,7 @@ class _Batch:
         return kept and _is_composite(self.features[name])
 
     def _short_enough(self, name: str) -> Any:
-        """A feature. Where it is padded to a length, a longer row is an error, as it would be cut."""
+        """The value of a feature, with an assertion that no row is longer than its `pad_to`."""
         value, length = self.features[name], self.fit.pad_to.get(name)
         if length is None:
             return value
@@ -235,7 +235,7 @@ class _Batch:
             return value.with_flat_values(tf.identity(value.flat_values))
 
     def _pad(self, part: str, name: str) -> Any:
-        """The padding of a feature. Raises SpecError where `map` made a dtype of it that does not hold it."""
+        """The padding of a feature. Raises SpecError where `map` left a dtype that does not hold it."""
         pad, dtype = self.schema.padding.get(name), self.features[name].dtype
         if pad is None or not _is_composite(self.features[name]) or dtype.name not in (*DTYPES, "string"):
             return None
@@ -253,7 +253,7 @@ def _names(names: Names | None) -> tuple[str, ...]:
 
 
 def _owner(name: str, known: Any) -> str:
-    """The feature that is masked where `name` is no feature but that of a mask; else `name`."""
+    """The feature whose mask has this name; the name itself if it is that of a feature."""
     return name if name in known else name.removesuffix(MASK)
 
 

@@ -1,4 +1,4 @@
-"""Several datasets as one, in which each has its part."""
+"""Mixes several datasets to one, by weight."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ def mix(
     seed: int,
     end: Literal["first", "all"] = "first",
 ) -> Any:
-    """A tf.data.Dataset whose every element is the next one of a dataset that is drawn by weight.
+    """A tf.data.Dataset whose elements are each the next one of a dataset that is drawn by weight.
 
         dataset = recordspec.mix([ours.dataset("train"), theirs.dataset("train")], [0.8, 0.2], seed=17)
 
-    Which dataset is drawn is a function of the seed and the epoch: each iteration is the next epoch, of the
-    mixture as of its datasets, and no seed of the program changes it.
+    Which dataset is drawn is a function of the seed and the epoch, and independent of `tf.random.set_seed`.
+    Each iteration is the next epoch, of the mixture and of its datasets.
 
     Args:
-        datasets: of elements of one type. Batches stay what they are: to mix rows within them, mix datasets
-            without a batch, and batch the mixture. None that was made with a `start`: what it lacks in its
-            first pass, the mixture would miss. A `tf.train.Checkpoint` of its iterator resumes a mixture.
+        datasets: datasets with elements of one type. Batches are not mixed: to mix rows within them, mix
+            datasets without a batch, and batch the mixture. Datasets that were made with a `start` are not
+            supported, as their first pass is shorter: to resume, use a `tf.train.Checkpoint` of the iterator.
         weights: how often each is drawn, relative to the others; by default equally often.
-        seed: of the draws.
-        end: "first" ends where a dataset is drawn that has nothing left, "all" where none has anything left:
-            those that do are drawn from then on, by the same weights.
+        seed: the seed of the draws.
+        end: "first" ends when a dataset is drawn that has no element left, "all" when none has: until then,
+            the others are drawn by the same weights.
 
     Returns:
-        A plain Dataset. Where "all" are read, its cardinality is the sum of theirs, if these are known.
+        A plain Dataset. With "all", its cardinality is the sum of theirs, if these are known.
 
     Raises:
         SpecError: an argument is wrong, or the types of the elements differ.
@@ -69,7 +69,7 @@ def mix(
 
 
 def _choices(weights: Sequence[float], seed: Tensor) -> Dataset:
-    """Indices of datasets, without end."""
+    """An endless dataset of drawn indices of datasets."""
     bounds = tf.constant([bound / sum(weights) for bound in accumulate(weights)][:-1], tf.float64)
 
     def some(number: Tensor) -> Tensor:

@@ -22,8 +22,8 @@ def _at_least(option: str, value: int, least: int) -> None:
 class Batch:
     """Rows in a batch. The last of a pass may be smaller, unless it is dropped.
 
-    Of several workers, each has the same number of batches: where they do not come out even, rows are left
-    out if the remainder is dropped, and read twice if it is not.
+    Several workers have the same number of batches each. Where rows do not divide evenly, some are left out
+    if the remainder is dropped, and read twice if it is not.
     """
 
     SHORT_FORM: ClassVar[str] = "size"
@@ -40,9 +40,9 @@ class Shuffle:
     """A shuffle of files and, within a buffer, of rows. The order is a function of the seed and the epoch.
 
     Attributes:
-        buffer: the rows that are put in order together, or their bytes as they are stored, such as `64MiB`.
-            Up to four times as much is in memory; of rows of 8 KiB or more, as much.
-        seed: what the order follows from.
+        buffer: the rows that are permuted together, or their bytes as they are stored, such as `64MiB`.
+            Memory holds up to four times as much; of rows of 8 KiB or more, as much.
+        seed: the seed of the order.
     """
 
     seed: int
@@ -61,10 +61,10 @@ class Interleave:
 
     Attributes:
         cycle: files open at a time; by default all, up to 128, so that rows of all are mixed.
-        block: records from one before the next; in the layout `blocks` it is one.
-        parallel: how many are read at once, by threads: worth it for remote files. `auto` is all of the
-            cycle, up to 16. A local disk is faster without, because each hand-over between threads costs
-            more than the reading.
+        block: records that are read from a file before the next; in the layout `blocks` it is one.
+        parallel: how many files are read at once, by threads. `auto` is all of the cycle, up to 16. It helps
+            with remote files. Local files are read faster without: to pass records between threads costs
+            more than to read them.
     """
 
     cycle: Literal["auto"] | int = "auto"
@@ -81,10 +81,10 @@ class Interleave:
 
 @dataclass(frozen=True, kw_only=True)
 class Bucket:
-    """Batches of rows whose lengths are alike, so that little is padded.
+    """Batches of rows of similar lengths, so that little is padded.
 
     Attributes:
-        by: the feature whose lengths count.
+        by: the feature whose lengths are compared.
         boundaries: where one bucket ends and the next begins: `[64, 128]` makes three, of lengths below
             64, from 64 to 127, and from 128 on.
     """
@@ -108,7 +108,7 @@ class Balance:
 
     Attributes:
         by: a label that gives each row one class; a build counts them.
-        seed: what the choice follows from; by default that of the shuffle.
+        seed: the seed of the choice; by default that of the shuffle.
     """
 
     SHORT_FORM: ClassVar[str] = "by"
@@ -119,17 +119,17 @@ class Balance:
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """How shards become batches. What is absent is not done.
+    """How shards are read as batches. A stage whose option is absent is left out.
 
     Attributes:
-        batch: rows in a batch; without it single rows.
-        shuffle: without it, rows come in the order of the files.
-        interleave: of files; by default only when shuffling.
-        bucket: batches of rows of like lengths.
-        balance: classes that come equally often.
-        features: the only ones that are read; by default all.
+        batch: rows in a batch; without it, an element is a single row.
+        shuffle: how rows are shuffled; without it, they come in the order of the files.
+        interleave: how files are mixed; by default only when shuffling.
+        bucket: batches of rows of similar lengths.
+        balance: the label whose classes come equally often.
+        features: the features that are read; by default all.
         cache: `memory`, or a folder, where serialized rows are kept after the first pass.
-        repeat: how many passes; `forever` has no end. A batch is of one pass.
+        repeat: the number of passes, or `forever`. No batch has rows of two passes.
         prefetch: batches made ahead; `auto` is 2.
         deterministic: whether the order is the same at any parallelism.
         corrupt: `skip` leaves out records that cannot be read, and logs which. All files are read once
@@ -185,7 +185,7 @@ class Read:
 
     @property
     def choice_seed(self) -> int | None:
-        """What the choice of rows follows from, where classes are balanced."""
+        """The seed of the choice of rows where classes are balanced."""
         if self.balance is None:
             return None
         shuffled = None if self.shuffle is None else self.shuffle.seed
@@ -193,7 +193,7 @@ class Read:
 
     @property
     def passes(self) -> int | None:
-        """How many; None without end."""
+        """The number of passes; None for `forever`."""
         return None if self.repeat == "forever" else self.repeat
 
 

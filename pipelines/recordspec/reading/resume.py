@@ -1,4 +1,4 @@
-"""Training that can be broken off at any step, and goes on with the very next batch."""
+"""Backups of a training, which resumes after an interruption with the next batch."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from recordspec.reading.order import Position
 
 _POSITION = "position.json"
 _MOST_BYTES = 64 << 20  # of a position: a few numbers for each generator of random numbers
-# What ends an epoch, but not the training; it is true, as Keras asks, and no other callback sets it.
-_ENDED = "the end of an epoch that was broken off"
+# The value of `stop_training` that ends an epoch, but not the training. No other callback sets it.
+_ENDED = "the end of an interrupted epoch"
 _OURS = re.compile(r"weights-\d+-\d+\.weights\.h5|position\.json(\.new)?|\.position\.json\.\d+")
 
 
 class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
-    """A Keras callback that keeps the model and the position in the data together, and restores both.
+    """A Keras callback that saves the model together with the position in the data, and restores both.
 
         backup = recordspec.Backup("backup", every=500)
         model.fit(pipeline.dataset("train", start=backup.start), initial_epoch=backup.start.epoch,
                   epochs=10, callbacks=[backup])
 
-    Run again after it was broken off, the same lines go on where the last backup was made: weights,
-    optimizer, the numbers of dropout and the order of the batches are those of a run that nothing broke off.
-    An epoch of `fit` must be a pass of the dataset, so there is no `steps_per_epoch`. List it last, so that
-    it sees what other callbacks do.
+    Run again after an interruption, the same lines resume from the last backup: weights, optimizer, the
+    random numbers of dropout and the order of the batches are those of a run without interruption. An epoch
+    of `fit` must be a pass of the dataset: `steps_per_epoch` is not supported. List the callback last, so
+    that it sees what others do.
 
     Attributes:
-        start: where to begin: the position of the backup, or the beginning.
+        start: the position of the backup, or the beginning.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, every: int | None = None) -> None:
         """Looks for a backup.
 
         Args:
-            folder: holds the backup. Files in it that are no backup's are never touched.
+            folder: the folder of the backup. Other files in it are never changed.
             every: steps from one backup to the next; by default one is made after each epoch.
 
         Raises:
-            SpecError: `every` is no number of steps, or `folder` a URL.
-            StoreError: what is in the folder is no backup.
+            SpecError: `every` is below 1, or `folder` is a URL.
+            StoreError: the folder holds no backup, but other files.
         """
         super().__init__()
         if every is not None and every < 1:
@@ -76,11 +76,11 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
             raise StoreError(problem) from None
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Restores the model, where there is a backup. Raises SpecError where it could not be exact."""
+        """Restores the model if there is a backup. Raises SpecError where resuming would not be exact."""
         self._check()
         if self.start == Position():
             return
-        # optimizers skip what they find saved as long as they have no variables themselves
+        # without variables of its own, an optimizer ignores those that were saved
         self.model.optimizer.build(self.model.trainable_variables)
         self.model.load_weights(self._folder / _weights(self.start))
         for variable, state in zip(_generators(self.model), self._seeds, strict=True):
@@ -106,7 +106,7 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
         self._position = self.start if epoch == self.start.epoch else Position(epoch=epoch)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Makes a backup after every so many steps."""
+        """Makes a backup after each `every` steps."""
         epoch, before = self._position.epoch, self._position.step
         first = self.start.step if epoch == self.start.epoch else 0
         self._position = Position(epoch=epoch, step=first + batch + 1)
@@ -124,29 +124,26 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
             self.model.stop_training = False
         steps = self.params.get("steps")
         if not steps and self._stopped:
-            return  # whoever reads batches that nobody counted can only begin with the first of an epoch
+            return  # of a dataset without a known cardinality, only whole epochs can be resumed
         if not (steps and self.model.stop_training and self._position.step < steps):
             self._position = Position(epoch=epoch + 1)
         self._save()
 
     def _save(self) -> None:
-        """A backup is there whole or not at all: the weights have a name of their own till they are named."""
+        """Makes a backup, whole or not at all: weights are part of it once the position names them."""
         if self._position == self._saved:
             return
         weights = self._folder / _weights(self._position)
         self._folder.mkdir(parents=True, exist_ok=True)
         self.model.save_weights(weights)
         sync_file(weights)
-        self._name_position()
+        seeds = [variable.numpy().tolist() for variable in _generators(self.model)]
+        position = {"epoch": self._position.epoch, "step": self._position.step, "seeds": seeds}
+        atomic_write(self._folder / _POSITION, json.dumps(position).encode())
         for path in self._folder.iterdir():
             if _OURS.fullmatch(path.name) and path.name not in (weights.name, _POSITION):
                 path.unlink()
         self._saved = self._position
-
-    def _name_position(self) -> None:
-        seeds = [variable.numpy().tolist() for variable in _generators(self.model)]
-        position = {"epoch": self._position.epoch, "step": self._position.step, "seeds": seeds}
-        atomic_write(self._folder / _POSITION, json.dumps(position).encode())
 
 
 def _weights(position: Position) -> str:
@@ -154,12 +151,12 @@ def _weights(position: Position) -> str:
 
 
 def _nothing_but_ours(folder: Path) -> bool:
-    """Whether a folder is empty, or has what the first backup left that was broken off."""
+    """Whether a folder is empty, or holds an unfinished first backup."""
     names = os.listdir(folder)
     return _POSITION not in names and all(_OURS.fullmatch(name) for name in names)
 
 
 def _generators(model: Any) -> list[Any]:
-    """The states of random numbers, those of dropout say, which no file of weights holds."""
+    """The states of random number generators, such as those of dropout, which weights do not include."""
     known = {id(variable) for variable in [*model.weights, *model.metrics_variables]}
     return [variable for variable in model.variables if id(variable) not in known]

@@ -1,4 +1,4 @@
-"""How well reading mixes the rows: neighbours in a batch against neighbours on disk, and their classes."""
+"""Measures how well a shuffle mixes rows: which rows, and which classes, follow each other."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from recordspec.reading.order import Seeds, key_of
 from recordspec.reading.shuffle_buffer import ShufflePlan, gathered, rows_of_pools, shuffled
 from recordspec.spec.schema import Schema
 
-# Rows whose places are looked at: with more, no figure changes that is worth printing.
+# The most rows whose places are compared: more would not change the figures.
 _MOST_ROWS = 2_000_000
-# Labels are read in batches of their own: the order of rows does not depend on the batch.
+# The batches in which labels are read: the order of rows does not depend on them.
 _LABELS = Batch(size=1024)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbours:
-    """Where rows that are read one after the other stand on disk.
+    """The distances on disk of rows that are read one after the other.
 
     Attributes:
-        rows: that were looked at, from the first of the first pass.
-        adjacent: the share of pairs that follow each other on disk, either way round.
+        rows: the number of rows compared, from the first of the first pass on.
+        adjacent: the share of pairs that follow each other on disk, in either order.
         adjacent_by_chance: the share after a shuffle of all rows.
         apart: the mean distance on disk of a pair.
         apart_by_chance: the mean distance after a shuffle of all rows.
@@ -43,11 +43,11 @@ class Neighbours:
 
 @dataclass(frozen=True, kw_only=True)
 class Classes:
-    """Of what class rows are that are read one after the other.
+    """The classes of rows that are read one after the other.
 
     Attributes:
-        label: the feature whose classes are meant.
-        rows: that were looked at, from the first of the first pass.
+        label: the feature that gives a row its class.
+        rows: the number of rows compared, from the first of the first pass on.
         same: the share of pairs of the same class, as rows are read.
         same_on_disk: the share in the order of the files.
         same_by_chance: the share that a perfect shuffle gives: the squares of the classes' shares, summed.
@@ -61,7 +61,7 @@ class Classes:
 
 
 def neighbours(recipe: Recipe) -> Neighbours | None:
-    """Told from the options and the plan, without reading; None where nobody counted the rows, or for one."""
+    """Computed without reading; None where the rows were not counted, or are fewer than two."""
     total = recipe.plan.rows
     if total is None or total < 2:
         return None
@@ -78,9 +78,9 @@ def neighbours(recipe: Recipe) -> Neighbours | None:
 
 
 def places(recipe: Recipe) -> Any:
-    """A Dataset of where the rows of the first pass are on disk, int64 `[n]`, in the order of a shuffle.
+    """A Dataset of the places on disk of the rows of the first pass, int64 `[n]`, in shuffled order.
 
-    Counted over all files, and known from the options and the plan alone, without filter and buckets.
+    Places count through all files. They follow from the options and the plan, without filter and buckets.
     """
     options, plan = recipe.options, recipe.plan
     if options.shuffle is None:
@@ -106,7 +106,7 @@ def label_of(schema: Schema) -> str | None:
 
 
 def classes(recipe: Recipe, label: str, seconds: float) -> Classes | None:
-    """Told from as many rows as can be read in so many seconds, in either order; None for less than two."""
+    """Computed from the rows that are read in `seconds`, in each order; None for fewer than two."""
     only = replace(
         recipe.options, features=(label,), batch=_LABELS, bucket=None, cache="none", repeat=1, service=None
     )
@@ -125,7 +125,7 @@ def classes(recipe: Recipe, label: str, seconds: float) -> Classes | None:
 
 
 def _values(recipe: Recipe, label: str, seconds: float) -> Any:
-    """Of one feature, int64 `[n]`."""
+    """The classes of the rows that are read in `seconds`, int64 `[n]`."""
     dataset = build(recipe.options, recipe.schema, recipe.plan, predicate=recipe.predicate)
     end = time.perf_counter() + seconds
     found = [np.zeros(0, np.int64)]
