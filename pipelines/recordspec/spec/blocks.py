@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -69,9 +69,10 @@ def blocks_of(
         seen.add(key)
     found = oversized(given, count)
     if found is not None:
-        hint = f"blocks of at most {max(1, size * LARGEST_RECORD // found.size):,} rows of this size fit"
-        got = f"{found.size:,} bytes in {size:,} rows"
-        raise RecordError(Problem(expected=AT_MOST, got=got, hint=hint), found.row)
+        number, least, _ = found
+        hint = f"blocks of at most {max(1, size * LARGEST_RECORD // least):,} rows of this size fit"
+        got = f"{least:,} bytes in {size:,} rows"
+        raise RecordError(Problem(expected=AT_MOST, got=got, hint=hint), number)
     return encode(given, None, count, head=head, tail=tail)
 
 
@@ -150,7 +151,10 @@ def records_of_block(
     Raises RecordError for a block whose columns do not have as many values as its rows.
     """
     parsed = proto.parse_example(block)
-    rows = _rows_in(parsed, block)
+    rows = blocks.rows_in(parsed)
+    if rows > len(block):  # each row takes at least a byte
+        expected = "the number of a block's rows"
+        raise RecordError(Problem(path=(blocks.ROWS,), expected=expected, got=f"{rows:,}"))
     by_section = {section: placed_columns(schema, section) for section in schema.sections}
     problems = [
         problem
@@ -168,16 +172,6 @@ def records_of_block(
     return encode(features, sections.get("sequence"), rows, head=head, tail=tail)
 
 
-def _rows_in(parsed: Mapping[str, Any], block: Any) -> int:
-    """The number of rows of a block. Raises RecordError for an impossible one."""
-    rows = blocks.rows_in(parsed)
-    if rows > len(block):  # each row takes at least a byte
-        raise RecordError(
-            Problem(path=(blocks.ROWS,), expected="the number of a block's rows", got=f"{rows:,}")
-        )
-    return rows
-
-
 def parse(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:
     """Parses one block (string `[]`) or several (`[p]`) to concatenated columns, by block key.
 
@@ -193,9 +187,9 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:
         held = {key: tf.identity(value.values) for key, value in parsed.items()}
     for section, placed in columns.items():
         for column in placed:
-            key, shape = blocks.block_key(column.key, section), getattr(column.layout, "shape", ())
+            key = blocks.block_key(column.key, section)
             if key in held and blocks.values_in_row(column, section) is not None:
-                held[key] = tf.reshape(held[key], [-1, *shape])
+                held[key] = tf.reshape(held[key], [-1, *column.cell])
     return held | {blocks.ROWS: tf.zeros(tf.reduce_sum(rows), tf.int64)}
 
 
@@ -224,38 +218,32 @@ def _whole(columns: Mapping[Section, tuple[Column, ...]], parsed: dict[str, Tens
 
 def columns_of(schema: FeatureSet, held: Mapping[str, Tensor]) -> dict[Section, dict[str, Tensor]]:
     """Converts what `parse` returns, or some rows of it, to the columns of a batch, by section and key."""
-    return {
-        section: dict(_columns(placed_columns(schema, section), section, held)) for section in schema.sections
-    }
-
-
-def _columns(
-    columns: tuple[Column, ...], section: Section, held: Mapping[str, Tensor]
-) -> Iterator[tuple[str, Tensor]]:
-    for column in columns:
-        if isinstance(column.layout, Part):
-            continue
-        value = held.get(blocks.block_key(column.key, section))
-        yield column.key, value if section == "sequence" else _batch(column, value, held)
+    found: dict[Section, dict[str, Tensor]] = {section: {} for section in schema.sections}
+    for section, columns in found.items():
+        for column in placed_columns(schema, section):
+            if not isinstance(column.layout, Part):
+                value = held.get(blocks.block_key(column.key, section))
+                columns[column.key] = value if section == "sequence" else _batch(column, value, held)
+    return found
 
 
 def _batch(column: Column, value: Tensor, held: Mapping[str, Tensor]) -> Tensor:
     """Converts a column of blocks to that of a batch: dense, ragged or sparse, by its layout."""
     layout = column.layout
-    if isinstance(layout, Fixed) and layout.default is None:
-        if value is not None:
-            return value
-        rows = tf.shape(held[blocks.ROWS])[0]  # a column without any values
-        return tf.ensure_shape(
-            tf.zeros(tf.stack([rows, *layout.shape]), TF_DTYPES[column.storage]), [None, *layout.shape]
-        )
-    if isinstance(layout, Fixed):
+    if isinstance(layout, Fixed) and column.has_default:
         return _with_default(value, layout)
+    if isinstance(layout, Fixed) and value is None:  # a column without any values
+        shape = tf.stack([tf.shape(held[blocks.ROWS])[0], *layout.shape])
+        return tf.ensure_shape(tf.zeros(shape, TF_DTYPES[column.storage]), [None, *layout.shape])
     if isinstance(layout, VarLen):
         return value if layout.ragged else value.to_sparse()
     if isinstance(layout, Sequence):
         return value.to_tensor(None if layout.pad is None else tf.constant(layout.pad, value.dtype))
-    return _sparse(value, layout, held) if isinstance(layout, Sparse) else value
+    if isinstance(layout, Sparse):
+        places = [value.value_rowids(), *(held[key].values for key in layout.index_keys)]
+        size = tf.concat([[value.nrows()], tf.constant(layout.size, tf.int64)], 0)
+        return tf.SparseTensor(tf.stack(places, 1), value.values, size)
+    return value
 
 
 def _with_default(value: Tensor, layout: Fixed) -> Tensor:
@@ -265,9 +253,3 @@ def _with_default(value: Tensor, layout: Fixed) -> Tensor:
     present = tf.cast(value.row_lengths() > 0, tf.int64)
     place = tf.where(present > 0, tf.cumsum(present) - 1, tf.shape(given, tf.int64)[0])
     return tf.ensure_shape(tf.gather(tf.concat([given, default], 0), place), [None, *layout.shape])
-
-
-def _sparse(value: Tensor, layout: Sparse, held: Mapping[str, Tensor]) -> Tensor:
-    places = [value.value_rowids(), *(held[key].values for key in layout.index_keys)]
-    shape = tf.concat([[value.nrows()], tf.constant(layout.size, tf.int64)], 0)
-    return tf.SparseTensor(tf.stack(places, 1), value.values, shape)

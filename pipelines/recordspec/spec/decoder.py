@@ -119,20 +119,15 @@ def _decode_steps(feature: Feature, columns: Mapping[str, Tensor]) -> Any:
 
     Each column is ragged, `[n, (steps), ...]`, of one record `[steps, ...]`.
     """
-    layouts = {column.key: column.layout for column in feature.columns()}
     key, first = next(iter(columns.items()))
-    if first.shape.rank == _rank_of_steps(layouts[key]):
+    (column,) = (one for one in feature.columns() if one.key == key)
+    items = 0 if isinstance(column.layout, Fixed) else 1 + len(getattr(column.layout, "row_lengths", ()))
+    if first.shape.rank == 1 + items + len(column.cell):  # the steps of one record
         return _decode(feature, columns)
     decoded = _decode(feature, {key: column.values for key, column in columns.items()})
     if isinstance(decoded, dict):
         return {name: first.with_values(value) for name, value in decoded.items()}
     return first.with_values(decoded)
-
-
-def _rank_of_steps(layout: Any) -> int:
-    """The rank of the steps of one record."""
-    items = 0 if isinstance(layout, Fixed) else 1 + len(getattr(layout, "row_lengths", ()))
-    return 1 + items + len(getattr(layout, "shape", ()))
 
 
 def _merged(steps: Tensor) -> Tensor:

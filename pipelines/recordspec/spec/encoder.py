@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -16,9 +17,9 @@ from recordspec.spec.features.base import Feature
 from recordspec.spec.lists import Lists, by_row, rows_of
 from recordspec.spec.values import BadValue
 from recordspec.wire import example
-from recordspec.wire.columns import Cells, Part, Section
+from recordspec.wire.columns import Cells, Section
 from recordspec.wire.example import Entry, encode, encode_entry, encode_record, entry_encoder, least_bytes
-from recordspec.wire.strings import Ints, Mask, Strings, lengths_of
+from recordspec.wire.strings import Mask, Strings, lengths_of
 
 # Values of more bytes are encoded as a batch, which knows the largest record before it is made.
 _LARGE = 1 << 20
@@ -125,7 +126,7 @@ class RowEncoder:
                 entries = _entries(feature, section, [value], 1)
             except BadValue:
                 return None
-            if any(least_bytes(entry) > _LARGE for entry in entries):
+            if any(least_bytes(entry.cells.flat) > _LARGE for entry in entries):
                 return None
             if section == "sequence":
                 steps += entries
@@ -192,8 +193,18 @@ def encode_block(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> b
 
 
 def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Sections:
-    """The entries of each section of the records of a batch. Raises RecordError."""
-    _check_columns(schema, columns, rows)
+    """The entries of each section of the records of a batch.
+
+    Raises RecordError, and SpecError where columns are not those of the schema, or it cannot be written.
+    """
+    if schema.shared_keys:
+        raise SpecError(schema.shared_keys)
+    for name, values in columns.items():
+        if name not in schema.names:
+            raise SpecError(unknown_name(schema, name, schema.names, columns))
+        if len(values) != rows:
+            got = str(len(values))
+            raise SpecError(Problem(where=schema.name, path=(name,), expected=f"{rows} values", got=got))
     sections: Sections = {"features": [], "context": [], "sequence": []}
     bad: list[tuple[int, Problem]] = []
     for section, feature in schema.placed:
@@ -206,18 +217,6 @@ def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Se
         row = min(index for index, _ in bad)
         raise RecordError([problem.at(f"row {row}") for at, problem in bad if at == row], row)
     return sections
-
-
-def _check_columns(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> None:
-    """Raises SpecError where columns are not those of the schema, or it cannot be written at all."""
-    if schema.shared_keys:
-        raise SpecError(schema.shared_keys)
-    for name, values in columns.items():
-        if name not in schema.names:
-            raise SpecError(unknown_name(schema, name, schema.names, columns))
-        if len(values) != rows:
-            problem = Problem(path=(name,), expected=f"{rows} values", got=str(len(values)))
-            raise SpecError(problem.at(schema.name))
 
 
 def _entries(feature: Feature, section: Section, values: Any, rows: int) -> list[Entry]:
@@ -237,21 +236,16 @@ def _entries(feature: Feature, section: Section, values: Any, rows: int) -> list
 def _cells(feature: Feature, values: Any) -> tuple[tuple[Cells, ...], Mask | None]:
     """The cells of the rows that have a value, and which these are (None: all)."""
     if isinstance(values, Gapped):
-        cells = _gapped_cells(feature, values.values, values.present)
-        return cells, None if values.present.all() else values.present
-    try:
-        return feature.encode(values), None
-    except BadValue:
-        present = _present(feature, values)
-        if present.all():
-            raise
-    kept = [value for value, here in zip(values, present.tolist(), strict=True) if here]
-    return _gapped_cells(feature, kept, present), present
-
-
-def _gapped_cells(feature: Feature, kept: Any, present: Mask) -> tuple[Cells, ...]:
-    places = np.flatnonzero(present)
-    missing = np.flatnonzero(~present)
+        kept, present = values.values, values.present
+    else:
+        try:
+            return feature.encode(values), None
+        except BadValue:
+            present = _present(feature, values)
+            if present.all():
+                raise
+        kept = [value for value, here in zip(values, present.tolist(), strict=True) if here]
+    places, missing = np.flatnonzero(present), np.flatnonzero(~present)
     first_missing = int(missing[0]) if len(missing) else len(present)
     try:
         cells = feature.encode(kept)
@@ -261,7 +255,7 @@ def _gapped_cells(feature: Feature, kept: Any, present: Mask) -> tuple[Cells, ..
         raise _missing(feature, first_missing) from None
     if len(missing) and not feature.optional:
         raise _missing(feature, first_missing)
-    return cells
+    return cells, present if len(missing) else None
 
 
 def _missing(feature: Feature, index: int) -> BadValue:
@@ -302,8 +296,13 @@ def _step_entries(feature: Feature, values: Any) -> list[Entry]:
         if not values.present.all():
             raise _missing(feature, int(np.flatnonzero(~values.present)[0]))
         values = values.values
+    cells: tuple[Cells, ...]
     if feature.spans_steps:
-        cells, steps = _split_steps(feature, feature.encode(values))
+        # the cells of whole sequences, as one cell a step
+        (column,), (cell,) = feature.columns(), feature.encode(values)
+        size = math.prod(column.cell)
+        steps = cell.counts // size
+        cells = (Cells(flat=cell.flat, lengths=size, rows=int(steps.sum())),)
     else:
         flat, lengths = rows_of(values, "a list of steps")
         with by_row(lengths):
@@ -313,14 +312,3 @@ def _step_entries(feature: Feature, values: Any) -> list[Entry]:
         Entry(column=column, cells=one, steps=steps)
         for column, one in zip(feature.columns(), cells, strict=True)
     ]
-
-
-def _split_steps(feature: Feature, cells: tuple[Cells, ...]) -> tuple[tuple[Cells, ...], Ints]:
-    """The cells of whole sequences, one cell a step."""
-    (cell,) = cells
-    (column,) = feature.columns()
-    if isinstance(column.layout, Part):
-        raise AssertionError("a kind that spans steps stores one column of values")
-    size = int(np.prod(getattr(column.layout, "shape", ()), dtype=np.int64))
-    steps = cell.counts // size
-    return (Cells(flat=cell.flat, lengths=size, rows=int(steps.sum())),), steps

@@ -74,7 +74,13 @@ class FeatureSet:
     @cached_property
     def shared_keys(self) -> tuple[Problem, ...]:
         """The problems of features that share a stored key, which is allowed only for reading."""
-        return tuple(_shared_keys(self))
+        expected = "a key of its own, to be written"
+        return tuple(
+            Problem(where=self.name, path=(*path, "key"), expected=expected, got=got)
+            for path, column, owner, _ in _owners(self)
+            for got in [f"`{column.key}`, which `{owner}` writes"]
+            if owner != path[1]
+        )
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -140,8 +146,7 @@ def columns_in(section: Section, feature: Feature) -> tuple[Column, ...]:
     if section != "sequence" or not feature.spans_steps:
         return tuple(feature.columns())
     return tuple(
-        dataclasses.replace(column, layout=Sequence(shape=getattr(column.layout, "shape", ())))
-        for column in feature.columns()
+        dataclasses.replace(column, layout=Sequence(shape=column.cell)) for column in feature.columns()
     )
 
 
@@ -162,7 +167,10 @@ def _check(schema: FeatureSet) -> Iterator[Problem]:
     for section, feature in schema.placed:
         yield from _check_section(section, feature)
     yield from _check_names(schema)
-    yield from _check_keys(schema)
+    for path, column, owner, first in _owners(schema):
+        if column != first:  # tf.io parses a key once
+            got = f"`{column.key}` with another one than that of `{owner}`"
+            yield Problem(path=path, expected="one layout for a key", got=got)
 
 
 def _check_section(section: Section, feature: Feature) -> Iterator[Problem]:
@@ -183,7 +191,7 @@ def _check_step(path: tuple[str, str], feature: Feature, layouts: list[type]) ->
     if feature.kind == "fixed_len":
         hint = "fixed_len_sequence has one value of its shape a step"
         yield Problem(path=path, expected="a kind for steps", got=feature.kind, hint=hint)
-    if any(0 in getattr(column.layout, "shape", ()) for column in feature.columns()):
+    if any(0 in column.cell for column in feature.columns()):
         hint = "such steps could not be counted"
         yield Problem(path=(*path, "shape"), expected="sizes of at least 1", got="0", hint=hint)
     as_ = getattr(feature, "as_", None)
@@ -215,21 +223,6 @@ def _owners(schema: FeatureSet) -> Iterator[tuple[tuple[Section, str], Column, s
         for column in feature.columns():
             owner, first = owners.setdefault((section, column.key), (feature.name, column))
             yield (section, feature.name), column, owner, first
-
-
-def _shared_keys(schema: FeatureSet) -> Iterator[Problem]:
-    for path, column, owner, _ in _owners(schema):
-        if owner != path[1]:
-            expected, got = "a key of its own, to be written", f"`{column.key}`, which `{owner}` writes"
-            yield Problem(where=schema.name, path=(*path, "key"), expected=expected, got=got)
-
-
-def _check_keys(schema: FeatureSet) -> Iterator[Problem]:
-    """Yields problems of keys with several layouts: tf.io parses a key once."""
-    for path, column, owner, first in _owners(schema):
-        if column != first:
-            got = f"`{column.key}` with another one than that of `{owner}`"
-            yield Problem(path=path, expected="one layout for a key", got=got)
 
 
 def differences(written: FeatureSet, wanted: FeatureSet) -> Iterator[Problem]:
@@ -269,7 +262,10 @@ def _differences(path: Path, written: Feature, wanted: Feature) -> Iterator[Prob
 
 def _difference(path: Path, before: Any, after: Any) -> Problem:
     """The difference of two options; of long lists, the first item that differs."""
-    old, new = map(_shown, (before, after))
+    old, new = (
+        one if isinstance(one, str) else json.dumps(to_builtins(one), ensure_ascii=False, default=str)
+        for one in (before, after)
+    )
     if max(len(old), len(new)) > _LONGEST_OPTION and isinstance(before, tuple) and isinstance(after, tuple):
         index, values = next(
             (index, values)
@@ -278,11 +274,3 @@ def _difference(path: Path, before: Any, after: Any) -> Problem:
         )
         return _difference((*path, index), *values)
     return Problem(path=path, expected=f"`{old}`, as the data was written", got=f"`{new}`")
-
-
-def _shown(option: Any) -> str:
-    return (
-        option
-        if isinstance(option, str)
-        else json.dumps(to_builtins(option), ensure_ascii=False, default=str)
-    )

@@ -22,7 +22,6 @@ from recordspec.wire.columns import (
     TF_DTYPES,
     Cells,
     Column,
-    Fixed,
     KeySteps,
     KeyValues,
     Ragged,
@@ -186,11 +185,9 @@ def _key_violations(
     column: Column, section: Section, rows: int, found: tuple[KeyValues, ...], feature: Feature
 ) -> Iterator[Violation]:
     """Rows or steps whose list under a key has another type, or another number of values; each once."""
-    layout, path = column.layout, (section, feature.name)
-    size = math.prod(getattr(layout, "shape", ()))
-    has_default = section != "sequence" and isinstance(layout, Fixed) and layout.default is not None
-    kinds = Fixed | Sequence if section == "sequence" else Fixed
-    whole = isinstance(layout, kinds) and not has_default  # each row or step has one cell
+    path, size = (section, feature.name), math.prod(column.cell)
+    has_default = section != "sequence" and column.has_default
+    whole = column.is_whole(section)
     number = f"{size}" if whole or has_default else "any number of" if size <= 1 else f"a multiple of {size}"
     expected = f"{number} {TF_DTYPES[column.storage]}"
     hint = "" if column.key == feature.name else f"stored under `{column.key}`"

@@ -400,7 +400,7 @@ def block_in(paths: tuple[Path, ...]) -> int | None:
 def first_block(path: Path) -> int | None:
     """The rows of the first whole record if it is a block; 0 if it is not, None without a record."""
     # they take 0.2 s, and most files have a manifest
-    from recordspec.wire.blocks import block_size
+    from recordspec.wire.blocks import rows_in
     from recordspec.wire.proto import parse_example
     from recordspec.wire.tfrecord import Chunk, salvage
 
@@ -408,7 +408,6 @@ def first_block(path: Path) -> int | None:
     if chunk is None:
         return None
     try:
-        size = block_size(parse_example(chunk.data(0)))
-    except RecordError:  # another message
+        return max(1, rows_in(parse_example(chunk.data(0))))
+    except RecordError:  # no block, or another message
         return 0
-    return 0 if size is None else max(1, size)

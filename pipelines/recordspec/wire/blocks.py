@@ -19,12 +19,10 @@ from recordspec.wire.columns import (
     Call,
     Cells,
     Column,
-    Fixed,
     Name,
     Part,
     Ragged,
     Section,
-    Sequence,
     Sparse,
     Storage,
     VarLen,
@@ -65,26 +63,13 @@ def entries(section: Section, given: list[Entry], sizes: Sizes, count: int) -> I
     for entry in given:
         key, cells = block_key(entry.column.key, section), entry.cells
         in_block = sizes if entry.steps is None else sizes_of_groups(entry.steps, sizes)
-        yield _entry(
-            key, entry.column.storage, cells.flat, sizes_of_groups(_each(cells.lengths), in_block), count
-        )
+        lengths = sizes_of_groups(one_size(cells.lengths), in_block)
+        yield _entry(key, entry.column.storage, cells.flat, lengths, count)
         if entry.steps is not None:
             yield _entry(_steps_key(key), "int64", entry.steps, sizes, count)
         if entry.column.key in counted:
-            lengths = cells.counts // _cell_size(entry.column)
-            yield _entry(lengths_key(key), "int64", lengths, in_block, count)
-
-
-def _each(lengths: Sizes) -> Sizes:
-    return lengths if isinstance(lengths, int) else one_size(lengths)
-
-
-def block_size(record: Parsed) -> int | None:
-    """The number of rows of a block; None for a record that is no block."""
-    rows = record.get(ROWS)
-    if not rows or len(rows) != 1 or type(rows[0]) is not int:
-        return None
-    return int(rows[0])
+            counts = cells.counts // _cell_size(entry.column)
+            yield _entry(lengths_key(key), "int64", counts, in_block, count)
 
 
 def block_problems(columns: Iterable[Column], section: Section, parsed: Parsed) -> Iterator[Problem]:
@@ -102,23 +87,18 @@ def block_problems(columns: Iterable[Column], section: Section, parsed: Parsed) 
         yield from error.problems
         return
     for entry in held:
-        yield from _count_problems(entry, section, rows_in(parsed))
+        path, cells = (section, entry.column.key), entry.cells
+        lengths = np.asarray(cells.lengths)
+        wanted = int(lengths.sum() if lengths.ndim else lengths * cells.rows)
+        if lengths.ndim and len(lengths) != cells.rows:
+            yield Problem(path=path, expected=f"lengths of {cells.rows} rows", got=str(len(lengths)))
+        elif len(cells.flat) != wanted:
+            expected = f"{wanted} {TF_DTYPES[entry.column.storage]} in a block of {rows_in(parsed)} rows"
+            yield Problem(path=path, expected=expected, got=str(len(cells.flat)))
 
 
 def _dtype(values: list[Any]) -> str:
     return next(TF_DTYPES[storage] for storage, kind in _TYPES.items() if type(values[0]) is kind)
-
-
-def _count_problems(entry: Entry, section: Section, rows: int) -> Iterator[Problem]:
-    key, storage, cells = entry.column.key, entry.column.storage, entry.cells
-    lengths = np.asarray(cells.lengths)
-    if lengths.ndim and len(lengths) != cells.rows:
-        yield Problem(path=(section, key), expected=f"lengths of {cells.rows} rows", got=str(len(lengths)))
-        return
-    wanted = int(lengths.sum() if lengths.ndim else lengths * cells.rows)
-    if len(cells.flat) != wanted:
-        expected = f"{wanted} {TF_DTYPES[storage]} in a block of {rows} rows"
-        yield Problem(path=(section, key), expected=expected, got=str(len(cells.flat)))
 
 
 def check_block_keys(columns: Mapping[Section, Iterable[Column]], block: Parsed) -> None:
@@ -151,22 +131,14 @@ def _counted(columns: Iterable[Column], section: Section) -> set[str]:
         layout = column.layout
         if isinstance(layout, Ragged):
             counted.add((layout.row_lengths or (column.key,))[0])
-        elif not isinstance(layout, Part) and not _is_whole(column, section):
+        elif not isinstance(layout, Part) and not column.is_whole(section):
             counted.add(column.key)
     return counted
 
 
-def _is_whole(column: Column, section: Section) -> bool:
-    """Whether every row, or every step, has one cell."""
-    layout = column.layout
-    if section == "sequence":
-        return isinstance(layout, Fixed | Sequence)
-    return isinstance(layout, Fixed) and layout.default is None
-
-
 def _cell_size(column: Column) -> int:
     """Values in what is counted: a default stands for all the values of a row, or for none."""
-    return max(1, math.prod(getattr(column.layout, "shape", ())))
+    return max(1, math.prod(column.cell))
 
 
 def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
@@ -177,15 +149,11 @@ def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
     """
     calls: dict[str, Call] = {}
     for column in columns:
-        key, dtype = block_key(column.key, section), Name(TF_DTYPES[column.storage])
-        layout = column.layout
-        if isinstance(layout, Part):
+        key, layout, size = block_key(column.key, section), column.layout, values_in_row(column, section)
+        if isinstance(layout, Part) or size == 0:  # of no values at all there is nothing to parse
             continue
-        if isinstance(layout, Fixed) and section != "sequence" and _is_whole(column, section):
-            if 0 not in layout.shape:  # of no values at all there is nothing to parse
-                calls[key] = ragged_call(key, dtype, [])
-            continue
-        calls[key] = ragged_call(key, dtype, _partitions(column, section))
+        partitions = _partitions(column, section) if size is None else []
+        calls[key] = ragged_call(key, Name(TF_DTYPES[column.storage]), partitions)
         if isinstance(layout, Sparse):
             for index in (block_key(index, section) for index in layout.index_keys):
                 calls[index] = ragged_call(index, Name("int64"), [row_lengths_call(lengths_key(key))])
@@ -194,20 +162,18 @@ def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
 
 def values_in_row(column: Column, section: Section) -> int | None:
     """The number of values of a row that are parsed end to end; None where they are parsed row by row."""
-    if section == "sequence" or not _is_whole(column, section):
-        return None
-    return math.prod(getattr(column.layout, "shape", ()))
+    return math.prod(column.cell) if section != "sequence" and column.is_whole(section) else None
 
 
 def _partitions(column: Column, section: Section) -> list[Call]:
     key, layout = block_key(column.key, section), column.layout
-    uniform = [uniform_call(size) for size in getattr(layout, "shape", ())]
+    uniform = [uniform_call(size) for size in column.cell]
     if isinstance(layout, Ragged):
         parts = [block_key(part, section) for part in layout.row_lengths]
         outer = lengths_key((parts or [key])[0])
         inner = [*map(row_lengths_call, (outer, *parts)), *uniform]
     else:
-        inner = uniform if _is_whole(column, section) else [row_lengths_call(lengths_key(key)), *uniform]
+        inner = uniform if column.is_whole(section) else [row_lengths_call(lengths_key(key)), *uniform]
     return [row_lengths_call(_steps_key(key)), *inner] if section == "sequence" else inner
 
 
@@ -232,34 +198,33 @@ def stored(columns: Iterable[Column], section: Section, parsed: Parsed) -> Itera
     rows = rows_in(parsed)
     lengths = _lengths_by_key(columns, section, parsed)
     for column in columns:
-        key = block_key(column.key, section)
-        steps = _steps(column.key, section, parsed, rows) if section == "sequence" else None
+        key, steps = block_key(column.key, section), None
+        if section == "sequence":
+            steps = _ints(_steps_key(column.key), section, parsed)
+            if len(steps) != rows:
+                expected = f"numbers of steps of {rows} rows"
+                raise RecordError(Problem(path=(section, column.key), expected=expected, got=str(len(steps))))
         flat = parsed.get(key) or []
         values = Strings.of(flat) if column.storage == "bytes" else np.array(flat, column.storage)
         count = rows if steps is None else int(steps.sum())
         each = lengths[column.key]
-        present = np.asarray(each) > 0 if _has_default(column) else None
-        yield Entry(
-            column=column, cells=Cells(flat=values, lengths=each, rows=count), present=present, steps=steps
-        )
-
-
-def _has_default(column: Column) -> bool:
-    return isinstance(column.layout, Fixed) and column.layout.default is not None
+        present = np.asarray(each) > 0 if column.has_default else None
+        cells = Cells(flat=values, lengths=each, rows=count)
+        yield Entry(column=column, cells=cells, present=present, steps=steps)
 
 
 def _lengths_by_key(columns: tuple[Column, ...], section: Section, parsed: Parsed) -> dict[str, int | Ints]:
     """The number of values of each row, or step, under each key."""
     found: dict[str, int | Ints] = {}
     for column in columns:
-        key, layout, size = column.key, column.layout, math.prod(getattr(column.layout, "shape", ()))
+        key, layout, size = column.key, column.layout, math.prod(column.cell)
         if isinstance(layout, Part):
             continue
-        if _is_whole(column, section):
+        if column.is_whole(section):
             found[key] = size
         elif isinstance(layout, Ragged):
             outer = (layout.row_lengths or (key,))[0]
-            counts, said = _counts(outer, section, parsed), lengths_key(outer)
+            counts, said = _ints(lengths_key(outer), section, parsed), lengths_key(outer)
             for part in layout.row_lengths:
                 found[part] = counts
                 inner = _ints(part, section, parsed)
@@ -269,22 +234,9 @@ def _lengths_by_key(columns: tuple[Column, ...], section: Section, parsed: Parse
                 counts, said = np.diff(offsets(inner)[offsets(counts)]), part
             found[key] = counts * size
         else:
-            found[key] = _counts(key, section, parsed) * _cell_size(column)
+            found[key] = _ints(lengths_key(key), section, parsed) * _cell_size(column)
             found |= dict.fromkeys(getattr(layout, "index_keys", ()), found[key])
     return found
-
-
-def _counts(key: str, section: Section, parsed: Parsed) -> Ints:
-    return _ints(lengths_key(key), section, parsed)
-
-
-def _steps(key: str, section: Section, parsed: Parsed, rows: int) -> Ints:
-    """The number of steps of each row."""
-    steps = _ints(_steps_key(key), section, parsed)
-    if len(steps) != rows:
-        expected = f"numbers of steps of {rows} rows"
-        raise RecordError(Problem(path=(section, key), expected=expected, got=str(len(steps))))
-    return steps
 
 
 def _ints(key: str, section: Section, parsed: Parsed) -> Ints:

@@ -89,6 +89,22 @@ class Column:
     storage: Storage
     layout: Layout
 
+    @property
+    def cell(self) -> tuple[int, ...]:
+        """The shape of what stands in a row any number of times, or once; `()` for single values."""
+        return getattr(self.layout, "shape", ())
+
+    @property
+    def has_default(self) -> bool:
+        """Whether a record may omit the key."""
+        return isinstance(self.layout, Fixed) and self.layout.default is not None
+
+    def is_whole(self, section: Section) -> bool:
+        """Whether every row, or every step, has one cell."""
+        if section == "sequence":
+            return isinstance(self.layout, Fixed | Sequence)
+        return isinstance(self.layout, Fixed) and not self.has_default
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cells:
@@ -265,7 +281,8 @@ def parse_call(column: Column, section: Section) -> Call | None:
         pad = () if layout.pad is None else (("default_value", layout.pad),)
         shape = ("shape", list(layout.shape))
         return Call("FixedLenSequenceFeature", (shape, ("dtype", dtype), ("allow_missing", True), *pad))
-    return _sparse_call(column.key, dtype, layout)
+    index = (("index_key", list(layout.index_keys)), ("value_key", column.key))
+    return Call("SparseFeature", (*index, ("dtype", dtype), ("size", list(layout.size))))
 
 
 def _step_call(key: str, dtype: Name, layout: Layout) -> Call:
@@ -304,18 +321,6 @@ def row_lengths_call(key: str) -> Call:
 def uniform_call(size: int) -> Call:
     """The partition of a RaggedFeature into rows of one size."""
     return Call("RaggedFeature.UniformRowLength", (("length", size),))
-
-
-def _sparse_call(key: str, dtype: Name, layout: Sparse) -> Call:
-    return Call(
-        "SparseFeature",
-        (
-            ("index_key", list(layout.index_keys)),
-            ("value_key", key),
-            ("dtype", dtype),
-            ("size", list(layout.size)),
-        ),
-    )
 
 
 def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:

@@ -19,7 +19,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -193,29 +193,14 @@ def check_sizes(entries: Sequence[Entry], rows: int) -> None:
     """Raises RecordError for the first record whose values alone are larger than LARGEST_RECORD."""
     found = oversized(entries, rows)
     if found is not None:
-        hint = f"`{found.key}` has {found.of_key:,} of them"
-        raise RecordError(Problem(expected=AT_MOST, got=f"{found.size:,} bytes", hint=hint), found.row)
+        row, size, hint = found
+        raise RecordError(Problem(expected=AT_MOST, got=f"{size:,} bytes", hint=hint), row)
 
 
-class Oversized(NamedTuple):
-    """A record that is too large.
-
-    Attributes:
-        row: its number.
-        size: the least bytes that its values take.
-        key: the key with most of them.
-        of_key: the least bytes that the values of the key take.
-    """
-
-    row: int
-    size: int
-    key: str
-    of_key: int
-
-
-def oversized(entries: Sequence[Entry], rows: int) -> Oversized | None:
-    """The first record whose values alone have more bytes than LARGEST_RECORD. Nothing is encoded."""
-    if sum(map(least_bytes, entries)) <= LARGEST_RECORD:
+def oversized(entries: Sequence[Entry], rows: int) -> tuple[int, int, str] | None:
+    """The first record whose values alone have more bytes than LARGEST_RECORD: its number, the least bytes
+    that its values take, and the key that has most of them. Nothing is encoded."""
+    if sum(least_bytes(entry.cells.flat) for entry in entries) <= LARGEST_RECORD:
         return None  # all the records together
     each = np.array([_least_sizes(entry, rows) for entry in entries])
     sizes = each.sum(axis=0)
@@ -223,15 +208,10 @@ def oversized(entries: Sequence[Entry], rows: int) -> Oversized | None:
         return None
     row = int(np.argmax(sizes > LARGEST_RECORD))
     most = int(each[:, row].argmax())
-    return Oversized(row, int(sizes[row]), entries[most].column.key, int(each[most, row]))
+    return row, int(sizes[row]), f"`{entries[most].column.key}` has {each[most, row]:,} of them"
 
 
-def least_bytes(entry: Entry) -> int:
-    """Bytes that the values of an entry take at least, in all records."""
-    return _least_bytes(entry.cells.flat)
-
-
-def _least_bytes(flat: np.ndarray | Strings) -> int:
+def least_bytes(flat: np.ndarray | Strings) -> int:
     """Bytes that values take at least: a varint has one or more."""
     if isinstance(flat, Strings):
         return int(flat.offsets[-1])
@@ -241,7 +221,7 @@ def _least_bytes(flat: np.ndarray | Strings) -> int:
 def _least_sizes(entry: Entry, rows: int) -> Ints:
     """Bytes that the values of each record take at least, int64 `[rows]`."""
     cells = entry.cells
-    each = cells.flat.sizes if isinstance(cells.flat, Strings) else _least_bytes(cells.flat[:1])
+    each = cells.flat.sizes if isinstance(cells.flat, Strings) else least_bytes(cells.flat[:1])
     sizes = sizes_of_groups(each, cells.lengths)
     if entry.steps is not None:
         sizes = sizes_of_groups(sizes, entry.steps)
@@ -254,24 +234,25 @@ def _entries(entries: Iterable[Entry]) -> list[MessagePart]:
 
 
 def _entry(entry: Entry) -> list[MessagePart]:
-    if entry.present is not None:
-        return [where(entry.present, _entry(_without_gaps(entry, entry.present)))]
+    column, cells = entry.column, entry.cells
+    if entry.present is not None:  # the entry of only the rows that have the key
+        lengths = cells.counts[entry.present]
+        cells = Cells(flat=cells.flat, lengths=lengths, rows=len(lengths))
+        return [where(entry.present, _entry(Entry(column=column, cells=cells)))]
+    values = _list(cells)
     if entry.steps is not None:
-        return _map_entry(entry.column.key, _feature_list(entry, entry.steps))
-    values = _list(entry.cells)
-    return [*_start(entry.column, total(values)), *values]
+        features = join(field(1, field(_LIST_FIELD[column.storage], values)), cells.rows)
+        grouped = numbers(features.buffer, sizes_of_groups(features.each, entry.steps))
+        return _map_entry(column.key, [grouped])
+    size = total(values)
+    if isinstance(size, int):
+        return [_start_of_size(column.key, column.storage, size), *values]
+    return [*_start_of_sizes(column.key, column.storage, size), *values]
 
 
 def _map_entry(key: str, value: list[MessagePart]) -> list[MessagePart]:
     name = key.encode()
     return field(1, after(b"\x0a" + varint_bytes(len(name)) + name, field(2, value)))
-
-
-def _start(column: Column, sizes: Sizes) -> list[MessagePart]:
-    """The bytes before lists of these sizes in their map entries."""
-    if isinstance(sizes, int):
-        return [_start_of_size(column.key, column.storage, sizes)]
-    return _start_of_sizes(column.key, column.storage, sizes)
 
 
 @lru_cache(maxsize=4096)
@@ -282,28 +263,19 @@ def _start_of_size(key: str, storage: Storage, size: int) -> bytes:
 
 
 def _start_of_sizes(key: str, storage: Storage, sizes: Sizes) -> list[MessagePart]:
+    """The bytes before lists of these sizes in their map entries."""
     values = VaryingPart(data=np.empty(0, np.uint8), sizes=sizes, width=0)
     return _map_entry(key, field(_LIST_FIELD[storage], [values]))[:-1]
 
 
-def _without_gaps(entry: Entry, present: Mask) -> Entry:
-    """The entry of only the rows that have the key."""
-    lengths = entry.cells.counts[present]
-    cells = Cells(flat=entry.cells.flat, lengths=lengths, rows=len(lengths))
-    return Entry(column=entry.column, cells=cells)
-
-
-def _feature_list(entry: Entry, steps: Ints) -> list[MessagePart]:
-    """The Features of all steps, grouped by record."""
-    feature = field(_LIST_FIELD[entry.column.storage], _list(entry.cells))
-    features = join(field(1, feature), entry.cells.rows)
-    return [numbers(features.buffer, sizes_of_groups(features.each, steps))]
-
-
 def _list(cells: Cells) -> list[MessagePart]:
-    lengths = cells.lengths if isinstance(cells.lengths, int) else one_size(cells.lengths)
+    lengths = one_size(cells.lengths)
     if isinstance(cells.flat, Strings):
-        return _bytes_list(cells.flat, lengths)
+        data = field(1, [payload(cells.flat)])
+        if isinstance(lengths, int) and lengths == 1:
+            return data
+        joined = join(data, len(cells.flat))
+        return [numbers(joined.buffer, sizes_of_groups(joined.each, lengths))]
     if isinstance(lengths, int):
         return field(1, [_packed(cells.flat, lengths)]) if lengths else []
     values, some = _packed(cells.flat, lengths), lengths > 0
@@ -323,14 +295,6 @@ def _packed(flat: np.ndarray, lengths: Sizes) -> MessagePart:
         matrix, sizes = varints(values)
         return VaryingPart(data=matrix, sizes=sizes, width=matrix.shape[1])
     return numbers(*packed(values, lengths))
-
-
-def _bytes_list(strings: Strings, lengths: Sizes) -> list[MessagePart]:
-    values = field(1, [payload(strings)])
-    if isinstance(lengths, int) and lengths == 1:
-        return values
-    joined = join(values, len(strings))
-    return [numbers(joined.buffer, sizes_of_groups(joined.each, lengths))]
 
 
 def sizes_of_groups(sizes: Sizes, lengths: Sizes) -> Sizes:

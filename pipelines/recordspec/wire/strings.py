@@ -198,9 +198,9 @@ def ranges(starts: Ints, sizes: Ints) -> Ints:
     return np.arange(int(sizes.sum())) + np.repeat(starts - offsets(sizes)[:-1], sizes)
 
 
-def one_size(sizes: Ints) -> Sizes:
+def one_size(sizes: Sizes) -> Sizes:
     """The sizes, as one number where all are equal."""
-    if len(sizes) and bool((sizes == sizes[0]).all()):
+    if not isinstance(sizes, int) and len(sizes) and bool((sizes == sizes[0]).all()):
         return int(sizes[0])
     return sizes
 

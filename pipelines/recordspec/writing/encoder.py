@@ -106,7 +106,7 @@ class EncodedRows:
         """About how many bytes they have."""
         if self._records is not None:
             return len(self._records.buffer)
-        return sum(least_bytes(entry) for entries in self.sections.values() for entry in entries)
+        return sum(least_bytes(entry.cells.flat) for entries in self.sections.values() for entry in entries)
 
     def part(self, start: int, stop: int) -> EncodedRows:
         """Rows `start` to `stop`."""

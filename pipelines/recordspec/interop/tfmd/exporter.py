@@ -73,7 +73,8 @@ class _FeatureExporter:
             if feature.description:
                 message.annotation.comment.append(feature.description)
             self._count(message, column, feature)
-            name = feature.name if len(columns) == 1 + _parts(columns) else column.key
+            values = sum(not isinstance(one.layout, Part) for one in columns)
+            name = feature.name if values == 1 else column.key
             self._represent(name, column, feature)
 
     def _fixed(self, column: Column, feature: Feature) -> tuple[int, ...] | None:
@@ -88,7 +89,7 @@ class _FeatureExporter:
         shape = self._fixed(column, feature)
         bound = getattr(feature, "max_length", None)
         if shape is None:
-            scalars = getattr(column.layout, "shape", ()) == () and not _row_lengths(column)
+            scalars = column.cell == () and not _row_lengths(column)
             if bound is not None and scalars:
                 message.value_count.max = bound
         elif not feature.optional:
@@ -112,7 +113,7 @@ class _FeatureExporter:
             self._sparse(self._tensor(name).sparse_tensor, column.key, layout)
         else:
             # a DefaultValue fills the whole tensor: a feature with several values is exported as a list
-            cell = () if shape is not None else getattr(layout, "shape", ())
+            cell = () if shape is not None else column.cell
             if renamed or cell or _row_lengths(column):
                 self._ragged(self._tensor(name).ragged_tensor, column, cell)
 
@@ -139,10 +140,6 @@ class _FeatureExporter:
             tensor.partition.add(row_length=key)
         for size in cell:
             tensor.partition.add(uniform_row_length=size)
-
-
-def _parts(columns: tuple[Column, ...]) -> int:
-    return sum(isinstance(column.layout, Part) for column in columns)
 
 
 def _row_lengths(column: Column) -> tuple[str, ...]:
