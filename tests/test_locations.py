@@ -22,6 +22,7 @@ from recordspec.spec.features import KINDS
 from recordspec.spec.features.label import Label
 from recordspec.spec.options import (
     MAPPINGS,
+    YamlValue,
     choices,
     document,
     from_python,
@@ -145,7 +146,7 @@ def test_every_option_that_is_text_is_a_path_or_known_to_be_none():
 )
 def test_an_option_that_is_a_path_takes_no_url(cls, option):
     node, log = document(f"{option}: {URL}\n", "file.yaml")
-    read_fields(cls, node, (), log)
+    read_fields(cls, YamlValue(node), (), log)
     assert f"file.yaml:1:{len(option) + 3}: {option}: {REFUSED}" in map(str, log.problems)
     with pytest.raises(rs.SpecError) as caught:
         from_python(cls, {option: URL})

@@ -14,7 +14,7 @@ from recordspec.reading.filtering import check_label
 from recordspec.reading.fit import Fit
 from recordspec.reading.options import Read
 from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.options import INVALID, Log, document, read_fields
+from recordspec.spec.options import INVALID, Log, YamlValue, document, read_fields
 from recordspec.spec.schema import Schema, read_text, schema_in
 from recordspec.spec.yaml_text import MappingNode, ScalarNode
 from recordspec.writing.options import Write
@@ -90,10 +90,10 @@ class Config:
 def load(path: Path, kinds: Mapping[str, type[Feature]] = KINDS) -> tuple[Config, Schema]:
     """A config and its schema. Raises SpecError with every problem in both, or StoreError."""
     node, log = document(read_text(path), str(path))
-    config: Config = read_fields(Config, node, (), log)
+    config: Config = read_fields(Config, YamlValue(node), (), log)
     schema = _load_schema(node, path, kinds, log)
     if config is not INVALID and schema is not INVALID:
-        log.relocate(SpecError(list(_check(config, schema))), node, ())
+        log.adopt(SpecError(list(_check(config, schema))), YamlValue(node), ())
     log.close()
     return config, schema
 

@@ -16,6 +16,7 @@ from recordspec.reading.options import Read
 from recordspec.spec.options import (
     INVALID,
     MAPPINGS,
+    YamlValue,
     choices,
     document,
     from_python,
@@ -83,7 +84,7 @@ def test_yaml_and_python_accept_and_refuse_the_same(cls):
     @given(options(cls))
     def holds(given_options):
         node, log = document(dump(given_options) if given_options else "{}", "f.yaml")
-        in_yaml = read_fields(cls, node, (), log)
+        in_yaml = read_fields(cls, YamlValue(node), (), log)
         in_python, problems = read_python(cls, given_options)
         assert in_yaml == in_python
         assert places(log.problems) == places(problems)

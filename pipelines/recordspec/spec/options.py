@@ -14,6 +14,7 @@ import re
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, Union
@@ -68,11 +69,8 @@ class Log:
     def add(self, position: TextPosition | str, path: Path, expected: str, got: str, hint: str = "") -> Any:
         return self.put(Problem(where=str(position), path=path, expected=expected, got=got, hint=hint))
 
-    def relocate(self, error: SpecError, node: Node, path: Path) -> Any:
-        """Adds the problems of a value made from `node`, each at its own option's position."""
-        return self.adopt(error, YamlValue(node), path)
-
     def adopt(self, error: SpecError, value: Value, path: Path) -> Any:
+        """Adds the problems of an instance made from `value`, each at the position of its option."""
         for problem in error.problems:
             self.put(problem.under(*path).at(value.position(problem.path) or problem.where))
         return INVALID
@@ -218,7 +216,9 @@ class PythonValue:
         if choice is int:  # also NumPy's
             return int(value) if isinstance(value, Integral) and int(value) in _INT64 else INVALID
         if choice is float:
-            return frozen_value(float(value)) if isinstance(value, Real) and _is_float(value) else INVALID
+            with suppress(OverflowError):
+                return frozen_value(float(value)) if isinstance(value, Real) else INVALID
+            return INVALID
         if choice is str:
             return value if isinstance(value, (str, os.PathLike)) else INVALID
         return value if isinstance(choice, type) and isinstance(value, choice) else INVALID
@@ -238,14 +238,6 @@ def _too_large(value: Any) -> bool:
     return isinstance(value, Integral) and int(value) not in _INT64
 
 
-def _is_float(value: Any) -> bool:
-    try:
-        float(value)
-    except OverflowError:
-        return False
-    return True
-
-
 def document(text: str, source: str) -> tuple[MappingNode, Log]:
     """The mapping that a file holds, and a log for its problems."""
     node, problems = parse(text, source)
@@ -261,27 +253,16 @@ def from_python(cls: type, given: Mapping[str, Any]) -> Any:
     SpecError with all the problems.
     """
     log = Log()
-    instance = _read_fields(cls, PythonValue(given), (), log)
+    instance = read_fields(cls, PythonValue(given), (), log)
     log.close()
     return instance
 
 
-def read_fields(cls: type, node: MappingNode, path: Path, log: Log, **given: Any) -> Any:
+def read_fields(cls: type, value: Value, path: Path, log: Log, **given: Any) -> Any:
     """An instance of the dataclass `cls` from a mapping, or INVALID.
 
     `given` are fields that do not come from the mapping's own keys.
     """
-    return _read_fields(cls, YamlValue(node), path, log, given)
-
-
-def read(node: Node, annotation: Any, path: Path, log: Log) -> Any:
-    """The value of `node` by its annotation, or INVALID."""
-    return _read(YamlValue(node), annotation, path, log)
-
-
-def _read_fields(
-    cls: type, value: Value, path: Path, log: Log, given: Mapping[str, Any] = types.MappingProxyType({})
-) -> Any:
     annotations = hints(cls)
     fields = {field.name.rstrip("_"): field for field in dataclasses.fields(cls) if field.name not in given}
     entries = value.entries or {}
@@ -296,12 +277,12 @@ def _read_fields(
         name = fields[key].name
         if entry.is_null and type(None) not in choices(annotations[name]) and not required(fields[key]):
             continue  # `read:` with nothing behind it
-        values[name] = _read(entry, annotations[name], (*path, key), log)
+        values[name] = read(entry, annotations[name], (*path, key), log)
     for key, field in fields.items():
         if field.name not in values and required(field):
-            log.add(
-                value.position(), path, f"the key `{key}`", "none", _hint_of_required(key, entries, fields)
-            )
+            close = [name for name in entries if name not in fields and nearest(name, [key])]
+            hint = f"is `{close[0]}` meant?" if close else ""
+            log.add(value.position(), path, f"the key `{key}`", "none", hint)
             valid = False
     invalid = [name for name, one in values.items() if one is INVALID]
     if invalid or not valid:
@@ -316,13 +297,11 @@ def _check_rest(
     cls: type, values: dict[str, Any], invalid: list[str], value: Value, path: Path, log: Log
 ) -> Any:
     """INVALID; but problems of the other fields are reported as well."""
-    fields = {field.name: field for field in dataclasses.fields(cls)}
-    if any(required(field) and name not in values for name, field in fields.items()):
-        return INVALID
-    if any(required(fields[name]) for name in invalid):
+    valid = {name: one for name, one in values.items() if name not in invalid}
+    if any(required(field) and field.name not in valid for field in dataclasses.fields(cls)):
         return INVALID
     try:
-        cls(**{name: one for name, one in values.items() if name not in invalid})
+        cls(**valid)
     except SpecError as error:
         # a problem of the whole, or of an invalid field, may only follow from these
         reported = {name.rstrip("_") for name in invalid}
@@ -331,13 +310,8 @@ def _check_rest(
     return INVALID
 
 
-def _hint_of_required(key: str, entries: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
-    unknown = [name for name in entries if name not in fields]
-    close = [name for name in unknown if nearest(name, [key])]
-    return f"is `{close[0]}` meant?" if close else ""
-
-
-def _read(value: Value, annotation: Any, path: Path, log: Log) -> Any:
+def read(value: Value, annotation: Any, path: Path, log: Log) -> Any:
+    """The value by its annotation, or INVALID."""
     if annotation is Any:
         return _read_untyped(value, path, log)
     fitting = [choice for choice in choices(annotation) if _fits(value, choice)]
@@ -366,21 +340,21 @@ def _read_as(value: Value, choice: Any, path: Path, log: Log) -> Any:
     elements, entries = value.elements, value.entries
     if elements is not None:
         item = typing.get_args(choice)[0]
-        read = [_read(one, item, (*path, index), log) for index, one in enumerate(elements)]
-        return INVALID if any(one is INVALID for one in read) else tuple(read)
+        found = tuple(read(one, item, (*path, index), log) for index, one in enumerate(elements))
+        return INVALID if any(one is INVALID for one in found) else found
     if entries is None:
         found = value.as_type(choice)
         return found if found is not INVALID else _read_short_form(value, choice, path, log)
     if dataclasses.is_dataclass(choice):
-        return _read_fields(typing.cast(type, choice), value, path, log)
+        return read_fields(typing.cast(type, choice), value, path, log)
     item = typing.get_args(choice)[1]
-    by_key = {key: _read(one, item, (*path, key), log) for key, one in entries.items()}
+    by_key = {key: read(one, item, (*path, key), log) for key, one in entries.items()}
     return INVALID if any(one is INVALID for one in by_key.values()) else by_key
 
 
 def _read_short_form(value: Value, cls: Any, path: Path, log: Log) -> Any:
     name = str(short_form(cls))
-    found = _read(value, hints(cls)[name], path, log)
+    found = read(value, hints(cls)[name], path, log)
     if found is INVALID:
         return INVALID
     try:

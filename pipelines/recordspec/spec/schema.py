@@ -14,7 +14,7 @@ from recordspec.locations import local
 from recordspec.spec import decoder, encoder
 from recordspec.spec.feature_set import ALL_SECTIONS, FeatureSet
 from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.options import INVALID, Log, document, read, read_fields, to_builtins
+from recordspec.spec.options import INVALID, Log, YamlValue, document, read, read_fields, to_builtins
 from recordspec.spec.values import DTYPES
 from recordspec.spec.yaml_text import LARGEST_FILE, MappingNode, Node, ScalarNode, dump, kind_of
 from recordspec.wire.strings import Strings
@@ -161,7 +161,9 @@ _HEAD: dict[str, Any] = {
 
 def _read_schema(node: MappingNode, log: Log, setting: _Setting) -> Any:
     """The schema in a file, or INVALID."""
-    head = {key: read(node.values[key], _HEAD[key], (key,), log) for key in _HEAD if key in node.values}
+    head = {
+        key: read(YamlValue(node.values[key]), _HEAD[key], (key,), log) for key in _HEAD if key in node.values
+    }
     if "schema" not in node.values:
         log.add(node.position, (), "the key `schema`, a name", "none")
     record = head.get("record", "sequence_example" if "sequence" in node.values else "example")
@@ -183,7 +185,7 @@ def _read_schema(node: MappingNode, log: Log, setting: _Setting) -> Any:
     except SpecError as error:
         if log.problems:  # problems of several features may only follow from those that were not read
             error = SpecError([problem for problem in error.problems if len(problem.path) > 1])
-        return log.relocate(error, node, ())
+        return log.adopt(error, YamlValue(node), ())
 
 
 def _read_section(node: Node, section: str, log: Log, setting: _Setting) -> Any:
@@ -213,21 +215,21 @@ def _read_feature(name: str, node: Node, path: tuple[str, str], log: Log, settin
         values={key: value for key, value in node.values.items() if key != "kind"},
         keys=node.keys,
     )
-    feature = read_fields(kinds[kind], options, path, log, name=name)
+    feature = read_fields(kinds[kind], YamlValue(options), path, log, name=name)
     try:
         return feature if feature is INVALID else feature.resolved(setting.folder)
     except SpecError as error:
-        return log.relocate(error, options, path)
+        return log.adopt(error, YamlValue(options), path)
 
 
 def _read_shorthand(name: str, node: ScalarNode, path: tuple[str, str], log: Log, kinds: Kinds) -> Any:
     """`int64` stands for `{kind: fixed_len, dtype: int64}`, `text` for `{kind: text}`."""
     if node.type == "str" and node.text in kinds:
         empty = MappingNode(position=node.position)
-        return read_fields(kinds[node.text], empty, path, log, name=name)
+        return read_fields(kinds[node.text], YamlValue(empty), path, log, name=name)
     if node.type == "str" and node.text in (*DTYPES, "string"):
         options = MappingNode(position=node.position, values={"dtype": node}, keys={"dtype": node})
-        return read_fields(kinds[DEFAULT_KIND], options, path, log, name=name)
+        return read_fields(kinds[DEFAULT_KIND], YamlValue(options), path, log, name=name)
     known = ("float32", "int64", "string", *kinds)
     got = f"`{node.text}`" if node.type == "str" else kind_of(node)
     hint = nearest(node.text, known)
@@ -247,16 +249,13 @@ def _text_of(schema: Schema) -> str:
     known: dict[str, Any] = {"schema": head.pop("name")}
     known |= {key: value for key, value in head.items() if key not in ("record", *ALL_SECTIONS)}
     known["record"] = schema.record
-    sections = {
-        section: {feature.name: _dump_feature(feature) for feature in getattr(schema, section)}
-        for section in schema.sections
-    }
-    return dump(known | sections)
-
-
-def _dump_feature(feature: Feature) -> Any:
-    options = to_builtins(feature)
-    del options["name"]
-    if feature.kind == DEFAULT_KIND:
-        return options["dtype"] if set(options) == {"dtype"} else options
-    return {"kind": feature.kind, **options} if options else feature.kind
+    known |= {section: {} for section in schema.sections}
+    for section, feature in schema.placed:
+        options = to_builtins(feature)
+        del options["name"]
+        if feature.kind == DEFAULT_KIND:
+            text = options["dtype"] if set(options) == {"dtype"} else options
+        else:
+            text = {"kind": feature.kind, **options} if options else feature.kind
+        known[section][feature.name] = text
+    return dump(known)

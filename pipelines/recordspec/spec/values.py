@@ -122,11 +122,6 @@ _MASKED = {np.ma.MaskedArray, type(np.ma.masked)}
 _BOOLS = {bool, np.bool_}
 
 
-def _wrong(expected: str, got: str, hint: str = "") -> BadValue:
-    """The error for a single value; the caller sets its index."""
-    return BadValue(0, expected, got, hint)
-
-
 def numbers(values: Any, dtype: str, shape: Shape = ()) -> Array:
     """Casts values to an array `[n, *shape]` of `dtype`. Raises BadValue for the first invalid one."""
     types = set() if isinstance(values, np.ndarray) else set(map(type, values))
@@ -195,7 +190,8 @@ def _cast(array: Array, dtype: str, *, trusted: bool) -> Array | None:
     if array.dtype.name == dtype:  # of another byte order
         return array.astype(numpy_dtype(dtype))
     if is_integer(dtype):
-        return _cast_to_integers(array, dtype) if kind in "iu" else None
+        fits = kind in "iu" and (np.can_cast(array.dtype, dtype) or _within(array, *dtype_range(dtype)))
+        return array.astype(dtype) if fits else None
     if dtype == "bool":
         return array.astype(np.bool_) if kind in "iu" and _within(array, 0, 1) else None
     if kind in "iu":
@@ -203,18 +199,8 @@ def _cast(array: Array, dtype: str, *, trusted: bool) -> Array | None:
         return array.astype(numpy_dtype(dtype)) if _within(array, -limit, limit) else None
     if kind == "c" and not dtype.startswith("complex"):
         return None
-    if kind in "fc" or array.dtype.name == "bfloat16":
-        return _cast_floats(array, dtype, trusted)
-    return None
-
-
-def _cast_to_integers(array: Array, dtype: str) -> Array | None:
-    low, high = dtype_range(dtype)
-    fits = np.can_cast(array.dtype, dtype) or _within(array, low, high)
-    return array.astype(dtype) if fits else None
-
-
-def _cast_floats(array: Array, dtype: str, trusted: bool) -> Array | None:
+    if kind not in "fc" and array.dtype.name != "bfloat16":
+        return None
     if not trusted and _too_large(array, dtype):
         return None
     with np.errstate(over="ignore", invalid="ignore"):
@@ -233,31 +219,27 @@ def _within(array: Array, low: int, high: int) -> bool:
 
 
 def _number(value: Any, dtype: str, shape: Shape) -> Any:
-    """Casts one value. This is the rule; `_cast` is its fast form."""
+    """Casts one value; the index of a BadValue is 0. This is the rule; `_cast` is its fast form."""
     if isinstance(value, np.ndarray):
         if np.ma.is_masked(value):
-            raise _wrong(of_shape(dtype, shape), "a masked value")
+            raise BadValue(0, of_shape(dtype, shape), "a masked value")
         array = np.asarray(value)
         if array.dtype.kind in "mM":
-            raise _wrong(of_shape(dtype, shape), describe(value))
+            raise BadValue(0, of_shape(dtype, shape), describe(value))
     elif isinstance(value, (np.datetime64, np.timedelta64, str, bytes, Mapping, Set)) or value is None:
-        raise _wrong(of_shape(dtype, shape), describe(value))
+        raise BadValue(0, of_shape(dtype, shape), describe(value))
     else:
-        array = _nested(value, dtype, shape)
+        try:
+            array = np.asarray(value, object if not hasattr(value, "dtype") else None)
+        except (ValueError, TypeError):
+            raise BadValue(0, of_shape(dtype, shape), describe(value)) from None
     if array.shape != shape:
-        raise _wrong(of_shape(dtype, shape), f"shape {show_shape(array.shape)}")
+        raise BadValue(0, of_shape(dtype, shape), f"shape {show_shape(array.shape)}")
     cast = _cast(array, dtype, trusted=True)
     if cast is not None:
         return cast
     cells = [_cell(cell, dtype) for cell in array.reshape(-1).tolist()]
     return np.array(cells, numpy_dtype(dtype)).reshape(shape)
-
-
-def _nested(value: Any, dtype: str, shape: Shape) -> Array:
-    try:
-        return np.asarray(value, object if not hasattr(value, "dtype") else None)
-    except (ValueError, TypeError):
-        raise _wrong(of_shape(dtype, shape), describe(value)) from None
 
 
 def _cell(value: Any, dtype: str) -> Any:
@@ -268,23 +250,27 @@ def _cell(value: Any, dtype: str) -> Any:
         return _int_cell(int(value), dtype)
     if isinstance(value, (float, complex, np.inexact)) and not is_integer(dtype) and dtype != "bool":
         if isinstance(value, complex) and not dtype.startswith("complex"):
-            raise _wrong(dtype, describe(value))
-        return _float_cell(value, dtype)
+            raise BadValue(0, dtype, describe(value))
+        with np.errstate(over="ignore"):
+            stored = np.array(value).astype(numpy_dtype(dtype))
+        if not bool(np.isinf(stored)) or bool(np.isinf(value)):
+            return stored
+        raise BadValue(0, f"{dtype}, which holds it without overflow", repr(value))
     hint = ""
     if isinstance(value, (bool, np.bool_)):
         hint = f"write {int(value)}, or store it as `kind: tensor` with `dtype: bool`"
     if isinstance(value, float) and is_integer(dtype):
         hint = "round it, or store it as a float" if value % 1 else f"write {value:.0f}"
-    raise _wrong(dtype, describe(value), hint)
+    raise BadValue(0, dtype, describe(value), hint)
 
 
 def _int_cell(value: int, dtype: str) -> int:
     if is_integer(dtype) or dtype == "bool":
         low, high = (0, 1) if dtype == "bool" else dtype_range(dtype)
         if not low <= value <= high:
-            raise _wrong(f"{dtype} ({low} to {high})", show_int(value))
+            raise BadValue(0, f"{dtype} ({low} to {high})", show_int(value))
     elif abs(value) > _EXACT_INTS[dtype] and not _holds(value, dtype):
-        raise _wrong(f"{dtype}, which holds whole numbers exactly", show_int(value))
+        raise BadValue(0, f"{dtype}, which holds whole numbers exactly", show_int(value))
     return value
 
 
@@ -294,11 +280,3 @@ def _holds(value: int, dtype: str) -> bool:
     except OverflowError:
         return False
     return math.isfinite(stored) and int(stored) == value
-
-
-def _float_cell(value: Any, dtype: str) -> Any:
-    with np.errstate(over="ignore"):
-        stored = np.array(value).astype(numpy_dtype(dtype))
-    if bool(np.isinf(stored)) and not bool(np.isinf(value)):
-        raise _wrong(f"{dtype}, which holds it without overflow", repr(value))
-    return stored

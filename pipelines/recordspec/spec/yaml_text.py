@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -151,24 +150,21 @@ class _Builder:
         self._nodes = 0
 
     def take(self, event: Any) -> None:
-        if isinstance(event, yaml.NodeEvent):
-            self._check_tag(event)
+        if getattr(event, "tag", None) is not None:
+            raise _refused(self._place(event), "data without tags", f"the tag `{event.tag}`")
         if isinstance(event, yaml.ScalarEvent):
             plain = event.implicit[0]
             self._add(ScalarNode(position=self._place(event), text=event.value, plain=plain), event.anchor)
         elif isinstance(event, yaml.AliasEvent):
-            self._alias(event)
+            if event.anchor not in self._anchors:
+                raise _refused(self._place(event), "an anchor that stands before", f"`*{event.anchor}`")
+            self._add(self._anchors[event.anchor], None, self._place(event))
         elif isinstance(event, yaml.CollectionStartEvent):
             self._start(event)
         elif isinstance(event, yaml.CollectionEndEvent):
             self._add(self._open.pop(), self._names.pop())
         elif isinstance(event, yaml.DocumentStartEvent) and self.root is not None:
             raise _refused(self._place(event), "one document", "a second one")
-
-    def _check_tag(self, event: Any) -> None:
-        tag = getattr(event, "tag", None)
-        if tag is not None:
-            raise _refused(self._place(event), "data without tags", f"the tag `{tag}`")
 
     def _start(self, event: Any) -> None:
         position = self._place(event)
@@ -177,11 +173,6 @@ class _Builder:
         mapping = isinstance(event, yaml.MappingStartEvent)
         self._open.append(MappingNode(position=position) if mapping else SequenceNode(position=position))
         self._names.append(event.anchor)
-
-    def _alias(self, event: Any) -> None:
-        if event.anchor not in self._anchors:
-            raise _refused(self._place(event), "an anchor that stands before", f"`*{event.anchor}`")
-        self._add(self._anchors[event.anchor], None, self._place(event))
 
     def _add(self, node: Node, anchor: str | None, position: TextPosition | None = None) -> None:
         self._nodes += node.weight if position else 1
@@ -239,22 +230,14 @@ def kind_of(node: Node) -> str:
 
 def locate(node: Node, path: Path) -> TextPosition:
     """The position of `path` below `node`, or of the deepest part of it that exists."""
-    for position in _positions(node, path):
-        deepest = position
-    return deepest
-
-
-def _positions(node: Node, path: Iterable[str | int]) -> Iterator[TextPosition]:
-    yield node.position
     for part in path:
         if isinstance(node, MappingNode) and part in node.values:
-            yield node.keys[str(part)].position
             node = node.values[str(part)]
         elif isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.values):
             node = node.values[part]
         else:
-            return
-        yield node.position
+            break
+    return node.position
 
 
 class _Dumper(yaml.SafeDumper):

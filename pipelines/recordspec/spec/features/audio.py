@@ -84,25 +84,21 @@ class Audio(Feature):
         # decoders of sound fail without an error, and return no samples
         some = tf.debugging.assert_positive(tf.shape(samples)[0], "expected samples, got none")
         with tf.control_dependencies([some]):
-            return self._cast(samples)
+            if samples.dtype == self.dtype:
+                return tf.identity(samples)
+            if self.dtype == "int16":  # exact: the floats are these integers divided by full scale
+                return tf.cast(samples * _FULL_SCALE, tf.int16)
+            return tf.cast(samples, tf.float32) / _FULL_SCALE
 
     def _decoded(self, data: Tensor) -> Tensor:
         if self.encoding != "wav":
             return decode_sound(self.encoding, data)
-        samples, rate = tf.audio.decode_wav(
-            data
-        )  # all channels: for another number, it would pad or drop channels
+        # all channels: for another number, it would pad or drop channels
+        samples, rate = tf.audio.decode_wav(data)
         message = f"expected a sample rate of {self.sample_rate} Hz"
         same = tf.debugging.assert_equal(rate, self.sample_rate, message)
         with tf.control_dependencies([same]):
             return tf.identity(samples)
-
-    def _cast(self, samples: Tensor) -> Tensor:
-        if samples.dtype == self.dtype:
-            return tf.identity(samples)
-        if self.dtype == "int16":  # exact: the floats are these integers divided by full scale
-            return tf.cast(samples * _FULL_SCALE, tf.int16)
-        return tf.cast(samples, tf.float32) / _FULL_SCALE
 
     def spec(self) -> TypeSpec:
         return ragged_spec((None, self.channels), self.dtype)

@@ -100,18 +100,17 @@ class Image(Feature):
         """Stored bytes, string `[]`, as pixels `[h, w, c]`; raw ones with any leading dimensions."""
         if self.encoding == "raw":
             return reshaped(tf.io.decode_raw(data, tf.as_dtype(self.dtype)), data, static(self.shape))
-        return tf.ensure_shape(self._decoded(data, self.channels), self.shape)
-
-    def _decoded(self, data: Tensor, channels: int) -> Tensor:
         if self.encoding == "jpeg":
-            return tf.io.decode_jpeg(data, channels)
-        if self.encoding == "webp":
-            return decode_webp(data, channels)
-        if self.encoding == "bmp":
-            return tf.io.decode_bmp(data)  # it does not accept `channels=1`
-        if self.encoding == "gif":
-            return tf.io.decode_gif(data)[0]
-        return tf.io.decode_png(data, channels, tf.as_dtype(self.dtype))
+            pixels = tf.io.decode_jpeg(data, self.channels)
+        elif self.encoding == "webp":
+            pixels = decode_webp(data, self.channels)
+        elif self.encoding == "bmp":
+            pixels = tf.io.decode_bmp(data)  # it does not accept `channels=1`
+        elif self.encoding == "gif":
+            pixels = tf.io.decode_gif(data)[0]
+        else:
+            pixels = tf.io.decode_png(data, self.channels, tf.as_dtype(self.dtype))
+        return tf.ensure_shape(pixels, self.shape)
 
     def spec(self) -> TypeSpec:
         if None in self.shape:

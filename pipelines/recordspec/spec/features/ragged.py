@@ -15,6 +15,7 @@ from recordspec.spec.features.options import STORAGE, check_dtype, check_value, 
 from recordspec.spec.lists import by_row, items, rows_of
 from recordspec.spec.tensors import TypeSpec, ragged_spec
 from recordspec.wire.columns import Cells, Column, Part, Ragged
+from recordspec.wire.example import sizes_of_groups
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +85,7 @@ class RaggedLists(Feature):
         parts = []
         for inner in lengths[1:]:
             parts.append(Cells(flat=inner, lengths=belongs, rows=rows))
-            belongs = _sums(inner, belongs)
+            belongs = sizes_of_groups(inner, belongs)
         stored = belongs * math.prod(self._cell)
         return (Cells(flat=flat, lengths=stored, rows=rows), *parts)
 
@@ -114,10 +115,3 @@ def _flatten(values: Any, levels: int, dtype: str, cell: tuple[int, ...]) -> Any
 
 def _each(lengths: Any, rows: int) -> Any:
     return np.full(rows, lengths, np.int64) if isinstance(lengths, int) else lengths
-
-
-def _sums(values: Any, groups: Any) -> Any:
-    """The sums of consecutive groups of values."""
-    ends = np.concatenate([[0], np.cumsum(values)])
-    places = np.concatenate([[0], np.cumsum(groups)])
-    return np.diff(ends[places])

@@ -103,7 +103,12 @@ class SparseValues(Feature):
         if len(places) != len(values):
             got = f"{len(places)} indices and {len(values)} values"
             raise BadValue(row, "as many indices as values", got)
-        flat = self._flat_indices(row, places)
+        sizes = np.array(self._sizes)
+        outside = ((places < 0) | (places >= sizes)).any(axis=1)
+        if bool(outside.any()):
+            got = str(places[int(outside.argmax())].tolist())
+            raise BadValue(row, f"indices within {show_shape(self._sizes)}", got)
+        flat = places @ np.cumprod([1, *self._sizes[:0:-1]])[::-1]
         order = np.argsort(flat, kind="stable")
         if bool((np.diff(flat[order]) == 0).any()):
             raise BadValue(row, "every index once", "one of them twice")
@@ -120,15 +125,6 @@ class SparseValues(Feature):
             if not isinstance(part, (list, tuple, np.ndarray)) or np.ndim(part) == 0:
                 raise BadValue(row, "a list of indices and a list of values", describe(part))
         return indices, values
-
-    def _flat_indices(self, row: int, places: Ints) -> Ints:
-        sizes = np.array(self._sizes)
-        outside = ((places < 0) | (places >= sizes)).any(axis=1)
-        if bool(outside.any()):
-            place = places[int(outside.argmax())].tolist()
-            raise BadValue(row, f"indices within {show_shape(self._sizes)}", str(place))
-        strides = np.cumprod([1, *self._sizes[:0:-1]])[::-1]
-        return np.asarray(places @ strides, np.int64)
 
     def spec(self) -> TypeSpec:
         return tf.SparseTensorSpec(self._sizes, self.dtype)

@@ -102,15 +102,15 @@ class AnyTensor(Feature):
         else:
             flat, lengths = numbers(values, self.dtype, self._cell).reshape(-1), 1
         if self._is_list:
-            stored = flat.astype(np.int64 if _LISTS[self.dtype] == "int64" else np.float32)  # type: ignore[union-attr]
-            return (Cells(flat=stored, lengths=lengths * size, rows=rows),)
-        return (Cells(flat=self._bytes(flat, lengths * size, rows), lengths=1, rows=rows),)
-
-    def _bytes(self, flat: Any, counts: Any, rows: int) -> Strings:
-        data = _little_endian(flat)
-        sizes = np.broadcast_to(np.asarray(counts * flat.dtype.itemsize), (rows,))
+            listed = flat.astype(np.int64 if _LISTS[self.dtype] == "int64" else np.float32)  # type: ignore[union-attr]
+            return (Cells(flat=listed, lengths=lengths * size, rows=rows),)
+        array = np.asarray(flat)
+        order = array.dtype if array.dtype.kind == "V" else array.dtype.newbyteorder("<")
+        data = np.ascontiguousarray(array.astype(order, copy=False)).view(np.uint8).reshape(-1)
+        sizes = np.broadcast_to(np.asarray(lengths * size * array.dtype.itemsize), (rows,))
         raw = Strings(data, offsets(sizes))
-        return Strings.of([zlib.compress(one) for one in raw]) if self.encoding == "zlib" else raw
+        stored = Strings.of([zlib.compress(one) for one in raw]) if self.encoding == "zlib" else raw
+        return (Cells(flat=stored, lengths=1, rows=rows),)
 
     def restored(self, stored: Sequence[Any]) -> Array:
         """The array of one record, outside a graph, from the list that its key holds.
@@ -147,8 +147,17 @@ class AnyTensor(Feature):
         return tf.TensorSpec(self.shape, self.dtype)
 
     def sample(self, rng: np.random.Generator) -> Any:
-        rows = (int(rng.integers(0, 4)),) if self._varies else ()
-        return _sample(rng, self.dtype, (*rows, *self._cell))
+        shape, dtype = self._cell, self.dtype
+        if self._varies:
+            shape = (int(rng.integers(0, 4)), *shape)
+        if dtype == "bool":
+            return rng.integers(0, 2, shape).astype(np.bool_)
+        if is_integer(dtype):
+            low, high = dtype_range(dtype)
+            return np.asarray(rng.integers(low, high, shape, dtype, endpoint=True))
+        real = rng.normal(size=shape)
+        imaginary = 1j * rng.normal(size=shape) if dtype.startswith("complex") else 0
+        return np.asarray(real + imaginary).astype(numpy_dtype(dtype))
 
 
 def _narrowed(value: Tensor, dtype: str) -> Tensor:
@@ -161,20 +170,3 @@ def _narrowed(value: Tensor, dtype: str) -> Tensor:
     same = tf.debugging.assert_equal(tf.cast(cast, value.dtype), numbers, message)
     with tf.control_dependencies([same]):
         return tf.identity(narrow)
-
-
-def _little_endian(array: Array) -> Any:
-    """The bytes of an array, uint8 `[bytes]`."""
-    order = array.dtype if array.dtype.kind == "V" else array.dtype.newbyteorder("<")
-    return np.ascontiguousarray(array.astype(order, copy=False)).view(np.uint8).reshape(-1)
-
-
-def _sample(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Array:
-    if dtype == "bool":
-        return rng.integers(0, 2, shape).astype(np.bool_)
-    if is_integer(dtype):
-        low, high = dtype_range(dtype)
-        return np.asarray(rng.integers(low, high, shape, dtype, endpoint=True))
-    real = rng.normal(size=shape)
-    imaginary = 1j * rng.normal(size=shape) if dtype.startswith("complex") else 0
-    return np.asarray(real + imaginary).astype(numpy_dtype(dtype))

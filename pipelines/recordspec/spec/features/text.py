@@ -16,7 +16,6 @@ from recordspec.spec.lists import strings
 from recordspec.spec.tensors import TypeSpec
 from recordspec.spec.values import BadValue, encode_scalar
 from recordspec.wire.columns import Cells, Column, Fixed
-from recordspec.wire.strings import Strings
 
 _ALPHABET = "aé ß\n中🙂"
 
@@ -51,7 +50,12 @@ class Text(Feature):
     def encode(self, values: Any) -> tuple[Cells, ...]:
         texts = strings(values, "text")
         if bool((texts.buffer > 0x7F).any()):
-            _check_utf8(texts)
+            for row, data in enumerate(texts):
+                try:
+                    data.decode()
+                except UnicodeDecodeError as error:
+                    got = f"the byte 0x{data[error.start]:02x} at position {error.start}"
+                    raise BadValue(row, "UTF-8 text", got) from None
         if self.max_bytes is not None:
             over = np.flatnonzero(texts.sizes > self.max_bytes)
             if len(over):
@@ -71,12 +75,3 @@ class Text(Feature):
         longest = min(8, (self.max_bytes or 32) // 4)
         picks = rng.integers(0, len(_ALPHABET), int(rng.integers(0, longest + 1)))
         return "".join(_ALPHABET[pick] for pick in picks)
-
-
-def _check_utf8(texts: Strings) -> None:
-    for row, data in enumerate(texts):
-        try:
-            data.decode()
-        except UnicodeDecodeError as error:
-            got = f"the byte 0x{data[error.start]:02x} at position {error.start}"
-            raise BadValue(row, "UTF-8 text", got) from None

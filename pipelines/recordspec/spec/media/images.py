@@ -46,6 +46,8 @@ _CONVERTED = {1: "L", 3: "RGB", 4: "RGBA"}
 # The colour types of PNG (ISO/IEC 15948, 11.2.2), at 16 bits.
 _PNG_MODES_16 = {0: "I;16", 2: "RGB;16", 4: "LA;16", 6: "RGBA;16"}
 _PNG_COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
+# The options of Pillow's encoders without a quality.
+_USUAL: dict[str, dict[str, Any]] = {"jpeg": {"quality": 95}, "webp": {"lossless": True, "exact": True}}
 _ORIENTATION = 0x0112  # the EXIF tag; 1 is upright
 _MOST_COLOURS = 256  # of a GIF
 # The last chunk of a PNG: no data, its type, and the CRC of the type (ISO/IEC 15948, 11.2.5).
@@ -138,8 +140,9 @@ def _opened(row: int, data: bytes, name: str) -> Any:
         stream = io.BytesIO(data)
         image = library.open(stream)
         image.verify()  # checks the end of a PNG, which `load` does not need
-        if image.format == "PNG":
-            _check_png(data, stream.tell())
+        # `verify` stops behind the type of the last chunk, and does not compare the rest
+        if image.format == "PNG" and not data.startswith(_IEND, stream.tell() - 8):
+            raise ValueError("its IEND chunk is not whole")
         image = library.open(io.BytesIO(data))
         if image.format == "JPEG":
             # reads all data, but makes an eighth of the pixels: it finds the same errors in half of the time
@@ -261,23 +264,11 @@ def from_pixels(target: Image, row: int, pixels: Array) -> bytes:
     image = _exact_palette(row, pixels) if target.encoding == "gif" else _image(pixels)
     stream = io.BytesIO()
     try:
-        image.save(stream, target.encoding, **_options(target))
-    except (
-        OSError,
-        ValueError,
-        OverflowError,
-        struct.error,
-    ) as error:  # for example a side that is too large for JPEG
+        options = _USUAL.get(target.encoding, {}) if target.quality is None else {"quality": target.quality}
+        image.save(stream, target.encoding, **options)
+    except (OSError, ValueError, OverflowError, struct.error) as error:  # a side too large for JPEG, say
         raise BadValue(row, f"an image that {target.encoding} can hold", str(error)) from None
     return stream.getvalue()
-
-
-def _options(target: Image) -> dict[str, Any]:
-    if target.encoding == "jpeg":
-        return {"quality": target.quality or 95}
-    if target.encoding == "webp":
-        return {"lossless": True, "exact": True} if target.quality is None else {"quality": target.quality}
-    return {}
 
 
 def _image(pixels: Array) -> Any:
@@ -320,12 +311,6 @@ def pillow(purpose: str) -> Any:
 
 
 # Errors in files that Pillow ignores, and TensorFlow's decoders do not.
-
-
-def _check_png(data: bytes, stop: int) -> None:
-    """Raises ValueError for a PNG with a truncated last chunk; `stop` is the end of its type."""
-    if not data.startswith(_IEND, stop - 8):
-        raise ValueError("its IEND chunk is not whole")
 
 
 def _check_gif(data: bytes, image: Any) -> None:
