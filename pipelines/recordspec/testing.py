@@ -180,7 +180,8 @@ def trace_together(cases: Iterable[Case]) -> tuple[Case, ...]:
     cases = tuple(cases)
     groups: list[tuple[Section, set[str], list[Case]]] = []  # with the names and keys that are taken
     for case in cases:
-        names = _names(case.feature)
+        feature = case.feature
+        names = {feature.name, *feature.outputs, *(column.key for column in feature.columns())}
         for section, taken, group in groups:
             if section == case.section and taken.isdisjoint(names):
                 taken |= names
@@ -188,19 +189,12 @@ def trace_together(cases: Iterable[Case]) -> tuple[Case, ...]:
                 break
         else:
             groups.append((case.section, names, [case]))
-    graphs = {id(case): made for *_, group in groups for made in [_graphs_of(group)] for case in group}
+    graphs: dict[int, Graphs] = {}
+    for section, _, group in groups:
+        rows = [dict(ChainMap(*rows)) for rows in zip(*(case.rows for case in group), strict=True)]
+        made = Graphs(_schema(section, tuple(case.feature for case in group)), rows)
+        graphs |= {id(case): made for case in group}
     return tuple(replace(case, shared=graphs[id(case)]) for case in cases)
-
-
-def _names(feature: Feature) -> set[str]:
-    """The names and keys that no other feature of a schema may have."""
-    return {feature.name, *feature.outputs, *(column.key for column in feature.columns())}
-
-
-def _graphs_of(group: list[Case]) -> Graphs:
-    schema = _schema(group[0].section, tuple(case.feature for case in group))
-    rows = [dict(ChainMap(*rows)) for rows in zip(*(case.rows for case in group), strict=True)]
-    return Graphs(schema, rows)
 
 
 def _schema(section: Section, features: tuple[Feature, ...]) -> Schema:
@@ -298,8 +292,12 @@ def nothing_is_refused(case: Case) -> None:
         record = case.schema.encode({})
         assert case.schema.decode(record).keys() == case.schema.element_spec().keys()
         return
-    error = _refusal(case.schema, rows)
-    assert error is not None, "None was written"
+    try:
+        case.schema.encode_batch(columns_of(case.schema, rows), len(rows))
+    except RecordError as refused:
+        error = refused
+    else:
+        raise AssertionError("None was written")
     assert error.row == 1, str(error)
     assert str(error).startswith(f"row 1: {case.section}."), str(error)
     assert "got nothing" in str(error), str(error)
@@ -332,14 +330,6 @@ LAWS: tuple[Callable[[Case], None], ...] = (
     its_yaml_is_itself,
     it_pickles,
 )
-
-
-def _refusal(schema: Schema, rows: list[dict[str, Any]]) -> RecordError | None:
-    try:
-        schema.encode_batch(columns_of(schema, rows), len(rows))
-    except RecordError as error:
-        return error
-    return None
 
 
 def _as_given(value: Any, feature: Feature) -> Any:

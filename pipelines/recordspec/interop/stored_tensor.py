@@ -50,18 +50,20 @@ class StoredTensor:
     def feature(self) -> Feature:
         """The feature that stores exactly this. Raises SpecError for a shape that no kind takes."""
         named: dict[str, Any] = {"name": self.name, "key": self.key, "description": self.description}
-        return self._feature(named | {"dtype": self.dtype}).shortest
-
-    def _feature(self, named: dict[str, Any]) -> Feature:
+        named |= {"dtype": self.dtype}
+        made: Feature
         if self.dtype not in STORAGE:
-            return AnyTensor(shape=self.shape, **named)
-        if None not in self.shape and self.per_step:
-            return FixedLenSequence(shape=self.shape, **named)
-        if None not in self.shape:
-            return FixedLen(shape=self.shape, default=self.default, **named)
-        if len(self.shape) > 1:
-            return RaggedLists(shape=self.shape, row_lengths=self.row_lengths, **named)
-        return VariableLen(as_="sparse" if self.sparse else "ragged", max_length=self.max_length, **named)
+            made = AnyTensor(shape=self.shape, **named)
+        elif None not in self.shape and self.per_step:
+            made = FixedLenSequence(shape=self.shape, **named)
+        elif None not in self.shape:
+            made = FixedLen(shape=self.shape, default=self.default, **named)
+        elif len(self.shape) > 1:
+            made = RaggedLists(shape=self.shape, row_lengths=self.row_lengths, **named)
+        else:
+            as_: Any = "sparse" if self.sparse else "ragged"
+            made = VariableLen(as_=as_, max_length=self.max_length, **named)
+        return made.shortest
 
 
 def full_default(value: Any, shape: tuple[int | None, ...]) -> Any:

@@ -139,20 +139,18 @@ class TrialDecode:
 
     def problems(self, records: list[Record]) -> dict[int, tuple[Problem, ...]]:
         """The problems of the records that do not decode, found by halving a batch that fails."""
-        if not records or self._decodes(records):
+        if not records:
             return {}
+        try:
+            self._decode(tf.constant([record.data for record in records], tf.string))
+            return {}
+        except decode_errors():
+            pass
         if len(records) > 1:
             half = len(records) // 2
             return self.problems(records[:half]) | self.problems(records[half:])
         (record,) = records
         return {record.number: decode_problems(self._schema, record.data, in_blocks=self._in_blocks)}
-
-    def _decodes(self, records: list[Record]) -> bool:
-        try:
-            self._decode(tf.constant([record.data for record in records], tf.string))
-        except decode_errors():
-            return False
-        return True
 
 
 def without_corrupt(file: File, schema: Schema) -> tuple[Path, int]:

@@ -137,21 +137,18 @@ class Fit:
         picked = [batch.values("inputs", self.inputs)]
         if self.targets is not None:
             picked.append(batch.values("targets", self.targets))
-        if self.weights is not None:
-            picked.append(self._picked_weights(batch))
-        return tuple(picked) if len(picked) > 1 else picked[0]
-
-    def _picked_weights(self, batch: _Batch) -> Any:
         weights, targets = self.weights, _names(self.targets)
-        if not isinstance(weights, Mapping):
-            return batch.weights(_names(weights), targets)
-        by_target = {
-            target: batch.weights(_names(weights[target]), (target,))
-            if target in weights
-            else batch.ones(target)
-            for target in targets
-        }
-        return by_target if len(by_target) > 1 else next(iter(by_target.values()))
+        if isinstance(weights, Mapping):
+            by_target = {
+                target: batch.weights(_names(weights[target]), (target,))
+                if target in weights
+                else batch.ones(target)
+                for target in targets
+            }
+            picked.append(by_target if len(by_target) > 1 else next(iter(by_target.values())))
+        elif weights is not None:
+            picked.append(batch.weights(_names(weights), targets))
+        return tuple(picked) if len(picked) > 1 else picked[0]
 
 
 @dataclass(frozen=True)

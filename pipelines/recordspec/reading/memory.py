@@ -67,18 +67,15 @@ def cached(records: Dataset, options: Read, plan: Plan) -> Dataset:
         return records.cache()
     folder = local(options.cache)
     folder.mkdir(parents=True, exist_ok=True)
-    name = folder / f"recordspec-{_fingerprint(options, plan)}"
-    size = sum(piece.path.stat().st_size for piece in plan.pieces)
+    # a hash of what is read and in which order, so that other files get another cache
+    stats = [(os.path.abspath(piece.path), piece.path.stat()) for piece in plan.pieces]
+    files = [(path, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
+    parts = [(piece.first, piece.count) for piece in plan.pieces]
+    found = hashlib.sha256(repr((files, parts, options.interleave, plan.large)).encode()).hexdigest()
+    name = folder / f"recordspec-{found[:16]}"
+    size = sum(stat.st_size for _, stat in stats)
     free = shutil.disk_usage(folder).free
     if not name.with_name(f"{name.name}.index").exists() and size > free:
         expected = f"{format_bytes(size)} free for the cache"
         raise StoreError(Problem(where=str(folder), expected=expected, got=format_bytes(free)))
     return records.cache(str(name))
-
-
-def _fingerprint(options: Read, plan: Plan) -> str:
-    """A hash of what is read and in which order, so that other files get another cache."""
-    stats = [(piece.path, piece.path.stat()) for piece in plan.pieces]
-    files = [(os.path.abspath(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats]
-    parts = [(piece.first, piece.count) for piece in plan.pieces]
-    return hashlib.sha256(repr((files, parts, options.interleave, plan.large)).encode()).hexdigest()[:16]

@@ -74,26 +74,15 @@ def _is_hash(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= 64
 
 
-def _is_text(value: Any) -> bool:
-    return value is None or isinstance(value, str)
-
-
 def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
-def _are_counts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_count, value))
-
-
-def _is_beside(name: str) -> bool:
-    """Whether it may be the name of a sidecar."""
-    return _is_name(name) and name not in (FILE, SCHEMA_FILE, REJECTS_FILE, KEYS_FILE, REPORT_FILE)
-
-
+# Names that no sidecar may have.
+_OWN_FILES = (FILE, SCHEMA_FILE, REJECTS_FILE, KEYS_FILE, REPORT_FILE)
 # The values that a manifest may have; somebody else may have written or changed it.
 _FITS: Mapping[str, Callable[[Any], bool]] = {
-    "schema": _is_text,
+    "schema": lambda value: value is None or isinstance(value, str),
     "fingerprint": lambda value: value is None or _is_hash(value),
     "record": lambda value: value in ("example", "sequence_example"),
     "compression": lambda value: value in list(CODECS),
@@ -105,9 +94,13 @@ _FITS: Mapping[str, Callable[[Any], bool]] = {
     "keys_sha256": lambda value: value is None or _is_hash(value),
     "block": lambda value: value is None or (_is_count(value) and value > 0),
     "label_counts": lambda value: all(
-        _are_counts(rows) for labels in value.values() for rows in labels.values()
+        isinstance(rows, list) and all(map(_is_count, rows))
+        for labels in value.values()
+        for rows in labels.values()
     ),
-    "beside": lambda value: all(_is_beside(name) and _is_hash(value[name]) for name in value),
+    "beside": lambda value: all(
+        _is_name(name) and name not in _OWN_FILES and _is_hash(value[name]) for name in value
+    ),
 }
 
 
@@ -212,7 +205,11 @@ class Manifest:
         """
         path = local(folder) / FILE
         try:
-            return _from_json(_parsed(read_bytes(path, _MOST_BYTES).decode()))
+            text = read_bytes(path, _MOST_BYTES).decode()
+            data = json.loads(text)
+            if "\\u" in text:  # half of a surrogate pair could not be written again
+                json.dumps(data, ensure_ascii=False).encode()
+            return _from_json(data)
         except StoreError as error:
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
@@ -227,14 +224,6 @@ class Manifest:
             ) from None
 
 
-def _parsed(text: str) -> Any:
-    """Parses JSON; raises ValueError for half of a surrogate pair, which cannot be written again."""
-    data = json.loads(text)
-    if "\\u" in text:
-        json.dumps(data, ensure_ascii=False).encode()
-    return data
-
-
 def _from_json(data: dict[str, Any]) -> Manifest:
     if data["format"] != FORMAT:
         raise ValueError(f"format {data['format']}")
@@ -242,7 +231,10 @@ def _from_json(data: dict[str, Any]) -> Manifest:
         if name in data and not fits(data[name]):
             raise TypeError(f"`{name}` that is {describe(data[name])}")
     splits = {split: tuple(Shard(**shard) for shard in shards) for split, shards in data["splits"].items()}
-    _check_once(shard.file for shards in splits.values() for shard in shards)
+    files = Counter(shard.file for shards in splits.values() for shard in shards)
+    name, count = next(iter(files.most_common(1)), ("", 0))
+    if count > 1:  # its rows would be counted twice
+        raise ValueError(f"{count} shards of the name {name}")
     labels = {name: tuple(names) for name, names in data["labels"].items()}
     counts = {
         split: {name: tuple(rows) for name, rows in by_label.items()}
@@ -251,13 +243,6 @@ def _from_json(data: dict[str, Any]) -> Manifest:
     read = {"splits": splits, "labels": labels, "label_counts": counts, "key": tuple(data["key"])}
     read["beside"] = dict(data.get("beside", {}))
     return Manifest(**{**data, **read})
-
-
-def _check_once(files: Iterable[str]) -> None:
-    """Raises ValueError for a shard that is listed twice: its rows would be counted twice."""
-    name, count = next(iter(Counter(files).most_common(1)), ("", 0))
-    if count > 1:
-        raise ValueError(f"{count} shards of the name {name}")
 
 
 def shard_differences(folder: Path, missing: set[str], foreign: set[str]) -> Iterator[Problem]:

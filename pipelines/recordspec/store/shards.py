@@ -341,7 +341,14 @@ def compare_schema(
 def listed_shards(paths: tuple[Path, ...], manifest: Manifest) -> list[Shard]:
     """The entries of files in their manifest. Raises StoreError where a file is missing, or has none."""
     shards = {shard.file: shard for shard in manifest.all_shards}
-    return [_present(path, shards.get(path.name)) for path in paths]
+    for path in paths:
+        if path.name not in shards:
+            expected = "a shard that the manifest beside it names"
+            raise StoreError(Problem(where=str(path), expected=expected, got="another file"))
+        if not path.exists():
+            hint = "the manifest names it; build the dataset again"
+            raise StoreError(Problem(where=str(path), expected="a shard", got="no file", hint=hint))
+    return [shards[path.name] for path in paths]
 
 
 def check_schema(manifest: Manifest, schema: Schema, data: Path) -> None:
@@ -361,17 +368,6 @@ def check_schema(manifest: Manifest, schema: Schema, data: Path) -> None:
     ]
     if problems:
         raise StoreError(problems)
-
-
-def _present(path: Path, shard: Shard | None) -> Shard:
-    """Checks that a file exists and has an entry in the manifest, and returns the entry."""
-    if shard is None:
-        expected = "a shard that the manifest beside it names"
-        raise StoreError(Problem(where=str(path), expected=expected, got="another file"))
-    if not path.exists():
-        hint = "the manifest names it; build the dataset again"
-        raise StoreError(Problem(where=str(path), expected="a shard", got="no file", hint=hint))
-    return shard
 
 
 def check_size(path: Path, shard: Shard) -> None:

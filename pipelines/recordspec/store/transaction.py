@@ -155,19 +155,15 @@ class Transaction:
             with contextlib.suppress(OSError):  # published by now: the next writer knows it by its files
                 self.staging.rename(self._old)
             self._make_durable()
-        else:
-            self._replace()
+        else:  # two renames, between which there is no dataset
+            self.target.rename(self._old)
+            try:
+                self._publish()
+            except OSError:
+                self._old.rename(self.target)
+                raise
         with contextlib.suppress(OSError):  # published by now: what stays, the next writer clears
             _remove(self._old, *_IDENTIFYING_FILES)
-
-    def _replace(self) -> None:
-        """Replaces the target by two renames, between which there is no dataset."""
-        self.target.rename(self._old)
-        try:
-            self._publish()
-        except OSError:
-            self._old.rename(self.target)
-            raise
 
     def _recover(self) -> None:
         """Restores the old dataset after a writer died between the two renames of a replacement."""
@@ -213,7 +209,9 @@ class Transaction:
             self._lock = None
         fresh, self._lock = reserve(self.staging)
         try:
-            fresh.chmod(0o777 & ~_umask())
+            mask = os.umask(0)
+            os.umask(mask)
+            fresh.chmod(0o777 & ~mask)
             (fresh / _WORK).mkdir()
             write_owner(fresh, fresh / _WORK)
             sync_folder(fresh)  # a loss of power must not leave a folder that does not say whose it is
@@ -317,12 +315,6 @@ def _remove(folder: Path, *last: str) -> None:
     for child in sorted(folder.iterdir(), key=lambda child: child.name in last):
         child.unlink()
     folder.rmdir()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def exchange(one: Path, other: Path) -> bool:

@@ -53,7 +53,8 @@ def feature(value: bytes) -> bytes:
         return value
     tag = list_tag(value)
     values, _ = _payload(value, 1)
-    return _delimited(tag, values[: _read(tag, values)])
+    read = values[: _read(tag, values)]
+    return bytes([tag]) + varint_bytes(len(read)) + read
 
 
 def list_tag(value: bytes) -> int:
@@ -136,10 +137,6 @@ def _payload(data: bytes, at: int) -> tuple[bytes, int]:
     """The payload behind a length, and the byte behind it."""
     size, start = read_varint(data, at)
     return data[start : start + size], start + size
-
-
-def _delimited(tag: int, payload: bytes) -> bytes:
-    return bytes([tag]) + varint_bytes(len(payload)) + payload
 
 
 def _refuse(data: bytes, at: int, expected: str) -> NoReturn:

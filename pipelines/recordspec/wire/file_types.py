@@ -139,14 +139,14 @@ def printable(data: bytes) -> str | None:
         text = data.decode()
     except UnicodeDecodeError:
         return None
-    return text if all(map(_is_readable, set(text))) else None
+    readable = all(
+        letter in "\n\r\t" or letter.isprintable() or unicodedata.category(letter) in _UNSEEN
+        for letter in set(text)
+    )
+    return text if readable else None
 
 
-def _is_readable(letter: str) -> bool:
-    """Whether a character is printable, or a space, a line break or a joiner."""
-    return letter in "\n\r\t" or letter.isprintable() or unicodedata.category(letter) in _UNSEEN
-
-
+# Spaces, line breaks and joiners.
 _UNSEEN = ("Zs", "Zl", "Zp", "Cf")
 
 

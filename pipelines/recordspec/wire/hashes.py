@@ -48,7 +48,9 @@ def of_strings(strings: Strings) -> Words:
     starts = strings.offsets[:-1]
     for start in range(0, min(int(sizes.max(initial=0)), _LONGEST), _WORD):
         at = np.flatnonzero(short & (sizes > start))
-        hashed[at] = splitmix64(hashed[at] ^ _words(buffer, starts[at] + start, sizes[at] - start))
+        words = sliding_windows(buffer, _WORD)[starts[at] + start].view("<u8").astype(np.uint64, copy=False)
+        masks = _MASKS[np.minimum(sizes[at] - start, _WORD)]  # the last word may be shorter
+        hashed[at] = splitmix64(hashed[at] ^ (words & masks))
     long = np.flatnonzero(~short)
     hashed[long] = of_records(buffer, starts[long], strings.offsets[1:][long])
     return hashed
@@ -58,18 +60,10 @@ def of_records(buffer: Bytes, starts: Ints, stops: Ints) -> Words:
     """The hash of each of some long parts of a buffer, uint64 `[n]`."""
     view = buffer.data
     parts = zip(starts.tolist(), stops.tolist(), strict=True)
-    hashed = b"".join([_digest(view[start:stop]) for start, stop in parts])
+    hashed = b"".join(
+        [hashlib.blake2b(view[start:stop], digest_size=_WORD).digest() for start, stop in parts]
+    )
     return np.frombuffer(hashed, "<u8").astype(np.uint64, copy=False)
-
-
-def _words(buffer: Bytes, places: Ints, sizes: Ints) -> Words:
-    """The next bytes of strings, at most 8, as numbers."""
-    words: Words = sliding_windows(buffer, _WORD)[places].view("<u8").astype(np.uint64, copy=False)
-    return words if (sizes >= _WORD).all() else words & _MASKS[np.minimum(sizes, _WORD)]
-
-
-def _digest(data: memoryview) -> bytes:
-    return hashlib.blake2b(data, digest_size=_WORD).digest()
 
 
 class Sha256:

@@ -112,7 +112,14 @@ def entries(data: bytes, *, sequence: bool | None) -> Entries:
 
     Raises RecordError if it is no such message.
     """
-    parsed = _parse("Example" if sequence is False else "SequenceExample", data)
+    name, article = ("Example", "an") if sequence is False else ("SequenceExample", "a")
+    try:
+        parsed = _classes()[name].FromString(data)
+    except message.DecodeError as error:
+        other = list_with_context(data)
+        got = "1 byte that does not parse" if len(data) == 1 else f"{len(data):,} bytes that do not parse"
+        problem = Problem(expected=f"{article} {name}", got=got)
+        raise RecordError(problem if other is None else other.problem) from error
     size = parsed.ByteSize()
     features, lists = _maps(parsed)
     conflicts = _conflicts(parsed, data, sequence=sequence)
@@ -260,18 +267,6 @@ def _listed(feature: Any) -> Listed:
         return Listed("none", [])
     descriptor, found = kinds[-1]
     return Listed(_KINDS[descriptor.name], list(found.value))
-
-
-def _parse(name: str, data: bytes) -> Any:
-    try:
-        return _classes()[name].FromString(data)
-    except message.DecodeError as error:
-        expected = "an Example" if name == "Example" else f"a {name}"
-        got = "1 byte that does not parse" if len(data) == 1 else f"{len(data):,} bytes that do not parse"
-        problem = Problem(expected=expected, got=got)
-        if (other := list_with_context(data)) is not None:
-            problem = other.problem
-        raise RecordError(problem) from error
 
 
 @cache

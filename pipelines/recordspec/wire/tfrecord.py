@@ -315,8 +315,11 @@ class FrameReader:
         """Reads from the next record on. Damage without a stop is the last."""
         try:
             while stop := self._stop():
-                if stop - self.offset > FRAME_BYTES + LARGEST_RECORD:
-                    yield self._too_large(stop)
+                length = stop - self.offset - FRAME_BYTES
+                if length > LARGEST_RECORD:  # TensorFlow cannot read it, and the buffer does not hold it
+                    position = self.buffer.position()
+                    self.doubt = None if matches_crc(self.buffer, self.offset, stop) else position
+                    yield self._passed(too_large(self._path, self.number, self.offset, length), stop)
                 elif stop <= self.buffer.stop or stop - self.offset <= self._believed or self._is_right(stop):
                     self.buffer.load(self.offset, stop)
                     if self.buffer.stop < stop:
@@ -388,13 +391,6 @@ class FrameReader:
                 yield self._wrong(origin + int(places[bad + 1]))
             first = bad + 1
 
-    def _too_large(self, stop: int) -> Damage:
-        """Steps over the next record, which TensorFlow cannot read. The buffer does not hold it."""
-        problem = too_large(self._path, self.number, self.offset, stop - self.offset - FRAME_BYTES)
-        position = self.buffer.position()
-        self.doubt = None if matches_crc(self.buffer, self.offset, stop) else position
-        return self._passed(problem, stop)
-
     def _wrong(self, stop: int) -> Damage:
         """Steps over the next record, whose data are corrupt."""
         return self._passed(self._problem("data that matches its CRC", "other bytes"), stop)
@@ -414,9 +410,10 @@ class FrameReader:
 
 
 def matches_crc(buffer: ReadBuffer, offset: int, stop: int) -> bool:
-    """Whether the record whose header the buffer holds is complete, and its data match their CRC. They are
-    not
-    kept: the buffer moves behind them, or to the end of the file."""
+    """Whether the record whose header the buffer holds is complete, and its data match their CRC.
+
+    They are not kept: the buffer moves behind them, or to the end of the file.
+    """
     crc = masked_crc(buffer.pass_over(offset + HEADER_BYTES, stop - FOOTER_BYTES))
     buffer.load(stop - FOOTER_BYTES, stop)
     return buffer.stop >= stop and crc == int.from_bytes(buffer.view(stop - FOOTER_BYTES, stop), "little")

@@ -94,7 +94,11 @@ def describe(
     problems = [problem.at(str(folder)) for problem in dataset_info.unreadable(manifest)]
     if problems:
         raise StoreError(problems)
-    schema = _schema(folder, kinds)
+    path = folder / SCHEMA_FILE
+    if not path.exists():
+        hint = "TFDS needs the features of the records"
+        raise StoreError(Problem(where=str(path), expected="the dataset's schema", got="none", hint=hint))
+    schema = Schema.load(path, kinds)
     features, notes = export_features(schema)
     labels = dict(label_files(schema))
     named = {f"{stem}{LABELS_SUFFIX}": "\n".join(names) + "\n" for stem, names in labels.items()}
@@ -114,14 +118,6 @@ def _losses(schema: Schema, back: Schema) -> Iterator[Note]:
     for note in losses(schema, back):
         more = ": TFDS fails at a record without the feature" * (note.path in defaults)
         yield replace(note, text=f"{note.text}{more}")
-
-
-def _schema(folder: Path, kinds: Mapping[str, type[Feature]]) -> Schema:
-    path = folder / SCHEMA_FILE
-    if not path.exists():
-        hint = "TFDS needs the features of the records"
-        raise StoreError(Problem(where=str(path), expected="the dataset's schema", got="none", hint=hint))
-    return Schema.load(path, kinds)
 
 
 def _dump_json(value: dict[str, Any]) -> str:

@@ -164,15 +164,11 @@ class _FeatureImporter:
             dtype = self._widened(node, dtype)
         default = None
         if node.option("optional"):
-            default = self._default(node, scope, dtype, shape)
+            if dtype not in OPTIONAL_DEFAULTS or scope.lengths or None in shape or 0 in shape:
+                self._note(node, "a record without it cannot be read", "optional")
+            else:
+                default = full_default(OPTIONAL_DEFAULTS[dtype], shape)
         return self._stored(node, scope, dtype, shape, default)
-
-    def _default(self, node: FeatureNode, scope: Scope, dtype: str, shape: PartialShape) -> Any:
-        """What TFDS reads where an optional value is missing."""
-        if dtype not in OPTIONAL_DEFAULTS or scope.lengths or None in shape or 0 in shape:
-            self._note(node, "a record without it cannot be read", "optional")
-            return None
-        return full_default(OPTIONAL_DEFAULTS[dtype], shape)
 
     def _encoded(self, node: FeatureNode, scope: Scope, dtype: str, encoding: str) -> Feature:
         if encoding not in ("bytes", "zlib") or dtype == "string":

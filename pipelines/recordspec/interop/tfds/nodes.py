@@ -130,7 +130,11 @@ def _node(value: Any, path: Path) -> FeatureNode:
     if len(path) > _MAX_DEPTH:
         raise SpecError(Problem(path=path[:1], expected=f"at most {_MAX_DEPTH} levels", got="more"))
     name = value.get("pythonClassName", value.get("type"))
-    content = value.get("content") if "type" in value else _content(value)
+    content = value.get("content")
+    if "type" not in value:  # a message, whose content may be absent where it is empty
+        content = next((value[one] for one in _CONTENTS if one in value), {})
+        if "jsonFeature" in value and isinstance(content, Mapping):
+            content = content.get("json", "{}")
     if isinstance(content, str):
         try:
             content = json.loads(content)
@@ -145,12 +149,6 @@ def _node(value: Any, path: Path) -> FeatureNode:
         content=content,
         description=description if isinstance(description, str) else "",
     )
-
-
-def _content(value: Mapping[str, Any]) -> Any:
-    """The content of a message; an empty one may be absent."""
-    found: Any = next((value[name] for name in _CONTENTS if name in value), {})
-    return found.get("json", "{}") if "jsonFeature" in value and isinstance(found, Mapping) else found
 
 
 def file_stem(name: str) -> str:

@@ -106,40 +106,34 @@ class _FeatureExporter:
         defaults = {*_leaves(getattr(layout, "default", None))}
         if shape is not None and not self._path and len(defaults) < 2:
             if renamed or feature.optional:
-                self._dense(self._tensor(name).dense_tensor, column, shape, defaults)
+                tensor = self._tensor(name).dense_tensor
+                tensor.column_name = column.key
+                add_sizes(tensor.shape, shape)
+                for value in defaults:
+                    given = value.encode() if isinstance(value, str) else value
+                    setattr(tensor.default_value, DEFAULT_FIELDS[TF_DTYPES[column.storage]], given)
         elif isinstance(layout, VarLen) and not layout.ragged:
             self._tensor(name).varlen_sparse_tensor.column_name = column.key
         elif isinstance(layout, Sparse):
-            self._sparse(self._tensor(name).sparse_tensor, column.key, layout)
+            tensor = self._tensor(name).sparse_tensor
+            tensor.value_column_name = column.key
+            tensor.index_column_names.extend(layout.index_keys)
+            add_sizes(tensor.dense_shape, layout.size)
         else:
             # a DefaultValue fills the whole tensor: a feature with several values is exported as a list
             cell = () if shape is not None else column.cell
             if renamed or cell or _row_lengths(column):
-                self._ragged(self._tensor(name).ragged_tensor, column, cell)
+                tensor = self._tensor(name).ragged_tensor
+                tensor.feature_path.step.extend((*self._path, column.key))
+                for key in _row_lengths(column):
+                    tensor.partition.add(row_length=key)
+                for size in cell:
+                    tensor.partition.add(uniform_row_length=size)
 
     def _tensor(self, name: str) -> Any:
         groups = self._schema.tensor_representation_group
         group = groups[0] if len(groups) else groups.add(key="")
         return group.value.tensor_representation.add(key=name).value
-
-    def _dense(self, tensor: Any, column: Column, shape: tuple[int, ...], defaults: set[Any]) -> None:
-        tensor.column_name = column.key
-        add_sizes(tensor.shape, shape)
-        for value in defaults:
-            given = value.encode() if isinstance(value, str) else value
-            setattr(tensor.default_value, DEFAULT_FIELDS[TF_DTYPES[column.storage]], given)
-
-    def _sparse(self, tensor: Any, key: str, layout: Sparse) -> None:
-        tensor.value_column_name = key
-        tensor.index_column_names.extend(layout.index_keys)
-        add_sizes(tensor.dense_shape, layout.size)
-
-    def _ragged(self, tensor: Any, column: Column, cell: tuple[int, ...]) -> None:
-        tensor.feature_path.step.extend((*self._path, column.key))
-        for key in _row_lengths(column):
-            tensor.partition.add(row_length=key)
-        for size in cell:
-            tensor.partition.add(uniform_row_length=size)
 
 
 def _row_lengths(column: Column) -> tuple[str, ...]:

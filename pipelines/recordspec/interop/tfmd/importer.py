@@ -75,20 +75,20 @@ class _SchemaImporter:
         _check_unique(message.feature)
         self.description = _take_comment(self._rest)
         self._legacy = self._rest.generate_legacy_feature_spec
-        self._domains = SharedDomains(self._rest)
+        # The domains that features share, by name.
+        self._shared = {one: {each.name: each for each in getattr(message, one)} for one in _SHARED_DOMAINS}
+        self._used: set[str] = set()
+        _take(self._rest, *_SHARED_DOMAINS)
         self._features: dict[FeaturePath, Any] = {
             (one.name,): one for one in self._rest.feature if is_live(one)
         }
         self._has_steps = (STEPS,) in self._features
-        self._features |= {(STEPS, one.name): one for one in self._steps()}
+        if self._has_steps:
+            found = self._features.pop((STEPS,))
+            _take(found, "presence", "value_count")
+            steps = found.struct_domain.feature
+            self._features |= {(STEPS, one.name): one for one in steps if is_live(one)}
         _take(self._rest, "generate_legacy_feature_spec", "represent_variable_length_as_ragged")
-
-    def _steps(self) -> list[Any]:
-        found = self._features.pop((STEPS,), None)
-        if found is None:
-            return []
-        _take(found, "presence", "value_count")
-        return [one for one in found.struct_domain.feature if is_live(one)]
 
     def sections(self) -> dict[str, Any]:
         """The record type, and the features of each of its sections."""
@@ -104,7 +104,10 @@ class _SchemaImporter:
             section = context if len(path) == 1 else steps
             try:
                 found = [self._represented(one) for one in tensors.get(path, [])]
-                section.extend(found or [self._unrepresented(path)])
+                if not found:  # no representation defines it: its shape follows from its counts
+                    stored = self._counted(self._stored(path, feature, path[-1]), feature)
+                    found = [self._of_domain(stored, feature)]
+                section.extend(found)
             except SpecError as error:
                 raise SpecError([problem.under("feature", *path) for problem in error.problems]) from None
         if self._has_steps:
@@ -152,7 +155,7 @@ class _SchemaImporter:
             stored = replace(stored, shape=(*levels, *shape), row_lengths=tensor.parts)
         else:
             stored = self._counted(stored, given)
-        return self._domains.feature(stored, given)
+        return self._of_domain(stored, given)
 
     def _dense(self, tensor: TensorRepresentation, stored: StoredTensor, given: Any) -> StoredTensor:
         counted = self._counted(stored, given)
@@ -179,10 +182,33 @@ class _SchemaImporter:
             index_keys=tensor.parts,
         ).shortest
 
-    def _unrepresented(self, path: FeaturePath) -> Feature:
-        """The feature that no representation defines: its shape follows from its counts."""
-        given = self._features[path]
-        return self._domains.feature(self._counted(self._stored(path, given, path[-1]), given), given)
+    def _of_domain(self, stored: StoredTensor, given: Any) -> Feature:
+        """The feature that stores a tensor. Takes from `given` the domain, text or the range of a dtype, that
+        it expresses."""
+        self._used.add(given.domain)
+        is_text = given.HasField("natural_language_domain") and stored.default is None
+        if is_text and not given.natural_language_domain.ListFields() and stored.shape == ():
+            _take(given, "natural_language_domain")
+            return Text(name=stored.name, key=stored.key, description=stored.description).shortest
+        # `tensor` has no default, no bound, and at most one unknown dimension
+        bounded = stored.default is not None or stored.max_length is not None
+        narrow = not (bounded or stored.sparse or stored.row_lengths)
+        dtype = self._dtype(given) if narrow else None
+        if dtype is None:
+            return stored.feature()
+        _take(given, "bool_domain", "int_domain", "domain")
+        return replace(stored, dtype=dtype).feature()
+
+    def _dtype(self, given: Any) -> str | None:
+        """The dtype whose range is the domain of a feature."""
+        if given.type != INT:
+            return None
+        if given.HasField("bool_domain"):
+            return None if given.bool_domain.ListFields() else "bool"
+        domain = self._shared["int_domain"].get(given.domain, given.int_domain)
+        if domain.is_categorical or not (domain.HasField("min") and domain.HasField("max")):
+            return None
+        return _BY_RANGE.get((domain.min, domain.max))
 
     def _stored(self, path: FeaturePath, given: Any, name: str) -> StoredTensor:
         return StoredTensor(
@@ -215,55 +241,11 @@ class _SchemaImporter:
         return replace(stored, shape=shape, default=full_default(_LEGACY_DEFAULTS[stored.dtype], shape))
 
     def unsupported(self) -> Iterator[Note]:
-        """Notes on what is left."""
-        yield from self._domains.unused()
-        yield from unsupported(self._rest)
-
-
-class SharedDomains:
-    """The domains that features share, by name. Supported are text, and the range of a dtype."""
-
-    def __init__(self, schema: Any) -> None:
-        self._shared = {field: {one.name: one for one in getattr(schema, field)} for field in _SHARED_DOMAINS}
-        self._used: set[str] = set()
-        _take(schema, *_SHARED_DOMAINS)
-
-    def feature(self, stored: StoredTensor, given: Any) -> Feature:
-        """The feature that stores a tensor. Takes from `given` the domain that it expresses."""
-        self._used.add(given.domain)
-        if self._is_text(stored, given):
-            _take(given, "natural_language_domain")
-            return Text(name=stored.name, key=stored.key, description=stored.description).shortest
-        dtype = self._dtype(given) if self._may_be_narrow(stored) else None
-        if dtype is None:
-            return stored.feature()
-        _take(given, "bool_domain", "int_domain", "domain")
-        return replace(stored, dtype=dtype).feature()
-
-    def unused(self) -> Iterator[Note]:
-        """Notes on domains without a feature; the others are noted with their features."""
+        """Notes on what is left, and on shared domains that no feature uses."""
         for field, domains in self._shared.items():
             for name in sorted(domains.keys() - self._used):
                 yield Note(path=(field, name), text="not used by any feature")
-
-    def _is_text(self, stored: StoredTensor, given: Any) -> bool:
-        known = given.HasField("natural_language_domain") and stored.default is None
-        return known and not given.natural_language_domain.ListFields() and stored.shape == ()
-
-    def _may_be_narrow(self, stored: StoredTensor) -> bool:
-        """`tensor` has no default, no bound, and at most one unknown dimension."""
-        bounded = stored.default is not None or stored.max_length is not None
-        return not (bounded or stored.sparse or stored.row_lengths)
-
-    def _dtype(self, given: Any) -> str | None:
-        if given.type != INT:
-            return None
-        if given.HasField("bool_domain"):
-            return None if given.bool_domain.ListFields() else "bool"
-        domain = self._shared["int_domain"].get(given.domain, given.int_domain)
-        if domain.is_categorical or not (domain.HasField("min") and domain.HasField("max")):
-            return None
-        return _BY_RANGE.get((domain.min, domain.max))
+        yield from unsupported(self._rest)
 
 
 def _take(message: Any, *fields: str) -> None:

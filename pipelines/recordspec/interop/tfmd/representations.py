@@ -72,15 +72,11 @@ def from_sparse_feature(given: Any, features: dict[FeaturePath, Any]) -> TensorR
     keys = [index.name for index in given.index_feature]
     shape = sizes(given.dense_shape)
     if not shape:
-        shape = tuple(_range(features.get((key,))) for key in keys)
+        domains = [one.int_domain for key in keys if (one := features.get((key,))) is not None]
+        counted = [domain.HasField("max") and domain.min == 0 for domain in domains]
+        if len(domains) == len(keys) and all(counted):  # indices count from 0
+            shape = tuple(int(domain.max) + 1 for domain in domains)
     return _sparse(given.name, given.value_feature.name, keys, shape)
-
-
-def _range(index: Any) -> int | None:
-    """The number of indices, counted from 0."""
-    if index is None or not index.int_domain.HasField("max") or index.int_domain.min != 0:
-        return None
-    return int(index.int_domain.max) + 1
 
 
 def _sparse(name: str, values: str, keys: Any, shape: tuple[int | None, ...]) -> TensorRepresentation | None:
