@@ -6,7 +6,7 @@ import atexit
 import logging
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -176,8 +176,14 @@ def _replacement(file: File, schema: Schema, stamp: Any) -> tuple[Path, int]:
         return file.path, checked.rows
     log.warning("%s", _report(file, checked))
     _replaced.add(file.path.resolve())
-    copy = Path(tempfile.mkdtemp(dir=_folder())) / file.path.name
-    _copy(file.path, copy, checked.corrupt)
+    copy, last = Path(tempfile.mkdtemp(dir=_folder())) / file.path.name, checked.corrupt[-1]
+    numbers = {one.record for one in checked.corrupt}
+    with copy.open("xb") as copied:
+        for found in tfrecord.one_by_one(tfrecord.salvage(file.path)):
+            if isinstance(found, Record) and found.number not in numbers:
+                copied.write(framed(found.data))
+            elif last.ends and found.number == last.record:
+                break
     return copy, checked.rows
 
 
@@ -188,16 +194,6 @@ def _report(file: File, checked: CheckedFile) -> str:
     lines += [str(problem) for corrupt in checked.corrupt[:_NAMED] for problem in corrupt.problems]
     more = len(checked.corrupt) - _NAMED
     return "\n".join([*lines, f"records that are not named here: {more:,}"] if more > 0 else lines)
-
-
-def _copy(path: Path, copy: Path, corrupt: list[CorruptRecord]) -> None:
-    numbers = {one.record for one in corrupt}
-    with copy.open("xb") as file:
-        for found in tfrecord.one_by_one(tfrecord.salvage(path)):
-            if isinstance(found, Record) and found.number not in numbers:
-                file.write(framed(found.data))
-            elif corrupt[-1].ends and found.number == corrupt[-1].record:
-                return
 
 
 @cache
@@ -231,19 +227,11 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, decode_errors()):
             raise
-        found = _first(shard_files(expand(given), schema), schema)
-        if found is None:
-            raise
-        raise found from error
-
-
-def _first(files: Iterable[File], schema: Schema) -> RecordError | None:
-    """The first corrupt record of the files, and how many there are in its file."""
-    for file in files:
-        # of a file that a copy replaces, the corrupt records are known, and were not read
-        if file.path.resolve() not in _replaced and (corrupt := check(file, schema).corrupt):
-            *problems, last = corrupt[0].problems
-            more = f"{len(corrupt):,} records of this file are corrupt" if corrupt[1:] else ""
-            last = replace(last, hint="; ".join(filter(None, [last.hint, more])))
-            return RecordError([*problems, last], corrupt[0].record)
-    return None
+        for file in shard_files(expand(given), schema):
+            # of a file that a copy replaces, the corrupt records are known, and were not read
+            if file.path.resolve() not in _replaced and (corrupt := check(file, schema).corrupt):
+                *problems, last = corrupt[0].problems
+                more = f"{len(corrupt):,} records of this file are corrupt" if corrupt[1:] else ""
+                last = replace(last, hint="; ".join(filter(None, [last.hint, more])))
+                raise RecordError([*problems, last], corrupt[0].record) from error
+        raise

@@ -202,17 +202,14 @@ class Recipe:
             asked = () if self.predicate is None else filtering.names_asked(schema, self.predicate)
             by = [one.by for one in (self.options.bucket, self.options.balance) if one is not None]
             schema = schema.only([*names, *asked, *by])
-        early = keeps_in_any_batch(schema)
+        early, batch = keeps_in_any_batch(schema), self.options.batch
         if self.plan.block is not None:
             return BlockLayout(schema, self.plan.chunk, early, self.plan.block)
-        return RowLayout(schema, self.plan.chunk, early and self._gains(schema))
-
-    def _gains(self, schema: Schema) -> bool:
-        """Whether it pays to decode rows before they are batched: not ragged rows, rebatched one by one, nor
-        large ones, of which a chunk is no more than a batch."""
-        batch = self.options.batch
+        # It does not pay to decode ragged rows, which are rebatched one by one, before they are batched, nor
+        # large ones, of which a chunk is no more than a batch.
         dense = all(isinstance(spec, tf.TensorSpec) for spec in decoder.batch_spec(schema).values())
-        return dense and not self._shapes and batch is not None and self.plan.chunk >= 2 * batch.size
+        gains = dense and not self._shapes and batch is not None and self.plan.chunk >= 2 * batch.size
+        return RowLayout(schema, self.plan.chunk, early and gains)
 
     def records(self, seeds: Seeds | None) -> Dataset:
         """The serialized records of a pass, string `[]` or `[k]`."""
@@ -225,15 +222,13 @@ class Recipe:
 
         def one_pass(key: Any) -> Dataset:
             skip = tf.where(tf.reduce_all(key == broken_off), tf.constant(first.step, tf.int64), 0)
-            return self._one_pass(kept, self._seeds(key), skip if first.step else None)
+            shuffle, choice = self.options.shuffle, self.options.choice_seed
+            seeds = Seeds() if shuffle is None else Seeds.of(shuffle.seed, key)
+            if choice is not None:
+                seeds = replace(seeds, left_out=Seeds.of(choice, key).left_out)
+            return self._one_pass(kept, seeds, skip if first.step else None)
 
         return flat_map(passes(first.epoch, self.options.passes), one_pass)
-
-    def _seeds(self, key: Any) -> Seeds:
-        """The seeds of the pass with this key."""
-        shuffle, choice = self.options.shuffle, self.options.choice_seed
-        seeds = Seeds() if shuffle is None else Seeds.of(shuffle.seed, key)
-        return seeds if choice is None else replace(seeds, left_out=Seeds.of(choice, key).left_out)
 
     def _one_pass(self, kept: Dataset | None, seeds: Seeds, skip: Any) -> Dataset:
         options = self.options

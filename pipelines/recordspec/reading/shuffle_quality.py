@@ -14,7 +14,6 @@ from recordspec.reading.dataset import Recipe, build
 from recordspec.reading.options import Batch
 from recordspec.reading.order import Seeds, key_of
 from recordspec.reading.shuffle_buffer import ShufflePlan, gathered, rows_of_pools, shuffled
-from recordspec.spec.schema import Schema
 
 # The most rows whose places are compared: more would not change the figures.
 _MOST_ROWS = 2_000_000
@@ -98,11 +97,6 @@ def places(recipe: Recipe) -> Any:
 
     pools = gathered(firsts, -(-shuffle.buffer // size))
     return rows_of_pools(pools, held, tf.size, shuffle=shuffle, first=None)
-
-
-def label_of(schema: Schema) -> str | None:
-    """The first feature that gives a row one class."""
-    return next(iter(schema.classes), None)
 
 
 def classes(recipe: Recipe, label: str, seconds: float) -> Classes | None:

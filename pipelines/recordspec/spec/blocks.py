@@ -30,7 +30,7 @@ from recordspec.wire.columns import (
 )
 from recordspec.wire.example import Entry, encode, oversized
 from recordspec.wire.framing import AT_MOST, LARGEST_RECORD
-from recordspec.wire.record_batch import RecordBatch, decode
+from recordspec.wire.record_batch import decode
 from recordspec.wire.strings import Bytes, Ints, Strings
 
 Sections = dict[Section, list[Entry]]
@@ -94,28 +94,19 @@ def sections_of_records(schema: FeatureSet, buffer: Bytes, starts: Ints, stops: 
     """
     decoded = decode(buffer, starts, stops, sequence=schema.record == "sequence_example")
     check_structure(schema.placed, decoded)
+    sections: Sections = {}
     for section in schema.sections:
-        _check_keys(section, placed_columns(schema, section), decoded)
-    return {
-        section: [
-            _step_entry(column, decoded.sequence.get(column.key, ()), decoded.rows)
-            if section == "sequence"
-            else _row_entry(column, decoded.features.get(column.key, ()), decoded.rows)
-            for column in placed_columns(schema, section)
-        ]
-        for section in schema.sections
-    }
-
-
-def _check_keys(section: Section, columns: tuple[Column, ...], decoded: RecordBatch) -> None:
-    """Raises RecordError for the first row with a key that no column has."""
-    found: Mapping[str, Any] = decoded.sequence if section == "sequence" else decoded.features
-    known = {column.key for column in columns}
-    unknown = {key: min(int(held.rows[0]) for held in found[key]) for key in found.keys() - known}
-    if unknown:
-        row = min(unknown.values())
-        key = min(key for key, first in unknown.items() if first == row)
-        raise RecordError(blocks.unknown_key(key, known, f"keys of the schema in {section}"), row)
+        columns = placed_columns(schema, section)
+        found: Mapping[str, Any] = decoded.sequence if section == "sequence" else decoded.features
+        known = {column.key for column in columns}
+        unknown = {key: min(int(held.rows[0]) for held in found[key]) for key in found.keys() - known}
+        if unknown:
+            row = min(unknown.values())
+            key = min(key for key, first in unknown.items() if first == row)
+            raise RecordError(blocks.unknown_key(key, known, f"keys of the schema in {section}"), row)
+        entry = _step_entry if section == "sequence" else _row_entry
+        sections[section] = [entry(one, found.get(one.key, ()), decoded.rows) for one in columns]
+    return sections
 
 
 def _row_entry(column: Column, found: tuple[KeyValues, ...], rows: int) -> Entry:

@@ -106,7 +106,10 @@ def infer_feature(evidence: Evidence) -> tuple[Feature | None, list[str]]:
     if feature is None:
         notes = [_reason(evidence)]
     else:
-        notes = [*_missing(evidence, feature), *evidence.notes, *guesses, *_losses(evidence, feature)]
+        notes = [*evidence.notes, *guesses, *_losses(evidence, feature)]
+        if evidence.missing:
+            default = " and reads as its default" if feature.optional else ""
+            notes = [f"{evidence.share_missing} {evidence.unit}{default}", *notes]
     name = evidence.name or '""'
     return feature, [f"{name}: {note}" for note in notes]
 
@@ -122,13 +125,6 @@ def _reason(evidence: Evidence) -> str:
     elif evidence.missing and evidence.dtype is not None:
         reason += f" that is missing in {evidence.missing:,} of {rows}"
     return f"{reason}, which no feature holds, so it is left out"
-
-
-def _missing(evidence: Evidence, feature: Feature) -> list[str]:
-    if not evidence.missing:
-        return []
-    default = " and reads as its default" if feature.optional else ""
-    return [f"{evidence.share_missing} {evidence.unit}{default}"]
 
 
 def _losses(evidence: Evidence, feature: Feature) -> list[str]:

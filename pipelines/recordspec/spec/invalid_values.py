@@ -116,7 +116,13 @@ def _each(cells: Cells, check: Callable[[bytes], None]) -> Iterator[Invalid]:
 
 def _encoded(feature: Feature, cells: Cells) -> Iterator[Invalid]:
     """Yields the values that the feature's encoder refuses, which accepts what it stores."""
-    values = _values(feature, cells)
+    values: Any = cells.flat
+    shape = feature.value_type.shape
+    if len(shape) > 1:
+        items = np.array(list(values), object) if isinstance(values, Strings) else values
+        values = items.reshape(-1, *shape[1:])
+    if shape:
+        values = Lists(values, cells.counts // math.prod(size or 1 for size in shape[1:]))
     try:
         feature.encode(values)
         return
@@ -128,17 +134,6 @@ def _encoded(feature: Feature, cells: Cells) -> Iterator[Invalid]:
         except BadValue as bad:
             found[row] = bad.problem
     yield np.fromiter(found, np.int64, len(found)), found.__getitem__
-
-
-def _values(feature: Feature, cells: Cells) -> Any:
-    """The values of the rows as `encode` takes them."""
-    flat, shape = cells.flat, feature.value_type.shape
-    if not shape:
-        return flat
-    if len(shape) > 1:
-        items = np.array(list(flat), object) if isinstance(flat, Strings) else flat
-        flat = items.reshape(-1, *shape[1:])
-    return Lists(flat, cells.counts // math.prod(size or 1 for size in shape[1:]))
 
 
 def _check_media(feature: Image | Audio, data: bytes) -> None:

@@ -396,7 +396,8 @@ def hints(cls: type) -> dict[str, Any]:
 
 def choices(annotation: Any) -> tuple[Any, ...]:
     """The members of a union, without their marks."""
-    return tuple(map(_unmarked, _marked_choices(annotation)))
+    marked = _marked_choices(annotation)
+    return tuple(typing.get_args(one)[0] if typing.get_origin(one) is Annotated else one for one in marked)
 
 
 def wrong_path(value: Any, annotation: Any) -> Problem | None:
@@ -408,10 +409,6 @@ def wrong_path(value: Any, annotation: Any) -> Problem | None:
 def _marked_choices(annotation: Any) -> tuple[Any, ...]:
     union = typing.get_origin(annotation) in (Union, types.UnionType)
     return typing.get_args(annotation) if union else (annotation,)
-
-
-def _unmarked(choice: Any) -> Any:
-    return typing.get_args(choice)[0] if typing.get_origin(choice) is Annotated else choice
 
 
 def literals(choice: Any) -> tuple[Any, ...]:
