@@ -45,8 +45,6 @@ _LIST_FIELD = {"bytes": 1, "float32": 2, "int64": 3}
 _UINT64 = (1 << 64) - 1
 # Field 1 of a stated length, up to 127 bytes.
 _SHORT_FIELDS = [bytes([0x0A, size]) for size in range(0x80)]
-# What stands before values of so many sizes is kept for each column.
-_MOST_STARTS = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,17 +130,11 @@ def entry_encoder(column: Column) -> Callable[[Sequence[Any]], bytes]:
 
     What `encode` gives of one row, without NumPy, which takes ten times as long for so little.
     """
-    starts: dict[int, bytes] = {}
-    as_bytes = _AS_BYTES[column.storage]
+    key, storage, as_bytes = column.key, column.storage, _AS_BYTES[column.storage]
 
     def entry(values: Sequence[Any]) -> bytes:
         data = as_bytes(values)
-        start = starts.get(len(data))
-        if start is None:
-            start = _start_of_size(column.key, column.storage, len(data))
-            if len(starts) < _MOST_STARTS:
-                starts[len(data)] = start
-        return start + data
+        return _start_of_size(key, storage, len(data)) + data
 
     return entry
 
