@@ -14,9 +14,9 @@ from recordspec.reading.filtering import check_label
 from recordspec.reading.fit import Fit
 from recordspec.reading.options import Read
 from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.options import INVALID, Log, YamlValue, document, read_fields
+from recordspec.spec.options import INVALID, YamlValue, document, read_fields
 from recordspec.spec.schema import Schema, read_text, schema_in
-from recordspec.spec.yaml_text import MappingNode, ScalarNode
+from recordspec.spec.yaml_text import ScalarNode
 from recordspec.writing.options import Write
 from recordspec.writing.sources.base import Source
 from recordspec.writing.sources.csv import Csv
@@ -91,24 +91,18 @@ def load(path: Path, kinds: Mapping[str, type[Feature]] = KINDS) -> tuple[Config
     """A config and its schema. Raises SpecError with every problem in both, or StoreError."""
     node, log = document(read_text(path), str(path))
     config: Config = read_fields(Config, YamlValue(node), (), log)
-    schema = _load_schema(node, path, kinds, log)
+    schema: Any = INVALID
+    name = node.values.get("schema")
+    if isinstance(name, ScalarNode) and url_problem(name.text) is None:
+        try:
+            schema = Schema.load(path.parent / name.text, kinds)
+        except SpecError as error:  # its problems join those of the config
+            for problem in error.problems:
+                log.put(problem)
     if config is not INVALID and schema is not INVALID:
         log.adopt(SpecError(list(_check(config, schema))), YamlValue(node), ())
     log.close()
     return config, schema
-
-
-def _load_schema(node: MappingNode, path: Path, kinds: Mapping[str, type[Feature]], log: Log) -> Schema:
-    """The schema that a config names; its problems join those of the config."""
-    name = node.values.get("schema")
-    if not isinstance(name, ScalarNode) or url_problem(name.text) is not None:
-        return INVALID  # type: ignore[no-any-return]
-    try:
-        return Schema.load(path.parent / name.text, kinds)
-    except SpecError as error:
-        for problem in error.problems:
-            log.put(problem)
-        return INVALID  # type: ignore[no-any-return]
 
 
 def load_any(path: Path) -> tuple[Config | None, Schema]:

@@ -36,21 +36,18 @@ def losses(schema: Schema, back: Schema) -> Iterator[Note]:
     imported = {(section, _key(feature)): feature for section, feature in back.placed}
     for section, feature in schema.placed:
         other = imported.get((section, _key(feature)))
-        if other is not None:
-            yield from _differences(section, feature, other)
+        if other is None:
+            continue
+        mine, theirs = to_builtins(feature.shortest), to_builtins(other.shortest)
+        lost = [option for option, value in mine.items() if theirs.get(option) != value]
+        if feature.kind == other.kind:
+            for option in lost:
+                yield Note(path=(section, feature.name, option), text="not expressed")
+        else:
+            options = f", without {', '.join(lost)}" * bool(lost)
+            text = f"kind {feature.kind} is exported as {other.kind}, by its columns{options}"
+            yield Note(path=(section, feature.name), text=text)
 
 
 def _key(feature: Feature) -> str:
     return feature.columns()[0].key
-
-
-def _differences(section: str, feature: Feature, back: Feature) -> Iterator[Note]:
-    mine, theirs = to_builtins(feature.shortest), to_builtins(back.shortest)
-    lost = [option for option, value in mine.items() if theirs.get(option) != value]
-    if feature.kind != back.kind:
-        options = f", without {', '.join(lost)}" * bool(lost)
-        text = f"kind {feature.kind} is exported as {back.kind}, by its columns{options}"
-        yield Note(path=(section, feature.name), text=text)
-        return
-    for option in lost:
-        yield Note(path=(section, feature.name, option), text="not expressed")

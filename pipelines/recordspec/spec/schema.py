@@ -65,7 +65,20 @@ class Schema(FeatureSet):
 
     def dump(self, path: str | Path | None = None) -> str:
         """Canonical YAML, which loads to an equal schema; written to `path` if there is one."""
-        text = _text_of(self)
+        head = to_builtins(self)
+        known: dict[str, Any] = {"schema": head.pop("name")}
+        known |= {key: value for key, value in head.items() if key not in ("record", *ALL_SECTIONS)}
+        known["record"] = self.record
+        known |= {section: {} for section in self.sections}
+        for section, feature in self.placed:
+            options = to_builtins(feature)
+            del options["name"]
+            if feature.kind != DEFAULT_KIND:
+                options = {"kind": feature.kind, **options} if options else feature.kind
+            elif set(options) == {"dtype"}:
+                options = options["dtype"]
+            known[section][feature.name] = options
+        text = dump(known)
         if path is not None:
             local(path).write_text(text, encoding="utf-8")
         return text
@@ -241,21 +254,3 @@ def check_is_schema(given: object) -> None:
     if not isinstance(given, Schema):
         hint = "Schema.load reads a file" if isinstance(given, (str, Path)) else ""
         raise SpecError(Problem(path=("schema",), expected="a Schema", got=describe(given), hint=hint))
-
-
-def _text_of(schema: Schema) -> str:
-    """Canonical YAML, which loads to an equal schema."""
-    head = to_builtins(schema)
-    known: dict[str, Any] = {"schema": head.pop("name")}
-    known |= {key: value for key, value in head.items() if key not in ("record", *ALL_SECTIONS)}
-    known["record"] = schema.record
-    known |= {section: {} for section in schema.sections}
-    for section, feature in schema.placed:
-        options = to_builtins(feature)
-        del options["name"]
-        if feature.kind == DEFAULT_KIND:
-            text = options["dtype"] if set(options) == {"dtype"} else options
-        else:
-            text = {"kind": feature.kind, **options} if options else feature.kind
-        known[section][feature.name] = text
-    return dump(known)

@@ -152,7 +152,10 @@ def one_by_one(
     return tf.cond(
         tf.size(next(iter(columns.values()))) > 0,
         lambda: mapped(as_ragged, dict(columns), signature),
-        lambda: _no_values(spec, levels + 1),
+        lambda: tf.RaggedTensor.from_nested_row_splits(
+            tf.zeros([0, *spec.shape.as_list()[levels + 1 :]], spec.dtype),
+            [tf.zeros([1], tf.int64)] * (levels + 1),
+        ),
     )
 
 
@@ -167,12 +170,6 @@ def mapped(function: Callable[[Any], Tensor], elements: Any, signature: TypeSpec
         if not tf.executing_eagerly():
             scope.set_caching_device(before)
         raise
-
-
-def _no_values(spec: TypeSpec, rank: int) -> Tensor:
-    """An empty batch, ragged in `rank` dimensions."""
-    flat = tf.zeros([0, *spec.shape.as_list()[rank:]], spec.dtype)
-    return tf.RaggedTensor.from_nested_row_splits(flat, [tf.zeros([1], tf.int64)] * rank)
 
 
 def _last_unknown(spec: TypeSpec) -> int:
