@@ -41,11 +41,6 @@ def placed_columns(schema: FeatureSet, section: Section) -> tuple[Column, ...]:
     return tuple(column for feature in getattr(schema, section) for column in columns_in(section, feature))
 
 
-def block_of(schema: FeatureSet, sections: Sections, rows: int) -> bytes:
-    """Encodes the entries of rows as one block, an Example. Raises as `blocks_of` does."""
-    return blocks_of(schema, sections, rows, 1)[0]
-
-
 def blocks_of(
     schema: FeatureSet, sections: Sections, size: int, count: int, *, head: int = 0, tail: int = 0
 ) -> Strings:
@@ -83,7 +78,7 @@ def block_of_records(schema: FeatureSet, records: Iterable[Any]) -> bytes:
     """
     given = Strings.of(list(records))
     sections = sections_of_records(schema, given.buffer, given.offsets[:-1], given.offsets[1:])
-    return block_of(schema, sections, len(given))
+    return blocks_of(schema, sections, len(given), 1)[0]
 
 
 def sections_of_records(schema: FeatureSet, buffer: Bytes, starts: Ints, stops: Ints) -> Sections:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.spec.blocks import Sections, block_of
+from recordspec.spec.blocks import Sections
 from recordspec.spec.feature_set import FeatureSet, unknown_name
 from recordspec.spec.features.base import Feature
 from recordspec.spec.lists import Lists, by_row, rows_of
@@ -185,11 +185,6 @@ def check_sizes(sections: Sections, rows: int) -> None:
         example.check_sizes([entry for entries in sections.values() for entry in entries], rows)
     except RecordError as error:
         raise error.at(f"row {error.row}") from None
-
-
-def encode_block(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> bytes:
-    """The rows of a batch as one record, a block; the arguments are those of `encode_batch`."""
-    return block_of(schema, sections_of(schema, columns, rows), rows)
 
 
 def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Sections:

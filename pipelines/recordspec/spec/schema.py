@@ -12,6 +12,7 @@ from recordspec import locations
 from recordspec.errors import Problem, RecordError, SpecError, describe, nearest, one_of
 from recordspec.locations import local
 from recordspec.spec import decoder, encoder
+from recordspec.spec.blocks import blocks_of
 from recordspec.spec.feature_set import ALL_SECTIONS, FeatureSet
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.options import INVALID, Log, YamlValue, document, read, read_fields, to_builtins
@@ -116,7 +117,7 @@ class Schema(FeatureSet):
 
     def encode_block(self, columns: Mapping[str, Any], rows: int) -> bytes:
         """Many rows, given as columns, as one record: a block. Raises what `encode_batch` raises."""
-        return encoder.encode_block(self, columns, rows)
+        return blocks_of(self, encoder.sections_of(self, columns, rows), rows, 1)[0]
 
     def decode_block(self, serialized: Any) -> dict[str, Any]:
         """The rows of one block (string `[]`) or of several (`[p]`), as `decode` gives those of a batch.

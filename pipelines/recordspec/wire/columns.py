@@ -91,7 +91,7 @@ class Column:
 
     @property
     def cell(self) -> tuple[int, ...]:
-        """The shape of what stands in a row any number of times, or once; `()` for single values."""
+        """The shape of a cell: of a row's values, or of one item of a list; `()` for a single value."""
         return getattr(self.layout, "shape", ())
 
     @property
