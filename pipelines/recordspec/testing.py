@@ -237,7 +237,9 @@ def a_batch_is_its_records(case: Case) -> None:
     for name, batch in case.decoded_batch.items():
         rows = _rows(batch)
         for alone, row in zip(case.decoded, rows, strict=True):
-            _assert_same(alone[name], _without_padding(row, alone[name]), 0)
+            if isinstance(row, np.ndarray):  # without the padding
+                row = row[tuple(slice(size) for size in alone[name].shape)]
+            _assert_same(alone[name], row, 0)
 
 
 def a_block_is_a_batch(case: Case) -> None:
@@ -354,10 +356,6 @@ def _rows(batch: Any) -> Iterable[Any]:
     size = tf.concat([[1], shape], 0)
     starts = (tf.concat([[index], tf.zeros_like(shape)], 0) for index in range(int(batch.dense_shape[0])))
     return [tf.sparse.reshape(tf.sparse.slice(batch, start, size), shape) for start in starts]
-
-
-def _without_padding(row: Any, like: Any) -> Any:
-    return row[tuple(slice(size) for size in like.shape)] if isinstance(row, np.ndarray) else row
 
 
 def _assert_same(expected: Any, found: Any, tolerance: float) -> None:

@@ -178,13 +178,9 @@ def parse_binary(data: bytes, source: str) -> tuple[Any, list[Note]]:
 
 
 def dump_text(schema: Any) -> str:
-    """The text of a message."""
-    return escape_unseen(text_format.MessageToString(schema, as_utf8=True), _escape)
-
-
-def _escape(char: str) -> str:
-    """The escaped bytes of a character, as text_format reads them."""
-    return "".join(f"\\{byte:03o}" for byte in char.encode())
+    """The text of a message; text_format reads the escaped bytes of a character."""
+    text = text_format.MessageToString(schema, as_utf8=True)
+    return escape_unseen(text, lambda char: "".join(f"\\{byte:03o}" for byte in char.encode()))
 
 
 def inline(value: Any) -> str:
