@@ -396,7 +396,7 @@ def block_in(paths: tuple[Path, ...]) -> int | None:
 def first_block(path: Path) -> int | None:
     """The rows of the first whole record if it is a block; 0 if it is not, None without a record."""
     # they take 0.2 s, and most files have a manifest
-    from recordspec.wire.blocks import rows_in
+    from recordspec.wire.blocks import ROWS
     from recordspec.wire.proto import parse_example
     from recordspec.wire.tfrecord import Chunk, salvage
 
@@ -404,6 +404,7 @@ def first_block(path: Path) -> int | None:
     if chunk is None:
         return None
     try:
-        return max(1, rows_in(parse_example(chunk.data(0))))
-    except RecordError:  # no block, or another message
+        rows = parse_example(chunk.data(0)).get(ROWS)
+    except RecordError:  # another message
         return 0
+    return max(1, int(rows[0])) if rows and len(rows) == 1 and isinstance(rows[0], int) else 0
