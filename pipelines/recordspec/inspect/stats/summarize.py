@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from recordspec.inspect.feature_names import FeatureKey, FeatureNames
 from recordspec.inspect.scan import Scanner
-from recordspec.inspect.stats.sketches import SHOWN, AdjacentValues, FrequentValues, SizeCounts, rank_error
+from recordspec.inspect.stats.sketches import AdjacentValues, FrequentValues, SizeCounts, rank_error
 from recordspec.inspect.stats.summary import (
     SHARES,
     BytesSummary,
@@ -34,6 +34,7 @@ from recordspec.inspect.stats.tally import (
     EMPTY,
     MOST_FEATURES,
     MOST_INDICES,
+    SHOWN,
     TEXT,
     BytesTally,
     FeatureTally,

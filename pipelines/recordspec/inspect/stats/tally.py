@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from recordspec.inspect.media import MEDIA, media_info
 from recordspec.inspect.query import keys_of
 from recordspec.inspect.scan import FileRange, RowBatch, Scanner, UnreadableRecord, run, scan
 from recordspec.inspect.stats.sketches import (
+    MOST_VALUES,
     SAMPLE_SIZE,
     AdjacentValues,
     BottomK,
@@ -24,7 +25,6 @@ from recordspec.inspect.stats.sketches import (
     KMinimumValues,
     Moments,
     SizeCounts,
-    ValuePrefixes,
 )
 from recordspec.progress import Progress
 from recordspec.wire import hashes
@@ -43,6 +43,8 @@ _LEVELS = np.zeros(256, np.uint8)
 _LEVELS[128:] = 1
 _LEVELS[:32] = _LEVELS[127] = 2
 _LEVELS[[9, 10, 13]] = 0  # tab, line feed, carriage return
+# So many first bytes of a value are kept, and one more that tells whether there are others.
+SHOWN = 64
 _MEDIA_SAMPLE = 1 << 10  # reading a header takes 50 us
 _FIRST_BYTES = np.frombuffer(b"".join(first_bytes()), ">u2")
 
@@ -203,7 +205,7 @@ class BytesTally:
         self.sizes = SizeCounts()
         self.forms = ContentTypes()
         self.frequent = FrequentValues()
-        self._names = ValuePrefixes()
+        self._names: dict[int, bytes] = {}
 
     def add(self, values: Strings, places: Words) -> Words:
         """Values, and the hashes of where they stand. Gives what tells them apart."""
@@ -213,16 +215,21 @@ class BytesTally:
         new = self.frequent.add(codes)
         if len(new):
             order = np.argsort(codes)
-            self._names.add(new, values.take(order[np.searchsorted(codes, new, sorter=order)]))
-            self._names.forget(self.frequent.codes)
+            some = values.take(order[np.searchsorted(codes, new, sorter=order)])
+            self._name(dict(zip(new.tolist(), prefixes(some, SHOWN + 1), strict=True)))
         return codes
 
     def merge(self, other: BytesTally) -> None:
         self.sizes.merge(other.sizes)
         self.forms.merge(other.forms)
         self.frequent.merge(other.frequent)
-        self._names.merge(other._names)
-        self._names.forget(self.frequent.codes)
+        self._name(other._names)
+
+    def _name(self, names: Mapping[int, bytes]) -> None:
+        """Keeps the beginnings of values, of which those that are counted no more are forgotten in time."""
+        self._names.update(names)
+        if len(self._names) > 2 * MOST_VALUES:
+            self._names = {code: self._names[code] for code in self.frequent.codes.tolist()}
 
     @property
     def count(self) -> int:
@@ -231,9 +238,8 @@ class BytesTally:
     @property
     def named(self) -> list[tuple[bytes, int, int]]:
         """The values that are counted, or their beginnings, what tells them apart, and their counts."""
-        codes = self.frequent.codes
-        names, counts = self._names.of(codes), self.frequent.counts.tolist()
-        return list(zip(names, codes.tolist(), counts, strict=True))
+        codes, counts = self.frequent.codes.tolist(), self.frequent.counts.tolist()
+        return [(self._names[code], code, count) for code, count in zip(codes, counts, strict=True)]
 
     @property
     def top(self) -> list[tuple[bytes, int]]:
