@@ -7,7 +7,7 @@ from typing import Any
 
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.inspect.media import MediaInfo
-from recordspec.inspect.scan import Scanner, UnreadableRecord, scan
+from recordspec.inspect.scan import Scanner
 from recordspec.inspect.stats.tally import (
     EMPTY,
     TEXT,
@@ -53,7 +53,9 @@ def infer(
     if sample is None:
         tally = together(count(scanner, jobs, progress).values())
     else:
-        tally = _count_first(scanner, sample)
+        tally = SplitTally()
+        for batch in scanner.first(sample):
+            tally.add(batch)
     if tally.problems:
         raise RecordError(tally.problems)
     features: dict[bool, list[Feature]] = {False: [], True: []}
@@ -84,22 +86,6 @@ def _schema(name: str, features: tuple[Feature, ...], steps: tuple[Feature, ...]
         return Schema(name=name, record="sequence_example", context=features, sequence=steps)
     except SpecError as error:
         raise RecordError(error.problems) from error
-
-
-def _count_first(scanner: Scanner, rows: int) -> SplitTally:
-    """Counts the first records of each file."""
-    tally = SplitTally()
-    for file in scanner.files:
-        left = rows
-        for found in scan(file):
-            if isinstance(found, UnreadableRecord):
-                tally.add_unreadable(found)
-                break
-            tally.add(found.first(left))
-            left -= len(found)
-            if left <= 0:
-                break
-    return tally
 
 
 def _evidence(tally: SplitTally) -> Iterator[Evidence]:
