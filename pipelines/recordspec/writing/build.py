@@ -138,18 +138,7 @@ def write_options(schema: Schema, split: Any, options: Mapping[str, Any]) -> Wri
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """How a build is executed; apart from `limit`, its result does not depend on these options.
-
-    Attributes:
-        jobs: the number of processes.
-        memory: what they may use together, such as `2GiB`; by default 512 MiB each.
-        limit: so many rows of the source are taken, and no more.
-        allow_empty: whether a source without rows makes a dataset without rows; by default it is an error.
-        force: whether a dataset that stands there is replaced.
-        append: whether the rows are added to the dataset that stands there.
-        resume: whether to go on with a build that was interrupted.
-        progress: whether to show it on stderr; by default on a terminal.
-    """
+    """How a build is executed: arguments of `write`. But for `limit`, its result does not depend on them."""
 
     jobs: int = 1
     memory: str | None = None
@@ -380,14 +369,7 @@ class Build:
             raise WriteError(Problem(where=self.name, expected=f"{self._expected:,} rows", got=got))
         with disk_errors(self.name):
             runs = self._sink.finish(encoder.splits) if isinstance(self._sink, Sorter) else ()
-        part = EncodedPart(
-            rows=encoder.rows,
-            rejected=encoder.rejected,
-            runs=runs,
-            rejects=_LOCAL_REJECTS,
-            label_counts=encoder.classes.by_split(encoder.splits),
-        )
-        self._add(part)
+        self._add(EncodedPart.of(encoder, runs, _LOCAL_REJECTS))
 
     def _encode_parts(self, parts: Iterable[Any], pool: Executor, bar: Progress) -> None:
         """Has the pool encode the parts of the source, but for those that are done."""

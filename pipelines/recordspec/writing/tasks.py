@@ -139,6 +139,17 @@ class EncodedPart:
     rejects: str
     label_counts: LabelCounts
 
+    @classmethod
+    def of(cls, encoder: Encoder, runs: tuple[Run, ...], rejects: str) -> EncodedPart:
+        """What an encoder has encoded, and where that is."""
+        return cls(
+            rows=encoder.rows,
+            rejected=encoder.rejected,
+            runs=runs,
+            rejects=rejects,
+            label_counts=encoder.classes.by_split(encoder.splits),
+        )
+
     @property
     def files(self) -> tuple[str, ...]:
         """The names of all its files."""
@@ -175,13 +186,7 @@ def encode_part(
         runs = sink.finish(encoder.splits)
         if plan.durable:
             sync_file(plan.folder / rejects)
-    return EncodedPart(
-        rows=encoder.rows,
-        rejected=encoder.rejected,
-        runs=runs,
-        rejects=rejects,
-        label_counts=encoder.classes.by_split(encoder.splits),
-    )
+    return EncodedPart.of(encoder, runs, rejects)
 
 
 @dataclass(frozen=True, kw_only=True)
