@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import click
 
@@ -122,14 +122,13 @@ def print_notes(notes: Iterable[Any]) -> None:
 
 
 @contextmanager
-def quiet_tensorflow() -> Iterator[IO[str]]:
-    """Keeps TensorFlow's log, which no setting silences, off stderr; yields a stream that does reach it."""
+def quiet_tensorflow() -> Iterator[None]:
+    """Keeps TensorFlow's log, which no setting silences, off stderr."""
     kept = os.dup(2)
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 2)
     try:
-        with open(kept, "w", closefd=False) as stderr:
-            yield stderr
+        yield
     finally:
         os.dup2(kept, 2)
         os.close(silent)
