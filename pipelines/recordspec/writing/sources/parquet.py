@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,7 +14,6 @@ from recordspec.errors import Problem, RecordError, SpecError, StoreError, syste
 from recordspec.locations import PathText, check_regular
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
-from recordspec.writing.sources import base
 from recordspec.writing.sources.arrow import check_types, table_batches
 from recordspec.writing.sources.base import Batches, FileSource, ignored, size_ranges, wanted_columns
 
@@ -27,8 +25,6 @@ _MOST_ROWS = 1 << 14
 _BUFFER_BYTES = 1 << 18
 # What a number takes when it is read: in the file, one of few distinct ones takes a few bits.
 _CELL_BYTES = 8
-# A larger row group, in parts, is shared by two processes: each reads it up to its own end.
-_LARGEST_GROUP = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +69,11 @@ class Parquet(FileSource):
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[ParquetPart]:
         wanted = self._wanted(schema, extra)
         for path, (metadata, _) in zip(self.paths, self._opened, strict=True):
-            for groups, start, stop in _cut(metadata):
-                yield ParquetPart(path=path, wanted=wanted, groups=groups, start=start, stop=stop)
+            groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+            row = 0
+            for start, stop in size_ranges([_size(group) for group in groups]):
+                yield ParquetPart(path=path, wanted=wanted, groups=range(start, stop), start=row)
+                row += sum(group.num_rows for group in groups[start:stop])
 
     def _wanted(self, schema: Schema, extra: tuple[str, ...]) -> dict[str, str]:
         """The column of each name, once it is sure that all the files have them, and of one type."""
@@ -99,21 +98,6 @@ class Parquet(FileSource):
         return wanted
 
 
-def _cut(metadata: Any) -> Iterator[tuple[tuple[int, ...], int, int]]:
-    """Row groups of about `PART_BYTES`: which, and the rows of the file from and up to which to take them."""
-    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
-    row = 0
-    sizes = [_size(group) for group in groups]
-    for start, stop in size_ranges(sizes):
-        rows = sum(group.num_rows for group in groups[start:stop])
-        bounds = [row, row + rows]
-        if stop - start == 1 and sizes[start] > _LARGEST_GROUP * base.PART_BYTES:
-            bounds.insert(1, row + rows // 2)
-        for first, last in pairwise(bounds):
-            yield tuple(range(start, stop)), first, last
-        row += rows
-
-
 def _size(group: Any) -> int:
     """About how many bytes a row group has when it is read; what stands in the file can be much less."""
     return max(int(group.total_byte_size), int(group.num_rows) * int(group.num_columns) * _CELL_BYTES)
@@ -121,20 +105,19 @@ def _size(group: Any) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ParquetPart:
-    """Rows `start` to `stop` of a Parquet file.
+    """Row groups of a Parquet file that follow each other.
 
     Attributes:
         path: of the file.
         wanted: the column of each feature, and of each extra name.
-        groups: the row groups that hold the rows.
-        start, stop: counted in the file.
+        groups: their numbers.
+        start: the first of their rows, counted in the file.
     """
 
     path: Path
     wanted: Mapping[str, str]
-    groups: tuple[int, ...]
+    groups: range
     start: int
-    stop: int
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         for block in self._blocks():
@@ -146,20 +129,12 @@ class ParquetPart:
     def _blocks(self) -> Iterator[Any]:
         """Record batches of the rows. Raises RecordError where the file is broken."""
         with opened(self.path) as file:
-            row = sum(file.metadata.row_group(index).num_rows for index in range(self.groups[0]))
-            found = file.iter_batches(
+            yield from file.iter_batches(
                 batch_size=self._rows_at_once(file.metadata),
                 row_groups=list(self.groups),
                 columns=sorted(set(self.wanted.values())),
                 use_threads=False,
             )
-            for block in found:
-                first, row = row, row + block.num_rows
-                kept = block.slice(max(0, self.start - first), max(0, self.stop - max(first, self.start)))
-                if kept.num_rows:
-                    yield kept
-                if row >= self.stop:
-                    return
 
     def _rows_at_once(self, metadata: Any) -> int:
         groups = [metadata.row_group(index) for index in self.groups]
