@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +29,6 @@ __all__ = ["THRESHOLD", "ByKey", "Change", "Difference", "Measure", "changes", "
 THRESHOLD = 0.05
 # Rows of each dataset that are compared at once, on average: 40 bytes each.
 _AT_ONCE = 1 << 21
-_ALL = 1 << 64
 _NO_KEYS = "datasets that were built with unique keys have it; give the whole folder"
 
 
@@ -217,8 +215,8 @@ def by_key(old: Keyed, new: Keyed) -> ByKey:
             _written(one, Path(folder) / name) if alike else None
             for one, name in ((old, "old"), (new, "new"))
         ]
-        for low, high in _ranges(max(old.rows, new.rows)):
-            places = _pairs(*(key_hashes.in_range(one.keys, low, high) for one in (old, new)))
+        for ends in key_hashes.ranges(-(-max(old.rows, new.rows) // _AT_ONCE)):
+            places = _pairs(*(key_hashes.in_range(one.keys, *ends) for one in (old, new)))
             kept += len(places[0])
             names = [
                 np.array([*one.manifest.splits])[one.split_of(some)]
@@ -244,14 +242,6 @@ def _written(dataset: Keyed, path: Path) -> Words:
         for hashed in dataset.contents():
             file.write(hashed.data)
     return np.memmap(path, np.uint64, "r") if path.stat().st_size else np.zeros(0, np.uint64)
-
-
-def _ranges(rows: int) -> Iterator[tuple[np.uint64, np.uint64]]:
-    """Ranges of hashes that hold about as many rows as are compared at once."""
-    count = -(-max(rows, 1) // _AT_ONCE)
-    edges = [_ALL * index // count for index in range(count + 1)]
-    for low, high in pairwise(edges):
-        yield np.uint64(low), np.uint64(high - 1)
 
 
 def _pairs(old: tuple[Words, Words], new: tuple[Words, Words]) -> tuple[Ints, Ints]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,13 @@ def in_range(path: Path, low: np.uint64, high: np.uint64) -> tuple[Words, Words]
         hashed.append(known[found])
         places.append((found + start).astype(np.uint64))
     return np.concatenate(hashed), np.concatenate(places)
+
+
+def ranges(count: int) -> Iterator[tuple[np.uint64, np.uint64]]:
+    """So many ranges of hashes, at least one, from the first to the last of each: hashes are uniform."""
+    edges = [(index << 64) // max(1, count) for index in range(max(1, count) + 1)]
+    for low, high in pairwise(edges):
+        yield np.uint64(low), np.uint64(high - 1)
 
 
 def write(path: Path, parts: Iterable[Words]) -> str:

@@ -298,7 +298,7 @@ class SortedSplit:
         self.rows = sum(reader.rows for reader in readers)
         self.bytes = sum(reader.bytes for reader in readers)
         if order.shuffled:
-            bounds = _even_bounds(max(1, -(-self.bytes // chunk)))
+            bounds = np.array([low for low, _ in key_hashes.ranges(-(-self.bytes // chunk))][1:], np.uint64)
         else:
             bounds = _bounds_by_size(readers, chunk)
         self._places = np.zeros((len(readers), len(bounds) + 2), np.int64)
@@ -321,11 +321,6 @@ class SortedSplit:
             skip=start - int(self._ends[first]),
             rows=stop - start,
         )
-
-
-def _even_bounds(chunks: int) -> Words:
-    """Bounds between so many chunks of about equal size: hashes are uniform."""
-    return np.array([(chunk << 64) // chunks for chunk in range(1, chunks)], np.uint64)
 
 
 def _refined(places: Ints, readers: list[RunReader], most: int) -> Ints:
@@ -435,10 +430,7 @@ def find_duplicate_keys(
     Keys that need more than `budget` bytes are searched in several passes, each for one range of hashes.
     """
     total = sum(sum(run.counts.values()) for run in runs) + (0 if known is None else key_hashes.rows(known))
-    passes = max(1, -(-total * _DUPLICATES_BYTES // budget))
-    bounds = [0, *_even_bounds(passes).tolist(), 1 << 64]
-    for low, high in pairwise(bounds):
-        ends = np.uint64(low), np.uint64(high - 1)
+    for ends in key_hashes.ranges(-(-total * _DUPLICATES_BYTES // budget)):
         found = [_in_range(folder, run, *ends) for run in runs]
         if known is not None:
             hashed, rows = key_hashes.in_range(known, *ends)
