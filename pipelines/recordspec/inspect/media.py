@@ -22,13 +22,13 @@ _MOST_SAMPLES = 1 << 40  # libsndfile reports 2^63 - 1 frames where the file doe
 def describe(data: bytes) -> str:
     """`PNG 28x28`, `WAV 1.2 s at 16 kHz`, `gzip data, 312 bytes`, `12 bytes`. No pixel is decoded.
 
-    Without Pillow and soundfile, only PNG images and WAV files tell their sizes.
+    Of sounds, without soundfile only WAV files tell their lengths.
     """
     form = type_name(data)
     size = f"{len(data):,} byte{'s' * (len(data) != 1)}"
     if form is None:
         return size
-    text = _from_packages(data, form) or _from_header(data, form)
+    text = _from_packages(data, form) or (_wav(data) if form == "WAV file" else None)
     return f"{form}, {size}" if text is None else f"{form.partition(' ')[0]} {text}"
 
 
@@ -39,15 +39,6 @@ def _from_packages(data: bytes, form: str) -> str | None:
     if "seconds" in found.measures:
         return _sound_text(found.measures["seconds"], found.rate, found.channels)
     return f"{found.measures['width']}x{found.measures['height']}"
-
-
-def _from_header(data: bytes, form: str) -> str | None:
-    if form == "PNG image" and len(data) >= 24:
-        width, height = struct.unpack_from(">II", data, 16)  # the IHDR chunk comes first
-        return f"{width}x{height}"
-    if form == "WAV file":
-        return _wav(data)
-    return None
 
 
 def _wav(data: bytes) -> str | None:
