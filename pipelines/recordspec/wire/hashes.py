@@ -49,8 +49,10 @@ def of_strings(strings: Strings) -> Words:
     for start in range(0, min(int(sizes.max(initial=0)), _LONGEST), _WORD):
         at = np.flatnonzero(short & (sizes > start))
         words = sliding_windows(buffer, _WORD)[starts[at] + start].view("<u8").astype(np.uint64, copy=False)
-        masks = _MASKS[np.minimum(sizes[at] - start, _WORD)]  # the last word may be shorter
-        hashed[at] = splitmix64(hashed[at] ^ (words & masks))
+        left = sizes[at] - start
+        if (left < _WORD).any():
+            words = words & _MASKS[np.minimum(left, _WORD)]
+        hashed[at] = splitmix64(hashed[at] ^ words)
     long = np.flatnonzero(~short)
     hashed[long] = of_records(buffer, starts[long], strings.offsets[1:][long])
     return hashed
