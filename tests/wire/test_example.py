@@ -208,8 +208,7 @@ def test_strings_of_one_size_hold_what_they_were_made_of(width, count, data):
     assert list(strings) == values
     indices = data.draw(st.lists(st.integers(0, count - 1))) if count else []
     assert list(strings.take(np.array(indices, np.int64))) == [values[index] for index in indices]
-    if count:
-        assert strings.part(count // 2, count).each == width
+    assert strings.part(count // 2, count).each == width
 
 
 def test_long_strings_are_not_put_together_before_their_records():

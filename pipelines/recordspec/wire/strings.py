@@ -26,12 +26,13 @@ class Strings:
     `[n + 1]`, ascending from 0.
     """
 
-    __slots__ = ("_buffer", "_parts", "offsets")
+    __slots__ = ("_buffer", "_parts", "_width", "offsets")
 
     def __init__(self, buffer: Any, offsets: Ints) -> None:
         held: Bytes = buffer if isinstance(buffer, np.ndarray) else np.frombuffer(buffer, np.uint8)
         self._buffer: Bytes | None = held
         self._parts: Sequence[bytes] = ()
+        self._width: int | None = None  # where it is known that all have it
         self.offsets = offsets
 
     @classmethod
@@ -46,7 +47,9 @@ class Strings:
     def rows(cls, matrix: Bytes) -> Strings:
         """The rows of uint8 `[n, width]`."""
         count, width = matrix.shape
-        return cls(matrix.reshape(-1), np.arange(count + 1, dtype=np.int64) * width)
+        made = cls(matrix.reshape(-1), np.arange(count + 1, dtype=np.int64) * width)
+        made._width = width
+        return made
 
     @classmethod
     def joined(cls, many: Sequence[Strings]) -> Strings:
@@ -83,7 +86,7 @@ class Strings:
     @property
     def each(self) -> Sizes:
         """Bytes of each string, as one number where all are equal."""
-        return one_size(self.sizes)
+        return one_size(self.sizes) if self._width is None else self._width
 
     def views(self) -> Sequence[bytes | memoryview]:
         """Each string, without a copy."""
@@ -104,7 +107,9 @@ class Strings:
         if self._buffer is None:
             return Strings.of(self._parts[start:stop])
         places = self.offsets[start : stop + 1]
-        return Strings(self._buffer[places[0] : places[-1]], places - places[0])
+        part = Strings(self._buffer[places[0] : places[-1]], places - places[0])
+        part._width = self._width
+        return part
 
     def take(self, indices: Ints) -> Strings:
         """The strings at `indices`, in that order, in a buffer that may be written to."""
