@@ -16,7 +16,6 @@ from recordspec.spec.feature_set import FeatureSet, unknown_name
 from recordspec.spec.features.base import Feature
 from recordspec.spec.lists import Lists, by_row, rows_of
 from recordspec.spec.values import BadValue
-from recordspec.wire import example
 from recordspec.wire.columns import Cells, Section
 from recordspec.wire.example import Entry, encode, encode_entry, encode_record, entry_encoder, least_bytes
 from recordspec.wire.strings import Mask, Strings, lengths_of
@@ -175,14 +174,6 @@ def records_of(schema: FeatureSet, sections: Sections, rows: int, *, head: int =
     sequence = sections["sequence"] if schema.record == "sequence_example" else None
     try:
         return encode(features, sequence, rows, head=head, tail=tail)
-    except RecordError as error:
-        raise error.at(f"row {error.row}") from None
-
-
-def check_sizes(sections: Sections, rows: int) -> None:
-    """Raises RecordError for the first row whose values alone are larger than a record may be."""
-    try:
-        example.check_sizes([entry for entries in sections.values() for entry in entries], rows)
     except RecordError as error:
         raise error.at(f"row {error.row}") from None
 

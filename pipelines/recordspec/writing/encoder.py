@@ -13,11 +13,11 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, describe, nearest
 from recordspec.spec.blocks import Sections, sections_of_records
-from recordspec.spec.encoder import Gapped, check_sizes, records_of, sections_of
+from recordspec.spec.encoder import Gapped, records_of, sections_of
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import LabelCounts
-from recordspec.wire.example import Entry, least_bytes
+from recordspec.wire.example import Entry, check_sizes, least_bytes
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words, splitmix64
 from recordspec.wire.strings import Ints, Strings
@@ -69,7 +69,7 @@ class EncodedRows:
     def encode(cls, schema: Schema, columns: Mapping[str, Any], rows: int) -> EncodedRows:
         """The rows of a batch of columns. Raises RecordError, SpecError."""
         sections = sections_of(schema, columns, rows)
-        check_sizes(sections, rows)
+        check_sizes([entry for entries in sections.values() for entry in entries], rows)
         return cls(schema, rows, sections=sections)
 
     def __len__(self) -> int:
