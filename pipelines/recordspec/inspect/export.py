@@ -30,6 +30,8 @@ from recordspec.wire.record_batch import RecordBatch
 
 # Records may each have a key of their own.
 _MOST_COLUMNS = 4096
+# In each column a missing row takes 17 bytes, too.
+_MOST_CELLS = 1 << 23
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +106,7 @@ class _Records:
         self.query = query
         self.names = ColumnNames(query, query.check(scanner))
         self.rows = 0
+        self.columns = 0
 
     def batches(self, progress: Progress) -> Iterator[tuple[RowBatch, RecordBatch]]:
         self.rows = 0
@@ -113,12 +116,22 @@ class _Records:
             if self._limit is not None and self.rows + len(batch) > self._limit:
                 batch = batch.first(self._limit - self.rows)
             self.rows += len(batch)
-            decoded = batch.decode()
-            _check_readable(decoded, batch)
-            yield batch, decoded
-            progress.advance(len(batch), int((batch.stops - batch.starts).sum()))
+            for piece, decoded in self._pieces(batch):
+                _check_readable(decoded, piece)
+                yield piece, decoded
+                progress.advance(len(piece), int((piece.stops - piece.starts).sum()))
             if self.rows == self._limit:
                 return
+
+    def _pieces(self, batch: RowBatch) -> Iterator[tuple[RowBatch, RecordBatch]]:
+        """A batch, or pieces of it with a bounded number of cells: every column has a cell for each row."""
+        decoded = batch.decode()
+        columns = max(self.columns, len(decoded.features) + len(decoded.sequence))
+        if len(batch) == 1 or len(batch) * columns <= _MOST_CELLS:
+            yield batch, decoded
+            return
+        for half in np.array_split(np.arange(len(batch)), 2):
+            yield from self._pieces(batch.take(half))
 
 
 def _write(
@@ -142,6 +155,7 @@ def _write(
             if final and types != known:
                 expected, got = "files that stay as they are", "other records when they were read once more"
                 raise StoreError(Problem(where=str(batch.path), expected=expected, got=got))
+            records.columns = len(types)
             writer_type.check(types)
             writer = writer or stack.enter_context(closing(writer_type(path, types)))
             if types == writer.types:
