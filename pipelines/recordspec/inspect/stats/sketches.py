@@ -100,8 +100,8 @@ class BottomK:
 class KMinimumValues(BottomK):
     """The smallest hashes of those that were added, and how often each was.
 
-    How many there are in all is told from the range that they fill (Bar-Yossef et al. 2002, "k minimum
-    values").
+    The number of distinct ones is estimated from the range of the kept hashes (Bar-Yossef et al. 2002, "k
+    minimum values").
     """
 
     def __init__(self, size: int) -> None:
