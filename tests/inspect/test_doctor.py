@@ -8,6 +8,7 @@ import io
 import json
 import subprocess
 import sys
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -44,6 +45,10 @@ with_tensorflow_io = pytest.mark.skipif(
     importlib.util.find_spec("tensorflow_io") is None or not tf.__version__.startswith("2.16."),
     reason="needs tensorflow-io and the TensorFlow that it was built for",
 )
+
+
+def zeros(shape, *_):
+    return tf.zeros(shape, tf.uint8)
 
 
 def findings() -> dict[str, Finding]:
@@ -171,6 +176,14 @@ def test_without_what_recordspec_itself_needs_there_are_still_all_rows(package):
             "images when reading: png, jpeg, gif, bmp",
             "wrong pixels",
         ),
+        *(
+            (op, partial(zeros, shape), "images when reading: png, jpeg, gif, bmp", "wrong pixels")
+            for op, shape in (
+                ("io.decode_jpeg", [8, 16, 3]),
+                ("io.decode_gif", [1, 1, 2, 3]),
+                ("io.decode_bmp", [1, 2, 3]),
+            )
+        ),
         (
             "audio.decode_wav",
             lambda data: (tf.zeros([8, 1]), 8000),
@@ -182,6 +195,14 @@ def test_without_what_recordspec_itself_needs_there_are_still_all_rows(package):
 def test_an_op_that_gives_something_else_does_not_work(monkeypatch, op, wrong, name, told):
     monkeypatch.setattr(f"tensorflow.{op}", wrong)
     assert findings()[name] == Finding(name, False, f"ValueError: {told}", "pip install tensorflow")
+
+
+@with_tensorflow_io
+@pytest.mark.parametrize("op", ["decode_mp3", "decode_vorbis"])
+def test_a_row_of_several_formats_tries_each(monkeypatch, op):
+    monkeypatch.setattr(f"tensorflow_io.audio.{op}", lambda *_, **__: tf.zeros([2304, 1]))
+    (name,) = BY_TENSORFLOW_IO
+    assert not findings()[name].works
 
 
 def test_sounds_that_come_back_different_are_not_written(monkeypatch):
@@ -222,9 +243,10 @@ def test_the_command_prints_one_json_line_a_row_and_nothing_else():
     assert flac["works"] or "recordspec[io]" in flac["advice"]
 
 
-def test_pillow_agrees_on_the_image_sample():
-    with Image.open(io.BytesIO(samples.WEBP)) as image:
-        assert image.format == "WEBP"
+@pytest.mark.parametrize("form", ["GIF", "BMP", "WEBP"])
+def test_pillow_agrees_on_the_image_samples(form):
+    with Image.open(io.BytesIO(getattr(samples, form))) as image:
+        assert image.format == form
         assert np.asarray(image.convert("RGB")).tolist() == [[[255, 0, 0], [0, 0, 255]]]
 
 
@@ -233,3 +255,7 @@ def test_soundfile_agrees_on_the_sound_samples():
     for data in (samples.WAV, samples.FLAC):
         sound, rate = soundfile.read(io.BytesIO(data), dtype="int16")
         assert (tuple(sound.tolist()), rate) == (samples.SAMPLES, 8000)
+    for data, count, rate, peak in ((samples.MP3, 2304, 24000, 0.29), (samples.OGG, 32, 8000, 0.02)):
+        sound, found = soundfile.read(io.BytesIO(data), dtype="float32")
+        assert (sound.shape, found) == ((count,), rate)
+        assert abs(sound).max() == pytest.approx(peak, rel=0.05)

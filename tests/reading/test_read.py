@@ -116,7 +116,7 @@ def test_shards_that_are_missing_or_foreign_are_named(data):
         rs.read(SCHEMA, strange)
     assert (
         str(caught.value)
-        == f"{strange}: expected a shard that the manifest beside it names, got another file"
+        == f"{strange}: expected a shard that the manifest beside it lists, got another file"
     )
     strange.unlink()
     shards[1].unlink()

@@ -211,7 +211,7 @@ def test_a_file_that_is_none_of_the_dataset_is_not_resharded_with_it(tmp_path):
     with pytest.raises(rs.StoreError) as caught:
         rs.reshard(f"{tmp_path}/data/*.tfrecord", tmp_path / "new")
     assert (
-        str(caught.value) == f"{path}: expected a shard that the manifest beside it names, got another file"
+        str(caught.value) == f"{path}: expected a shard that the manifest beside it lists, got another file"
     )
 
 

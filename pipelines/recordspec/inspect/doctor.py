@@ -15,12 +15,26 @@ from recordspec._tf import tf
 from recordspec.errors import MissingExtra
 
 _PIXELS = [[[255, 0, 0], [0, 0, 255]]]  # red, blue: of both axes and the channels, none can be swapped
-# Formats that have no encoder in TensorFlow: these pixels, lossless, and a sound of one channel.
+# The shortest files of formats that have no encoder in TensorFlow. The images are these pixels.
+GIF = b64decode("R0lGODdhAgABAIEAAP8AAAAA/wAAAAAAACwAAAAAAgABAAAIBQABBAgIADs=")
+BMP = b64decode("Qk0+AAAAAAAAADYAAAAoAAAAAgAAAAEAAAABABgAAAAAAAgAAADEDgAAxA4AAAAAAAAAAAAAAAD//wAAAAA=")
 WEBP = b64decode("UklGRh4AAABXRUJQVlA4TBEAAAAvAQAAAA8Q87//8x8OMqL/AQA=")
+# The sounds have one channel.
 SAMPLES = (0, 3835, 6731, 7979, 7274, 4787, 1128, -2806)  # int16 at 8,000 Hz
 WAV = b64decode("UklGRjQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YRAAAAAAAPsOSxorH2ocsxJoBAr1")
 FLAC = b64decode(
     "ZkxhQ4AAACIQABAAAAAZAAAZAfQA8AAAAAgrq7fVJX3XbYOewr1mnlF7//hkCAAH9hgAAA77GksfKwJZQ7htyPiAqg=="
+)
+# 2,304 samples of a tone at 24,000 Hz: the rate at which 8 kbit/s make the fewest bytes, and no tag
+MP3 = b64decode(
+    "//MUxAABuMLYAUAQAf//QgGBix7///nC//MUxAQDONb0AYBQAOGBx0ZBrxmLb/////MUxAIC0Nb4AYA4APzQm4mCRsuD09X///MU"
+    "xAECYMrIAcAQAP5SlDAQEBGepUxB"
+)
+# 32 samples at 8,000 Hz, with one codebook of two entries: those of an encoder take thousands of bytes.
+OGG = b64decode(
+    "T2dnUwACAAAAAAAAAAABAAAAAAAAAFnn/5ABHgF2b3JiaXMAAAAAAUAfAAAAAAAAAAAAAAAAAABmAU9nZ1MAAAAAAAAAAAAAAQAA"
+    "AAEAAAC+uRXOAhA9A3ZvcmJpcwAAAAAAAAAAAQV2b3JiaXMAQkNWAQACAAAAEAEAgOICAIBiQAAAAAgAABQQAAAAAAACAPABAAAA"
+    "BAAAAAAAAAAAAAAAAIBPZ2dTAAQgAAAAAAAAAAEAAAACAAAAb1osGgIHB1pawnEcxwFaWsJxHMcB"
 )
 _LOSSLESS = ("wav", "flac")
 
@@ -99,8 +113,14 @@ def _parsing() -> str:
     return _tensorflow()
 
 
-def _read_png() -> str:
-    return _checked_pixels(tf.io.decode_png(tf.io.encode_png(tf.constant(_PIXELS, tf.uint8))))
+def _read_images() -> str:
+    _checked_pixels(tf.io.decode_png(tf.io.encode_png(tf.constant(_PIXELS, tf.uint8))))
+    _checked_pixels(tf.io.decode_gif(GIF)[0])
+    _checked_pixels(tf.io.decode_bmp(BMP))
+    grey = tf.fill([8, 16, 3], tf.constant(128, tf.uint8))  # JPEG keeps a uniform grey exactly
+    decoded = tf.io.decode_jpeg(tf.io.encode_jpeg(grey))
+    _check(decoded.shape == (8, 16, 3) and bool(tf.reduce_all(decoded == grey)), "pixels")
+    return _tensorflow()
 
 
 def _read_webp() -> str:
@@ -134,9 +154,14 @@ def _read_wav() -> str:
     return _tensorflow()
 
 
-def _read_flac() -> str:
+def _read_sounds() -> str:
     sound = _decoders().decode_sound("flac", FLAC)
     _check(sound[:, 0].numpy().tolist() == list(SAMPLES), "samples")
+    for form, data, samples, peak in (("mp3", MP3, 2304, 0.29), ("ogg", OGG, 32, 0.02)):
+        sound = _decoders().decode_sound(form, data)
+        _check(sound.shape == (samples, 1), "shape")
+        # decoders round differently: a tenth either way is the same sound
+        _check(0.9 * peak < float(tf.reduce_max(abs(sound))) < 1.1 * peak, "samples")
     return _version("tensorflow-io")
 
 
@@ -156,8 +181,10 @@ def _write_sound(form: str) -> str:
 
 def _tables() -> str:
     import pyarrow
-    from pyarrow import parquet
+    from pyarrow import csv, parquet
 
+    text = csv.read_csv(pyarrow.BufferReader(b"a\n1\n"))
+    _check(text.to_pydict() == {"a": [1]}, "value")
     file = pyarrow.BufferOutputStream()
     parquet.write_table(pyarrow.table({"a": [1]}), file)
     table = parquet.read_table(pyarrow.BufferReader(file.getvalue()))
@@ -185,15 +212,14 @@ _PROBES: tuple[tuple[str, Callable[[], str], str], ...] = (
     ("python", _python, ""),
     ("checksums", _checksums, "pip install crc32c"),
     ("parsing", _parsing, _TENSORFLOW),
-    # one library has the decoders of a row: where one works, the others do
-    ("images when reading: png, jpeg, gif, bmp", _read_png, _TENSORFLOW),
+    ("images when reading: png, jpeg, gif, bmp", _read_images, _TENSORFLOW),
     ("images when reading: webp", _read_webp, _TENSORFLOW),
     *(
         (f"images when writing: {form}", partial(_write_image, form), _IMAGE)
         for form in ("png", "jpeg", "webp", "bmp", "gif")
     ),
     ("audio when reading: wav", _read_wav, _TENSORFLOW),
-    ("audio when reading: flac, mp3, ogg", _read_flac, _TENSORFLOW),
+    ("audio when reading: flac, mp3, ogg", _read_sounds, _TENSORFLOW),
     *(
         (f"audio when writing: {form}", partial(_write_sound, form), _AUDIO)
         for form in ("wav", "flac", "mp3", "ogg")

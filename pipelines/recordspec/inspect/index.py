@@ -96,7 +96,7 @@ def _ours(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def _crc(index: Mapping[str, Any]) -> int:
-    """By which an index is known that another program has written, or a person."""
+    """The checksum of an index, by which one that was changed since is recognized."""
     return crc32c(json.dumps([index[name] for name in ("records", "every", "offsets")]).encode())
 
 

@@ -343,10 +343,10 @@ def listed_shards(paths: tuple[Path, ...], manifest: Manifest) -> list[Shard]:
     shards = {shard.file: shard for shard in manifest.all_shards}
     for path in paths:
         if path.name not in shards:
-            expected = "a shard that the manifest beside it names"
+            expected = "a shard that the manifest beside it lists"
             raise StoreError(Problem(where=str(path), expected=expected, got="another file"))
         if not path.exists():
-            hint = "the manifest names it; build the dataset again"
+            hint = "the manifest lists it; build the dataset again"
             raise StoreError(Problem(where=str(path), expected="a shard", got="no file", hint=hint))
     return [shards[path.name] for path in paths]
 

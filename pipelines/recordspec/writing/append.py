@@ -101,7 +101,7 @@ class ExistingDataset:
         return replace(
             manifest,
             splits=splits,
-            # where nobody counted the old rows, nobody knows the sum
+            # the sum is unknown where the old rows were not counted
             label_counts={
                 split: counts
                 for split, counts in counted.items()
