@@ -17,6 +17,7 @@ import recordspec as rs
 from recordspec.errors import RecordError, SpecError, StoreError
 from recordspec.inspect import export as module
 from recordspec.inspect.export import export
+from recordspec.inspect.export_writers import ParquetWriter
 from recordspec.inspect.query import Query
 from recordspec.wire import tfrecord
 from recordspec.wire.tfrecord import scan
@@ -275,7 +276,12 @@ def test_records_with_a_key_each_are_cut_into_pieces_or_refused(tmp_path, monkey
     assert str(error.value) == "columns: expected at most 4,096 features to export, got more (choose some)"
     some = write(tmp_path / "g", *(example(**{f"key{n}": [n]}) for n in range(50)))
     monkeypatch.setattr(module, "_MOST_CELLS", 100)
+    held, write_to = [], ParquetWriter.write
+    monkeypatch.setattr(
+        ParquetWriter, "write", lambda self, columns, rows: held.append(rows) or write_to(self, columns, rows)
+    )
     export(some, tmp_path / "out.parquet")
+    assert max(held) <= 10  # rows, which have a key each
     rows = parquet.read_table(tmp_path / "out.parquet").to_pylist()
     assert list(rows[0]) == sorted(rows[0])
     assert rows == [{f"key{n}": n if n == row else None for n in range(50)} for row in range(50)]

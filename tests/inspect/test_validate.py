@@ -509,3 +509,11 @@ def test_a_block_that_tensorflow_reads_otherwise_is_refused(tmp_path):
         "record 0 at byte 0: features.a: expected 2 int64, as protobuf reads the record, got 1 int64 in TensorFlow "
         "(TensorFlow reads other values than protobuf)"
     ]
+
+
+def test_an_index_without_a_name_is_answered_by_advice(tmp_path):
+    schema = rs.Schema.loads("schema: s\nfeatures: {l: {kind: label, names: [a, b]}}")
+    numbers = rs.Schema.loads("schema: n\nfeatures: {l: int64}")
+    rs.write(numbers, [{"l": 0}, {"l": 7}], tmp_path / "data")
+    (proposal,) = proposals(schema, check(shard_files(expand(tmp_path / "data"), numbers), schema))
+    assert proposal.edit == "more names, or `oov: index` and a build of the rows anew"

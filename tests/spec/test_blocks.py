@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 import recordspec as rs
+from recordspec.spec.blocks import records_of_block
 
 SCHEMA = rs.Schema.loads(
     """
@@ -75,3 +76,11 @@ def test_keys_that_meet_in_a_block_are_refused():
     with pytest.raises(rs.SpecError) as caught:
         schema.encode_block({"x": [[1], []], "x/lengths": [1, 2]}, 2)
     assert str(caught.value) == "s: expected keys that stay apart in a block, got `x/lengths` twice"
+
+
+def test_more_rows_than_a_block_has_bytes_are_refused():
+    example = tf.train.Example()
+    example.features.feature["/rows"].int64_list.value.append(2**40)
+    with pytest.raises(rs.RecordError) as caught:
+        records_of_block(SCHEMA, example.SerializeToString())
+    assert str(caught.value) == "/rows: expected the number of a block's rows, got 1,099,511,627,776"

@@ -1,0 +1,25 @@
+"""Hashes of keys, looked through range by range."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from recordspec.store import key_hashes
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 1000])
+def test_ranges_hold_every_hash_once(count):
+    ends = list(key_hashes.ranges(count))
+    assert len(ends) == max(1, count)
+    assert (int(ends[0][0]), int(ends[-1][1])) == (0, 2**64 - 1)
+    assert all(int(low) == int(high) + 1 for (_, high), (low, _) in pairwise(ends))
+
+
+def test_hashes_at_the_ends_of_a_range_are_in_it(tmp_path):
+    words = np.array([[5, 0], [7, 1], [4, 2], [8, 3]], np.uint64)
+    key_hashes.write(tmp_path / "keys.bin", [words])
+    found, rows = key_hashes.in_range(tmp_path / "keys.bin", np.uint64(5), np.uint64(7))
+    assert (found.tolist(), rows.tolist()) == ([[5, 0], [7, 1]], [0, 1])
