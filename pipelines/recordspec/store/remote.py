@@ -1,0 +1,332 @@
+"""Objects in stores, by URL: `s3://`, `gs://` and `az://`, and `http(s)://` to read.
+
+Credentials and endpoints come from the environment, by the names that obstore reads: `AWS_ACCESS_KEY_ID`,
+`AWS_ENDPOINT_URL`, `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_ACCOUNT_NAME` and so on. A URL, a message
+and a manifest have none.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from recordspec.errors import Problem, SpecError, StoreError, missing_package, one_of
+
+_T = TypeVar("_T")
+
+# How a request that fails for a reason that may pass (a 5xx, 408 or 429, a connection that is dropped, a body that
+# is cut) is repeated: after 0.1 s, 0.2 s and so on to 5 s, at most so often, and not after a minute.
+RETRIES = 8
+_RETRY = {
+    "max_retries": RETRIES,
+    "retry_timeout": timedelta(minutes=1),
+    "backoff": {"max_backoff": timedelta(seconds=5)},
+}
+# A request of so many bytes takes about as long to transfer as to be answered.
+_RANGE = 4 << 20
+# S3 takes parts of 5 MiB at least, and 10,000 of them.
+_PART = 16 << 20
+
+_URL = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://(?P<host>[^/?#]*)(?P<key>[^?#]*)(?P<rest>.*)", re.DOTALL
+)
+SCHEMES = ("s3", "gs", "az", "http", "https")
+_STATUS = re.compile(r"status code: (\d{3}[A-Za-z ]*)")
+_CODE = re.compile(r"<Code>([^<]{1,100})</Code>")
+_QUERY = re.compile(r"\?\S*")
+
+
+@dataclass(frozen=True)
+class ObjectStat:
+    """What a store says of an object; the names are those of `os.stat_result` where it has them.
+
+    Attributes:
+        st_size: in bytes.
+        e_tag: changes with the content.
+        modified: when it was written.
+    """
+
+    st_size: int
+    e_tag: str
+    modified: datetime
+
+
+@dataclass(frozen=True, order=True)
+class RemotePath:
+    """A place in an object store; it has the methods of a `pathlib.Path` that reading needs.
+
+    It is no `os.PathLike`: a library that opens it as a local file would make the folder `s3:`.
+
+    Attributes:
+        root: the scheme and the bucket, container or host, `s3://bucket`.
+        key: the rest, without a slash at either end.
+    """
+
+    root: str
+    key: str
+
+    @classmethod
+    def parse(cls, url: str) -> RemotePath:
+        """Parses a URL. Raises SpecError for another scheme, for one without a bucket, and for one that has a
+        user, a password or a query: they may be secrets, and URLs are shown in messages."""
+        match = _URL.fullmatch(url)
+        if match is None:
+            raise SpecError(Problem(expected="a URL", got=f"`{url}`"))
+        scheme, host = match["scheme"].lower(), match["host"]
+        if scheme not in SCHEMES:
+            raise SpecError(Problem(expected=f"a URL of {one_of(SCHEMES)}", got=f"one of {scheme}"))
+        if not host:
+            raise SpecError(Problem(where=url, expected=f"{scheme}://BUCKET/FOLDER", got="no bucket"))
+        if "@" in host or match["rest"]:
+            shown = f"{scheme}://{host.rpartition('@')[2]}{match['key']}"
+            what = "a user or a password" if "@" in host else "a query or a fragment"
+            hint = "credentials come from the environment"
+            raise SpecError(
+                Problem(where=shown, expected="a URL of a bucket and a folder", got=what, hint=hint)
+            )
+        return cls(f"{scheme}://{host}", re.sub("/+", "/", match["key"]).strip("/"))
+
+    def __str__(self) -> str:
+        return f"{self.root}/{self.key}" if self.key else self.root
+
+    def __truediv__(self, name: str) -> RemotePath:
+        return RemotePath(self.root, f"{self.key}/{name}".strip("/"))
+
+    @property
+    def name(self) -> str:
+        return self.key.rpartition("/")[2]
+
+    @property
+    def parent(self) -> RemotePath:
+        return RemotePath(self.root, self.key.rpartition("/")[0])
+
+    @property
+    def suffix(self) -> str:
+        return Path(self.name).suffix
+
+    def with_name(self, name: str) -> RemotePath:
+        return self.parent / name
+
+    def stat(self) -> ObjectStat:
+        """Raises FileNotFoundError, or StoreError."""
+        with _told("read", self):
+            return _stat(_obstore().head(_store(self.root), self.key))
+
+    def exists(self) -> bool:
+        """Whether there is an object of this key. Raises StoreError where that cannot be told."""
+        try:
+            self.stat()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def is_file(self) -> bool:
+        return self.exists()
+
+    def read_bytes(self) -> bytes:
+        """The whole object. Raises FileNotFoundError, or StoreError."""
+        return self.read_stamped()[0]
+
+    def read_stamped(self) -> tuple[bytes, str]:
+        """The whole object, and its e_tag, of one request."""
+        with _told("read", self):
+            found = _obstore().get(_store(self.root), self.key)
+            return bytes(found.bytes()), str(found.meta["e_tag"])
+
+    def read_range(self, start: int, stop: int) -> bytes:
+        """The bytes from `start` to `stop`, fewer at the end of the object."""
+        if start >= stop:
+            return b""
+        with _told("read", self):
+            return bytes(_obstore().get_range(_store(self.root), self.key, start=start, end=stop))
+
+    def open(self) -> io.BufferedReader:
+        """The object as a file that is read by ranges. Raises FileNotFoundError, or StoreError."""
+        return io.BufferedReader(_RangeReader(self, self.stat().st_size), _RANGE)
+
+    def walk(self) -> Iterator[tuple[RemotePath, ObjectStat]]:
+        """Every object whose key begins with this one and a slash, in the order of their keys."""
+        for listed in self._repeated(self._list):
+            place = RemotePath(self.root, listed["path"])
+            yield place, _stat(listed)
+
+    def _list(self) -> list[Any]:
+        listed = _obstore().list(_store(self.root), f"{self.key}/" if self.key else None)
+        return sorted((one for some in listed for one in some), key=lambda one: str(one["path"]))
+
+    def _repeated(self, call: Callable[[], _T]) -> _T:
+        """The result of a call that obstore does not repeat itself where an answer is cut."""
+        for _ in range(RETRIES):
+            try:
+                return call()
+            except _obstore().exceptions.GenericError as error:
+                if "body" not in str(error):
+                    break
+            except FileNotFoundError:
+                break
+        with _told("list", self):
+            return call()
+
+    def create(self, data: bytes) -> str:
+        """Writes a new object, and returns its e_tag. Raises FileExistsError where there is one."""
+        exceptions = _obstore().exceptions
+        with _told("write", self):
+            try:
+                return str(_obstore().put(_store(self.root), self.key, data, mode="create")["e_tag"])
+            except exceptions.AlreadyExistsError:
+                return self._written(
+                    data, FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self))
+                )
+
+    def replace(self, data: bytes, e_tag: str) -> str:
+        """Writes the object if it is still the one of this e_tag, and returns the new one. Raises
+        FileExistsError where it has changed."""
+        exceptions = _obstore().exceptions
+        with _told("write", self):
+            try:
+                mode = {"e_tag": e_tag}
+                return str(_obstore().put(_store(self.root), self.key, data, mode=mode)["e_tag"])
+            except (exceptions.PreconditionError, FileNotFoundError):
+                changed = FileExistsError(errno.EEXIST, "it has changed", str(self))
+                return self._written(data, changed)
+
+    def _written(self, data: bytes, refused: FileExistsError) -> str:
+        """The e_tag of an object that has these bytes: the request came through, its answer was lost, and it was
+        repeated. Raises `refused` where it has others."""
+        try:
+            found, e_tag = self.read_stamped()
+        except FileNotFoundError:
+            raise refused from None
+        if found != data:
+            raise refused
+        return e_tag
+
+    def upload(self, path: Path, sha256: str) -> None:
+        """Writes a local file, with its sha256 in the object's metadata. Raises StoreError, or OSError of the
+        file."""
+        with path.open("rb") as file, _told("write", self):
+            _obstore().put(
+                _store(self.root),
+                self.key,
+                file,
+                attributes={"sha256": sha256},
+                chunk_size=_PART,
+                max_concurrency=4,
+            )
+
+    def sha256(self) -> str | None:
+        """The sha256 that `upload` left in the metadata; None without one, and of no object."""
+        with _told("read", self):
+            try:
+                found = _obstore().get(_store(self.root), self.key, options={"head": True})
+            except FileNotFoundError:
+                return None
+            return found.attributes.get("sha256")  # type: ignore[no-any-return]
+
+    def unlink(self) -> None:
+        """Deletes the object; there need not be one."""
+        with _told("delete", self):
+            try:
+                _obstore().delete(_store(self.root), self.key)
+            except FileNotFoundError:
+                return
+
+
+class _RangeReader(io.RawIOBase):
+    """An object as an unbuffered file."""
+
+    def __init__(self, path: RemotePath, size: int) -> None:
+        self.name = str(path)
+        self._path, self._size, self._place = path, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, place: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._size}[whence]
+        self._place = start + place
+        return self._place
+
+    def readinto(self, view: Any) -> int:
+        data = self._path.read_range(self._place, min(self._size, self._place + len(view)))
+        view[: len(data)] = data
+        self._place += len(data)
+        return len(data)
+
+
+def is_url(path: object) -> bool:
+    """Whether a text is a URL of any scheme."""
+    return isinstance(path, str) and _URL.fullmatch(path) is not None
+
+
+def _stat(found: Any) -> ObjectStat:
+    return ObjectStat(int(found["size"]), str(found["e_tag"]), found["last_modified"])
+
+
+def _obstore() -> Any:
+    try:
+        import obstore
+        import obstore.exceptions
+        import obstore.store
+    except ImportError as error:
+        raise missing_package("obstore", "data in object stores", "recordspec[remote]", error) from error
+    return obstore
+
+
+@lru_cache(64)
+def _store(root: str) -> Any:
+    """The store of a bucket. It is cached: it keeps its connections and credentials."""
+    obstore = _obstore()
+    # any other option of the client would be in place of those of the environment, `AWS_ALLOW_HTTP` too
+    options = {"client_options": {"allow_http": True}} if root.startswith("http://") else {}
+    try:
+        return obstore.store.from_url(root, retry_config=_RETRY, **options)
+    except obstore.exceptions.BaseError as error:
+        raise StoreError(Problem(where=root, expected="", got=f"cannot connect: {_reason(error)}")) from None
+
+
+@contextmanager
+def _told(action: str, path: RemotePath) -> Iterator[None]:
+    """Raises StoreError with what a store says; FileNotFoundError where there is no object, if there is a bucket."""
+    exceptions = _obstore().exceptions
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except FileNotFoundError as error:
+        if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):
+            problem = Problem(where=str(path), expected=f"the bucket of {path.root}", got="none")
+            raise StoreError(problem) from None
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
+    except exceptions.BaseError as error:
+        # without a cause: its text has the requests, which may have signatures
+        raise StoreError(
+            Problem(where=str(path), expected="", got=f"cannot {action}: {_reason(error)}")
+        ) from None
+
+
+def _reason(error: BaseException) -> str:
+    """What a store answered, on one line and without the query of a URL, which may be signed."""
+    text = str(error)
+    status, code = _STATUS.search(text), _CODE.search(text)
+    if status is None:
+        first = _QUERY.sub("", text.split("\n", 1)[0]).strip()
+        return first[:1].lower() + first[1:]
+    known = {"401": "the credentials are refused", "403": "the credentials are refused"}
+    said = known.get(status[1][:3], "the store answers")
+    return f"{said}: {status[1].strip()}{f' ({code[1]})' if code else ''}"

@@ -1,0 +1,141 @@
+"""A proxy before a server on this machine that makes requests fail."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal
+
+Kind = Literal["status", "cut", "flip", "drop", "lost answer"]
+
+
+@dataclass
+class Fault:
+    """What goes wrong with some requests.
+
+    Attributes:
+        kind: `status`, an error instead of the answer; `cut`, the body ends after a half; `flip`, one bit
+            of the body is another; `drop`, the connection is closed before the server is asked;
+            `lost answer`, after it was asked.
+        method, path: regular expressions of the requests; the path has the query.
+        times: how often; the requests after that are answered.
+        skip: so many requests are answered before.
+        status: of the kind `status`.
+        body: of the kind `status`.
+    """
+
+    kind: Kind
+    method: str = ".*"
+    path: str = ".*"
+    times: int = 1
+    skip: int = 0
+    status: int = 500
+    body: bytes = b""
+    done: int = field(default=0, init=False)
+
+
+class FaultyProxy:
+    """The proxy, and what it was asked.
+
+    Attributes:
+        url: where it listens.
+        faults: what goes wrong; tests set it.
+        requests: how often each method was asked.
+        log: the method and path of every request, in order.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self.faults: list[Fault] = []
+        self.requests: Counter[str] = Counter()
+        self.log: list[tuple[str, str]] = []
+        self._lock = threading.Lock()
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *arguments: Any) -> None:
+                pass
+
+            def _answer(self) -> None:
+                size = int(self.headers.get("Content-Length") or 0)
+                body = self.rfile.read(size)
+                fault = proxy.take(self.command, self.path)
+                if fault is not None and fault.kind == "drop":
+                    self.close_connection = True
+                    return
+                if fault is not None and fault.kind == "status":
+                    self.send_response(fault.status)
+                    self.send_header("Content-Length", str(len(fault.body)))
+                    self.end_headers()
+                    self.wfile.write(fault.body)
+                    return
+                connection = http.client.HTTPConnection(host, port, timeout=60)
+                connection.request(self.command, self.path, body, dict(self.headers))
+                answer = connection.getresponse()
+                data = answer.read()
+                connection.close()
+                if fault is not None and fault.kind == "lost answer":
+                    self.close_connection = True
+                    return
+                if fault is not None and fault.kind == "flip" and data:
+                    at = len(data) // 2
+                    data = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+                self.send_response(answer.status)
+                for name, value in answer.getheaders():
+                    if name.lower() not in (
+                        "connection",
+                        "transfer-encoding",
+                        "content-length",
+                        "server",
+                        "date",
+                    ):
+                        self.send_header(name, value)
+                length = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(data))
+                self.send_header("Content-Length", length or "0")
+                self.end_headers()
+                if fault is not None and fault.kind == "cut":
+                    self.wfile.write(data[: len(data) // 2])
+                    self.close_connection = True
+                    return
+                self.wfile.write(data)
+
+            do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _answer  # noqa: N815
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def take(self, method: str, path: str) -> Fault | None:
+        """Counts a request, and gives what goes wrong with it."""
+        with self._lock:
+            self.requests[method] += 1
+            self.log.append((method, path))
+            for fault in self.faults:
+                if re.fullmatch(fault.method, method) and re.search(fault.path, path):
+                    if fault.skip:
+                        fault.skip -= 1
+                    elif fault.done < fault.times:
+                        fault.done += 1
+                        return fault
+        return None
+
+    @contextmanager
+    def failing(self, *faults: Fault) -> Iterator[None]:
+        """A context in which these go wrong; requests are counted from its start."""
+        self.faults, self.requests, self.log = list(faults), Counter(), []
+        try:
+            yield
+        finally:
+            self.faults = []
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
