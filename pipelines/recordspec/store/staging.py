@@ -1,0 +1,220 @@
+"""A folder that holds copies of objects while they are read: of bounded size, shared by processes.
+
+A copy is named by its sha256. Whoever reads it has a shared lock on it; what nobody has locked is removed, the copy
+that was used the longest ago first, where there is no room for another. A `.part` is being downloaded by the process
+that has locked it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from recordspec.errors import Problem, StoreError
+from recordspec.executors import ThreadPool
+from recordspec.locations import system_errors
+from recordspec.store.remote import RemotePath
+
+# Requests of so many bytes, so many at a time, for one object.
+_RANGE, _REQUESTS = 8 << 20, 4
+# Seconds between two looks at whether there is room, and after which there will be none.
+_PAUSE, _PATIENCE = 0.05, 600.0
+# A download whose bytes are not those of the manifest is tried once more.
+_ATTEMPTS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagedObject:
+    """An object to read.
+
+    Attributes:
+        remote: where it is.
+        bytes: its size.
+        sha256: of its bytes.
+    """
+
+    remote: RemotePath
+    bytes: int
+    sha256: str
+
+
+class Lease:
+    """A copy that stays where it is until `release`, or the end of the process.
+
+    Attributes:
+        path: of the copy.
+    """
+
+    def __init__(self, path: Path, handle: int) -> None:
+        self.path = path
+        self._handle: int | None = handle
+
+    def release(self) -> None:
+        """Allows the copy to be removed. May be called twice."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
+
+
+class StagingFolder:
+    """Copies of objects, of at most `size` bytes together.
+
+    Args:
+        folder: made if it is not there; nothing else may be in it.
+        size: the bytes that all copies may take, those of other processes included.
+    """
+
+    def __init__(self, folder: Path, size: int) -> None:
+        self.folder, self.size = folder, size
+        with system_errors("write", folder):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def fetch(self, wanted: StagedObject) -> Lease:
+        """The copy of an object, which is downloaded unless it is there; waits until there is room.
+
+        Raises StoreError where it cannot be read, has other bytes than it should, or is larger than the folder may
+        be; and where copies that others read have left no room for ten minutes.
+        """
+        if wanted.bytes > self.size:
+            expected = f"a staging size of {wanted.bytes:,} bytes at least"
+            raise StoreError(Problem(where=str(wanted.remote), expected=expected, got=f"{self.size:,}"))
+        path = self.folder / wanted.sha256
+        deadline = time.monotonic() + _PATIENCE
+        with system_errors("write", self.folder):
+            while True:
+                with self._locked():
+                    if (lease := _leased(path)) is not None:
+                        return lease
+                    part = self._begin(path, wanted.bytes)
+                if part is not None:
+                    return self._download(wanted, path, part)
+                if time.monotonic() > deadline:
+                    hint = f"copies that are being read fill {self.folder}; give it a larger size"
+                    expected = f"room for {wanted.bytes:,} bytes of {self.size:,}"
+                    raise StoreError(
+                        Problem(where=str(wanted.remote), expected=expected, got="none", hint=hint)
+                    )
+                time.sleep(_PAUSE)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """The folder is looked at, and changed, by one process at a time."""
+        handle = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    def _begin(self, path: Path, size: int) -> int | None:
+        """A locked file of the object's size to download into; None where another process downloads it, or there is
+        no room."""
+        part = path.with_name(f"{path.name}.part")
+        handle = os.open(part, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        os.truncate(handle, 0)
+        if not self._make_room(size):
+            part.unlink()
+            os.close(handle)
+            return None
+        os.truncate(handle, size)  # others count it
+        return handle
+
+    def _make_room(self, size: int) -> bool:
+        """Removes copies until there is room for so many bytes; False where those that are used leave none."""
+        copies = []
+        for entry in os.scandir(self.folder):
+            if entry.name != ".lock":
+                found = entry.stat()
+                copies.append((found.st_mtime_ns, found.st_size, entry.path))
+        held = sum(size for _, size, _ in copies)
+        for _, taken, name in sorted(copies):
+            if held + size <= self.size:
+                break
+            if taken and _removed(name):
+                held -= taken
+        return held + size <= self.size
+
+    def _download(self, wanted: StagedObject, path: Path, handle: int) -> Lease:
+        part = path.with_name(f"{path.name}.part")
+        try:
+            for _ in range(_ATTEMPTS):
+                try:
+                    found = _copy(wanted, handle)
+                except FileNotFoundError:
+                    expected = "a shard, as the manifest says"
+                    raise StoreError(
+                        Problem(where=str(wanted.remote), expected=expected, got="no object")
+                    ) from None
+                if found == wanted.sha256:
+                    # the lock belongs to the open file: it goes with the file to its name
+                    part.rename(path)
+                    fcntl.flock(handle, fcntl.LOCK_SH)
+                    return Lease(path, handle)
+            expected = f"bytes of the sha256 {wanted.sha256[:12]}..., as the manifest says"
+            raise StoreError(Problem(where=str(wanted.remote), expected=expected, got=f"{found[:12]}..."))
+        except BaseException:
+            with suppress(OSError):
+                part.unlink()
+            os.close(handle)
+            raise
+
+
+def _leased(path: Path) -> Lease | None:
+    """A copy that is there."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    fcntl.flock(handle, fcntl.LOCK_SH)
+    os.utime(path)
+    return Lease(path, handle)
+
+
+def _removed(name: str) -> bool:
+    """Removes a copy unless somebody reads or downloads it."""
+    handle = os.open(name, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(name)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def _copy(wanted: StagedObject, handle: int) -> str:
+    """Downloads an object into a file, by ranges; returns the sha256 of what came."""
+    starts = range(0, wanted.bytes, _RANGE)
+    found = hashlib.sha256()
+    pool = ThreadPool("recordspec-stage", min(_REQUESTS, len(starts)) or 1)
+    try:
+        waiting = []
+        for start in starts:
+            waiting.append(
+                (start, pool.submit(wanted.remote.read_range, start, min(wanted.bytes, start + _RANGE)))
+            )
+            if len(waiting) == _REQUESTS:
+                found.update(_put(handle, *waiting.pop(0)))
+        for start, data in waiting:
+            found.update(_put(handle, start, data))
+    finally:
+        pool.close()
+    return found.hexdigest()
+
+
+def _put(handle: int, start: int, data: object) -> bytes:
+    piece: bytes = data.result()  # type: ignore[attr-defined]
+    os.pwrite(handle, piece, start)
+    return piece
