@@ -13,7 +13,7 @@ import pytest
 from pyarrow import csv, parquet
 
 LAYERS = [
-    {"errors", "_tf", "_arrow", "progress", "executors", "locations"},
+    {"errors", "_tf", "_arrow", "progress", "executors", "locations", "remote"},
     {"wire"},
     {"spec"},
     {"store"},

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Annotated, Any
 
 from recordspec.errors import Problem, RecordspecError, SpecError, StoreError, system_problem
+from recordspec.remote import RemotePath, is_url
 
 # How a URL begins, also one whose slashes pathlib has collapsed: `s3://bucket` is `s3:/bucket` then. A scheme
 # has two letters at least: `a:/b` is a file in a folder.
@@ -33,6 +34,9 @@ _SPECIAL = (
 # The mark of an option that is a path: the readers of options, from YAML and from Python, refuse a URL there.
 LOCATION = "location"
 PathText = Annotated[str, LOCATION]
+
+# Where data is: on this machine, or in an object store.
+Location = Path | RemotePath
 
 
 @contextmanager
@@ -63,6 +67,14 @@ def local(path: str | os.PathLike[str], where: str = "") -> Path:
     if problem is not None:
         raise SpecError(problem.at(where))
     return Path(path)
+
+
+def location(path: str | os.PathLike[str] | RemotePath) -> Location:
+    """The place of data that a path or a URL names. Raises SpecError for a URL that is none of a store."""
+    if isinstance(path, RemotePath):
+        return path
+    text = os.fspath(path)
+    return RemotePath.parse(text) if is_url(text) else local(text)
 
 
 def check_regular(path: Path) -> None:
@@ -97,11 +109,14 @@ class _Named(io.FileIO):
             raise
 
 
-def open_file(path: Path) -> io.BufferedReader:
-    """Opens a regular file for reading.
+def open_file(path: Location) -> io.BufferedReader:
+    """Opens a regular file, or an object, for reading.
 
     Raises StoreError if it cannot be read, and at once for a pipe or a device, which may never end.
     """
+    if isinstance(path, RemotePath):
+        with system_errors("read", path):
+            return path.open()
 
     def opener(name: str, flags: int) -> int:
         # Without O_NONBLOCK, opening a pipe waits for a writer. What was opened is asked, not the path, which
@@ -120,7 +135,7 @@ def open_file(path: Path) -> io.BufferedReader:
         raise StoreError(system_problem("read", error, str(path))) from error
 
 
-def read_bytes(path: Path, most: int, too_large: type[RecordspecError] = StoreError) -> bytes:
+def read_bytes(path: Location, most: int, too_large: type[RecordspecError] = StoreError) -> bytes:
     """Reads a regular file of at most `most` bytes.
 
     The limit applies while reading: a file may grow, and those of /proc have size 0.
@@ -138,7 +153,7 @@ def read_bytes(path: Path, most: int, too_large: type[RecordspecError] = StoreEr
     return bytes(data)
 
 
-def read_text(path: Path, most: int, encoding: str = "utf-8") -> str:
+def read_text(path: Location, most: int, encoding: str = "utf-8") -> str:
     """Reads the text of a regular file of at most `most` bytes, with universal newlines.
 
     Raises StoreError if it cannot be read, SpecError for a larger file and for invalid UTF-8.

@@ -1,8 +1,8 @@
 """A folder that holds copies of objects while they are read: of bounded size, shared by processes.
 
-A copy is named by its sha256. Whoever reads it has a shared lock on it; what nobody has locked is removed, the copy
-that was used the longest ago first, where there is no room for another. A `.part` is being downloaded by the process
-that has locked it.
+A copy is named by its sha256. Whoever reads it has a shared lock on it; what nobody has locked is removed where
+there is no room for another, the copy that was used the longest ago first. A `.part` is being downloaded by
+the process that has locked it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from recordspec.errors import Problem, StoreError
 from recordspec.executors import ThreadPool
 from recordspec.locations import system_errors
-from recordspec.store.remote import RemotePath
+from recordspec.remote import RemotePath
 
 # Requests of so many bytes, so many at a time, for one object.
 _RANGE, _REQUESTS = 8 << 20, 4
@@ -78,8 +78,8 @@ class StagingFolder:
     def fetch(self, wanted: StagedObject) -> Lease:
         """The copy of an object, which is downloaded unless it is there; waits until there is room.
 
-        Raises StoreError where it cannot be read, has other bytes than it should, or is larger than the folder may
-        be; and where copies that others read have left no room for ten minutes.
+        Raises StoreError where it cannot be read, has other bytes than it should, or is larger than the folder
+        may be; and where copies that others read have left no room for ten minutes.
         """
         if wanted.bytes > self.size:
             expected = f"a staging size of {wanted.bytes:,} bytes at least"
@@ -113,8 +113,8 @@ class StagingFolder:
             os.close(handle)
 
     def _begin(self, path: Path, size: int) -> int | None:
-        """A locked file of the object's size to download into; None where another process downloads it, or there is
-        no room."""
+        """A locked file of the object's size to download into; None where another process downloads it, or
+        there is no room."""
         part = path.with_name(f"{path.name}.part")
         handle = os.open(part, os.O_RDWR | os.O_CREAT, 0o666)
         try:
@@ -131,7 +131,7 @@ class StagingFolder:
         return handle
 
     def _make_room(self, size: int) -> bool:
-        """Removes copies until there is room for so many bytes; False where those that are used leave none."""
+        """Removes copies until there is room for so many bytes; False where those in use leave none."""
         copies = []
         for entry in os.scandir(self.folder):
             if entry.name != ".lock":

@@ -23,8 +23,8 @@ from recordspec.errors import Problem, SpecError, StoreError, missing_package, o
 
 _T = TypeVar("_T")
 
-# How a request that fails for a reason that may pass (a 5xx, 408 or 429, a connection that is dropped, a body that
-# is cut) is repeated: after 0.1 s, 0.2 s and so on to 5 s, at most so often, and not after a minute.
+# How a request that fails for a reason that may pass (a 5xx, 408 or 429, a connection that is dropped, a body
+# that is cut) is repeated: after 0.1 s, 0.2 s and so on to 5 s, at most so often, and not after a minute.
 RETRIES = 8
 _RETRY = {
     "max_retries": RETRIES,
@@ -200,8 +200,8 @@ class RemotePath:
                 return self._written(data, changed)
 
     def _written(self, data: bytes, refused: FileExistsError) -> str:
-        """The e_tag of an object that has these bytes: the request came through, its answer was lost, and it was
-        repeated. Raises `refused` where it has others."""
+        """The e_tag of an object that has these bytes: the request came through, its answer was lost, and it
+        was repeated. Raises `refused` where it has others."""
         try:
             found, e_tag = self.read_stamped()
         except FileNotFoundError:
@@ -302,7 +302,7 @@ def _store(root: str) -> Any:
 
 @contextmanager
 def _told(action: str, path: RemotePath) -> Iterator[None]:
-    """Raises StoreError with what a store says; FileNotFoundError where there is no object, if there is a bucket."""
+    """Raises StoreError with what a store says; FileNotFoundError where a bucket has no such object."""
     exceptions = _obstore().exceptions
     try:
         yield
