@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from recordspec.errors import Path as Place
 from recordspec.errors import Problem, nearest, show_path
 from recordspec.inspect.feature_names import check_known
 from recordspec.inspect.scan import FileRange, RowBatch, UnreadableRecord, file_ranges, run, scan
+from recordspec.locations import Location
 from recordspec.progress import Progress
 from recordspec.spec.feature_set import columns_in
 from recordspec.spec.features import Feature
@@ -50,7 +50,7 @@ class InvalidRecord:
         problem: placed at file and record.
     """
 
-    path: Path
+    path: Location
     record: int
     offset: int
     problem: Problem

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
+from recordspec.locations import Location
 from recordspec.progress import Progress
 from recordspec.store.shards import Files, expand
 from recordspec.wire import compression, file_types, tfrecord
@@ -30,7 +30,7 @@ def count(files: Files, progress: Progress | None = None) -> list[FileCount]:
     return [_count(path, progress) for path in expand(files)]
 
 
-def _count(path: Path, progress: Progress) -> FileCount:
+def _count(path: Location, progress: Progress) -> FileCount:
     compression, records = file_types.compression_of(path), 0
     for some in tfrecord.counts(path):
         records += some

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from crc32c import crc32c
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, one_of
-from recordspec.locations import output_file, read_bytes
+from recordspec.locations import Location, output_file, read_bytes
 from recordspec.store.manifest import INDEX_SUFFIXES
 from recordspec.store.shards import Files, expand
 from recordspec.wire.file_types import compression_of
@@ -53,7 +52,7 @@ def index(files: Files, form: Format = "recordspec") -> list[Written]:
     return [_index(path, form) for path in expand(files)]
 
 
-def _index(path: Path, form: Format) -> Written:
+def _index(path: Location, form: Format) -> Written:
     compression = compression_of(path)
     if compression != "none":
         hint = "`recordspec reshard --compression none` makes one"
@@ -68,7 +67,7 @@ def _index(path: Path, form: Format) -> Written:
     return Written(file=str(path), index=str(target), records=records)
 
 
-def _lines(path: Path) -> Iterator[tuple[str, int]]:
+def _lines(path: Location) -> Iterator[tuple[str, int]]:
     """The text of DALI's `tfrecord2idx` and the package's, some records at a time."""
     start = 0
     for _, places in record_ends(path):
@@ -79,7 +78,7 @@ def _lines(path: Path) -> Iterator[tuple[str, int]]:
         start = int(places[-1])
 
 
-def _ours(path: Path) -> Iterator[tuple[str, int]]:
+def _ours(path: Location) -> Iterator[tuple[str, int]]:
     """What is kept of a file: every so many records, the byte where one begins."""
     stat = path.stat()
     every, records, start = _EVERY, 0, 0
@@ -100,7 +99,7 @@ def _crc(index: Mapping[str, Any]) -> int:
     return crc32c(json.dumps([index[name] for name in ("records", "every", "offsets")]).encode())
 
 
-def _kept(path: Path) -> tuple[int, list[int]]:
+def _kept(path: Location) -> tuple[int, list[int]]:
     """How many records there are from one offset to the next, and the offsets: those of the index, if there
     is one, and it is of this file, or else the first alone."""
     stat, beside = path.stat(), path.with_name(f"{path.name}{INDEX_SUFFIXES['recordspec']}")
@@ -114,7 +113,7 @@ def _kept(path: Path) -> tuple[int, list[int]]:
     return 1, [0]
 
 
-def find_records(path: Path, wanted: Iterable[int]) -> Iterator[RecordRange]:
+def find_records(path: Location, wanted: Iterable[int]) -> Iterator[RecordRange]:
     """Where records of an uncompressed file stand, one by one; their numbers rise. Ends at the first that
     the file does not have.
 

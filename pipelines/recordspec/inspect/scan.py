@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from recordspec.errors import Problem, RecordError, SpecError, StoreError
 from recordspec.executors import Task, executor
 from recordspec.inspect.index import find_records
+from recordspec.locations import Location
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, manifest_of
 from recordspec.store.shards import Files, expand, first_block, parse_name, stored_schema
 from recordspec.wire import proto, tfrecord
@@ -58,7 +58,7 @@ class FileRange:
         blocks: the schema of the rows that each record holds many of; None where a record is a row.
     """
 
-    path: Path
+    path: Location
     file: int = 0
     split: str = ALL
     records: RecordRange | None = None
@@ -88,7 +88,7 @@ class RowBatch:
         end: the number and the byte of the record behind them.
     """
 
-    path: Path
+    path: Location
     file: int
     buffer: Bytes
     starts: Ints
@@ -279,7 +279,7 @@ def file_ranges(part: FileRange) -> Iterator[FileRange]:
 
 
 def run(
-    function: Callable[..., T], tasks: Sequence[Task], paths: Iterable[Path], jobs: int | None, name: str
+    function: Callable[..., T], tasks: Sequence[Task], paths: Iterable[Location], jobs: int | None, name: str
 ) -> Iterator[T]:
     """Runs a function of ranges of files in `jobs` processes; yields the results in the order of the tasks.
 
@@ -309,8 +309,8 @@ class Scanner:
     def __init__(self, files: Files, schema: Schema | None = None, *, unpack: bool = True) -> None:
         self.paths = expand(files)
         self._given, self._unpack = schema, unpack
-        self._counts: dict[Path, int] = {}
-        self._have_blocks: dict[Path, bool] = {}
+        self._counts: dict[Location, int] = {}
+        self._have_blocks: dict[Location, bool] = {}
 
     @classmethod
     def of_rows(cls, files: Files, schema: Schema | None = None) -> Scanner:
@@ -333,7 +333,7 @@ class Scanner:
         return stored_schema(self.paths[0].parent, self.manifest)
 
     @cached_property
-    def splits(self) -> dict[Path, str]:
+    def splits(self) -> dict[Location, str]:
         """The split of each file: by the manifest, or else by its name."""
         by_name = {} if self.manifest is None else self.manifest.splits
         of_file = {shard.file: split for split, shards in by_name.items() for shard in shards}
@@ -342,7 +342,7 @@ class Scanner:
             path: of_file.get(path.name, ALL if name is None else name.split) for path, name in names.items()
         }
 
-    def has_blocks(self, path: Path) -> bool:
+    def has_blocks(self, path: Location) -> bool:
         """Whether a record of a file holds many rows: as the manifest says, or else the first record."""
         if self.manifest is not None:
             return self.manifest.block is not None
@@ -350,7 +350,7 @@ class Scanner:
             self._have_blocks[path] = bool(first_block(path))
         return self._have_blocks[path]
 
-    def blocks_of(self, path: Path) -> Schema | None:
+    def blocks_of(self, path: Location) -> Schema | None:
         """The schema by which the blocks of a file are unpacked, if they are."""
         return self.schema if self._unpack and self.has_blocks(path) else None
 
@@ -388,7 +388,7 @@ class Scanner:
                     if left <= 0:
                         break
 
-    def count(self, path: Path) -> int:
+    def count(self, path: Location) -> int:
         """How many rows a file has."""
         if path not in self._counts:
             schema = self.blocks_of(path)
@@ -420,7 +420,7 @@ class Scanner:
             got = str(left[0] if left[0] < 0 else left[-1]) if total else "files without any"
             raise SpecError(Problem(path=("record",), expected=expected, got=got))
 
-    def _picked(self, path: Path, numbers: list[int]) -> Iterator[RowBatch]:
+    def _picked(self, path: Location, numbers: list[int]) -> Iterator[RowBatch]:
         """Those of one file, as far as it has them."""
         schema = self.blocks_of(path)
         if schema is None and compression_of(path) == "none":

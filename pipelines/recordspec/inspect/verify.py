@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, RecordspecError, StoreError, show_text
-from recordspec.locations import open_file, system_errors
+from recordspec.locations import Location, open_file, system_errors
 from recordspec.progress import Progress
 from recordspec.store.manifest import (
     FILE,
@@ -35,7 +35,7 @@ log = logging.getLogger("recordspec")
 MOST_LISTED = 10_000
 
 # A problem, and the path of the file that has it.
-FileProblem = tuple[Path, Problem]
+FileProblem = tuple[Location, Problem]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ def verify(files: Files, progress: Progress | None = None) -> Iterator[VerifiedF
     Raises StoreError where there is no file.
     """
     paths = expand(files, as_found=True)
-    manifests: dict[Path, Manifest] = {}
+    manifests: dict[Location, Manifest] = {}
     problems: list[FileProblem] = []
     for folder in dict.fromkeys(path.parent for path in paths):
         try:
@@ -82,7 +82,7 @@ def verify(files: Files, progress: Progress | None = None) -> Iterator[VerifiedF
     by_name = [(Path(problem.where), problem) for problem in find_incomplete(files)]
     # a manifest names its own missing shards
     problems += [(path, problem) for path, problem in by_name if path.parent not in manifests]
-    others: dict[Path, tuple[Problem, ...]] = {}
+    others: dict[Location, tuple[Problem, ...]] = {}
     for path, problem in problems:
         others[path] = (*others.get(path, ()), problem)
     found = [FileIntegrity.of(path, manifests.get(path.parent)) for path in paths]
@@ -125,7 +125,7 @@ def _shard_problems(found: FileIntegrity, shard: Shard) -> Iterator[Problem]:
         yield Problem(where=where, expected=expected, got=found.sha256)
 
 
-def dataset_problems(folder: Path, manifest: Manifest) -> Iterator[FileProblem]:
+def dataset_problems(folder: Location, manifest: Manifest) -> Iterator[FileProblem]:
     """What is missing in a dataset's folder, foreign there, or changed; the shards are not read."""
     absent = {name for name in manifest.files if not (folder / name).exists()}
     found = {path.name for path in folder.iterdir() if parse_name(path.name)}
@@ -140,7 +140,7 @@ def dataset_problems(folder: Path, manifest: Manifest) -> Iterator[FileProblem]:
         yield from ((folder / name, problem) for problem in _hash_problems(folder / name, sha256))
 
 
-def _schema_problems(path: Path, manifest: Manifest) -> Iterator[FileProblem]:
+def _schema_problems(path: Location, manifest: Manifest) -> Iterator[FileProblem]:
     if manifest.fingerprint is None:
         return
     expected = f"the schema of fingerprint {manifest.fingerprint}, as the manifest says"
@@ -161,19 +161,19 @@ def _schema_problems(path: Path, manifest: Manifest) -> Iterator[FileProblem]:
         yield _file_problem(path, expected, f"one of {got}")
 
 
-def key_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
+def key_problems(folder: Location, manifest: Manifest) -> Iterator[Problem]:
     """The problem of a `keys.bin` that is not the one that was written."""
     if manifest.keys_sha256 is not None:
         yield from _hash_problems(folder / KEYS_FILE, manifest.keys_sha256)
 
 
-def _hash_problems(path: Path, sha256: str) -> Iterator[Problem]:
+def _hash_problems(path: Location, sha256: str) -> Iterator[Problem]:
     got = sha256_of(path) if path.is_file() else "no file"  # a pipe or a device has no end
     if got != sha256:
         yield Problem(where=str(path), expected=f"sha256 {sha256}, as the manifest says", got=got)
 
 
-def _file_problem(path: Path, expected: str, got: str) -> FileProblem:
+def _file_problem(path: Location, expected: str, got: str) -> FileProblem:
     return path, Problem(where=str(path), expected=expected, got=got)
 
 
@@ -231,7 +231,7 @@ class FileIntegrity:
     _open: Damage | None = None  # damage that nothing follows as yet
 
     @classmethod
-    def of(cls, path: Path, manifest: Manifest | None) -> FileIntegrity:
+    def of(cls, path: Location, manifest: Manifest | None) -> FileIntegrity:
         """Before the file is read."""
         shards = () if manifest is None else manifest.all_shards
         shard = next((shard for shard in shards if shard.file == path.name), None)
@@ -239,7 +239,7 @@ class FileIntegrity:
         return cls(file=file, declared=None if manifest is None or shard is None else manifest.compression)
 
     @property
-    def path(self) -> Path:
+    def path(self) -> Location:
         return self.file.path
 
     @property

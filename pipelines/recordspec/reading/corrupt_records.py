@@ -15,6 +15,7 @@ from typing import Any
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, show_text
+from recordspec.locations import Location
 from recordspec.spec.decoder import decode_errors, decode_problems
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import File, Files, expand, path_list, shard_files
@@ -33,7 +34,7 @@ _BYTES_AT_ONCE = 4 << 20
 # Corrupt records of a file that the log names one by one.
 _NAMED = 20
 # Files that this process reads copies of.
-_replaced: set[Path] = set()
+_replaced: set[Location] = set()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ class CorruptRecord:
         ends: whether everything behind it is lost too.
     """
 
-    path: Path
+    path: Location
     record: int
     offset: int
     problems: tuple[Problem, ...]
@@ -153,7 +154,7 @@ class TrialDecode:
         return {record.number: decode_problems(self._schema, record.data, in_blocks=self._in_blocks)}
 
 
-def without_corrupt(file: File, schema: Schema) -> tuple[Path, int]:
+def without_corrupt(file: File, schema: Schema) -> tuple[Location, int]:
     """The path to read in place of a file, and the rows there: a copy where the file has corrupt records.
 
     With a copy, counts, shuffles and the shares of workers stay exact. What is left out is logged. A file
@@ -169,7 +170,7 @@ def without_corrupt(file: File, schema: Schema) -> tuple[Path, int]:
 
 
 @cache
-def _replacement(file: File, schema: Schema, stamp: Any) -> tuple[Path, int]:
+def _replacement(file: File, schema: Schema, stamp: Any) -> tuple[Location, int]:
     """`stamp` changes with the file, so that a changed file is checked again."""
     checked = check(file, schema)
     if not checked.corrupt:

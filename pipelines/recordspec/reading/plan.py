@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
-from pathlib import Path
 
 from recordspec.errors import Problem, RecordError, StoreError
+from recordspec.locations import Location
 from recordspec.reading.corrupt_records import without_corrupt
 from recordspec.reading.options import Batch, Shuffle
 from recordspec.spec.options import parse_bytes
@@ -49,7 +49,7 @@ class Piece:
         cut: whether the file has records behind them.
     """
 
-    path: Path
+    path: Location
     compression: Compression
     rows: int | None
     first: int = 0
@@ -82,7 +82,7 @@ class Plan:
     class_counts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> Location:
         """The folder of the first file."""
         return self.pieces[0].path.parent
 
@@ -143,7 +143,7 @@ class Plan:
 
 
 def plan_files(
-    paths: tuple[Path, ...], schema: Schema, share: WorkerShard | None = None, corrupt: str = "error"
+    paths: tuple[Location, ...], schema: Schema, share: WorkerShard | None = None, corrupt: str = "error"
 ) -> Plan:
     """The records of these files, or the part of one worker.
 
@@ -181,7 +181,7 @@ def _is_believed(files: tuple[File, ...]) -> bool:
 
 
 @lru_cache(1 << 16)
-def _check_file(path: Path, stamp: tuple[int, ...]) -> None:
+def _check_file(path: Location, stamp: tuple[int, ...]) -> None:
     """Raises RecordError for a length that crashes TensorFlow. A file is checked once for each `stamp`, which
     changes with it."""
     tfrecord.check_lengths(path)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
-from recordspec.locations import sync
+from recordspec.locations import Location, sync
 from recordspec.wire.hashes import Words
 
 _WORD = np.dtype("<u8")
@@ -18,25 +17,25 @@ _ROW = 2 * _WORD.itemsize
 _AT_ONCE = 1 << 20
 
 
-def add(path: Path, hashed: Words) -> None:
+def add(path: Location, hashed: Words) -> None:
     """Appends the hashes of some rows, uint64 `[2, n]`."""
     with path.open("ab") as file:
         file.write(np.ascontiguousarray(hashed.T, _WORD).data)
 
 
-def rows(path: Path) -> int:
+def rows(path: Location) -> int:
     """The number of hashes in a file; 0 without one."""
     return path.stat().st_size // _ROW if path.exists() else 0
 
 
-def read(path: Path, start: int, count: int) -> Words:
+def read(path: Location, start: int, count: int) -> Words:
     """Reads the hashes of some rows, uint64 `[count, 2]`. For no rows, the file need not exist."""
     if not count:
         return np.zeros((0, 2), np.uint64)
     return np.fromfile(path, _WORD, count * 2, offset=start * _ROW).reshape(count, 2)
 
 
-def in_range(path: Path, low: np.uint64, high: np.uint64) -> tuple[Words, Words]:
+def in_range(path: Location, low: np.uint64, high: np.uint64) -> tuple[Words, Words]:
     """The hashes whose first word is in a range, uint64 `[n, 2]`, and their rows, uint64 `[n]`."""
     hashed, places = [np.zeros((0, 2), np.uint64)], [np.zeros(0, np.uint64)]
     for start in range(0, rows(path), _AT_ONCE):
@@ -54,7 +53,7 @@ def ranges(count: int) -> Iterator[tuple[np.uint64, np.uint64]]:
         yield np.uint64(low), np.uint64(high - 1)
 
 
-def write(path: Path, parts: Iterable[Words]) -> str:
+def write(path: Location, parts: Iterable[Words]) -> str:
     """Writes hashes, uint64 `[n, 2]`, one part after another, durably. Returns the file's SHA-256."""
     digest = hashlib.sha256()
     with path.open("wb") as file:

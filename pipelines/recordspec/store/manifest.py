@@ -9,11 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
-from pathlib import Path
 from typing import Any, Literal
 
 from recordspec.errors import Problem, StoreError, describe, nearest, one_of
-from recordspec.locations import local, read_bytes
+from recordspec.locations import Location, location, read_bytes
 from recordspec.wire.compression import CODECS, Compression
 
 FILE = "manifest.json"
@@ -198,12 +197,12 @@ class Manifest:
         return json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
-    def load(cls, folder: str | Path) -> Manifest:
+    def load(cls, folder: str | Location) -> Manifest:
         """Reads the manifest of a dataset's folder.
 
         Raises StoreError where it is missing or invalid, and SpecError for a URL.
         """
-        path = local(folder) / FILE
+        path = location(folder) / FILE
         try:
             text = read_bytes(path, _MOST_BYTES).decode()
             data = json.loads(text)
@@ -245,7 +244,7 @@ def _from_json(data: dict[str, Any]) -> Manifest:
     return Manifest(**{**data, **read})
 
 
-def shard_differences(folder: Path, missing: set[str], foreign: set[str]) -> Iterator[Problem]:
+def shard_differences(folder: Location, missing: set[str], foreign: set[str]) -> Iterator[Problem]:
     """The problems of missing shards, which the manifest names, and of those that it does not name."""
     for name in sorted(missing):
         yield Problem(where=str(folder / name), expected="a shard that the manifest names", got="no file")
@@ -253,7 +252,7 @@ def shard_differences(folder: Path, missing: set[str], foreign: set[str]) -> Ite
         yield Problem(where=str(folder / name), expected="shards that the manifest names", got="another one")
 
 
-def manifest_of(files: tuple[Path, ...]) -> Manifest | None:
+def manifest_of(files: tuple[Location, ...]) -> Manifest | None:
     """The manifest of these files, if they are in one folder that has one."""
     folders = {path.parent for path in files}
     if len(folders) != 1:

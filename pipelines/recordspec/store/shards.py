@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recordspec.errors import IncompleteError, Problem, RecordError, StoreError, show_text
-from recordspec.locations import check_regular, local
+from recordspec.locations import Location, check_regular, local
 from recordspec.store.manifest import (
     FILE,
     INDEX_SUFFIXES,
@@ -76,7 +76,7 @@ def auto_count(size: int, rows: int) -> int:
     return max(1, min(wanted, rows))
 
 
-def expand(files: Files, *, as_found: bool = False) -> tuple[Path, ...]:
+def expand(files: Files, *, as_found: bool = False) -> tuple[Location, ...]:
     """Expands paths, patterns and folders to files, in the order of their names.
 
     A folder stands for its shards. A file that is found twice is returned once, and the index of a file that
@@ -92,7 +92,7 @@ def expand(files: Files, *, as_found: bool = False) -> tuple[Path, ...]:
     given = path_list(files)
     if not given:
         raise StoreError(Problem(expected="at least one file", got="none"))
-    found: list[Path] = []
+    found: list[Location] = []
     for one in given:
         paths, names = _matches(one)
         if not as_found and (problems := _completeness(paths, names)):
@@ -101,7 +101,7 @@ def expand(files: Files, *, as_found: bool = False) -> tuple[Path, ...]:
     for path in found:
         check_regular(path)
     indices = {f"{path}{suffix}" for path in found for suffix in INDEX_SUFFIXES.values()}
-    once: dict[str, Path] = {}
+    once: dict[str, Location] = {}
     for path in (path for path in found if str(path) not in indices):
         once.setdefault(os.path.realpath(path), path)  # it may go by several names
     return tuple(once.values())
@@ -128,10 +128,12 @@ def find_incomplete(files: Files) -> tuple[Problem, ...]:
     return tuple(dict.fromkeys(problems))
 
 
-def _matches(pattern: str) -> tuple[list[Path], str | None]:
+def _matches(pattern: str) -> tuple[list[Location], str | None]:
     """The files of a path, a pattern or a folder, and the pattern of names that should match no other shards;
     None for the path of a file. Raises StoreError where there are none.
     """
+    if is_url(pattern):
+        return _remote_matches(RemotePath.parse(pattern))
     path = Path(pattern)
     if path.is_dir():
         found, names = [child for child in path.iterdir() if parse_name(child.name)], "*"
@@ -146,14 +148,33 @@ def _matches(pattern: str) -> tuple[list[Path], str | None]:
     return sorted(found), names
 
 
-def _completeness(found: list[Path], pattern: str | None) -> list[Problem]:
+def _remote_matches(place: RemotePath) -> tuple[list[Location], None]:
+    """The objects of a URL: of a folder or a pattern those that its manifest names, which is what a store is
+    asked for; nothing is listed. Raises StoreError where there are none.
+    """
+    try:
+        shards = Manifest.load(place).all_shards
+        return [place / shard.file for shard in shards], None
+    except StoreError as error:
+        if not isinstance(error.__context__, FileNotFoundError):
+            raise
+    if glob.has_magic(place.name):
+        names = sorted(shard.file for shard in Manifest.load(place.parent).all_shards)
+        found = [place.parent / name for name in names if fnmatch.fnmatchcase(name, place.name)]
+        if not found:
+            raise StoreError(Problem(where=str(place), expected="a file", got="none"))
+        return list(found), None
+    return [place], None
+
+
+def _completeness(found: list[Location], pattern: str | None) -> list[Problem]:
     """The problems of files that are not all the shards, and no others, that a pattern of names should match.
 
     Raises StoreError for a manifest that cannot be read.
     """
     if pattern is None:
         return []
-    by_folder: dict[Path, list[_Numbered]] = defaultdict(list)
+    by_folder: dict[Location, list[_Numbered]] = defaultdict(list)
     for path in found:
         name = _NUMBERED.fullmatch(path.name)
         if name is not None and path.suffix not in INDEX_SUFFIXES.values():
@@ -176,12 +197,12 @@ class _Numbered:
         type: the suffix without that of a compression.
     """
 
-    def __init__(self, path: Path, name: re.Match[str]) -> None:
+    def __init__(self, path: Location, name: re.Match[str]) -> None:
         self.path = path
         self.split, self.type, self.suffix = name["split"], name["type"], name["suffix"]
         self.index, self.count = int(name["index"]), int(name["count"])
 
-    def sibling(self, number: str) -> Path:
+    def sibling(self, number: str) -> Location:
         """The shard of another number, or of `*`."""
         return self.path.with_name(f"{self.split}-{number}-of-{self.count:05d}{self.suffix}")
 
@@ -190,7 +211,7 @@ def _incomplete(shards: Iterable[_Numbered], pattern: str) -> Iterator[Problem]:
     """The problems of shards without a manifest, by their names: missing ones that `pattern` would match, and
     splits whose shards announce different numbers of shards.
     """
-    splits: dict[tuple[Path, str, str], dict[int, dict[int, _Numbered]]] = defaultdict(
+    splits: dict[tuple[Location, str, str], dict[int, dict[int, _Numbered]]] = defaultdict(
         lambda: defaultdict(dict)
     )
     for shard in shards:
@@ -246,7 +267,7 @@ def _ranges(numbers: Iterable[int]) -> str:
     return ", ".join(" to ".join(f"{number:05d}" for number in run) for run in runs)
 
 
-def _siblings(path: Path) -> str:
+def _siblings(path: Location) -> str:
     """A hint that lists the files of a folder in which none was found."""
     folder = path.parent
     if not folder.is_dir():
@@ -266,7 +287,7 @@ class File:
         block: the most rows of a record; None where each record is one row.
     """
 
-    path: Path
+    path: Location
     shard: Shard | None = None
     block: int | None = None
 
@@ -285,7 +306,7 @@ class File:
         return None if self.shard is None else max(0, self.shard.rows - number * (self.block or 1))
 
 
-def stored_schema(folder: Path, manifest: Manifest | None) -> Schema | None:
+def stored_schema(folder: Location, manifest: Manifest | None) -> Schema | None:
     """Loads the schema that a dataset was written with, if it is in its folder and has no custom kinds.
 
     The kinds that are not known here are logged.
@@ -302,7 +323,7 @@ def stored_schema(folder: Path, manifest: Manifest | None) -> Schema | None:
 
 
 def shard_files(
-    paths: tuple[Path, ...], schema: Schema, manifest: Manifest | None = None
+    paths: tuple[Location, ...], schema: Schema, manifest: Manifest | None = None
 ) -> tuple[File, ...]:
     """The files with their entries in the manifest. Pass `manifest` if it was read already.
 
@@ -316,7 +337,7 @@ def shard_files(
 
 
 def compare_schema(
-    paths: tuple[Path, ...], schema: Schema, manifest: Manifest | None = None
+    paths: tuple[Location, ...], schema: Schema, manifest: Manifest | None = None
 ) -> tuple[tuple[File, ...], tuple[Problem, ...]]:
     """The same, for files whose schema may be another one: returns the differences in place of raising.
 
@@ -338,7 +359,7 @@ def compare_schema(
     return tuple(files), problems
 
 
-def listed_shards(paths: tuple[Path, ...], manifest: Manifest) -> list[Shard]:
+def listed_shards(paths: tuple[Location, ...], manifest: Manifest) -> list[Shard]:
     """The entries of files in their manifest. Raises StoreError where a file is missing, or has none."""
     shards = {shard.file: shard for shard in manifest.all_shards}
     for path in paths:
@@ -351,7 +372,7 @@ def listed_shards(paths: tuple[Path, ...], manifest: Manifest) -> list[Shard]:
     return [shards[path.name] for path in paths]
 
 
-def check_schema(manifest: Manifest, schema: Schema, data: Path) -> None:
+def check_schema(manifest: Manifest, schema: Schema, data: Location) -> None:
     """Raises StoreError, with every difference, if the dataset cannot be read with this schema."""
     if manifest.fingerprint in (None, schema.fingerprint):
         return
@@ -370,7 +391,7 @@ def check_schema(manifest: Manifest, schema: Schema, data: Path) -> None:
         raise StoreError(problems)
 
 
-def check_size(path: Path, shard: Shard) -> None:
+def check_size(path: Location, shard: Shard) -> None:
     size = path.stat().st_size
     if size != shard.bytes:
         expected = f"{shard.bytes:,} bytes, as the manifest says"
@@ -378,7 +399,7 @@ def check_size(path: Path, shard: Shard) -> None:
         raise StoreError(Problem(where=str(path), expected=expected, got=f"{size:,}", hint=hint))
 
 
-def block_in(paths: tuple[Path, ...]) -> int | None:
+def block_in(paths: tuple[Location, ...]) -> int | None:
     """The most rows of a record in files without a manifest, by the first record of each: the last record of
     a file may have fewer. None where each record is one row.
 
@@ -393,7 +414,7 @@ def block_in(paths: tuple[Path, ...]) -> int | None:
     return max(sizes.values()) if blocks else None
 
 
-def first_block(path: Path) -> int | None:
+def first_block(path: Location) -> int | None:
     """The rows of the first whole record if it is a block; 0 if it is not, None without a record."""
     # they take 0.2 s, and most files have a manifest
     from recordspec.wire.blocks import ROWS

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from pathlib import Path
 
 from recordspec.errors import Problem, RecordError
-from recordspec.locations import open_file
+from recordspec.locations import Location, open_file
 from recordspec.wire.compression import CODECS, Compression
 from recordspec.wire.framing import HEADER_BYTES, length_in
 from recordspec.wire.streams import inflate_start, may_inflate
@@ -49,7 +48,7 @@ _MARKUP = {b"<!doctype html": "an HTML page", b"<html": "an HTML page"} | {
 _SHOWN = 24
 
 
-def compression_of(path: Path) -> Compression:
+def compression_of(path: Location) -> Compression:
     """The compression of a TFRecord file, by its first bytes (names lie). An empty file has none.
 
     Raises RecordError for another type of file.
@@ -61,7 +60,7 @@ def compression_of(path: Path) -> Compression:
     return compression
 
 
-def likely_compression(path: Path) -> Compression:
+def likely_compression(path: Location) -> Compression:
     """The same, for a file that may be corrupt: `none` for an unknown type."""
     start = _start(path)
     compression = _compression(start) or "none"
@@ -69,7 +68,7 @@ def likely_compression(path: Path) -> Compression:
     return compression if compression == "none" or may_inflate(start, CODECS[compression]) else "none"
 
 
-def not_tfrecord(path: Path) -> Problem | None:
+def not_tfrecord(path: Location) -> Problem | None:
     """The problem of a file of another known type; None for a TFRecord file, which may be corrupt."""
     start = _start(path)
     first = _uncompressed(start)  # of a compressed file without records there are none
@@ -78,7 +77,7 @@ def not_tfrecord(path: Path) -> Problem | None:
     return Problem(where=str(path), expected=_EXPECTED, got=_got(start))
 
 
-def _start(path: Path) -> bytes:
+def _start(path: Location) -> bytes:
     with open_file(path) as file:
         return file.read(_START)
 

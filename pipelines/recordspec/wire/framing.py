@@ -9,13 +9,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from pathlib import Path
 
 import crc32c
 import numpy as np
 import numpy.typing as npt
 
 from recordspec.errors import Problem, RecordError
+from recordspec.locations import Location
 from recordspec.wire.strings import Bytes, Ints, Strings, items, sliding_windows
 
 Crcs = npt.NDArray[np.uint32]
@@ -160,7 +160,7 @@ class LengthError(RecordError):
     """
 
 
-def checked_length(path: Path, number: int, offset: int, header: bytes, size: int | None) -> int:
+def checked_length(path: Location, number: int, offset: int, header: bytes, size: int | None) -> int:
     """The length in a record's header, whose CRC is checked, and that it does not exceed the file.
 
     Raises RecordError.
@@ -176,7 +176,7 @@ def checked_length(path: Path, number: int, offset: int, header: bytes, size: in
     return length
 
 
-def too_large(path: Path, number: int, offset: int, length: int) -> Problem:
+def too_large(path: Location, number: int, offset: int, length: int) -> Problem:
     """The problem of a record that TensorFlow cannot read."""
     return problem_at(path, number, offset, AT_MOST, f"{length:,} bytes")
 
@@ -186,12 +186,12 @@ def data_of(length: int) -> str:
     return f"{length:,} bytes of data and its CRC"
 
 
-def truncated(path: Path, number: int, offset: int, expected: str) -> RecordError:
+def truncated(path: Location, number: int, offset: int, expected: str) -> RecordError:
     """The error of a record that the file ends in."""
     return RecordError(problem_at(path, number, offset, expected, "the end of the file"), number)
 
 
-def problem_at(path: Path, number: int, offset: int, expected: str, got: str) -> Problem:
+def problem_at(path: Location, number: int, offset: int, expected: str, got: str) -> Problem:
     """A problem of a record."""
     return Problem(where=f"{path}: {place(number, offset)}", expected=expected, got=got)
 

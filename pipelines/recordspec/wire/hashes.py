@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from recordspec.executors import Future, ThreadPool
-from recordspec.locations import open_file
+from recordspec.locations import Location, open_file
 from recordspec.wire.streams import Readable
 from recordspec.wire.strings import Bytes, Ints, Strings, sliding_windows
 
@@ -140,7 +139,7 @@ class HashedFile:
         self._hash.update(fresh)
 
 
-def sha256_of(path: Path) -> str:
+def sha256_of(path: Location) -> str:
     """The SHA-256 of a file. Raises StoreError where it cannot be read."""
     with open_file(path) as file, HashedFile(file) as hashed:
         return hashed.sha256()

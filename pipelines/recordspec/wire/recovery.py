@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import crc32c
 import numpy as np
 
+from recordspec.locations import Location
 from recordspec.wire.file_types import likely_compression, not_tfrecord
 from recordspec.wire.framing import FRAME_BYTES, HEADER_BYTES, Crcs, is_whole, length_in, mask
 from recordspec.wire.streams import Readable, ReadBuffer
@@ -26,7 +26,7 @@ _IN_VAIN, _IN_VAIN_AT_LEAST = 4, 64 << 20
 _PIECE = 1 << 18
 
 
-def rescue(path: Path, file: Readable, size: int = CHUNK_BYTES) -> Iterator[Chunk | Damage]:
+def rescue(path: Location, file: Readable, size: int = CHUNK_BYTES) -> Iterator[Chunk | Damage]:
     """Reads the records of an open file as `tfrecord.salvage` does, and behind damage that ends these, the
     records from the next whole one on that has at most LONGEST bytes.
 

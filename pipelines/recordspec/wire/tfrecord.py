@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from recordspec.errors import Problem, RecordError
-from recordspec.locations import open_file
+from recordspec.locations import Location, open_file
 from recordspec.wire.compression import Compression
 from recordspec.wire.file_types import compression_of, likely_compression, not_tfrecord
 from recordspec.wire.framing import (
@@ -154,13 +153,13 @@ class RecordRange:
     stop: int
 
 
-def scan(path: Path, within: RecordRange | None = None) -> Iterator[Record]:
+def scan(path: Location, within: RecordRange | None = None) -> Iterator[Record]:
     """Reads the records of a file, or of a range of it. Raises RecordError at the first that cannot be
     read."""
     return chain.from_iterable(scan_chunks(path, within))
 
 
-def scan_chunks(path: Path, within: RecordRange | None = None) -> Iterator[Chunk]:
+def scan_chunks(path: Location, within: RecordRange | None = None) -> Iterator[Chunk]:
     """The same, many records at a time."""
     if within is None:
         compression_of(path)  # raises where it is no TFRecord file
@@ -171,7 +170,7 @@ def scan_chunks(path: Path, within: RecordRange | None = None) -> Iterator[Chunk
 
 
 def salvage(
-    path: Path, within: RecordRange | None = None, size: int = CHUNK_BYTES
+    path: Location, within: RecordRange | None = None, size: int = CHUNK_BYTES
 ) -> Iterator[Chunk | Damage]:
     """Reads the records of a file, or of a range of it, and yields Damage for those that cannot be read.
 
@@ -217,7 +216,7 @@ def batched(found: Iterable[_Found], size: int, most: int | None = None) -> Iter
         yield some
 
 
-def count(path: Path) -> int:
+def count(path: Location) -> int:
     """Counts the records of a file. Reads the lengths only, unless the file is compressed.
 
     Raises RecordError if it is corrupt.
@@ -225,14 +224,14 @@ def count(path: Path) -> int:
     return sum(counts(path))
 
 
-def counts(path: Path) -> Iterator[int]:
+def counts(path: Location) -> Iterator[int]:
     """The same, some records at a time."""
     if compression_of(path) == "none":
         return (len(places) for _, places in record_ends(path))
     return map(len, scan_chunks(path))
 
 
-def record_ends(path: Path, number: int = 0, offset: int = 0) -> Iterator[tuple[int, Ints]]:
+def record_ends(path: Location, number: int = 0, offset: int = 0) -> Iterator[tuple[int, Ints]]:
     """The ends of the records of an uncompressed file, from record `number` at byte `offset` on.
 
     Yields, many records at a time, the number of the first, and the byte behind each, int64 `[n]`. Raises
@@ -256,7 +255,7 @@ def record_ends(path: Path, number: int = 0, offset: int = 0) -> Iterator[tuple[
             number, offset = number + len(places), int(places[-1])
 
 
-def record_ranges(path: Path, size: int) -> Iterator[RecordRange]:
+def record_ranges(path: Location, size: int) -> Iterator[RecordRange]:
     """Splits an uncompressed file into ranges of at least `size` bytes each, but for the last.
 
     Reads the lengths only. Raises RecordError at the first invalid length.
@@ -272,7 +271,7 @@ def record_ranges(path: Path, size: int) -> Iterator[RecordRange]:
         yield RecordRange(first, start, stop)
 
 
-def check_lengths(path: Path) -> None:
+def check_lengths(path: Location) -> None:
     """Compares each length of an uncompressed file with the file's size, up to the first header that is
     invalid in another way: there TensorFlow raises an error.
 
@@ -299,7 +298,7 @@ class FrameReader:
     """
 
     def __init__(
-        self, path: Path, file: Readable, compression: Compression, within: RecordRange | None, size: int
+        self, path: Location, file: Readable, compression: Compression, within: RecordRange | None, size: int
     ) -> None:
         self._path, self._size = path, size
         self.limit = path.stat().st_size if compression == "none" else None
