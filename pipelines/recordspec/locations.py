@@ -77,11 +77,18 @@ def location(path: str | os.PathLike[str] | RemotePath) -> Location:
     return RemotePath.parse(text) if is_url(text) else local(text)
 
 
-def check_regular(path: Path) -> None:
+def below(folder: Path, path: str) -> Location:
+    """The place of data that a config in a folder names: a URL, or a path from there."""
+    return location(path) if is_url(path) else Path(os.path.normpath(folder / local(path)))
+
+
+def check_regular(path: Location) -> None:
     """Raises StoreError for a pipe or a device: files are read more than once, and from any byte on.
 
     For files that other packages open, which report a missing file themselves.
     """
+    if isinstance(path, RemotePath):
+        return
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError):

@@ -11,6 +11,7 @@ import errno
 import io
 import os
 import re
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -58,6 +59,17 @@ class ObjectStat:
     st_size: int
     e_tag: str
     modified: datetime
+
+    st_dev = 0
+
+    @property
+    def st_mtime_ns(self) -> int:
+        return int(self.modified.timestamp() * 1e9)
+
+    @property
+    def st_ino(self) -> int:
+        """A number that is another one for other content."""
+        return zlib.crc32(self.e_tag.encode())
 
 
 @dataclass(frozen=True, order=True)
@@ -131,6 +143,17 @@ class RemotePath:
 
     def is_file(self) -> bool:
         return self.exists()
+
+    def is_dir(self) -> bool:
+        """Whether there is an object below it."""
+        return next(self.iterdir(), None) is not None
+
+    def iterdir(self) -> Iterator[RemotePath]:
+        """The objects below it, not those of folders in it."""
+        return (place for place, _ in self.walk() if place.parent == self)
+
+    def resolve(self) -> RemotePath:
+        return self
 
     def read_bytes(self) -> bytes:
         """The whole object. Raises FileNotFoundError, or StoreError."""

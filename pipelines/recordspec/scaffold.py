@@ -12,6 +12,7 @@ import yaml
 
 from recordspec.errors import Problem, SpecError
 from recordspec.inspect.infer import infer
+from recordspec.locations import Location
 from recordspec.progress import Progress
 from recordspec.spec.infer import Inferred
 from recordspec.spec.schema import Schema
@@ -89,7 +90,7 @@ def _one_or_all(names: list[str]) -> str | list[str]:
     return names[0] if len(names) == 1 else names
 
 
-def stem(path: Path) -> str:
+def stem(path: Location) -> str:
     """What a schema of a file is called."""
     first = path.name.partition(".")[0].partition("-")[0]
     return "".join(letter if letter.isalnum() else "_" for letter in first) or "data"

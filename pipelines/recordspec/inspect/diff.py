@@ -15,6 +15,7 @@ from recordspec.inspect.scan import ALL, FileRange, Scanner, UnreadableRecord, s
 from recordspec.inspect.schema_changes import Change, changes
 from recordspec.inspect.stats.tally import SplitTally, count, together
 from recordspec.inspect.verify import key_problems
+from recordspec.locations import Location
 from recordspec.progress import Progress
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
@@ -42,7 +43,7 @@ class Keyed:
         blocks: what its records hold, where they hold many rows.
     """
 
-    folder: Path
+    folder: Location
     manifest: Manifest
     blocks: Schema | None
 
@@ -51,7 +52,7 @@ class Keyed:
         return sum(map(self.manifest.rows, self.manifest.splits))
 
     @property
-    def keys(self) -> Path:
+    def keys(self) -> Location:
         return self.folder / KEYS_FILE
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError
 from recordspec.inspect.verify import FileIntegrity, FileProblem, dataset_problems
-from recordspec.locations import local, sync, sync_file, system_errors
+from recordspec.locations import Location, local, sync, sync_file, system_errors
 from recordspec.progress import Progress
 from recordspec.store.manifest import (
     KEYS_FILE,
@@ -156,7 +156,7 @@ def _check_any(saved: Sequence[SavedFile]) -> None:
         raise RecordError([replace(problem, hint=problem.hint or hint) for problem in lost])
 
 
-def _check_names(paths: Sequence[Path], directory: Path) -> None:
+def _check_names(paths: Sequence[Location], directory: Path) -> None:
     name, count = Counter(path.name for path in paths).most_common(1)[0]
     if count > 1:
         raise SpecError(
@@ -179,7 +179,7 @@ def _save(integrity: FileIntegrity, folder: Path, progress: Progress) -> SavedFi
         raise
 
 
-def _repaired(folder: Path, old: Manifest | None, saved: tuple[SavedFile, ...]) -> RepairReport:
+def _repaired(folder: Location, old: Manifest | None, saved: tuple[SavedFile, ...]) -> RepairReport:
     """The report, by what lies beside the files."""
     reason = _no_manifest(old, saved)
     if old is None:
@@ -226,7 +226,7 @@ def _of_saved(old: Manifest, saved: Sequence[SavedFile], left_out: set[str]) -> 
     return replace(new, schema=None, fingerprint=None) if SCHEMA_FILE in left_out else new
 
 
-def _copy_rest(folder: Path, staging: Path, done: RepairReport) -> None:
+def _copy_rest(folder: Location, staging: Path, done: RepairReport) -> None:
     """Copies the sidecars of the dataset."""
     manifest = done.manifest
     if manifest is None:

@@ -7,12 +7,12 @@ here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from recordspec._tf import tf
 from recordspec.errors import Path as OptionPath
 from recordspec.errors import Problem, SpecError, StoreError, nearest, one_of
+from recordspec.locations import Location
 from recordspec.reading.layouts import DatasetLayout
 from recordspec.reading.options import Batch, Bucket
 from recordspec.reading.order import chances
@@ -114,7 +114,7 @@ def lengths_of(value: Any, name: str) -> Tensor:
 
 
 def class_counts(
-    label: str, schema: Schema, known: Mapping[str, Counts], data: Path, option: OptionPath
+    label: str, schema: Schema, known: Mapping[str, Counts], data: Location, option: OptionPath
 ) -> Counts:
     """The rows of every class of a label, by index; `option` is the path of the option that names it.
 

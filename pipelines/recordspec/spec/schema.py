@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from recordspec import locations
 from recordspec.errors import Problem, RecordError, SpecError, describe, nearest, one_of
-from recordspec.locations import local
+from recordspec.locations import Location, local, location
 from recordspec.spec import decoder, encoder
 from recordspec.spec.blocks import blocks_of
 from recordspec.spec.feature_set import ALL_SECTIONS, FeatureSet
@@ -41,10 +41,11 @@ class Schema(FeatureSet):
     """
 
     @classmethod
-    def load(cls, path: str | Path, kinds: Kinds = KINDS) -> Schema:
+    def load(cls, path: str | Location, kinds: Kinds = KINDS) -> Schema:
         """The schema in a YAML file. Raises SpecError with every problem in it, StoreError if unreadable."""
-        path = local(path)
-        return cls.loads(read_text(path), source=str(path), kinds=kinds, folder=path.parent)
+        path = location(path)
+        folder = path.parent if isinstance(path, Path) else None
+        return cls.loads(read_text(path), source=str(path), kinds=kinds, folder=folder)
 
     @classmethod
     def loads(
@@ -140,7 +141,7 @@ def schema_in(path: Path) -> Schema | None:
     return Schema.loads(text, source=str(path), folder=path.parent)
 
 
-def custom_kinds(path: Path) -> tuple[str, ...]:
+def custom_kinds(path: Location) -> tuple[str, ...]:
     """The kinds of a schema file that are none of `KINDS`, which only Python can decode.
 
     Raises SpecError, and StoreError where it cannot be read.
@@ -153,7 +154,7 @@ def custom_kinds(path: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind for kind in kinds if kind not in (*KINDS, *DTYPES, "string")))
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Location) -> str:
     """A YAML file's text. Raises StoreError or SpecError."""
     return locations.read_text(path, _BYTES_A_CHARACTER * LARGEST_FILE)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
-from recordspec.locations import Location, sync
+from recordspec.locations import Location, open_file, sync
 from recordspec.wire.hashes import Words
 
 _WORD = np.dtype("<u8")
@@ -17,7 +18,7 @@ _ROW = 2 * _WORD.itemsize
 _AT_ONCE = 1 << 20
 
 
-def add(path: Location, hashed: Words) -> None:
+def add(path: Path, hashed: Words) -> None:
     """Appends the hashes of some rows, uint64 `[2, n]`."""
     with path.open("ab") as file:
         file.write(np.ascontiguousarray(hashed.T, _WORD).data)
@@ -32,7 +33,9 @@ def read(path: Location, start: int, count: int) -> Words:
     """Reads the hashes of some rows, uint64 `[count, 2]`. For no rows, the file need not exist."""
     if not count:
         return np.zeros((0, 2), np.uint64)
-    return np.fromfile(path, _WORD, count * 2, offset=start * _ROW).reshape(count, 2)
+    with open_file(path) as file:
+        file.seek(start * _ROW)
+        return np.frombuffer(file.read(count * _ROW), _WORD).reshape(count, 2)
 
 
 def in_range(path: Location, low: np.uint64, high: np.uint64) -> tuple[Words, Words]:
@@ -53,7 +56,7 @@ def ranges(count: int) -> Iterator[tuple[np.uint64, np.uint64]]:
         yield np.uint64(low), np.uint64(high - 1)
 
 
-def write(path: Location, parts: Iterable[Words]) -> str:
+def write(path: Path, parts: Iterable[Words]) -> str:
     """Writes hashes, uint64 `[n, 2]`, one part after another, durably. Returns the file's SHA-256."""
     digest = hashlib.sha256()
     with path.open("wb") as file:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recordspec.errors import IncompleteError, Problem, RecordError, StoreError, show_text
-from recordspec.locations import Location, check_regular, local
+from recordspec.locations import Location, check_regular, location
+from recordspec.remote import RemotePath, is_url
 from recordspec.store.manifest import (
     FILE,
     INDEX_SUFFIXES,
@@ -33,7 +34,7 @@ log = logging.getLogger("recordspec")
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
 
-Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+Files = str | os.PathLike[str] | RemotePath | Iterable[str | os.PathLike[str] | RemotePath]
 
 _COMPRESSED = "|".join(re.escape(codec.suffix) for codec in CODECS.values())
 _NUMBERS = r"(?P<split>.+)-(?P<index>\d{5,})-of-(?P<count>\d{5,})"
@@ -103,16 +104,16 @@ def expand(files: Files, *, as_found: bool = False) -> tuple[Location, ...]:
     indices = {f"{path}{suffix}" for path in found for suffix in INDEX_SUFFIXES.values()}
     once: dict[str, Location] = {}
     for path in (path for path in found if str(path) not in indices):
-        once.setdefault(os.path.realpath(path), path)  # it may go by several names
+        once.setdefault(str(path.resolve()), path)  # it may go by several names
     return tuple(once.values())
 
 
 def path_list(files: Files) -> tuple[str, ...]:
-    """Paths, patterns and folders as a tuple. Raises SpecError for a URL."""
-    several = [files] if isinstance(files, (str, os.PathLike)) else files
-    given = tuple(os.fspath(one) for one in several)
+    """Paths, patterns, folders and URLs as a tuple. Raises SpecError for a URL of no store."""
+    several = [files] if isinstance(files, (str, os.PathLike, RemotePath)) else files
+    given = tuple(str(one) if isinstance(one, RemotePath) else os.fspath(one) for one in several)
     for one in given:
-        local(one)
+        location(one)
     return given
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recordspec.errors import Problem, StoreError
-from recordspec.locations import open_file, sync_file
+from recordspec.locations import Location, open_file, sync_file
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
@@ -28,11 +28,11 @@ class ExistingDataset:
         manifest: what it says of itself.
     """
 
-    folder: Path
+    folder: Location
     manifest: Manifest
 
     @classmethod
-    def load(cls, folder: Path, schema: Schema, options: Write) -> ExistingDataset:
+    def load(cls, folder: Location, schema: Schema, options: Write) -> ExistingDataset:
         """The dataset of a folder. Raises StoreError where such rows do not belong to it."""
         base = cls(folder=folder, manifest=Manifest.load(folder))
         problems = [problem.at(str(folder)) for problem in base._differences(schema, options)]
@@ -62,7 +62,7 @@ class ExistingDataset:
             yield Problem(path=("key",), expected=expected, got=f"{found:,}")
 
     @property
-    def keys(self) -> Path:
+    def keys(self) -> Location:
         """The hashes of the keys of all its rows."""
         return self.folder / KEYS_FILE
 

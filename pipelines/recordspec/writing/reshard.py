@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.locations import open_file
+from recordspec.locations import Location, open_file
 from recordspec.spec.blocks import records_of_block
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
@@ -89,7 +89,7 @@ def reshard(
     return Build(schema, source, directory, made, execution, encode=copy_part, revise=source.revised).run()
 
 
-def _check_one_dataset(paths: tuple[Path, ...]) -> None:
+def _check_one_dataset(paths: tuple[Location, ...]) -> None:
     """Raises SpecError for files of a dataset together with others: these may hold something else."""
     folders = tuple(dict.fromkeys(path.parent for path in paths))
     known = [folder for folder in folders if (folder / FILE).exists()]
@@ -142,7 +142,7 @@ class StoredRecords:
         checked: whether each record must be a row of the schema, since blocks will be made of them.
     """
 
-    def __init__(self, paths: tuple[Path, ...], manifest: Manifest | None) -> None:
+    def __init__(self, paths: tuple[Location, ...], manifest: Manifest | None) -> None:
         self.paths, self.manifest, self.checked = paths, manifest, False
         self.rows: int | None = None
         if manifest is None:
@@ -165,7 +165,7 @@ class StoredRecords:
         return tuple(sorted(dict.fromkeys(self._splits), key=[*known, *self._splits].index))
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> Location:
         """Where they lie."""
         return self.paths[0].parent
 
@@ -183,7 +183,7 @@ class StoredRecords:
         return self.block is not None
 
     @property
-    def keys(self) -> Path | None:
+    def keys(self) -> Location | None:
         """The file with the hashes of the keys of the dataset's rows, where there is one, and it is whole."""
         path = self.folder / KEYS_FILE
         if self.manifest is None or self.manifest.keys_sha256 is None:
@@ -238,10 +238,10 @@ class StoredPart:
         check: the schema that each record must fit, so that it can be a row of a block; None checks none.
     """
 
-    path: Path
+    path: Location
     range: RecordRange | None
     split: str
-    keys: Path | None
+    keys: Location | None
     first: int
     in_blocks: bool
     check: Schema | None = None

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, SpecError
+from recordspec.locations import Location
 from recordspec.spec.encoder import Gapped, refusal
 from recordspec.spec.features import Feature
 from recordspec.spec.features.base import ValueType
@@ -183,7 +183,7 @@ def _needs(feature: Feature) -> tuple[str, str]:
 
 
 def table_batches(
-    table: Any, wanted: Mapping[str, str], schema: Schema, folder: Path | None = None
+    table: Any, wanted: Mapping[str, str], schema: Schema, folder: Location | None = None
 ) -> Batches:
     """The columns of a table, which are converted once; then paths are looked up some at a time.
 
@@ -213,7 +213,7 @@ def media_in(schema: Schema, names: Iterable[str]) -> list[str]:
     return [name for name in names if name in features and features[name].value_type.item == "media"]
 
 
-def paths_below(columns: Mapping[str, Any], names: Iterable[str], folder: Path) -> dict[str, Any]:
+def paths_below(columns: Mapping[str, Any], names: Iterable[str], folder: Location) -> dict[str, Any]:
     """The columns of these names, the paths in them below `folder`.
 
     Raises RecordError for the first row with a path that is not.
@@ -221,7 +221,7 @@ def paths_below(columns: Mapping[str, Any], names: Iterable[str], folder: Path) 
     return by_feature(names, lambda name: inside(columns[name], folder))
 
 
-def inside(values: Any, folder: Path) -> Any:
+def inside(values: Any, folder: Location) -> Any:
     """Texts, and those in lists, as paths relative to `folder`; other values as they are.
 
     Raises BadValue for the first that leaves the folder.
@@ -236,7 +236,7 @@ def inside(values: Any, folder: Path) -> Any:
     return [_inside(row, one, folder, home) for row, one in enumerate(values)] if listed else values
 
 
-def _inside(row: int, value: Any, folder: Path, home: Path) -> Any:
+def _inside(row: int, value: Any, folder: Location, home: Location) -> Any:
     if isinstance(value, list):
         return [_inside(row, one, folder, home) for one in value]
     if not isinstance(value, str):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from recordspec.errors import Problem, RecordError, SpecError, nearest
-from recordspec.locations import check_regular, local, system_errors
+from recordspec.locations import Location, below, check_regular, location, system_errors
 from recordspec.spec.encoder import part_of
 from recordspec.spec.feature_set import unknown_name
 from recordspec.spec.options import to_builtins
@@ -102,13 +102,12 @@ class FileSource:
 
     def open(self: _Files, folder: Path) -> _Files:
         """The same source; a relative path starts at `folder`."""
-        path = folder / local(getattr(self, self.SHORT_FORM))
-        return replace(self, **{self.SHORT_FORM: os.path.normpath(path)})
+        return replace(self, **{self.SHORT_FORM: str(below(folder, getattr(self, self.SHORT_FORM)))})
 
     @property
-    def paths(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[Location, ...]:
         """The files. Raises StoreError where there are none."""
-        return (Path(getattr(self, self.SHORT_FORM)),)
+        return (location(getattr(self, self.SHORT_FORM)),)
 
     @property
     def rows(self) -> int | None:
@@ -169,19 +168,21 @@ def by_feature(names: Iterable[str], convert: Callable[[str], Any]) -> dict[str,
 
 def name_of(source: object) -> str:
     """What messages call a source as a whole: the first of its files, or "rows" where it has none."""
-    paths: Sequence[Path] = getattr(source, "paths", ())
+    paths: Sequence[Location] = getattr(source, "paths", ())
     more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
     return f"{paths[0]}{more}" if paths else "rows"
 
 
-def identity_of(paths: Iterable[Path]) -> list[list[Any]]:
+def identity_of(paths: Iterable[Location]) -> list[list[Any]]:
     """What tells that files are as they were: their paths, sizes and times. Raises StoreError."""
     found = []
     for path in paths:
         with system_errors("read", path):
             stat = path.stat()
         check_regular(path)
-        found.append([os.path.abspath(path), stat.st_size, stat.st_mtime_ns])
+        found.append(
+            [os.path.abspath(path) if isinstance(path, Path) else str(path), stat.st_size, stat.st_mtime_ns]
+        )
     return found
 
 

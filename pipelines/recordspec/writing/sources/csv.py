@@ -9,12 +9,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.locations import PathText, open_file
+from recordspec.locations import Location, PathText, location, open_file
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources.base import (
     Batches,
@@ -77,7 +76,7 @@ class Csv(FileSource):
             yield from part.blocks()
 
     def _header(self) -> list[str]:
-        with open_file(Path(self.path)) as file:
+        with open_file(location(self.path)) as file:
             data = file.read(_LONGEST_HEADER)
             is_whole = not file.read(1)
         # bytes that are not UTF-8 in the rows behind the header are reported when these are read
@@ -104,7 +103,7 @@ class CsvPart:
         span: the bytes of the rows; at the start of the file, of the header, too.
     """
 
-    path: Path
+    path: Location
     delimiter: str
     header: tuple[str, ...]
     wanted: Mapping[str, str]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.locations import Location
 from recordspec.spec.features import Feature
 from recordspec.spec.infer import MAX_CLASSES, Evidence, Inferred, infer_feature
 from recordspec.spec.schema import Schema
@@ -29,7 +29,7 @@ _MAX_FLOAT32 = float(np.finfo(np.float32).max)
 _INDEX = re.compile("0|[1-9][0-9]{0,3}")
 
 
-def infer_table(path: Path, name: str, sample: int | None = None) -> Inferred:
+def infer_table(path: Location, name: str, sample: int | None = None) -> Inferred:
     """A schema for the first `sample` rows of a table, or for all.
 
     Raises RecordError for a file that cannot be read, or has no values; SpecError for two columns of one
@@ -57,7 +57,7 @@ def infer_table(path: Path, name: str, sample: int | None = None) -> Inferred:
     return Inferred(schema=Schema(name=name, features=tuple(features)), notes=tuple(notes), rows=rows)
 
 
-def _parquet_batches(path: Path) -> Iterator[Any]:
+def _parquet_batches(path: Location) -> Iterator[Any]:
     """Record batches of all columns."""
     with opened(path) as file:
         names = file.schema_arrow.names

@@ -7,11 +7,10 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 from recordspec.errors import Problem, RecordError, describe
-from recordspec.locations import PathText
+from recordspec.locations import Location, PathText
 from recordspec.spec.feature_set import unknown_name
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources.arrow import media_in, paths_below
@@ -63,7 +62,7 @@ class JsonPart:
         span: the bytes of the lines.
     """
 
-    path: Path
+    path: Location
     wanted: Mapping[str, str]
     ignore: frozenset[str]
     span: ByteRange

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, system_problem
-from recordspec.locations import PathText, check_regular
+from recordspec.locations import Location, PathText, check_regular, location, open_file
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
 from recordspec.writing.sources.arrow import check_types, table_batches
@@ -44,11 +44,11 @@ class Parquet(FileSource):
     columns: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
-    def paths(self) -> tuple[Path, ...]:
-        path = Path(self.files)
+    def paths(self) -> tuple[Location, ...]:
+        path = location(self.files)
         if not path.is_dir():
             return expand(self.files)
-        files = tuple(sorted(path.glob("*.parquet")))
+        files = tuple(sorted(one for one in path.iterdir() if one.suffix == ".parquet"))
         if not files:
             raise StoreError(Problem(where=self.files, expected="files named .parquet", got="none"))
         return files
@@ -114,7 +114,7 @@ class ParquetPart:
         start: the first of their rows, counted in the file.
     """
 
-    path: Path
+    path: Location
     wanted: Mapping[str, str]
     groups: range
     start: int
@@ -144,7 +144,7 @@ class ParquetPart:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Any]:
+def opened(path: Location) -> Iterator[Any]:
     """A Parquet file. Raises StoreError where there is none, RecordError for another or a broken one."""
     pyarrow = arrow()
     from pyarrow import parquet
@@ -152,7 +152,8 @@ def opened(path: Path) -> Iterator[Any]:
     check_regular(path)
     expected = "a Parquet file"
     try:
-        with parquet.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
+        source = path if isinstance(path, Path) else open_file(path)
+        with parquet.ParquetFile(source, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
             expected = "a whole Parquet file"
             yield file
     except (pyarrow.ArrowException, OSError) as error:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from recordspec.errors import Problem, RecordError
-from recordspec.locations import open_file
+from recordspec.locations import Location, open_file
 from recordspec.spec.schema import Schema
 from recordspec.wire.strings import Bytes, Ints, Mask
 from recordspec.writing.sources import base
@@ -42,19 +41,19 @@ class ByteRange:
     line: int = 1
     too_long: bool = False
 
-    def open(self, path: Path) -> IO[bytes]:
+    def open(self, path: Location) -> IO[bytes]:
         """These bytes as a file. Raises StoreError."""
         with open_file(path) as file:
             file.seek(self.start)
             return io.BytesIO(file.read(self.stop - self.start))
 
 
-def line_ranges(path: Path) -> list[ByteRange]:
+def line_ranges(path: Location) -> list[ByteRange]:
     """The parts of a file in which each line is a row. Raises StoreError."""
     return _ranges(path, _Lines())
 
 
-def csv_ranges(path: Path, delimiter: str) -> list[ByteRange]:
+def csv_ranges(path: Location, delimiter: str) -> list[ByteRange]:
     """The parts of a CSV file. A line break in quotes ends no row.
 
     Raises StoreError, and RecordError for a quote that is never closed: all that follows would be one cell.
@@ -66,12 +65,12 @@ def csv_ranges(path: Path, delimiter: str) -> list[ByteRange]:
 class LongRow:
     """A part of a file: one row, which is refused because it is longer than `LONGEST_ROW`."""
 
-    path: Path
+    path: Location
     line: int
     problem: Problem
 
     @classmethod
-    def of(cls, path: Path, span: ByteRange, what: str, hint: str = "") -> LongRow:
+    def of(cls, path: Location, span: ByteRange, what: str, hint: str = "") -> LongRow:
         """The row of a span. `what` it is called, and the hint, are for the message."""
         expected = f"a {what} of at most {LONGEST_ROW:,} bytes"
         problem = Problem(expected=expected, got=f"{span.stop - span.start:,}", hint=hint)
@@ -147,7 +146,7 @@ class _QuotedLines(_Lines):
         return np.array(paired, np.int64)
 
 
-def _ranges(path: Path, scanner: _Lines) -> list[ByteRange]:
+def _ranges(path: Location, scanner: _Lines) -> list[ByteRange]:
     """Ranges of about `PART_BYTES`, and of single rows that are too long for them."""
     ranges: list[ByteRange] = []
     start, line = 0, 1  # of the range that is not complete
@@ -177,7 +176,7 @@ def _ranges(path: Path, scanner: _Lines) -> list[ByteRange]:
     return ranges
 
 
-def _rows(path: Path, scanner: _Lines) -> Iterator[tuple[Ints, Ints]]:
+def _rows(path: Location, scanner: _Lines) -> Iterator[tuple[Ints, Ints]]:
     """Where the rows of each window end, and the number of the line behind each.
 
     The end of the file ends the last row, unless a quote is open there.

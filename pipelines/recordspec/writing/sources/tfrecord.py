@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, one_of
-from recordspec.locations import PathText, local
+from recordspec.locations import Location, PathText, below, location
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.ragged import RaggedLists
 from recordspec.spec.features.sparse import SparseValues
@@ -53,15 +53,15 @@ class TFRecords(FileSource):
 
     def open(self, folder: Path) -> TFRecords:
         """The same source; relative paths start at `folder`."""
-        schema = None if self.schema is None else str(folder / local(self.schema))
-        return replace(self, files=str(folder / local(self.files)), schema=schema)
+        schema = None if self.schema is None else str(below(folder, self.schema))
+        return replace(self, files=str(below(folder, self.files)), schema=schema)
 
     @cached_property
-    def paths(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[Location, ...]:
         return expand(self.files)
 
     def identity(self) -> Any:
-        return identity_of(self.paths if self.schema is None else (*self.paths, Path(self.schema)))
+        return identity_of(self.paths if self.schema is None else (*self.paths, location(self.schema)))
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TFRecordPart]:
         stored = self._stored(schema)
@@ -88,7 +88,7 @@ class TFRecords(FileSource):
         return stored
 
 
-def _ranges(path: Path) -> Iterator[RecordRange | None]:
+def _ranges(path: Location) -> Iterator[RecordRange | None]:
     """A large file in pieces; one that is small, or compressed, as a whole."""
     if compression_of(path) != "none" or path.stat().st_size <= base.PART_BYTES:
         yield None
@@ -106,7 +106,7 @@ class TFRecordPart:
         records: which of the file; None for all.
     """
 
-    path: Path
+    path: Location
     stored: Schema
     records: RecordRange | None
 
