@@ -12,7 +12,7 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO, Annotated, Any
 
 from recordspec.errors import Problem, RecordspecError, SpecError, StoreError, system_problem
@@ -80,6 +80,13 @@ def location(path: str | os.PathLike[str] | RemotePath) -> Location:
 def below(folder: Path, path: str) -> Location:
     """The place of data that a config in a folder names: a URL, or a path from there."""
     return location(path) if is_url(path) else Path(os.path.normpath(folder / local(path)))
+
+
+def relative(path: Location, folder: Location) -> PurePath:
+    """A path below a folder, from there. Raises ValueError for another one."""
+    if isinstance(path, RemotePath) and isinstance(folder, RemotePath):
+        return path.relative_to(folder)
+    return Path(str(path)).relative_to(str(folder))
 
 
 def check_regular(path: Location) -> None:

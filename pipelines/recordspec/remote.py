@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import posixpath
 import re
 import zlib
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from recordspec.errors import Problem, SpecError, StoreError, missing_package, one_of
@@ -111,7 +112,18 @@ class RemotePath:
         return f"{self.root}/{self.key}" if self.key else self.root
 
     def __truediv__(self, name: str) -> RemotePath:
-        return RemotePath(self.root, f"{self.key}/{name}".strip("/"))
+        """A place below it. `..` leads up, as in a path; above the bucket there is nothing."""
+        key = posixpath.normpath(posixpath.join("/", self.key, name)).strip("/")
+        return RemotePath(self.root, key)
+
+    def relative_to(self, other: RemotePath) -> PurePosixPath:
+        """Raises ValueError for a place that is not below `other`."""
+        if self.root != other.root:
+            raise ValueError(f"{self} is not below {other}")
+        return PurePosixPath("/", self.key).relative_to(PurePosixPath("/", other.key))
+
+    def is_relative_to(self, other: RemotePath) -> bool:
+        return self.root == other.root and PurePosixPath("/", self.key).is_relative_to(f"/{other.key}")
 
     @property
     def name(self) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError
 from recordspec.inspect.verify import FileIntegrity, FileProblem, dataset_problems
-from recordspec.locations import Location, local, sync, sync_file, system_errors
+from recordspec.locations import Location, local, open_file, sync, sync_file, system_errors
 from recordspec.progress import Progress
 from recordspec.store.manifest import (
     KEYS_FILE,
@@ -235,5 +235,6 @@ def _copy_rest(folder: Location, staging: Path, done: RepairReport) -> None:
     names = {SCHEMA_FILE, *[REJECTS_FILE] * rejects, *[KEYS_FILE] * keys, *manifest.beside}
     for name in names - {path.name for path, _ in done.left_out}:
         if (folder / name).is_file():
-            shutil.copyfile(folder / name, staging / name)
+            with open_file(folder / name) as old, (staging / name).open("wb") as new:
+                shutil.copyfileobj(old, new)
             sync_file(staging / name)

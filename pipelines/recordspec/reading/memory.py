@@ -68,7 +68,7 @@ def cached(records: Dataset, options: Read, plan: Plan) -> Dataset:
     folder = local(options.cache)
     folder.mkdir(parents=True, exist_ok=True)
     # a hash of what is read and in which order, so that other files get another cache
-    stats = [(os.path.abspath(piece.path), piece.path.stat()) for piece in plan.pieces]
+    stats = [(str(piece.path.resolve()), piece.path.stat()) for piece in plan.pieces]
     files = [(path, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
     parts = [(piece.first, piece.count) for piece in plan.pieces]
     found = hashlib.sha256(repr((files, parts, options.interleave, plan.large)).encode()).hexdigest()

@@ -83,6 +83,8 @@ class ExistingDataset:
 
     def put_into(self, staging: Path) -> None:
         """The files that stay, as links where the file system has them, else as copies."""
+        if not isinstance(self.folder, Path):
+            return
         for shard in self.manifest.all_shards:
             _link(self.folder / shard.file, staging / shard.file)
         self.put_rejects_into(staging)

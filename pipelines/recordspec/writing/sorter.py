@@ -15,7 +15,7 @@ from typing import IO
 
 import numpy as np
 
-from recordspec.locations import sync
+from recordspec.locations import Location, sync
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
@@ -422,7 +422,7 @@ def _untied(order: Ints, keys: Words, records: Strings) -> Ints:
 
 
 def find_duplicate_keys(
-    folder: Path, runs: tuple[Run, ...], budget: int, known: Path | None = None
+    folder: Path, runs: tuple[Run, ...], budget: int, known: Location | None = None
 ) -> tuple[int, int] | None:
     """The numbers of two rows with one key, in any splits, the earlier first; None if there are none.
 

@@ -6,25 +6,26 @@ This module reads the bytes of image and sound files.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-from recordspec.errors import StoreError, system_reason
-from recordspec.locations import read_bytes, url_problem
+from recordspec.errors import SpecError, StoreError, system_reason
+from recordspec.locations import Location, location, read_bytes
+from recordspec.remote import RemotePath
 from recordspec.spec.values import BadValue
 
 # WAV and BMP files cannot be larger (their sizes have 32 bits). A file is read into memory.
 _MOST_BYTES = 1 << 32
 
 
-def path_of(row: int, value: str | os.PathLike[str]) -> Path:
-    """The path of an image or a sound, as a row gives it. Raises BadValue for a URL."""
-    url = url_problem(value)
-    if url is not None:
-        raise BadValue(row, url.expected, url.got, url.hint)
-    return Path(value)
+def path_of(row: int, value: str | os.PathLike[str] | RemotePath) -> Location:
+    """The place of an image or a sound, as a row gives it. Raises BadValue for a URL of no store."""
+    try:
+        return location(value)
+    except SpecError as error:
+        (problem,) = error.problems
+        raise BadValue(row, problem.expected, problem.got, problem.hint) from None
 
 
-def read_file(row: int, path: Path, what: str) -> bytes:
+def read_file(row: int, path: Location, what: str) -> bytes:
     """A file's bytes. Raises BadValue where it cannot be read."""
     try:
         return read_bytes(path, _MOST_BYTES)

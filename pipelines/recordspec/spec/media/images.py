@@ -7,12 +7,12 @@ import os
 import struct
 import zlib
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from recordspec.errors import describe, missing_package, show_shape
+from recordspec.locations import Location
 from recordspec.spec.media import path_of, read_file
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.file_types import describe_type
@@ -73,7 +73,7 @@ def _expected(target: Image) -> str:
     return f"an image {target.dtype} {show_shape(target.shape)}"
 
 
-def _from_file(target: Image, row: int, path: Path) -> bytes:
+def _from_file(target: Image, row: int, path: Location) -> bytes:
     data = read_file(row, path, "an image file")
     name = f"{path}: "
     image = _opened(row, data, name)

@@ -6,12 +6,12 @@ import io
 import os
 import struct
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from recordspec.errors import describe, missing_package, show_shape
+from recordspec.locations import Location
 from recordspec.spec.media import path_of, read_file
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.file_types import describe_type
@@ -57,7 +57,7 @@ def _expected(target: Audio) -> str:
     return f"samples {target.dtype} {show_shape((None, target.channels))}"
 
 
-def _from_file(target: Audio, row: int, path: Path) -> bytes:
+def _from_file(target: Audio, row: int, path: Location) -> bytes:
     data = read_file(row, path, "a sound file")
     name = f"{path}: "
     sound = _opened(row, data, name)

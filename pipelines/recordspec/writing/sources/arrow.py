@@ -21,7 +21,6 @@ from recordspec.spec.encoder import Gapped, refusal
 from recordspec.spec.features import Feature
 from recordspec.spec.features.base import ValueType
 from recordspec.spec.lists import Lists
-from recordspec.spec.media import path_of
 from recordspec.spec.schema import Schema
 from recordspec.spec.values import BadValue
 from recordspec.wire.strings import Strings
@@ -241,7 +240,7 @@ def _inside(row: int, value: Any, folder: Location, home: Location) -> Any:
         return [_inside(row, one, folder, home) for one in value]
     if not isinstance(value, str):
         return value
-    path = home if "\0" in value else (home / path_of(row, value)).resolve()
+    path: Any = home if "\0" in value else (home / value).resolve()
     if "\0" in value or not path.is_relative_to(home):
         raise BadValue(row, f"a path in {folder}", f"`{value}`")
     return path

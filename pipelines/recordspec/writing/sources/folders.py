@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from recordspec.errors import Problem, SpecError, StoreError
-from recordspec.locations import PathText
+from recordspec.locations import Location, PathText, relative
+from recordspec.remote import RemotePath
 from recordspec.spec.media import images, sounds
 from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema
@@ -45,12 +46,12 @@ class MediaFolder(FileSource):
         return str(getattr(self, self.FEATURE))
 
     @cached_property
-    def files(self) -> list[Path]:
+    def files(self) -> list[Location]:
         """All of them. Raises StoreError where there is no such folder, or it cannot be listed."""
         (folder,) = self.paths
         if not folder.is_dir():
             raise StoreError(Problem(where=self.path, expected="a folder", got="none"))
-        links: list[Path] = []
+        links: list[Location] = []
         found = sorted(file for file in _walk(folder, links) if not _hidden(file, folder))
         files = [file for file in found if file.suffix.lower() in self.SUFFIXES]
         if others := len(found) - len(files):
@@ -123,10 +124,10 @@ class FolderPart:
     Each gives three columns: its own, its class, and `path`, its path below the folder.
     """
 
-    folder: Path
+    folder: Location
     feature: str
     label: str | None
-    files: tuple[Path, ...]
+    files: tuple[Location, ...]
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         yield Columns(self._values(extra), len(self.files))
@@ -135,7 +136,7 @@ class FolderPart:
         return str(self.files[row])
 
     def _values(self, extra: tuple[str, ...]) -> dict[str, Any]:
-        paths = [file.relative_to(self.folder) for file in self.files]
+        paths = [relative(file, self.folder) for file in self.files]
         values: dict[str, Any] = {self.feature: list(self.files)}
         if "path" in extra:
             values["path"] = [path.as_posix() for path in paths]
@@ -144,7 +145,7 @@ class FolderPart:
         return values
 
 
-def _walk(folder: Path, links: list[Path]) -> Iterator[Path]:
+def _walk(folder: Location, links: list[Location]) -> Iterator[Location]:
     """All files below a folder; links to folders, which may lead back, are put into a list.
 
     Raises StoreError where one cannot be listed: a class would be missing.
@@ -155,10 +156,13 @@ def _walk(folder: Path, links: list[Path]) -> Iterator[Path]:
             Problem(where=str(error.filename), expected="a folder to list", got=error.strerror or "none")
         )
 
+    if isinstance(folder, RemotePath):
+        yield from (place for place, _ in folder.walk())
+        return
     for parent, folders, names in os.walk(folder, onerror=refuse):
         yield from (Path(parent, name) for name in names)
         links += (path for name in folders if (path := Path(parent, name)).is_symlink())
 
 
-def _hidden(file: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in file.relative_to(folder).parts)
+def _hidden(file: Location, folder: Location) -> bool:
+    return any(part.startswith(".") for part in relative(file, folder).parts)

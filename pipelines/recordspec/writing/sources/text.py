@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from recordspec.errors import Problem, SpecError
+from recordspec.locations import Location
 from recordspec.spec.encoder import Gapped
 from recordspec.spec.features import Feature
 from recordspec.spec.values import BadValue, is_integer
@@ -22,7 +22,7 @@ _DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _SPECIAL = ("nan", "inf", "-inf", "+inf", "infinity", "-infinity")
 
 
-def from_text(column: Any, feature: Feature, folder: Path) -> Any:
+def from_text(column: Any, feature: Feature, folder: Location) -> Any:
     """A column of text (an Arrow string array) as values of the feature; null is missing.
 
     Paths of images and sounds are relative to `folder`, and stay in it.
@@ -57,7 +57,7 @@ def _present(column: Any, feature: Feature) -> Any:
     return present & (to_numpy(compute.binary_length(column)) > 0)
 
 
-def _values(column: Any, feature: Feature, folder: Path) -> Any:
+def _values(column: Any, feature: Feature, folder: Location) -> Any:
     kind = feature.value_type
     if kind.item == "any":  # a custom kind: what it makes of a text, it says
         return list(column.to_pylist())
