@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
-from recordspec.reading import filtering, memory, stages
+from recordspec.reading import filtering, memory, stages, staging
 from recordspec.reading.layouts import BlockLayout, DatasetLayout, RowLayout, keeps_in_any_batch
 from recordspec.reading.options import Batch, Interleave, Read
 from recordspec.reading.order import Position, Seeds, key_of, passes
@@ -17,9 +18,10 @@ from recordspec.reading.plan import Plan, plan_files
 from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.reading.transformations import CALLS, flat_map, map_elements
 from recordspec.spec import decoder
-from recordspec.spec.options import from_python
+from recordspec.spec.options import from_python, parse_bytes
 from recordspec.spec.schema import Schema, check_is_schema
 from recordspec.store.shards import Files, expand
+from recordspec.store.staging import StagingFolder
 
 Dataset = Any
 
@@ -213,7 +215,19 @@ class Recipe:
 
     def records(self, seeds: Seeds | None) -> Dataset:
         """The serialized records of a pass, string `[]` or `[k]`."""
-        return stages.records(self.plan, self.interleave, seeds, deterministic=self.options.deterministic)
+        folder, deterministic = self._staging, self.options.deterministic
+        return stages.records(self.plan, self.interleave, seeds, deterministic=deterministic, staging=folder)
+
+    @cached_property
+    def _staging(self) -> StagingFolder | None:
+        """Where the shards of an object store are copied to; None for local files."""
+        if all(isinstance(piece.path, Path) for piece in self.plan.pieces):
+            return None
+        options, mixed = self.options.staging, self.interleave
+        cycle = 1 if mixed is None else stages.MOST_OPEN if mixed.cycle == "auto" else mixed.cycle
+        staging.check_room(self.plan.pieces, cycle, options.size)
+        folder = staging.default_folder() if options.folder is None else Path(options.folder)
+        return StagingFolder(folder, parse_bytes(options.size))
 
     def _numbered_passes(self, kept: Dataset | None) -> Dataset:
         """All passes, each with a number; of cached records, or of files that each pass reads again."""

@@ -118,6 +118,19 @@ class Balance:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Staging:
+    """Where shards of an object store are copied to, to be read.
+
+    Attributes:
+        folder: by default `~/.cache/recordspec`; several processes may share one.
+        size: what all copies may take together.
+    """
+
+    folder: str | None = None
+    size: str = "20GiB"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Read:
     """How shards are read as batches. A stage whose option is absent is left out.
 
@@ -135,6 +148,7 @@ class Read:
         corrupt: `skip` leaves out records that cannot be read, and logs which. All files are read once
             for that, before the first batch.
         service: the address of a tf.data service that reads, such as `grpc://localhost:5050`.
+        staging: where shards of an object store are copied to while they are read.
     """
 
     batch: Batch | None = None
@@ -149,6 +163,7 @@ class Read:
     deterministic: bool = True
     corrupt: Literal["error", "skip"] = "error"
     service: str | None = None
+    staging: Staging = Staging()
 
     def __post_init__(self) -> None:
         problems = list(self._check())

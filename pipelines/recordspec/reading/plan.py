@@ -14,7 +14,7 @@ from recordspec.reading.corrupt_records import without_corrupt
 from recordspec.reading.options import Batch, Shuffle
 from recordspec.spec.options import parse_bytes
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import manifest_of
+from recordspec.store.manifest import Shard, manifest_of
 from recordspec.store.shards import File, check_size, shard_files
 from recordspec.wire import tfrecord
 from recordspec.wire.blocks import rows_in
@@ -47,11 +47,13 @@ class Piece:
         first: the number of records of the file before them.
         count: the number of records; None for all that follow.
         cut: whether the file has records behind them.
+        shard: its entry in the manifest; None without one.
     """
 
     path: Location
     compression: Compression
     rows: int | None
+    shard: Shard | None = None
     first: int = 0
     count: int | None = None
     cut: bool = False
@@ -196,7 +198,7 @@ def _piece(file: File, schema: Schema, corrupt: str) -> Piece:
             rows = found
     elif file.shard is not None:
         check_size(path, file.shard)
-    return Piece(path=path, compression=compression_of(path), rows=rows)
+    return Piece(path=path, compression=compression_of(path), rows=rows, shard=file.shard)
 
 
 def _shared(whole: Plan, share: WorkerShard) -> Plan:

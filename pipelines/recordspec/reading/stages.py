@@ -12,6 +12,7 @@ from recordspec.errors import Problem, StoreError
 from recordspec.reading.options import Interleave, address_of
 from recordspec.reading.order import Seeds, key_of, passes, permuted
 from recordspec.reading.plan import Plan
+from recordspec.reading.staging import staged, then_released
 from recordspec.reading.transformations import (
     CALLS,
     MOST_CALLS,
@@ -20,6 +21,7 @@ from recordspec.reading.transformations import (
     tfrecord_dataset,
     without_autograph,
 )
+from recordspec.store.staging import StagingFolder
 from recordspec.wire.compression import CODECS
 
 Dataset = Any
@@ -33,17 +35,26 @@ _AHEAD = 2
 # Seconds in which a dispatcher must accept a connection.
 _CONNECT_SECONDS = 10.0
 # Files that are open at a time unless the options say otherwise.
-_MOST_OPEN = 128
+MOST_OPEN = 128
 
 
-def records(plan: Plan, options: Interleave | None, seeds: Seeds | None, *, deterministic: bool) -> Dataset:
+def records(
+    plan: Plan,
+    options: Interleave | None,
+    seeds: Seeds | None,
+    *,
+    deterministic: bool,
+    staging: StagingFolder | None = None,
+) -> Dataset:
     """The serialized records of a plan: string `[]` of one piece after another, or `[k]` if interleaved.
 
     With seeds, the pieces are shuffled.
     """
+    if staging is not None:
+        return _staged(plan, options, seeds, staging, deterministic=deterministic)
     pieces = plan.pieces
     # The workers of a service run in folders of their own.
-    names = [os.path.abspath(piece.path) for piece in pieces]
+    names = [os.path.abspath(str(piece.path)) for piece in pieces]
     compressions = [CODECS[piece.compression].tensorflow for piece in pieces]
     # No record between the first and the last that is read is left out.
     follow = not any(piece.first for piece in pieces[1:]) and all(
@@ -66,6 +77,20 @@ def records(plan: Plan, options: Interleave | None, seeds: Seeds | None, *, dete
         return tfrecord_dataset(path, compression, _READ_BUFFER).skip(first).take(count)
 
     return _mixed(_in_order(columns, seeds), of_piece, options, plan, deterministic=deterministic)
+
+
+def _staged(
+    plan: Plan, options: Interleave | None, seeds: Seeds | None, folder: StagingFolder, *, deterministic: bool
+) -> Dataset:
+    """The records of a plan whose files are in an object store."""
+    order = tf.range(len(plan.pieces), dtype=tf.int64)
+    named = staged(plan.pieces, order if seeds is None else permuted(order, seeds.files), folder)
+
+    def of_piece(path: Tensor, compression: Tensor, first: Tensor, count: Tensor, token: Tensor) -> Dataset:
+        found = tfrecord_dataset(path, compression, _READ_BUFFER).skip(first).take(count)
+        return then_released(found, token)
+
+    return _mixed(named, of_piece, options, plan, deterministic=deterministic)
 
 
 def places(plan: Plan, options: Interleave | None, seeds: Seeds, *, deterministic: bool) -> Dataset:
@@ -100,7 +125,7 @@ def _mixed(
     """The datasets that `of_piece` gives for each piece: one after the other, or interleaved by `options`."""
     if options is None:
         return flat_map(named, of_piece)
-    cycle = min(len(plan.pieces), _MOST_OPEN) if options.cycle == "auto" else options.cycle
+    cycle = min(len(plan.pieces), MOST_OPEN) if options.cycle == "auto" else options.cycle
     calls = min(MOST_CALLS if options.parallel == "auto" else options.parallel or 0, cycle) or None
     read = of_piece if plan.large else lambda *piece: of_piece(*piece).batch(options.block)
     block = options.block if plan.large else 1
