@@ -25,6 +25,10 @@ from recordspec.errors import Problem, SpecError, StoreError, missing_package, o
 
 _T = TypeVar("_T")
 
+# What tells one content of an object from another, as obstore takes it: the `e_tag`, which S3 and Azure compare,
+# and the `version`, which GCS does.
+Stamp = dict[str, str]
+
 # How a request that fails for a reason that may pass (a 5xx, 408 or 429, a connection that is dropped, a body
 # that is cut) is repeated: after 0.1 s, 0.2 s and so on to 5 s, at most so often, and not after a minute.
 RETRIES = 8
@@ -171,11 +175,11 @@ class RemotePath:
         """The whole object. Raises FileNotFoundError, or StoreError."""
         return self.read_stamped()[0]
 
-    def read_stamped(self) -> tuple[bytes, str]:
-        """The whole object, and its e_tag, of one request."""
+    def read_stamped(self) -> tuple[bytes, Stamp]:
+        """The whole object, and its stamp, of one request."""
         with _told("read", self):
             found = _obstore().get(_store(self.root), self.key)
-            return bytes(found.bytes()), str(found.meta["e_tag"])
+            return bytes(found.bytes()), _stamp(found.meta)
 
     def read_range(self, start: int, stop: int) -> bytes:
         """The bytes from `start` to `stop`, fewer at the end of the object."""
@@ -211,39 +215,38 @@ class RemotePath:
         with _told("list", self):
             return call()
 
-    def create(self, data: bytes) -> str:
-        """Writes a new object, and returns its e_tag. Raises FileExistsError where there is one."""
+    def create(self, data: bytes) -> Stamp:
+        """Writes a new object, and returns its stamp. Raises FileExistsError where there is one."""
         exceptions = _obstore().exceptions
         with _told("write", self):
             try:
-                return str(_obstore().put(_store(self.root), self.key, data, mode="create")["e_tag"])
+                return _stamp(_obstore().put(_store(self.root), self.key, data, mode="create"))
             except exceptions.AlreadyExistsError:
                 return self._written(
                     data, FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self))
                 )
 
-    def replace(self, data: bytes, e_tag: str) -> str:
-        """Writes the object if it is still the one of this e_tag, and returns the new one. Raises
+    def replace(self, data: bytes, stamp: Stamp) -> Stamp:
+        """Writes the object if it is still the one of this stamp, and returns the new one. Raises
         FileExistsError where it has changed."""
         exceptions = _obstore().exceptions
         with _told("write", self):
             try:
-                mode = {"e_tag": e_tag}
-                return str(_obstore().put(_store(self.root), self.key, data, mode=mode)["e_tag"])
+                return _stamp(_obstore().put(_store(self.root), self.key, data, mode=stamp))
             except (exceptions.PreconditionError, FileNotFoundError):
                 changed = FileExistsError(errno.EEXIST, "it has changed", str(self))
                 return self._written(data, changed)
 
-    def _written(self, data: bytes, refused: FileExistsError) -> str:
-        """The e_tag of an object that has these bytes: the request came through, its answer was lost, and it
+    def _written(self, data: bytes, refused: FileExistsError) -> Stamp:
+        """The stamp of an object that has these bytes: the request came through, its answer was lost, and it
         was repeated. Raises `refused` where it has others."""
         try:
-            found, e_tag = self.read_stamped()
+            found, stamp = self.read_stamped()
         except FileNotFoundError:
             raise refused from None
         if found != data:
             raise refused
-        return e_tag
+        return stamp
 
     def upload(self, path: Path, sha256: str) -> None:
         """Writes a local file, with its sha256 in the object's metadata. Raises StoreError, or OSError of the
@@ -307,6 +310,10 @@ class _RangeReader(io.RawIOBase):
 def is_url(path: object) -> bool:
     """Whether a text is a URL of any scheme."""
     return isinstance(path, str) and _URL.fullmatch(path) is not None
+
+
+def _stamp(found: Any) -> Stamp:
+    return {name: str(found[name]) for name in ("e_tag", "version") if found.get(name) is not None}
 
 
 def _stat(found: Any) -> ObjectStat:
