@@ -4,6 +4,8 @@ PYTHON ?= python3
 LATEST := .venvs/tensorflow-latest
 IO := .venvs/tensorflow-2.16-io
 BENCH := .venvs/bench
+# Servers of S3 and of Azure's blob storage, which tests start.
+SERVERS := .venvs/moto/ready .venvs/azurite/ready
 WHEEL := .venvs/wheel
 # tensorflow-io 0.37.1, the last release, has wheels for Python up to 3.12.
 HAS_IO := $(shell $(PYTHON) -c 'import sys; print("yes" if sys.version_info < (3, 13) else "")')
@@ -19,7 +21,7 @@ demo: .venv/ready
 
 test: test-latest test-io
 
-test-latest: $(LATEST)/ready
+test-latest: $(LATEST)/ready $(SERVERS)
 	$(LATEST)/bin/python $(PYTEST) -m 'not services'
 
 # Fast tests without TensorFlow, which cannot be imported: tests that try are skipped.
@@ -29,14 +31,14 @@ test-quick: $(LATEST)/ready
 # Clusters, training jobs and notebooks, in separate processes.
 test-services: test-services-latest test-services-io
 
-test-services-latest: $(LATEST)/ready
+test-services-latest: $(LATEST)/ready $(SERVERS)
 	$(LATEST)/bin/python $(PYTEST) -m services
 
 ifeq ($(HAS_IO),yes)
-test-io: $(IO)/ready
+test-io: $(IO)/ready $(SERVERS)
 	$(IO)/bin/python $(PYTEST) -m 'not services'
 
-test-services-io: $(IO)/ready
+test-services-io: $(IO)/ready $(SERVERS)
 	$(IO)/bin/python $(PYTEST) -m services
 else
 test-io test-services-io:
@@ -104,6 +106,18 @@ $(BENCH)/ready: setup.cfg pyproject.toml
 .venvs/%/ready: benchmarks/requirements/%.txt
 	$(PYTHON) -m venv .venvs/$*
 	.venvs/$*/bin/python $(PIP) -r $<
+	touch $@
+
+.venvs/%/ready: tests/requirements/%.txt
+	$(PYTHON) -m venv .venvs/$*
+	.venvs/$*/bin/python $(PIP) -r $<
+	touch $@
+
+# Without npm the tests that need it are skipped.
+.venvs/azurite/ready: tests/requirements/azurite.json
+	mkdir -p .venvs/azurite
+	cp $< .venvs/azurite/package.json
+	if command -v npm > /dev/null; then cd .venvs/azurite && npm install --silent --no-audit --no-fund; fi
 	touch $@
 
 clean:

@@ -25,8 +25,8 @@ from recordspec.errors import Problem, SpecError, StoreError, missing_package, o
 
 _T = TypeVar("_T")
 
-# What tells one content of an object from another, as obstore takes it: the `e_tag`, which S3 and Azure compare,
-# and the `version`, which GCS does.
+# What tells one content of an object from another, as obstore takes it: the `e_tag`, which S3 and Azure
+# compare, and the `version`, which GCS does.
 Stamp = dict[str, str]
 
 # How a request that fails for a reason that may pass (a 5xx, 408 or 429, a connection that is dropped, a body

@@ -1,0 +1,266 @@
+"""A server of Google Cloud Storage's XML API on this machine, in memory: as much of it as object stores are used for.
+
+https://cloud.google.com/storage/docs/xml-api/overview. Nothing is authenticated. A conditional header that is not
+implemented is refused, so that no condition is taken for met.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+import threading
+import time
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+SMALLEST_PART = 5 << 20
+_META = ("content-type", "content-encoding", "cache-control")
+_UNKNOWN = ("if-match", "if-none-match", "x-goog-if-metageneration-match", "x-goog-copy-source")
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """The bytes of an object, and what is told of it.
+
+    Attributes:
+        generation: another one for each content that a key has had; they grow.
+        headers: `content-type`, `x-goog-meta-*` and so on, as they were given.
+        modified: seconds since 1970.
+    """
+
+    data: bytes
+    generation: int
+    headers: dict[str, str]
+    modified: float
+
+    @property
+    def e_tag(self) -> str:
+        return f'"{hashlib.md5(self.data).hexdigest()}"'
+
+
+@dataclass
+class Upload:
+    """A multipart upload that is not complete."""
+
+    key: str
+    headers: dict[str, str]
+    parts: dict[int, bytes] = field(default_factory=dict)
+
+
+class RefusedRequest(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, status: int, code: str) -> None:
+        super().__init__(code)
+        self.status, self.code = status, code
+
+
+class GcsServer:
+    """The server.
+
+    Attributes:
+        port: where it listens, on 127.0.0.1.
+        buckets: the objects of each bucket, by key.
+        uploads: multipart uploads that are not complete, by id.
+        page: the most keys of an answer to a listing.
+    """
+
+    def __init__(self) -> None:
+        self.buckets: dict[str, dict[str, StoredObject]] = {}
+        self.uploads: dict[str, Upload] = {}
+        self.page = 1000
+        self._generations = itertools.count(int(time.time() * 1e6))
+        self._lock = threading.Lock()
+        store = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def log_message(self, *arguments: Any) -> None:
+                pass
+
+            def _answer(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                try:
+                    with store._lock:
+                        status, headers, data = store._do(self.command, self.path, self.headers, body)
+                except RefusedRequest as error:
+                    text = f"<?xml version='1.0' encoding='UTF-8'?><Error><Code>{error.code}</Code></Error>"
+                    status, headers, data = error.status, {"Content-Type": "application/xml"}, text.encode()
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header(
+                    "Content-Length", headers.get("x-goog-stored-content-length", str(len(data)))
+                )
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(data)
+
+            def send_header(self, name: str, value: str) -> None:
+                if name != "x-goog-stored-content-length":
+                    super().send_header(name, value)
+
+            do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _answer  # noqa: N815
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 128
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self.port = int(self._server.server_address[1])
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _do(self, method: str, path: str, headers: Any, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        split = urlsplit(path)
+        bucket, _, key = unquote(split.path).lstrip("/").partition("/")
+        query = {name: values[0] for name, values in parse_qs(split.query, keep_blank_values=True).items()}
+        if any(name in headers for name in _UNKNOWN):
+            raise RefusedRequest(501, "NotImplemented")
+        if method == "PUT" and not key:
+            self.buckets.setdefault(bucket, {})
+            return 200, {}, b""
+        if bucket not in self.buckets:
+            raise RefusedRequest(404, "NoSuchBucket")
+        objects = self.buckets[bucket]
+        if not key:
+            if method != "GET" or query.get("list-type") != "2":
+                raise RefusedRequest(501, "NotImplemented")
+            return 200, {"Content-Type": "application/xml"}, self._list(bucket, query)
+        if "uploads" in query or "uploadId" in query:
+            return self._multipart(method, bucket, key, query, headers, body)
+        if method == "PUT":
+            _check_generation(objects.get(key), headers)
+            return self._put(bucket, key, body, _kept(headers))
+        found = objects.get(key)
+        if found is None:
+            raise RefusedRequest(404, "NoSuchKey")
+        if method == "DELETE":
+            del objects[key]
+            return 204, {}, b""
+        return _get(found, headers.get("range"), head=method == "HEAD")
+
+    def _put(
+        self, bucket: str, key: str, data: bytes, headers: dict[str, str]
+    ) -> tuple[int, dict[str, str], bytes]:
+        stored = StoredObject(data, next(self._generations), headers, time.time())
+        self.buckets[bucket][key] = stored
+        return 200, {"ETag": stored.e_tag, "x-goog-generation": str(stored.generation)}, b""
+
+    def _list(self, bucket: str, query: dict[str, str]) -> bytes:
+        prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
+        after = query.get("continuation-token", query.get("start-after", ""))
+        objects = self.buckets[bucket]
+        entries: dict[str, str] = {}  # what is told of a key, or of a common prefix
+        for key in sorted(key for key in objects if key.startswith(prefix)):
+            rest = key[len(prefix) :]
+            if delimiter and delimiter in rest:
+                common = prefix + rest.split(delimiter)[0] + delimiter
+                entries[common] = f"<CommonPrefixes><Prefix>{escape(common)}</Prefix></CommonPrefixes>"
+            else:
+                entries[key] = _contents(key, objects[key])
+        left = sorted(name for name in entries if name > after)
+        page = left[: min(self.page, int(query.get("max-keys", self.page)))]
+        more = (
+            f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>"
+            if len(left) > len(page)
+            else ""
+        )
+        listed = "".join(entries[name] for name in page)
+        return (
+            f"<ListBucketResult><Name>{bucket}</Name><Prefix>{escape(prefix)}</Prefix>"
+            f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>{more}{listed}</ListBucketResult>"
+        ).encode()
+
+    def _multipart(
+        self, method: str, bucket: str, key: str, query: dict[str, str], headers: Any, body: bytes
+    ) -> tuple[int, dict[str, str], bytes]:
+        xml = {"Content-Type": "application/xml"}
+        names = f"<Bucket>{bucket}</Bucket><Key>{escape(key)}</Key>"
+        if method == "POST" and "uploads" in query:
+            name = str(next(self._generations))
+            self.uploads[name] = Upload(key, _kept(headers))
+            return 200, xml, _element("InitiateMultipartUploadResult", f"{names}<UploadId>{name}</UploadId>")
+        upload = self.uploads.get(query.get("uploadId", ""))
+        if upload is None or upload.key != key:
+            raise RefusedRequest(404, "NoSuchUpload")
+        if method == "PUT":
+            upload.parts[int(query["partNumber"])] = body
+            return 200, {"ETag": f'"{hashlib.md5(body).hexdigest()}"'}, b""
+        if method == "DELETE":
+            del self.uploads[query["uploadId"]]
+            return 204, {}, b""
+        if method != "POST":
+            raise RefusedRequest(501, "NotImplemented")
+        numbers = [int(one) for one in re.findall(r"<PartNumber>(\d+)</PartNumber>", body.decode())]
+        tags = [
+            one.strip('"') for one in re.findall(r"<ETag>(.*?)</ETag>", body.decode().replace("&quot;", '"'))
+        ]
+        found = [upload.parts.get(number) for number in numbers]
+        told = [None if part is None else hashlib.md5(part).hexdigest() for part in found]
+        if not numbers or numbers != sorted(set(numbers)) or told != tags:
+            raise RefusedRequest(400, "InvalidPart")
+        parts = [part for part in found if part is not None]
+        if any(len(part) < SMALLEST_PART for part in parts[:-1]):
+            raise RefusedRequest(400, "EntityTooSmall")
+        del self.uploads[query["uploadId"]]
+        status, told_of, _ = self._put(bucket, key, b"".join(parts), upload.headers)
+        tag = escape(told_of["ETag"], {'"': "&quot;"})
+        return status, told_of | xml, _element("CompleteMultipartUploadResult", f"{names}<ETag>{tag}</ETag>")
+
+
+def _check_generation(found: StoredObject | None, headers: Any) -> None:
+    wanted = headers.get("x-goog-if-generation-match")
+    if wanted is not None and int(wanted) != (0 if found is None else found.generation):
+        raise RefusedRequest(412, "PreconditionFailed")
+
+
+def _kept(headers: Any) -> dict[str, str]:
+    """The headers that are stored with an object."""
+    return {
+        name.lower(): value
+        for name, value in headers.items()
+        if name.lower() in _META or name.lower().startswith("x-goog-meta-")
+    }
+
+
+def _get(found: StoredObject, asked: str | None, *, head: bool) -> tuple[int, dict[str, str], bytes]:
+    headers = found.headers | {
+        "ETag": found.e_tag,
+        "x-goog-generation": str(found.generation),
+        "Last-Modified": formatdate(found.modified, usegmt=True),
+        "Accept-Ranges": "bytes",
+    }
+    size = len(found.data)
+    if head:
+        return 200, headers | {"x-goog-stored-content-length": str(size)}, b""
+    ranged = re.fullmatch(r"bytes=(\d+)-(\d*)", asked or "")
+    if ranged is None:
+        return 200, headers, found.data
+    start, stop = int(ranged[1]), min(size, int(ranged[2] or size - 1) + 1)
+    if start >= size:
+        raise RefusedRequest(416, "InvalidRange")
+    return 206, headers | {"Content-Range": f"bytes {start}-{stop - 1}/{size}"}, found.data[start:stop]
+
+
+def _contents(key: str, found: StoredObject) -> str:
+    modified = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(found.modified))
+    return (
+        f"<Contents><Key>{escape(key)}</Key><Generation>{found.generation}</Generation>"
+        f"<LastModified>{modified}.{int(found.modified % 1 * 1000):03d}Z</LastModified>"
+        f"<ETag>{escape(found.e_tag)}</ETag><Size>{len(found.data)}</Size></Contents>"
+    )
+
+
+def _element(name: str, content: str) -> bytes:
+    return f"<?xml version='1.0' encoding='UTF-8'?><{name}>{content}</{name}>".encode()
