@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, SpecError, one_of
-from recordspec.locations import PathText, local, url_problem
+from recordspec.locations import Location, LocationText, absolute, below, location_problem
 from recordspec.reading.filtering import check_label
 from recordspec.reading.fit import Fit
 from recordspec.reading.options import Read
+from recordspec.remote import RemotePath
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.options import INVALID, YamlValue, document, read_fields
 from recordspec.spec.schema import Schema, read_text, schema_in
@@ -47,16 +47,16 @@ class From:
         forms = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: form for name, form in forms.items() if form is not None}
 
-    def open(self, folder: Path) -> Source:
+    def open(self, folder: Location) -> Source:
         """The source of rows; its paths are relative to `folder`."""
         (form,) = self._given.values()
         source: Source = form.open(folder)
         return source
 
-    def at(self, path: str | os.PathLike[str]) -> From:
+    def at(self, path: str | os.PathLike[str] | RemotePath) -> From:
         """The same source with another path, which is relative to the current folder."""
         ((name, form),) = self._given.items()
-        return From(**{name: replace(form, **{form.SHORT_FORM: os.path.abspath(local(path))})})
+        return From(**{name: replace(form, **{form.SHORT_FORM: str(absolute(path))})})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class WriteFrom(Write):
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """A dataset definition. Its paths are relative to the config file.
+    """A dataset definition. Its paths are relative to the config file, or URLs.
 
     Attributes:
         schema: the path of the feature spec.
@@ -79,23 +79,23 @@ class Config:
         description: for people.
     """
 
-    schema: PathText
-    data: PathText
+    schema: LocationText
+    data: LocationText
     write: WriteFrom = field(default_factory=WriteFrom)
     read: Read = field(default_factory=Read)
     fit: Fit | None = None
     description: str = ""
 
 
-def load(path: Path, kinds: Mapping[str, type[Feature]] = KINDS) -> tuple[Config, Schema]:
+def load(path: Location, kinds: Mapping[str, type[Feature]] = KINDS) -> tuple[Config, Schema]:
     """A config and its schema. Raises SpecError with every problem in both, or StoreError."""
     node, log = document(read_text(path), str(path))
     config: Config = read_fields(Config, YamlValue(node), (), log)
     schema: Any = INVALID
     name = node.values.get("schema")
-    if isinstance(name, ScalarNode) and url_problem(name.text) is None:
+    if isinstance(name, ScalarNode) and location_problem(name.text) is None:
         try:
-            schema = Schema.load(path.parent / name.text, kinds)
+            schema = Schema.load(below(path.parent, name.text), kinds)
         except SpecError as error:  # its problems join those of the config
             for problem in error.problems:
                 log.put(problem)
@@ -105,7 +105,7 @@ def load(path: Path, kinds: Mapping[str, type[Feature]] = KINDS) -> tuple[Config
     return config, schema
 
 
-def load_any(path: Path) -> tuple[Config | None, Schema]:
+def load_any(path: Location) -> tuple[Config | None, Schema]:
     """A schema file, or a config file with its schema: only a schema has features. Raises as `load` does."""
     schema = schema_in(path)
     return load(path) if schema is None else (None, schema)

@@ -10,6 +10,7 @@ import io
 import os
 import re
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
@@ -31,9 +32,11 @@ _SPECIAL = (
     (stat.S_ISBLK, "a device"),
 )
 
-# The mark of an option that is a path: the readers of options, from YAML and from Python, refuse a URL there.
-LOCATION = "location"
-PathText = Annotated[str, LOCATION]
+# The marks of options that are paths, which the readers of options look at: of a file on this machine, and of
+# one that may be in an object store.
+LOCAL, ANYWHERE = "local", "anywhere"
+PathText = Annotated[str, LOCAL]
+LocationText = Annotated[str, ANYWHERE]
 
 # Where data is: on this machine, or in an object store.
 Location = Path | RemotePath
@@ -54,8 +57,17 @@ def url_problem(path: str | os.PathLike[str]) -> Problem | None:
     if "://" not in text and _SCHEME.match(text) is None:
         return None
     shown = text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
-    hint = "URLs are not supported yet"
+    hint = "" if "://" in text else "a URL has two slashes; pathlib drops one"
     return Problem(expected="a local path", got=f"the URL `{shown}`", hint=hint)
+
+
+def location_problem(path: str | os.PathLike[str]) -> Problem | None:
+    """The problem of what is neither a path nor a URL of a store; None for any other."""
+    try:
+        location(path)
+    except SpecError as error:
+        return error.problems[0]
+    return None
 
 
 def local(path: str | os.PathLike[str], where: str = "") -> Path:
@@ -77,9 +89,18 @@ def location(path: str | os.PathLike[str] | RemotePath) -> Location:
     return RemotePath.parse(text) if is_url(text) else local(text)
 
 
-def below(folder: Path, path: str) -> Location:
-    """The place of data that a config in a folder names: a URL, or a path from there."""
-    return location(path) if is_url(path) else Path(os.path.normpath(folder / local(path)))
+def absolute(path: str | os.PathLike[str] | RemotePath) -> Location:
+    """The same place, wherever the current folder is."""
+    place = location(path)
+    return place if isinstance(place, RemotePath) else Path(os.path.abspath(place))
+
+
+def below(folder: Location, path: str) -> Location:
+    """The place of data that a config in a folder names: a URL, or a path from there. A config in a bucket
+    names nothing on this machine."""
+    if is_url(path) or isinstance(folder, RemotePath):
+        return location(path) if is_url(path) else folder / str(local(path))
+    return Path(os.path.normpath(folder / local(path)))
 
 
 def relative(path: Location, folder: Location) -> PurePath:
@@ -87,6 +108,15 @@ def relative(path: Location, folder: Location) -> PurePath:
     if isinstance(path, RemotePath) and isinstance(folder, RemotePath):
         return path.relative_to(folder)
     return Path(str(path)).relative_to(str(folder))
+
+
+def is_below(path: Location, folder: Location) -> bool:
+    """Whether a place is in a folder, or is it; both are resolved."""
+    try:
+        relative(path, folder)
+    except ValueError:
+        return False
+    return True
 
 
 def check_regular(path: Location) -> None:
@@ -238,16 +268,23 @@ def atomic_write(path: Path, data: bytes, temporary: Path | None = None) -> None
 
 
 @contextmanager
-def output_file(path: Path, *, force: bool) -> Iterator[Path]:
-    """An `atomic_file` for a path that a user gave.
+def output_file(path: Location, *, force: bool) -> Iterator[Path]:
+    """An `atomic_file` for a path that a user gave; what goes to a store is a temporary file until the end.
 
-    Raises StoreError where it exists, unless `force` replaces it, and where it cannot be written; SpecError
-    for a URL.
+    Raises StoreError where it exists, unless `force` replaces it, and where it cannot be written.
     """
-    local(path)
-    if not force and os.path.lexists(path):
-        hint = "force=True, or --force, replaces it"
-        raise StoreError(Problem(where=str(path), expected="a new file", got="one that exists", hint=hint))
+    hint = "force=True, or --force, replaces it"
+    refused = StoreError(Problem(where=str(path), expected="a new file", got="one that exists", hint=hint))
+    if not force and (path.exists() if isinstance(path, RemotePath) else os.path.lexists(path)):
+        raise refused
+    if isinstance(path, RemotePath):
+        with tempfile.TemporaryDirectory(prefix="recordspec-") as folder, system_errors("write", path):
+            fresh = Path(folder, path.name)
+            fresh.touch()
+            yield fresh
+            if not path.put_file(fresh, overwrite=force):
+                raise refused
+        return
     with system_errors("write", path), atomic_file(path) as fresh:
         fresh.touch()  # tells at once where it cannot be written
         yield fresh

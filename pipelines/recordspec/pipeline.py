@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from recordspec import config as config_file
 from recordspec._tf import tf
 from recordspec.config import Config
 from recordspec.errors import Problem, SpecError, StoreError
-from recordspec.locations import local
+from recordspec.locations import Location, below, location
 from recordspec.reading import bench as benching
 from recordspec.reading import dataset as reading
 from recordspec.reading.corrupt_records import locating
@@ -23,6 +22,7 @@ from recordspec.reading.options import Read
 from recordspec.reading.order import Position
 from recordspec.reading.plan import Plan, WorkerShard, plan_files
 from recordspec.reading.transformations import without_autograph
+from recordspec.remote import RemotePath
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.options import from_python, options_of
 from recordspec.spec.schema import Schema
@@ -44,28 +44,32 @@ class Pipeline:
         notes: notes for people on what the last build left out.
     """
 
-    def __init__(self, config: Config, schema: Schema, folder: str | os.PathLike[str] = ".") -> None:
+    def __init__(
+        self, config: Config, schema: Schema, folder: str | os.PathLike[str] | RemotePath = "."
+    ) -> None:
         self.config = config
         self.schema = schema
-        self.folder = local(folder)
+        self.folder = location(folder)
         self.notes: list[str] = []
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], kinds: Mapping[str, type[Feature]] = KINDS) -> Pipeline:
+    def load(
+        cls, path: str | os.PathLike[str] | RemotePath, kinds: Mapping[str, type[Feature]] = KINDS
+    ) -> Pipeline:
         """The pipeline of a config file. Raises SpecError with every problem in it, or StoreError."""
-        path = local(path)
+        path = location(path)
         return cls(*config_file.load(path, kinds), path.parent)
 
     @property
-    def data(self) -> Path:
+    def data(self) -> Location:
         """The folder of the shards."""
-        return Path(os.path.normpath(self.folder / local(self.config.data)))
+        return below(self.folder, self.config.data)
 
     def build(
         self,
         rows: Any = None,
         *,
-        source: str | os.PathLike[str] | None = None,
+        source: str | os.PathLike[str] | RemotePath | None = None,
         **options: Any,
     ) -> Manifest:
         """Writes the dataset.
@@ -83,7 +87,7 @@ class Pipeline:
         return write(self.schema, rows, self.data, **section, **options)
 
     def plan(
-        self, rows: Any = None, *, source: str | os.PathLike[str] | None = None, **options: Any
+        self, rows: Any = None, *, source: str | os.PathLike[str] | RemotePath | None = None, **options: Any
     ) -> BuildEstimate:
         """Estimates from a sample of the rows what `build` would write and need; takes the same arguments.
 
@@ -92,7 +96,9 @@ class Pipeline:
         rows, section = self._to_write(rows, source)
         return estimate(self.schema, rows, self.data, **section, **options)
 
-    def _to_write(self, rows: Any, source: str | os.PathLike[str] | None) -> tuple[Any, dict[str, Any]]:
+    def _to_write(
+        self, rows: Any, source: str | os.PathLike[str] | RemotePath | None
+    ) -> tuple[Any, dict[str, Any]]:
         """The rows, and the options of the config as `recordspec.write` takes them."""
         section = self.config.write
         if rows is None:
@@ -275,17 +281,18 @@ class Pipeline:
         read: Read = from_python(Read, {**options_of(self.config.read), **options})
         if read.cache in ("none", "memory"):
             return read
-        return replace(read, cache=os.path.normpath(self.folder / read.cache))
+        return replace(read, cache=str(below(self.folder, read.cache)))
 
     def _shards(self, split: str | Sequence[str]) -> list[Shard]:
         splits = (split,) if isinstance(split, str) else split
         return [shard for one in splits for shard in self.manifest.shards(one)]
 
-    def _paths(self, split: str | Sequence[str]) -> tuple[Path, ...]:
+    def _paths(self, split: str | Sequence[str]) -> tuple[Location, ...]:
         return tuple(self.data / shard.file for shard in self._shards(split))
 
     def _plan(self, split: str | Sequence[str], read: Read, share: WorkerShard | None = None) -> Plan:
-        return plan_files(self._paths(split), self.schema, share, read.corrupt)
+        manifest = self.manifest if isinstance(self.data, RemotePath) else None
+        return plan_files(self._paths(split), self.schema, share, read.corrupt, manifest)
 
     def _dataset(
         self,

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
@@ -41,6 +41,13 @@ _RETRY = {
 _RANGE = 4 << 20
 # S3 takes parts of 5 MiB at least, and 10,000 of them.
 _PART = 16 << 20
+# Files up to this size are written by one request, from memory.
+_LARGEST_PUT = 256 << 20
+# The name of the sha256 in the metadata of what `upload` has written.
+_SHA256 = "sha256"
+# An object of so many seconds is written again, in place of an upload of the same bytes that was broken off:
+# half of the age at which `recordspec sweep` takes what no manifest names for abandoned.
+_OLD = 12 * 3600.0
 
 _URL = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://(?P<host>[^/?#]*)(?P<key>[^?#]*)(?P<rest>.*)", re.DOTALL
@@ -66,6 +73,11 @@ class ObjectStat:
     modified: datetime
 
     st_dev = 0
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was written, by the clocks of the store and of this machine."""
+        return (datetime.now(timezone.utc) - self.modified).total_seconds()
 
     @property
     def st_mtime_ns(self) -> int:
@@ -166,7 +178,7 @@ class RemotePath:
 
     def iterdir(self) -> Iterator[RemotePath]:
         """The objects below it, not those of folders in it."""
-        return (place for place, _ in self.walk() if place.parent == self)
+        return (RemotePath(self.root, listed["path"]) for listed in self._repeated(self._list_folder))
 
     def resolve(self) -> RemotePath:
         return self
@@ -181,6 +193,17 @@ class RemotePath:
             found = _obstore().get(_store(self.root), self.key)
             return bytes(found.bytes()), _stamp(found.meta)
 
+    def read_start(self, most: int) -> tuple[bytes, int]:
+        """The first bytes of the object, and its size, of one request."""
+        try:
+            with _told("read", self):
+                found = _obstore().get(_store(self.root), self.key, options={"range": (0, most)})
+                return bytes(found.bytes()), int(found.meta["size"])
+        except StoreError:  # an empty object has no range
+            if self.stat().st_size:
+                raise
+            return b"", 0
+
     def read_range(self, start: int, stop: int) -> bytes:
         """The bytes from `start` to `stop`, fewer at the end of the object."""
         if start >= stop:
@@ -190,17 +213,25 @@ class RemotePath:
 
     def open(self) -> io.BufferedReader:
         """The object as a file that is read by ranges. Raises FileNotFoundError, or StoreError."""
-        return io.BufferedReader(_RangeReader(self, self.stat().st_size), _RANGE)
+        first, size = self.read_start(_RANGE)
+        return io.BufferedReader(_RangeReader(self, size, first), _RANGE)
 
     def walk(self) -> Iterator[tuple[RemotePath, ObjectStat]]:
         """Every object whose key begins with this one and a slash, in the order of their keys."""
         for listed in self._repeated(self._list):
-            place = RemotePath(self.root, listed["path"])
-            yield place, _stat(listed)
+            yield RemotePath(self.root, listed["path"]), _stat(listed)
 
     def _list(self) -> list[Any]:
-        listed = _obstore().list(_store(self.root), f"{self.key}/" if self.key else None)
+        listed = _obstore().list(_store(self.root), self._prefix)
         return sorted((one for some in listed for one in some), key=lambda one: str(one["path"]))
+
+    def _list_folder(self) -> list[Any]:
+        listed = _obstore().list_with_delimiter(_store(self.root), self._prefix)["objects"]
+        return sorted(listed, key=lambda one: str(one["path"]))
+
+    @property
+    def _prefix(self) -> str | None:
+        return f"{self.key}/" if self.key else None
 
     def _repeated(self, call: Callable[[], _T]) -> _T:
         """The result of a call that obstore does not repeat itself where an answer is cut."""
@@ -215,60 +246,85 @@ class RemotePath:
         with _told("list", self):
             return call()
 
-    def create(self, data: bytes) -> Stamp:
-        """Writes a new object, and returns its stamp. Raises FileExistsError where there is one."""
-        exceptions = _obstore().exceptions
-        with _told("write", self):
-            try:
-                return _stamp(_obstore().put(_store(self.root), self.key, data, mode="create"))
-            except exceptions.AlreadyExistsError:
-                return self._written(
-                    data, FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self))
-                )
-
-    def replace(self, data: bytes, stamp: Stamp) -> Stamp:
-        """Writes the object if it is still the one of this stamp, and returns the new one. Raises
-        FileExistsError where it has changed."""
-        exceptions = _obstore().exceptions
-        with _told("write", self):
-            try:
-                return _stamp(_obstore().put(_store(self.root), self.key, data, mode=stamp))
-            except (exceptions.PreconditionError, FileNotFoundError):
-                changed = FileExistsError(errno.EEXIST, "it has changed", str(self))
-                return self._written(data, changed)
-
-    def _written(self, data: bytes, refused: FileExistsError) -> Stamp:
-        """The stamp of an object that has these bytes: the request came through, its answer was lost, and it
-        was repeated. Raises `refused` where it has others."""
+    def create(self, data: bytes) -> None:
+        """Writes a new object. Raises FileExistsError where there is another one."""
         try:
-            found, stamp = self.read_stamped()
+            self._put(data, "create")
+        except FileExistsError as refused:
+            self._check_written(data, refused)
+
+    def replace(self, data: bytes, stamp: Stamp) -> None:
+        """Writes the object if it is still the one of this stamp. Raises FileExistsError where it has
+        changed."""
+        try:
+            self._put(data, stamp)
+        except (FileExistsError, FileNotFoundError):
+            self._check_written(data, FileExistsError(errno.EEXIST, "it has changed", str(self)))
+
+    def _check_written(self, data: bytes, refused: FileExistsError) -> None:
+        """Raises `refused` unless the object has these bytes: then the request came through, its answer was
+        lost, and it was repeated."""
+        try:
+            found = self.read_bytes()
         except FileNotFoundError:
             raise refused from None
         if found != data:
             raise refused
-        return stamp
 
-    def upload(self, path: Path, sha256: str) -> None:
-        """Writes a local file, with its sha256 in the object's metadata. Raises StoreError, or OSError of the
-        file."""
-        with path.open("rb") as file, _told("write", self):
-            _obstore().put(
-                _store(self.root),
-                self.key,
-                file,
-                attributes={"sha256": sha256},
-                chunk_size=_PART,
-                max_concurrency=4,
-            )
+    def _put(self, data: Any, mode: Any, **options: Any) -> None:
+        exceptions = _obstore().exceptions
+        with _told("write", self):
+            try:
+                _obstore().put(_store(self.root), self.key, data, mode=mode, **options)
+            except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self)) from None
 
-    def sha256(self) -> str | None:
-        """The sha256 that `upload` left in the metadata; None without one, and of no object."""
+    def upload(self, path: Path, sha256: str) -> bool:
+        """Writes a local file, with its sha256 in the object's metadata, unless another one has this name:
+        then it returns False. Of several writers of the same bytes, each succeeds.
+
+        Raises StoreError, or OSError of the file.
+        """
+        size, attributes = path.stat().st_size, {_SHA256: sha256}
+        there = self.uploaded()
+        if there is None:
+            small = size <= _LARGEST_PUT
+            try:
+                # parts are written without a condition: an empty object takes the name first
+                self._put(path.read_bytes() if small else b"", "create", attributes=attributes)
+                if small:
+                    return True
+            except FileExistsError:
+                there = self.uploaded()
+        if there is not None:
+            if there[0] != sha256:
+                return False
+            if there[1].st_size == size and there[1].age < _OLD:
+                return True
+        with path.open("rb") as file:
+            self._put(file, "overwrite", attributes=attributes, chunk_size=_PART, max_concurrency=4)
+        return True
+
+    def put_file(self, path: Path, *, overwrite: bool) -> bool:
+        """Writes a local file; False where there is an object that is not to be overwritten."""
+        if overwrite:
+            with path.open("rb") as file:
+                self._put(file, "overwrite", chunk_size=_PART, max_concurrency=4)
+            return True
+        try:
+            self._put(path.read_bytes(), "create")
+        except FileExistsError:
+            return False
+        return True
+
+    def uploaded(self) -> tuple[str | None, ObjectStat] | None:
+        """The sha256 that `upload` left in the metadata, None of another object; None where there is none."""
         with _told("read", self):
             try:
                 found = _obstore().get(_store(self.root), self.key, options={"head": True})
             except FileNotFoundError:
                 return None
-            return found.attributes.get("sha256")  # type: ignore[no-any-return]
+            return found.attributes.get(_SHA256), _stat(found.meta)
 
     def unlink(self) -> None:
         """Deletes the object; there need not be one."""
@@ -282,9 +338,9 @@ class RemotePath:
 class _RangeReader(io.RawIOBase):
     """An object as an unbuffered file."""
 
-    def __init__(self, path: RemotePath, size: int) -> None:
+    def __init__(self, path: RemotePath, size: int, first: bytes) -> None:
         self.name = str(path)
-        self._path, self._size, self._place = path, size, 0
+        self._path, self._size, self._first, self._place = path, size, first, 0
 
     def readable(self) -> bool:
         return True
@@ -301,10 +357,18 @@ class _RangeReader(io.RawIOBase):
         return self._place
 
     def readinto(self, view: Any) -> int:
-        data = self._path.read_range(self._place, min(self._size, self._place + len(view)))
+        data = self._first[self._place : self._place + len(view)]
+        if not data:
+            data = self._path.read_range(self._place, min(self._size, self._place + len(view)))
         view[: len(data)] = data
         self._place += len(data)
         return len(data)
+
+    def readall(self) -> bytes:
+        # that of the base class asks for 8 KiB at a time
+        data = self._path.read_range(self._place, self._size)
+        self._place += len(data)
+        return data
 
 
 def is_url(path: object) -> bool:

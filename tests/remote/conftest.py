@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from faulty_proxy import FaultyProxy
-from servers import SCHEMES, MissingServer, Server, start
+from servers import SCHEMES, NoServerError, Server, start
 
 from recordspec import remote
 from recordspec.locations import Location, location
@@ -21,7 +21,7 @@ _fresh = itertools.count()
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory) -> Iterator[Callable[[str], Server]]:
     """Starts the server of a scheme, once. Skips the test where it is not there."""
-    started: dict[str, Server | MissingServer] = {}
+    started: dict[str, Server | NoServerError] = {}
     patch = pytest.MonkeyPatch()
 
     def server(scheme: str) -> Server:
@@ -30,10 +30,10 @@ def servers(tmp_path_factory) -> Iterator[Callable[[str], Server]]:
                 started[scheme] = found = start(scheme, tmp_path_factory.mktemp(scheme))
                 for name, value in found.environment.items():
                     patch.setenv(name, value)
-            except MissingServer as error:
+            except NoServerError as error:
                 started[scheme] = error
         one = started[scheme]
-        if isinstance(one, MissingServer):
+        if isinstance(one, NoServerError):
             pytest.skip(str(one))
         return one
 

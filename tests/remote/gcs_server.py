@@ -52,7 +52,7 @@ class Upload:
     parts: dict[int, bytes] = field(default_factory=dict)
 
 
-class RefusedRequest(Exception):
+class RefusedError(Exception):
     """An answer that is an error."""
 
     def __init__(self, status: int, code: str) -> None:
@@ -90,7 +90,7 @@ class GcsServer:
                 try:
                     with store._lock:
                         status, headers, data = store._do(self.command, self.path, self.headers, body)
-                except RefusedRequest as error:
+                except RefusedError as error:
                     text = f"<?xml version='1.0' encoding='UTF-8'?><Error><Code>{error.code}</Code></Error>"
                     status, headers, data = error.status, {"Content-Type": "application/xml"}, text.encode()
                 self.send_response(status)
@@ -126,16 +126,16 @@ class GcsServer:
         bucket, _, key = unquote(split.path).lstrip("/").partition("/")
         query = {name: values[0] for name, values in parse_qs(split.query, keep_blank_values=True).items()}
         if any(name in headers for name in _UNKNOWN):
-            raise RefusedRequest(501, "NotImplemented")
+            raise RefusedError(501, "NotImplemented")
         if method == "PUT" and not key:
             self.buckets.setdefault(bucket, {})
             return 200, {}, b""
         if bucket not in self.buckets:
-            raise RefusedRequest(404, "NoSuchBucket")
+            raise RefusedError(404, "NoSuchBucket")
         objects = self.buckets[bucket]
         if not key:
             if method != "GET" or query.get("list-type") != "2":
-                raise RefusedRequest(501, "NotImplemented")
+                raise RefusedError(501, "NotImplemented")
             return 200, {"Content-Type": "application/xml"}, self._list(bucket, query)
         if "uploads" in query or "uploadId" in query:
             return self._multipart(method, bucket, key, query, headers, body)
@@ -144,7 +144,7 @@ class GcsServer:
             return self._put(bucket, key, body, _kept(headers))
         found = objects.get(key)
         if found is None:
-            raise RefusedRequest(404, "NoSuchKey")
+            raise RefusedError(404, "NoSuchKey")
         if method == "DELETE":
             del objects[key]
             return 204, {}, b""
@@ -193,7 +193,7 @@ class GcsServer:
             return 200, xml, _element("InitiateMultipartUploadResult", f"{names}<UploadId>{name}</UploadId>")
         upload = self.uploads.get(query.get("uploadId", ""))
         if upload is None or upload.key != key:
-            raise RefusedRequest(404, "NoSuchUpload")
+            raise RefusedError(404, "NoSuchUpload")
         if method == "PUT":
             upload.parts[int(query["partNumber"])] = body
             return 200, {"ETag": f'"{hashlib.md5(body).hexdigest()}"'}, b""
@@ -201,7 +201,7 @@ class GcsServer:
             del self.uploads[query["uploadId"]]
             return 204, {}, b""
         if method != "POST":
-            raise RefusedRequest(501, "NotImplemented")
+            raise RefusedError(501, "NotImplemented")
         numbers = [int(one) for one in re.findall(r"<PartNumber>(\d+)</PartNumber>", body.decode())]
         tags = [
             one.strip('"') for one in re.findall(r"<ETag>(.*?)</ETag>", body.decode().replace("&quot;", '"'))
@@ -209,10 +209,10 @@ class GcsServer:
         found = [upload.parts.get(number) for number in numbers]
         told = [None if part is None else hashlib.md5(part).hexdigest() for part in found]
         if not numbers or numbers != sorted(set(numbers)) or told != tags:
-            raise RefusedRequest(400, "InvalidPart")
+            raise RefusedError(400, "InvalidPart")
         parts = [part for part in found if part is not None]
         if any(len(part) < SMALLEST_PART for part in parts[:-1]):
-            raise RefusedRequest(400, "EntityTooSmall")
+            raise RefusedError(400, "EntityTooSmall")
         del self.uploads[query["uploadId"]]
         status, told_of, _ = self._put(bucket, key, b"".join(parts), upload.headers)
         tag = escape(told_of["ETag"], {'"': "&quot;"})
@@ -222,7 +222,7 @@ class GcsServer:
 def _check_generation(found: StoredObject | None, headers: Any) -> None:
     wanted = headers.get("x-goog-if-generation-match")
     if wanted is not None and int(wanted) != (0 if found is None else found.generation):
-        raise RefusedRequest(412, "PreconditionFailed")
+        raise RefusedError(412, "PreconditionFailed")
 
 
 def _kept(headers: Any) -> dict[str, str]:
@@ -249,7 +249,7 @@ def _get(found: StoredObject, asked: str | None, *, head: bool) -> tuple[int, di
         return 200, headers, found.data
     start, stop = int(ranged[1]), min(size, int(ranged[2] or size - 1) + 1)
     if start >= size:
-        raise RefusedRequest(416, "InvalidRange")
+        raise RefusedError(416, "InvalidRange")
     return 206, headers | {"Content-Range": f"bytes {start}-{stop - 1}/{size}"}, found.data[start:stop]
 
 

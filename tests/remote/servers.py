@@ -40,7 +40,7 @@ signal.pause()
 """
 
 
-class MissingServer(Exception):
+class NoServerError(Exception):
     """Why a server cannot be started here."""
 
 
@@ -67,14 +67,14 @@ class Server:
 
 
 def start(scheme: str, folder: Path) -> Server:
-    """A server of a scheme, which keeps its files in a folder. Raises MissingServer where it cannot run here."""
+    """A server of a scheme, which keeps its files in a folder. Raises NoServerError where it cannot run here."""
     return {"s3": _s3, "gs": _gs, "az": _azure}[scheme](folder)
 
 
 def _s3(folder: Path) -> Server:
     python = ROOT / ".venvs/moto/bin/python"
     if not python.exists():
-        raise MissingServer("moto is not there: make .venvs/moto/ready")
+        raise NoServerError("moto is not there: make .venvs/moto/ready")
     port, close = _started([str(python), "-c", _MOTO], folder)
     _ask(f"http://127.0.0.1:{port}/{BUCKET}", "PUT")
     proxy = FaultyProxy("127.0.0.1", port)
@@ -102,7 +102,7 @@ def _gs(folder: Path) -> Server:
 def _azure(folder: Path) -> Server:
     program = ROOT / ".venvs/azurite/node_modules/.bin/azurite-blob"
     if not program.exists() or shutil.which("node") is None:
-        raise MissingServer("azurite is not there: make .venvs/azurite/ready, where npm is installed")
+        raise NoServerError("azurite is not there: make .venvs/azurite/ready, where npm is installed")
     options = [
         "--blobHost",
         "127.0.0.1",
@@ -148,7 +148,7 @@ def _started(command: list[str], folder: Path) -> tuple[int, Callable[[], None]]
     while (address := re.search(r"http://127\.0\.0\.1:([1-9]\d*)", log.read_text())) is None:
         if time.monotonic() > deadline:
             close()
-            raise MissingServer(f"{command[0]} did not start in {_SECONDS:.0f} s: {log.read_text()[-300:]}")
+            raise NoServerError(f"{command[0]} did not start in {_SECONDS:.0f} s: {log.read_text()[-300:]}")
         time.sleep(0.05)
     return int(address[1]), close
 

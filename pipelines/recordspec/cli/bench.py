@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.options import PATH, json_option
+from recordspec.cli.options import LOCAL_PATH, PATH, json_option
 from recordspec.cli.output import print_json, print_rows, quiet_tensorflow, wants_json
+from recordspec.locations import Location
 
 if TYPE_CHECKING:
     from recordspec.reading.bench import Bench
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 @click.argument("config", type=PATH)
 @click.option("--split", default="train", show_default=True, help="The split to read.")
 @click.option("--seconds", type=float, default=5.0, show_default=True, help="The time for each stage.")
-@click.option("--png", type=PATH, help="Draw the stages to this file.")
+@click.option("--png", type=LOCAL_PATH, help="Draw the stages to this file.")
 @json_option
-def bench(config: Path, split: str, seconds: float, png: Path | None, as_json: bool) -> None:
+def bench(config: Location, split: str, seconds: float, png: Path | None, as_json: bool) -> None:
     """Measure how fast the dataset of CONFIG is read, stage by stage, and how well it is shuffled.
 
     \b

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from recordspec.cli.options import PATH, PATTERN, build_options, json_option
 from recordspec.cli.output import print_notes, print_rows, size
+from recordspec.locations import Location
 from recordspec.wire.compression import CODECS
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--source", type=PATH, help="Read rows here, not from the source in CONFIG.")
 @build_options
 @json_option
-def build(config: Path, dry_run: bool, source: Path | None, as_json: bool, **options: Any) -> None:
+def build(config: Location, dry_run: bool, source: Location | None, as_json: bool, **options: Any) -> None:
     """Build the dataset that CONFIG defines.
 
     \b
@@ -59,8 +59,8 @@ def build(config: Path, dry_run: bool, source: Path | None, as_json: bool, **opt
 @json_option
 def reshard(
     files: tuple[str, ...],
-    folder: Path,
-    schema: Path | None,
+    folder: Location,
+    schema: Location | None,
     blocks: int | None,
     shards: str | None,
     as_json: bool,
@@ -93,7 +93,7 @@ def _shards(text: str) -> Any:
     return text if text == "auto" else {"size": text}
 
 
-def _print_built(manifest: Manifest, folder: Path, start: float, as_json: bool) -> None:
+def _print_built(manifest: Manifest, folder: Location, start: float, as_json: bool) -> None:
     """Prints the splits of a dataset that was built, and how long that took."""
     seconds = time.perf_counter() - start
     rows = sum(manifest.rows(split) for split in manifest.splits)

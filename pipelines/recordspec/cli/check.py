@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from recordspec.cli.options import PATH, PATTERN, jobs_option, json_option
+from recordspec.cli.options import LOCAL_PATH, PATH, PATTERN, jobs_option, json_option
 from recordspec.cli.output import counted, echo, print_json, wants_json
 from recordspec.errors import RecordError, show_path
+from recordspec.locations import Location, below
 
 if TYPE_CHECKING:
     from recordspec.inspect.check import CheckReport
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     multiple=True,
     help="A feature that may be in no record, such as a new one with a default. Repeatable.",
 )
-@click.option("--report", type=PATH, help="Write a report as JSON to this file.")
+@click.option("--report", type=LOCAL_PATH, help="Write a report as JSON to this file.")
 @jobs_option
 @json_option
 def check(
-    spec: Path,
+    spec: Location,
     files: tuple[str, ...],
     examples: int,
     allow_absent: tuple[str, ...],
@@ -85,7 +85,7 @@ def check(
     return 0 if found.valid and not differences else RecordError.exit_code
 
 
-def _given(spec: Path, files: tuple[str, ...]) -> tuple[Schema, Files]:
+def _given(spec: Location, files: tuple[str, ...]) -> tuple[Schema, Files]:
     """A schema, and the files to check; of a config by default its own shards."""
     from recordspec.spec.schema import schema_in
 
@@ -97,7 +97,7 @@ def _given(spec: Path, files: tuple[str, ...]) -> tuple[Schema, Files]:
     from recordspec.config import load
 
     config, schema = load(spec)
-    return schema, files or Path(os.path.normpath(spec.parent / config.data))
+    return schema, files or below(spec.parent, config.data)
 
 
 def _print_valid(found: CheckReport, as_json: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +10,7 @@ from recordspec.cli.options import PATTERN, jobs_option, json_option, spec_optio
 from recordspec.cli.output import echo, print_json, print_rows, wants_json
 from recordspec.cli.stats import is_yaml, to_read
 from recordspec.errors import RecordError, show_path
+from recordspec.locations import Location, location
 
 if TYPE_CHECKING:
     from recordspec.inspect.diff import Change, Difference, Measure
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def diff(
     old: str,
     new: str,
-    spec: Path | None,
+    spec: Location | None,
     by: str | None,
     threshold: float | None,
     strict: bool,
@@ -86,7 +86,7 @@ def _schema(path: str) -> Any:
         return None
     from recordspec.config import load_any
 
-    config, schema = load_any(Path(path))
+    config, schema = load_any(location(path))
     return schema if config is None else None
 
 

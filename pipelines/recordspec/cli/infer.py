@@ -6,15 +6,15 @@ from pathlib import Path
 
 import click
 
-from recordspec.cli.options import PATH, PATTERN, jobs_option
+from recordspec.cli.options import LOCAL_PATH, PATTERN, jobs_option
 from recordspec.cli.output import echo, print_json, print_text
 from recordspec.errors import Problem, StoreError
 
 
 @click.command(short_help="Infer a schema from files.")
 @click.argument("files", nargs=-1, required=True, type=PATTERN)
-@click.option("--out", type=PATH, help="Write the schema to this file.")
-@click.option("--config", type=PATH, help="Also write a config that builds a dataset of them.")
+@click.option("--out", type=LOCAL_PATH, help="Write the schema to this file.")
+@click.option("--config", type=LOCAL_PATH, help="Also write a config that builds a dataset of them.")
 @click.option("--name", help="The name of the schema. [default: that of the first file]")
 @click.option(
     "--sample", type=click.IntRange(1), help="Read only so many records of each file, from its start."

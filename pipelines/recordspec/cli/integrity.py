@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.options import PATH, files_argument, json_option
+from recordspec.cli.options import LOCAL_PATH, files_argument, json_option
 from recordspec.cli.output import counted, echo, print_json, print_notes, print_rows, wants_json
 from recordspec.errors import RecordError
 
@@ -69,7 +69,7 @@ def _losses(integrity: FileIntegrity) -> Iterator[str]:
 
 @click.command(short_help="Save the whole records of damaged files.")
 @files_argument
-@click.option("--out", "folder", type=PATH, required=True, help="The folder to write.")
+@click.option("--out", "folder", type=LOCAL_PATH, required=True, help="The folder to write.")
 @click.option("--force", is_flag=True, help="Replace the folder if it holds a dataset or a repair.")
 @json_option
 def repair(files: tuple[str, ...], folder: Path, force: bool, as_json: bool) -> None:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.locations import local
+from recordspec.errors import SpecError
+from recordspec.locations import Location, local, location
+from recordspec.remote import RemotePath
 
 if TYPE_CHECKING:
     from recordspec.inspect.query import Query
@@ -17,15 +19,23 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 
 
-class LocalPath(click.Path):
-    """A path on this machine. Every path of a command line is one: a URL raises SpecError."""
+class _Place(click.Path):
+    """A path, whose form is checked: who opens it reports what else is wrong with it."""
 
-    def __init__(self, path_type: type[str] | type[Path]) -> None:
-        super().__init__(readable=False, path_type=path_type)  # who opens it reports what is wrong with it
+    def __init__(self, check: Callable[..., Any], path_type: type[str] | type[Path]) -> None:
+        super().__init__(readable=False, path_type=path_type)
+        self._check = check
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        local(value, _name_of(param))
-        return super().convert(value, param, ctx)
+        try:
+            found = self._check(value)
+        except SpecError as error:
+            raise SpecError([problem.at(_name_of(param)) for problem in error.problems]) from None
+        return (
+            found
+            if isinstance(found, RemotePath) and self.type is Path
+            else super().convert(value, param, ctx)
+        )
 
 
 def _name_of(param: click.Parameter | None) -> str:
@@ -35,9 +45,10 @@ def _name_of(param: click.Parameter | None) -> str:
     return param.opts[0] if isinstance(param, click.Option) else param.human_readable_name
 
 
-PATH = LocalPath(Path)
-# A path as it was written, or a pattern.
-PATTERN = LocalPath(str)
+# A place on this machine or in an object store; one on this machine.
+PATH, LOCAL_PATH = _Place(location, Path), _Place(local, Path)
+# A place as it was written, or a pattern.
+PATTERN = _Place(location, str)
 
 _NAME = re.compile(r'\s*(?:"((?:[^"]|"")+)"\s*|([^,]*)),')
 
@@ -72,7 +83,7 @@ def columns_options(command: Command) -> Command:
     return click.option("--columns", metavar="A,B", help=columns_help)(spec_option(command))
 
 
-def query(columns: str | None, spec: Path | None, where: str | None = None) -> Query:
+def query(columns: str | None, spec: Location | None, where: str | None = None) -> Query:
     """The query that these options state. Raises SpecError."""
     from recordspec.inspect.query import Query
 

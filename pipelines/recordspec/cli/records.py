@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +17,7 @@ from recordspec.cli.options import (
     where_option,
 )
 from recordspec.cli.output import counted, echo, print_json, print_rows, shown, size, wants_json
+from recordspec.locations import Location
 
 if TYPE_CHECKING:
     from recordspec.inspect.show import RecordViewer, Shown
@@ -118,7 +118,7 @@ def sample(files: tuple[str, ...], number: int, seed: int, as_json: bool, **view
 @columns_options
 @json_option
 def export(
-    files: tuple[str, ...], out: Path, limit: int | None, force: bool, as_json: bool, **options: Any
+    files: tuple[str, ...], out: Location, limit: int | None, force: bool, as_json: bool, **options: Any
 ) -> None:
     """Write the records of TFRecord files to a file of another format, by the suffix of its name.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from recordspec.cli.options import PATH, json_option
+from recordspec.cli.options import LOCAL_PATH, PATH, json_option
 from recordspec.cli.output import (
     echo,
     print_json,
@@ -18,7 +18,7 @@ from recordspec.cli.output import (
     size,
 )
 from recordspec.errors import Problem, RecordspecError, StoreError, show_path
-from recordspec.locations import system_errors
+from recordspec.locations import Location, system_errors
 
 _STARTER_FILES = {
     "schema.yaml": "schemas/flowers.yaml",
@@ -71,7 +71,7 @@ def lint(files: tuple[Path, ...], as_json: bool) -> int:
     "features.json of TensorFlow Datasets.",
 )
 @json_option
-def explain(file: Path, python: bool, form: str | None, as_json: bool) -> None:
+def explain(file: Location, python: bool, form: str | None, as_json: bool) -> None:
     """Show what a spec or a config compiles to.
 
     \b
@@ -101,7 +101,7 @@ def explain(file: Path, python: bool, form: str | None, as_json: bool) -> None:
 
 
 @click.command(short_help="Write files by which TensorFlow Datasets opens a dataset.")
-@click.argument("folder", type=PATH)
+@click.argument("folder", type=LOCAL_PATH)
 @click.option(
     "--as",
     "form",
@@ -130,7 +130,7 @@ def describe(folder: Path, form: str, as_json: bool) -> None:
 
 
 @click.command(short_help="Write a schema, a config and a few rows to start from.")
-@click.argument("folder", default=".", type=PATH)
+@click.argument("folder", default=".", type=LOCAL_PATH)
 def init(folder: Path) -> None:
     """Write a schema, a config and a few rows into FOLDER, to start from.
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.options import PATH, PATTERN, jobs_option, json_option, spec_option
+from recordspec.cli.options import LOCAL_PATH, PATTERN, jobs_option, json_option, spec_option
 from recordspec.cli.output import echo, print_json, print_rows, wants_json
 from recordspec.errors import Problem, RecordError, StoreError
+from recordspec.locations import Location, below, location
 
 if TYPE_CHECKING:
     from recordspec.inspect.stats.summary import FeatureSummary, SplitSummary, StatsReport
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 @click.command(short_help="Summarize the values of features, with warnings.")
 @click.argument("paths", nargs=-1, required=True, type=PATTERN)
 @spec_option
-@click.option("--html", type=PATH, help="Write a page with charts to this file.")
-@click.option("--png", type=PATH, help="Draw the distributions to this file.")
+@click.option("--html", type=LOCAL_PATH, help="Write a page with charts to this file.")
+@click.option("--png", type=LOCAL_PATH, help="Draw the distributions to this file.")
 @jobs_option
 @json_option
 def stats(
     paths: tuple[str, ...],
-    spec: Path | None,
+    spec: Location | None,
     html: Path | None,
     png: Path | None,
     jobs: int | None,
@@ -71,7 +72,7 @@ def _check_folders(*outputs: Path | None) -> None:
             raise StoreError(Problem(where=str(path), expected="a folder to write in", got="none"))
 
 
-def to_read(paths: tuple[str, ...], spec: Path | None) -> tuple[tuple[str, ...], Schema | None]:
+def to_read(paths: tuple[str, ...], spec: Location | None) -> tuple[tuple[str, ...], Schema | None]:
     """The files that the arguments name, and their schema. Raises SpecError and StoreError."""
     config_given = len(paths) == 1 and is_yaml(paths[0])
     if spec is None and not config_given:
@@ -81,11 +82,11 @@ def to_read(paths: tuple[str, ...], spec: Path | None) -> tuple[tuple[str, ...],
     schema = None if spec is None else load_any(spec)[1]
     if not config_given:
         return paths, schema
-    path = Path(paths[0])
+    path = location(paths[0])
     config, own = load_any(path)
     if config is None:
         raise click.UsageError(f"{path} is a schema: name files, and give it as --spec")
-    return (os.path.normpath(path.parent / config.data),), schema or own
+    return (str(below(path.parent, config.data)),), schema or own
 
 
 def is_yaml(path: str) -> bool:

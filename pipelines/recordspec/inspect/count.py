@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from recordspec.locations import Location
 from recordspec.progress import Progress
-from recordspec.store.shards import Files, expand
+from recordspec.remote import RemotePath
+from recordspec.store.shards import Files, expand_dataset
 from recordspec.wire import compression, file_types, tfrecord
 
 
@@ -21,13 +22,23 @@ class FileCount:
 
 
 def count(files: Files, progress: Progress | None = None) -> list[FileCount]:
-    """The records of each file. Of an uncompressed one only the lengths are read.
+    """The records of each file. Of an uncompressed one only the lengths are read; of a folder or a pattern in
+    an object store its manifest alone, if it has one.
 
     Raises RecordError where a file is not whole, StoreError where there is none.
     """
     progress = progress or Progress(show=False)
     progress.begin("counting", None)
-    return [_count(path, progress) for path in expand(files)]
+    paths, manifests = expand_dataset(files)
+    known: dict[Location, FileCount] = {
+        folder / shard.file: FileCount(
+            str(folder / shard.file), shard.records, shard.bytes, manifest.compression
+        )
+        for folder, manifest in manifests.items()
+        if isinstance(folder, RemotePath)
+        for shard in manifest.all_shards
+    }
+    return [known.get(path) or _count(path, progress) for path in paths]
 
 
 def _count(path: Location, progress: Progress) -> FileCount:

@@ -53,7 +53,7 @@ class Keyed:
 
     @property
     def keys(self) -> Location:
-        return self.folder / KEYS_FILE
+        return self.folder / self.manifest.name_of(KEYS_FILE)
 
     @property
     def whole(self) -> bool:

@@ -23,7 +23,7 @@ from recordspec.inspect.export_writers import (
 from recordspec.inspect.feature_names import SEQUENCE, FeatureKey, class_name_strings
 from recordspec.inspect.query import Query, keys_of
 from recordspec.inspect.scan import RowBatch, Scanner
-from recordspec.locations import output_file
+from recordspec.locations import Location, output_file
 from recordspec.progress import Progress
 from recordspec.store.shards import Files
 from recordspec.wire.record_batch import RecordBatch
@@ -46,7 +46,7 @@ class Exported:
 
 def export(
     files: Files,
-    out: Path,
+    out: Location,
     query: Query | None = None,
     *,
     limit: int | None = None,
@@ -91,7 +91,7 @@ def export(
     return Exported(file=str(out), rows=records.rows, columns=columns, bytes=out.stat().st_size)
 
 
-def _writer(out: Path) -> type[Writer]:
+def _writer(out: Location) -> type[Writer]:
     if out.suffix not in WRITERS:
         expected, hint = f"a name that ends in {one_of(WRITERS)}", nearest(out.suffix, WRITERS)
         raise SpecError(Problem(path=("out",), expected=expected, got=f"`{out.name}`", hint=hint))

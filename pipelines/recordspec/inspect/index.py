@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -59,9 +58,6 @@ def _index(path: Location, form: Format) -> Written:
         hint = "`recordspec reshard --compression none` makes one"
         got = f"{compression}, which has no random access"
         raise RecordError(Problem(where=str(path), expected="an uncompressed file", got=got, hint=hint))
-    if not isinstance(path, Path):
-        hint = "copy it to this machine first, and publish the index with it"
-        raise StoreError(Problem(where=str(path), expected="a local file", got="a URL", hint=hint))
     target = path.with_name(f"{path.name}{INDEX_SUFFIXES[form]}")
     records = 0
     with output_file(target, force=True) as begun, begun.open("w", encoding="ascii") as file:

@@ -150,7 +150,7 @@ def info(files: Files, most: int | None = FIRST) -> Info:
     found = Info(blocks=any(map(scanner.has_blocks, scanner.paths)), manifest=scanner.manifest)
     for batch in scanner.first(most):
         found.add(batch)
-    found.files = tuple(count(scanner.paths))
+    found.files = tuple(count(files))
     return found
 
 

@@ -219,11 +219,11 @@ def _of_saved(old: Manifest, saved: Sequence[SavedFile], left_out: set[str]) -> 
         old,
         splits={split: many for split, many in given.items() if many},
         label_counts={split: counts for split, counts in old.label_counts.items() if split in kept},
-        rejected=0 if REJECTS_FILE in left_out else old.rejected,
-        keys_sha256=old.keys_sha256 if whole and KEYS_FILE not in left_out else None,
+        rejected=0 if old.name_of(REJECTS_FILE) in left_out else old.rejected,
+        keys_sha256=old.keys_sha256 if whole and old.name_of(KEYS_FILE) not in left_out else None,
         beside={name: sha256 for name, sha256 in old.beside.items() if whole and name not in left_out},
     )
-    return replace(new, schema=None, fingerprint=None) if SCHEMA_FILE in left_out else new
+    return replace(new, schema=None, fingerprint=None) if old.name_of(SCHEMA_FILE) in left_out else new
 
 
 def _copy_rest(folder: Location, staging: Path, done: RepairReport) -> None:
@@ -232,7 +232,8 @@ def _copy_rest(folder: Location, staging: Path, done: RepairReport) -> None:
     if manifest is None:
         return
     rejects, keys = manifest.rejected > 0, manifest.keys_sha256 is not None
-    names = {SCHEMA_FILE, *[REJECTS_FILE] * rejects, *[KEYS_FILE] * keys, *manifest.beside}
+    own = (SCHEMA_FILE, *[REJECTS_FILE] * rejects, *[KEYS_FILE] * keys)
+    names = {*map(manifest.name_of, own), *manifest.beside}
     for name in names - {path.name for path, _ in done.left_out}:
         if (folder / name).is_file():
             with open_file(folder / name) as old, (staging / name).open("wb") as new:

@@ -357,7 +357,8 @@ class Scanner:
     def require_schema(self) -> None:
         """Raises StoreError where there are blocks, and no schema to unpack them by."""
         if any(map(self.has_blocks, self.paths)) and self.schema is None:
-            path = self.paths[0].parent / SCHEMA_FILE
+            name = SCHEMA_FILE if self.manifest is None else self.manifest.name_of(SCHEMA_FILE)
+            path = self.paths[0].parent / name
             hint = "blocks are unpacked by their schema: give it with --spec"
             got = "one of custom kinds" if path.exists() else "no such file"
             raise StoreError(Problem(where=str(path), expected="the schema", got=got, hint=hint))

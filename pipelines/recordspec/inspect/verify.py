@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, RecordspecError, StoreError, show_text
-from recordspec.locations import Location, open_file, system_errors
+from recordspec.locations import Location, location, open_file, system_errors
 from recordspec.progress import Progress
 from recordspec.store.manifest import (
     FILE,
@@ -79,7 +79,7 @@ def verify(files: Files, progress: Progress | None = None) -> Iterator[VerifiedF
         if manifest is not None:
             manifests[folder] = manifest
             problems += dataset_problems(folder, manifest)
-    by_name = [(Path(problem.where), problem) for problem in find_incomplete(files)]
+    by_name = [(location(problem.where), problem) for problem in find_incomplete(files)]
     # a manifest names its own missing shards
     problems += [(path, problem) for path, problem in by_name if path.parent not in manifests]
     others: dict[Location, tuple[Problem, ...]] = {}
@@ -127,15 +127,17 @@ def _shard_problems(found: FileIntegrity, shard: Shard) -> Iterator[Problem]:
 
 def dataset_problems(folder: Location, manifest: Manifest) -> Iterator[FileProblem]:
     """What is missing in a dataset's folder, foreign there, or changed; the shards are not read."""
-    absent = {name for name in manifest.files if not (folder / name).exists()}
-    found = {path.name for path in folder.iterdir() if parse_name(path.name)}
-    for problem in shard_differences(folder, absent, found - manifest.files):
-        yield Path(problem.where), problem
-    yield from _schema_problems(folder / SCHEMA_FILE, manifest)
-    yield from ((folder / KEYS_FILE, problem) for problem in key_problems(folder, manifest))
-    if manifest.rejected and not (folder / REJECTS_FILE).is_file():
+    there = {path.name for path in folder.iterdir()}
+    # in a store, others are those of a dataset before, which somebody may read
+    foreign = {name for name in there if parse_name(name)} if isinstance(folder, Path) else set()
+    for problem in shard_differences(folder, manifest.files - there, foreign - manifest.files):
+        yield location(problem.where), problem
+    yield from _schema_problems(folder / manifest.name_of(SCHEMA_FILE), manifest)
+    yield from ((folder / manifest.name_of(KEYS_FILE), problem) for problem in key_problems(folder, manifest))
+    rejects = folder / manifest.name_of(REJECTS_FILE)
+    if manifest.rejected and not rejects.is_file():
         expected = f"{manifest.rejected:,} rejected rows, as the manifest says"
-        yield _file_problem(folder / REJECTS_FILE, expected, "no file")
+        yield _file_problem(rejects, expected, "no file")
     for name, sha256 in manifest.beside.items():
         yield from ((folder / name, problem) for problem in _hash_problems(folder / name, sha256))
 
@@ -164,7 +166,7 @@ def _schema_problems(path: Location, manifest: Manifest) -> Iterator[FileProblem
 def key_problems(folder: Location, manifest: Manifest) -> Iterator[Problem]:
     """The problem of a `keys.bin` that is not the one that was written."""
     if manifest.keys_sha256 is not None:
-        yield from _hash_problems(folder / KEYS_FILE, manifest.keys_sha256)
+        yield from _hash_problems(folder / manifest.name_of(KEYS_FILE), manifest.keys_sha256)
 
 
 def _hash_problems(path: Location, sha256: str) -> Iterator[Problem]:

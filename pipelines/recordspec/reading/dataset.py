@@ -20,7 +20,7 @@ from recordspec.reading.transformations import CALLS, flat_map, map_elements
 from recordspec.spec import decoder
 from recordspec.spec.options import from_python, parse_bytes
 from recordspec.spec.schema import Schema, check_is_schema
-from recordspec.store.shards import Files, expand
+from recordspec.store.shards import Files, expand_dataset
 from recordspec.store.staging import StagingFolder
 
 Dataset = Any
@@ -76,7 +76,10 @@ def read(
         hint = "give shuffle as a number of rows"
         raise SpecError(Problem(path=("shuffle",), expected="a buffer for the seed", got="none", hint=hint))
     chosen = from_python(Read, {"batch": batch, "shuffle": shuffle, **options})
-    plan = plan_files(expand(files), schema, corrupt=chosen.corrupt)
+    paths, manifests = expand_dataset(files)
+    folders = {path.parent for path in paths}
+    manifest = manifests.get(folders.pop()) if len(folders) == 1 else None
+    plan = plan_files(paths, schema, corrupt=chosen.corrupt, manifest=manifest)
     return build(chosen, schema, plan, map=map, predicate=filter, start=Position.of(start))
 
 
@@ -221,7 +224,7 @@ class Recipe:
     @cached_property
     def _staging(self) -> StagingFolder | None:
         """Where the shards of an object store are copied to; None for local files."""
-        if all(isinstance(piece.path, Path) for piece in self.plan.pieces):
+        if not any(piece.is_remote for piece in self.plan.pieces):
             return None
         options, mixed = self.options.staging, self.interleave
         cycle = 1 if mixed is None else stages.MOST_OPEN if mixed.cycle == "auto" else mixed.cycle

@@ -7,19 +7,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
+from pathlib import Path
 
 from recordspec.errors import Problem, RecordError, StoreError
 from recordspec.locations import Location
 from recordspec.reading.corrupt_records import without_corrupt
 from recordspec.reading.options import Batch, Shuffle
+from recordspec.remote import RemotePath
 from recordspec.spec.options import parse_bytes
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import Shard, manifest_of
+from recordspec.store.manifest import Manifest, Shard, manifest_of
 from recordspec.store.shards import File, check_size, shard_files
 from recordspec.wire import tfrecord
 from recordspec.wire.blocks import rows_in
 from recordspec.wire.compression import Compression
 from recordspec.wire.file_types import compression_of
+from recordspec.wire.framing import FRAME_BYTES
 from recordspec.wire.proto import parse_example
 
 # Records that tell how large a row is.
@@ -57,6 +60,11 @@ class Piece:
     first: int = 0
     count: int | None = None
     cut: bool = False
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is in an object store."""
+        return isinstance(self.path, RemotePath)
 
 
 @dataclass(frozen=True)
@@ -111,7 +119,14 @@ class Plan:
 
     @cached_property
     def row_bytes(self) -> float:
-        """The mean bytes of a serialized row in the first records of a file; 0 where there are none."""
+        """The mean bytes of a serialized row in the first records of a file; 0 where there are none.
+
+        Of uncompressed shards in a store, of all: nothing is read.
+        """
+        shards = [piece.shard for piece in self.pieces if piece.shard is not None]
+        if all(piece.is_remote and piece.compression == "none" for piece in self.pieces) and shards:
+            size = sum(shard.bytes - FRAME_BYTES * shard.records for shard in shards)
+            return float(size / max(1, sum(shard.rows for shard in shards)))
         for piece in self.pieces:
             rows = size = 0
             with suppress(RecordError):  # reading raises it
@@ -145,18 +160,23 @@ class Plan:
 
 
 def plan_files(
-    paths: tuple[Location, ...], schema: Schema, share: WorkerShard | None = None, corrupt: str = "error"
+    paths: tuple[Location, ...],
+    schema: Schema,
+    share: WorkerShard | None = None,
+    corrupt: str = "error",
+    manifest: Manifest | None = None,
 ) -> Plan:
-    """The records of these files, or the part of one worker.
+    """The records of these files, or the part of one worker. Pass `manifest` if it was read already.
 
     With `corrupt="skip"`, files with corrupt records are replaced by copies without them.
 
     Raises StoreError where the files are not what their manifest says, were written with another spec, or
     are too few records for so many workers; RecordError where one is no TFRecord file, or no record is left.
     """
-    manifest = manifest_of(paths)
+    manifest = manifest_of(paths) if manifest is None else manifest
     files = shard_files(paths, schema, manifest)
-    pieces = tuple(_piece(file, schema, corrupt) for file in files)
+    declared = None if manifest is None else manifest.compression
+    pieces = tuple(_piece(file, schema, corrupt, declared) for file in files)
     counts = (
         {} if manifest is None else manifest.class_counts(manifest.splits_of(path.name for path in paths))
     )
@@ -168,7 +188,8 @@ def plan_files(
     if corrupt == "skip" or _is_believed(files):  # to skip, every byte was read already
         return made
     for piece in made.pieces:
-        if piece.compression == "none":
+        # staging compares the hash of one in a store, which says the same
+        if piece.compression == "none" and isinstance(piece.path, Path):
             stat = piece.path.stat()
             _check_file(piece.path, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
     return made
@@ -189,16 +210,21 @@ def _check_file(path: Location, stamp: tuple[int, ...]) -> None:
     tfrecord.check_lengths(path)
 
 
-def _piece(file: File, schema: Schema, corrupt: str) -> Piece:
-    """A whole file, or its copy. Raises StoreError if it has not the size in the manifest."""
+def _piece(file: File, schema: Schema, corrupt: str, declared: Compression | None) -> Piece:
+    """A whole file, or its copy. Raises StoreError if it has not the size in the manifest.
+
+    Of a file in a store that its manifest names nothing is asked.
+    """
     path, rows = file.path, None if file.shard is None else file.shard.rows
     if corrupt == "skip":
         path, found = without_corrupt(file, schema)
         if file.shard is not None or file.block is None:  # the last block of a file may have fewer rows
             rows = found
-    elif file.shard is not None:
+    elif file.shard is not None and isinstance(path, Path):
         check_size(path, file.shard)
-    return Piece(path=path, compression=compression_of(path), rows=rows, shard=file.shard)
+    if declared is None or isinstance(path, Path):
+        declared = compression_of(path)
+    return Piece(path=path, compression=declared, rows=rows, shard=file.shard)
 
 
 def _shared(whole: Plan, share: WorkerShard) -> Plan:

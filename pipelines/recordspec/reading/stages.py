@@ -86,7 +86,11 @@ def _staged(
     order = tf.range(len(plan.pieces), dtype=tf.int64)
     named = staged(plan.pieces, order if seeds is None else permuted(order, seeds.files), folder)
 
-    def of_piece(path: Tensor, compression: Tensor, first: Tensor, count: Tensor, token: Tensor) -> Dataset:
+    def of_piece(
+        path: Tensor, compression: Tensor, first: Tensor, count: Tensor, token: Tensor, problem: Tensor
+    ) -> Dataset:
+        with tf.control_dependencies([tf.debugging.Assert(tf.equal(problem, ""), [problem])]):
+            path = tf.identity(path)
         found = tfrecord_dataset(path, compression, _READ_BUFFER).skip(first).take(count)
         return then_released(found, token)
 

@@ -1,27 +1,32 @@
 """Shards of an object store, read as local files: copies in a folder of bounded size, downloaded ahead.
 
-A pass has leases on the copies that it reads, one on each from before it is opened until its last record is read,
-and gives back the others when it ends, or is dropped.
+A pass has leases on the copies that it reads, one on each from before it is opened until its last record is
+read, and gives back the others when it ends, or is dropped.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Generator, Iterator
+from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, SpecError
+from recordspec.errors import Problem, RecordError, RecordspecError, SpecError
 from recordspec.executors import Future, ThreadPool
+from recordspec.locations import system_errors
 from recordspec.reading.plan import Piece
 from recordspec.reading.transformations import flat_map
 from recordspec.remote import RemotePath
 from recordspec.spec.options import parse_bytes
 from recordspec.store.staging import Lease, StagedObject, StagingFolder
+from recordspec.wire import tfrecord
 from recordspec.wire.compression import CODECS
 
 Dataset = Any
@@ -35,49 +40,83 @@ _tokens = itertools.count()
 
 
 def staged(pieces: tuple[Piece, ...], order: Tensor, folder: StagingFolder) -> Dataset:
-    """The path of a local copy of each piece, its compression, its first record, the number of records, and the token
-    of its lease, in an order, int64 `[pieces]`."""
+    """The path of a local copy of each piece, its compression, its first record, the number of records, the
+    token of its lease, and what went wrong, in an order, int64 `[pieces]`."""
 
-    def copies(numbers: Any) -> Iterator[tuple[str, str, int, int, int]]:
-        pool, waiting, mine = ThreadPool("recordspec-ahead", _AHEAD), deque[Future[Lease]](), list[int]()
-        left = iter(numbers.tolist())
+    def copies(numbers: Any) -> Iterator[tuple[str, str, int, int, int, str]]:
+        chosen, mine = [pieces[number] for number in numbers], []
+        leases = _leases_ahead(folder, chosen)
         try:
-            for number in left_and_ahead(left, lambda one: waiting.append(pool.submit(fetch, pieces[one]))):
-                lease, token, piece = waiting.popleft().result(), next(_tokens), pieces[number]
-                _leases[token] = lease
-                mine.append(token)
+            for piece, (lease, problem) in zip(chosen, leases, strict=True):
+                token = next(_tokens)
+                if lease is not None:
+                    _leases[token] = lease
+                    mine.append(token)
                 count = -1 if piece.count is None else piece.count
-                yield str(lease.path), CODECS[piece.compression].tensorflow, piece.first, count, token
+                path = piece.path if lease is None else lease.path
+                yield str(path), CODECS[piece.compression].tensorflow, piece.first, count, token, problem
         finally:
-            pool.close()
-            for future in waiting:
-                if future.done():
-                    future.result().release()
             for token in mine:
                 release(token)
-
-    def fetch(piece: Piece) -> Lease:
-        assert isinstance(piece.path, RemotePath)
-        assert piece.shard is not None
-        return folder.fetch(
-            StagedObject(remote=piece.path, bytes=piece.shard.bytes, sha256=piece.shard.sha256)
-        )
+            leases.close()
 
     text, whole = tf.TensorSpec([], tf.string), tf.TensorSpec([], tf.int64)
     return tf.data.Dataset.from_generator(
-        copies, args=(order,), output_signature=(text, text, whole, whole, whole)
+        copies, args=(order,), output_signature=(text, text, whole, whole, whole, text)
     )
 
 
-def left_and_ahead(numbers: Iterator[int], submit: Callable[[int], None]) -> Iterator[int]:
-    """The numbers, each submitted some places before it comes."""
-    ahead: deque[int] = deque()
-    for number in numbers:
-        submit(number)
-        ahead.append(number)
-        if len(ahead) > _AHEAD:
-            yield ahead.popleft()
-    yield from ahead
+def _leases_ahead(
+    folder: StagingFolder, pieces: list[Piece]
+) -> Generator[tuple[Lease | None, str], None, None]:
+    """A lease on the copy of each piece, none of a local one, or what went wrong. Those that nobody has taken
+    are given back at the end."""
+    pool, stopped = ThreadPool("recordspec-ahead", _AHEAD), Event()
+    waiting: deque[Future[tuple[Lease | None, str]]] = deque()
+
+    def fetch(piece: Piece) -> tuple[Lease | None, str]:
+        try:
+            return _fetched(folder, piece, stopped), ""
+        except RecordspecError as error:  # TensorFlow would tell an exception with its traceback
+            return None, str(error)
+
+    try:
+        for piece in pieces:
+            waiting.append(pool.submit(fetch, piece))
+            if len(waiting) > _AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        stopped.set()
+        pool.close()
+        for future in waiting:
+            if future.done() and (lease := future.result()[0]) is not None:
+                lease.release()
+
+
+def _fetched(folder: StagingFolder, piece: Piece, stopped: Event) -> Lease | None:
+    if not isinstance(piece.path, RemotePath):
+        return None
+    lease = folder.fetch(_object_of(piece), stopped)
+    if piece.shard is None and piece.compression == "none":
+        try:
+            tfrecord.check_lengths(lease.path)
+        except RecordError as error:
+            lease.release()
+            where = str(piece.path)
+            raise RecordError([replace(one, where=where) for one in error.problems]) from None
+    return lease
+
+
+def _object_of(piece: Piece) -> StagedObject:
+    """What is to be copied for a piece that is in a store."""
+    assert isinstance(piece.path, RemotePath)
+    if piece.shard is not None:
+        return StagedObject(remote=piece.path, bytes=piece.shard.bytes, sha256=piece.shard.sha256)
+    with system_errors("read", piece.path):
+        found = piece.path.stat()
+    return StagedObject(remote=piece.path, bytes=found.st_size, sha256=None, e_tag=found.e_tag)
 
 
 def release(token: Any) -> np.int64:
@@ -99,8 +138,8 @@ def then_released(records: Dataset, token: Tensor) -> Dataset:
 
 def check_room(pieces: tuple[Piece, ...], cycle: int, size: str) -> None:
     """Raises SpecError where the copies that are read at a time do not fit into the folder."""
-    largest = max(piece.shard.bytes for piece in pieces if piece.shard is not None)
-    needed = largest * (min(cycle, len(pieces)) + _AHEAD)
+    largest = max(_object_of(piece).bytes for piece in pieces if piece.is_remote)
+    needed = largest * min(min(cycle, len(pieces)) + _AHEAD, len(pieces))
     if parse_bytes(size) < needed:
         hint = "interleave with a smaller cycle takes less"
         expected = f"{needed:,} bytes at least, for {cycle} shards that are open at a time"
@@ -109,6 +148,4 @@ def check_room(pieces: tuple[Piece, ...], cycle: int, size: str) -> None:
 
 def default_folder() -> Path:
     """`$XDG_CACHE_HOME/recordspec`, or `~/.cache/recordspec`."""
-    import os
-
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "recordspec" / "shards"

@@ -20,7 +20,7 @@ from numbers import Integral, Real
 from typing import Annotated, Any, Literal, Union
 
 from recordspec.errors import Path, Problem, SpecError, describe, nearest, one_of
-from recordspec.locations import LOCATION, url_problem
+from recordspec.locations import ANYWHERE, LOCAL, location_problem, url_problem
 from recordspec.spec.yaml_text import (
     FLOAT,
     INT,
@@ -401,9 +401,11 @@ def choices(annotation: Any) -> tuple[Any, ...]:
 
 
 def wrong_path(value: Any, annotation: Any) -> Problem | None:
-    """What is wrong with a value whose annotation says that it is a path: that it is a URL."""
-    is_path = any(LOCATION in getattr(one, "__metadata__", ()) for one in _marked_choices(annotation))
-    return url_problem(value) if is_path and isinstance(value, (str, os.PathLike)) else None
+    """What is wrong with a value whose annotation says that it is a path, or may be a URL, too."""
+    marks = {mark for one in _marked_choices(annotation) for mark in getattr(one, "__metadata__", ())}
+    if not isinstance(value, (str, os.PathLike)) or marks.isdisjoint({LOCAL, ANYWHERE}):
+        return None
+    return url_problem(value) if LOCAL in marks else location_problem(value)
 
 
 def _marked_choices(annotation: Any) -> tuple[Any, ...]:

@@ -44,8 +44,7 @@ class Schema(FeatureSet):
     def load(cls, path: str | Location, kinds: Kinds = KINDS) -> Schema:
         """The schema in a YAML file. Raises SpecError with every problem in it, StoreError if unreadable."""
         path = location(path)
-        folder = path.parent if isinstance(path, Path) else None
-        return cls.loads(read_text(path), source=str(path), kinds=kinds, folder=folder)
+        return cls.loads(read_text(path), source=str(path), kinds=kinds, folder=path.parent)
 
     @classmethod
     def loads(
@@ -54,7 +53,7 @@ class Schema(FeatureSet):
         *,
         source: str = "<text>",
         kinds: Kinds = KINDS,
-        folder: Path | None = None,
+        folder: Location | None = None,
     ) -> Schema:
         """The schema in YAML text; `source` names it in messages. Raises SpecError.
 
@@ -128,7 +127,7 @@ class Schema(FeatureSet):
         return decoder.decode_block(self, serialized)
 
 
-def schema_in(path: Path) -> Schema | None:
+def schema_in(path: Location) -> Schema | None:
     """The schema of a file; None for a config, which has no features.
 
     Raises SpecError, and StoreError where it cannot be read.
@@ -163,7 +162,7 @@ class _Setting(NamedTuple):
     """The known kinds, and the folder of the files that the schema names."""
 
     kinds: Kinds
-    folder: Path | None
+    folder: Location | None
 
 
 _HEAD: dict[str, Any] = {

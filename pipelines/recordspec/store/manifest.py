@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,9 +21,12 @@ SCHEMA_FILE = "schema.yaml"
 REJECTS_FILE = "rejects.jsonl"
 KEYS_FILE = "keys.bin"
 REPORT_FILE = "repair.json"
+# What a dataset has beside its manifest and its shards.
+DATASET_FILES = (SCHEMA_FILE, REJECTS_FILE, KEYS_FILE)
 # Behind the name of a shard: the index that recordspec uses, and those for the tfrecord package and DALI.
 INDEX_SUFFIXES = {"recordspec": ".index.json", "tfrecord": ".tfindex", "dali": ".idx"}
 FORMAT = 1
+_SUFFIX = re.compile(r"(-v\d{1,9})?")
 _LONGEST_NAME = 255  # bytes, of most file systems
 _MOST_BYTES = 1 << 30  # of a manifest, which has the names of labels: 64 MiB each at most, as a vocabulary
 
@@ -57,6 +61,12 @@ class Shard:
             raise TypeError(f"a sha256 of {self.file} that is {describe(self.sha256)}")
 
 
+def with_suffix(file: str, suffix: str) -> str:
+    """`schema-v2.yaml` of `schema.yaml` and `-v2`."""
+    stem, dot, rest = file.rpartition(".")
+    return f"{stem}{suffix}{dot}{rest}"
+
+
 def _is_name(value: Any) -> bool:
     """Whether it is the name of a file in a folder, and no path."""
     if not isinstance(value, str) or value in ("", ".", "..") or {"/", "\0"} & {*value}:
@@ -78,7 +88,7 @@ def _are_texts(value: Any) -> bool:
 
 
 # Names that no sidecar may have.
-_OWN_FILES = (FILE, SCHEMA_FILE, REJECTS_FILE, KEYS_FILE, REPORT_FILE)
+_OWN_FILES = (FILE, REPORT_FILE, *DATASET_FILES)
 # The values that a manifest may have; somebody else may have written or changed it.
 _FITS: Mapping[str, Callable[[Any], bool]] = {
     "schema": lambda value: value is None or isinstance(value, str),
@@ -97,6 +107,7 @@ _FITS: Mapping[str, Callable[[Any], bool]] = {
         for labels in value.values()
         for rows in labels.values()
     ),
+    "suffix": lambda value: isinstance(value, str) and _SUFFIX.fullmatch(value) is not None,
     "beside": lambda value: all(
         _is_name(name) and name not in _OWN_FILES and _is_hash(value[name]) for name in value
     ),
@@ -125,6 +136,8 @@ class Manifest:
             shards, the 128-bit hash of its key, so that rows that are appended can be compared.
         block: how many rows a record holds at most; None in the layout `rows`, where each has its own.
         beside: the sidecars, files for other readers, and the SHA-256 of each.
+        suffix: in an object store, where nothing is overwritten, what the names of `schema.yaml`,
+            `rejects.jsonl` and `keys.bin` have before their suffix, `-v2`, beside those of a dataset before.
         format: the version of this format.
     """
 
@@ -142,7 +155,12 @@ class Manifest:
     keys_sha256: str | None = None
     block: int | None = None
     beside: Mapping[str, str] = field(default_factory=dict)
+    suffix: str = ""
     format: int = FORMAT
+
+    def name_of(self, file: str) -> str:
+        """The name that `schema.yaml`, `rejects.jsonl` or `keys.bin` has in this dataset."""
+        return with_suffix(file, self.suffix)
 
     def shards(self, split: str) -> tuple[Shard, ...]:
         """The shards of a split. Raises StoreError for an unknown one."""
@@ -194,33 +212,36 @@ class Manifest:
 
     def dump(self) -> str:
         """The manifest as JSON."""
-        return json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False) + "\n"
+        data = dataclasses.asdict(self)
+        if not self.suffix:
+            del data["suffix"]
+        return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
     def load(cls, folder: str | Location) -> Manifest:
         """Reads the manifest of a dataset's folder.
 
-        Raises StoreError where it is missing or invalid, and SpecError for a URL.
+        Raises StoreError where it is missing or invalid, and SpecError for a URL of no store.
         """
-        path = location(folder) / FILE
-        try:
-            text = read_bytes(path, _MOST_BYTES).decode()
-            data = json.loads(text)
-            if "\\u" in text:  # half of a surrogate pair could not be written again
-                json.dumps(data, ensure_ascii=False).encode()
-            return _from_json(data)
-        except StoreError as error:
-            if not isinstance(error.__cause__, FileNotFoundError):
-                raise
+        found = manifest_in(location(folder))
+        if found is None:
             hint = "the dataset was not built, or not by recordspec"
-            raise StoreError(
-                Problem(where=str(path), expected="a manifest", got="no such file", hint=hint)
-            ) from None
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            got = f"{type(error).__name__}: {error}"
-            raise StoreError(
-                Problem(where=str(path), expected=f"a manifest of format {FORMAT}", got=got)
-            ) from None
+            where = str(location(folder) / FILE)
+            raise StoreError(Problem(where=where, expected="a manifest", got="no such file", hint=hint))
+        return found
+
+
+def parse_manifest(data: bytes, where: str) -> Manifest:
+    """Parses a manifest. Raises StoreError, with the place `where`, for an invalid one."""
+    try:
+        text = data.decode()
+        parsed = json.loads(text)
+        if "\\u" in text:  # half of a surrogate pair could not be written again
+            json.dumps(parsed, ensure_ascii=False).encode()
+        return _from_json(parsed)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        got = f"{type(error).__name__}: {error}"
+        raise StoreError(Problem(where=where, expected=f"a manifest of format {FORMAT}", got=got)) from None
 
 
 def _from_json(data: dict[str, Any]) -> Manifest:
@@ -257,5 +278,16 @@ def manifest_of(files: tuple[Location, ...]) -> Manifest | None:
     folders = {path.parent for path in files}
     if len(folders) != 1:
         return None
-    folder = folders.pop()
-    return Manifest.load(folder) if (folder / FILE).exists() else None
+    return manifest_in(folders.pop())
+
+
+def manifest_in(folder: Location) -> Manifest | None:
+    """The manifest of a folder, if it has one. Raises StoreError for an invalid one."""
+    path = folder / FILE
+    try:
+        data = read_bytes(path, _MOST_BYTES)
+    except StoreError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise
+    return parse_manifest(data, str(path))

@@ -19,11 +19,11 @@ from recordspec.errors import IncompleteError, Problem, RecordError, StoreError,
 from recordspec.locations import Location, check_regular, location
 from recordspec.remote import RemotePath, is_url
 from recordspec.store.manifest import (
-    FILE,
     INDEX_SUFFIXES,
     SCHEMA_FILE,
     Manifest,
     Shard,
+    manifest_in,
     manifest_of,
     shard_differences,
 )
@@ -82,21 +82,29 @@ def expand(files: Files, *, as_found: bool = False) -> tuple[Location, ...]:
 
     A folder stands for its shards. A file that is found twice is returned once, and the index of a file that
     is found (`data/train-*` matches both) is left out. Files that are listed one by one are taken as they
-    are.
+    are. In an object store, a folder and a pattern stand for what the manifest names.
 
     Raises:
         StoreError: a path or pattern matches no file.
-        SpecError: a path is a URL.
+        SpecError: a path is a URL of no store.
         IncompleteError: a folder, or what a pattern matches, lacks shards that the manifest or the names of
             the others announce, or has shards that do not belong to them; not with `as_found`.
     """
+    return expand_dataset(files, as_found=as_found)[0]
+
+
+def expand_dataset(
+    files: Files, *, as_found: bool = False
+) -> tuple[tuple[Location, ...], dict[Location, Manifest]]:
+    """The same, and the manifests that were read for it, by folder."""
     given = path_list(files)
     if not given:
         raise StoreError(Problem(expected="at least one file", got="none"))
     found: list[Location] = []
+    manifests: dict[Location, Manifest] = {}
     for one in given:
-        paths, names = _matches(one)
-        if not as_found and (problems := _completeness(paths, names)):
+        paths, names = _matches(one, manifests)
+        if not as_found and (problems := _completeness(paths, names, manifests)):
             raise IncompleteError(problems)
         found += paths
     for path in found:
@@ -105,7 +113,7 @@ def expand(files: Files, *, as_found: bool = False) -> tuple[Location, ...]:
     once: dict[str, Location] = {}
     for path in (path for path in found if str(path) not in indices):
         once.setdefault(str(path.resolve()), path)  # it may go by several names
-    return tuple(once.values())
+    return tuple(once.values()), manifests
 
 
 def path_list(files: Files) -> tuple[str, ...]:
@@ -125,16 +133,19 @@ def find_incomplete(files: Files) -> tuple[Problem, ...]:
     problems: list[Problem] = []
     for one in path_list(files):
         with suppress(StoreError):
-            problems += _completeness(*_matches(one))
+            manifests: dict[Location, Manifest] = {}
+            problems += _completeness(*_matches(one, manifests), manifests)
     return tuple(dict.fromkeys(problems))
 
 
-def _matches(pattern: str) -> tuple[list[Location], str | None]:
+def _matches(pattern: str, manifests: dict[Location, Manifest]) -> tuple[list[Location], str | None]:
     """The files of a path, a pattern or a folder, and the pattern of names that should match no other shards;
     None for the path of a file. Raises StoreError where there are none.
+
+    Adds the manifests that it reads.
     """
     if is_url(pattern):
-        return _remote_matches(RemotePath.parse(pattern))
+        return _remote_matches(RemotePath.parse(pattern), manifests)
     path = Path(pattern)
     if path.is_dir():
         found, names = [child for child in path.iterdir() if parse_name(child.name)], "*"
@@ -149,26 +160,29 @@ def _matches(pattern: str) -> tuple[list[Location], str | None]:
     return sorted(found), names
 
 
-def _remote_matches(place: RemotePath) -> tuple[list[Location], None]:
-    """The objects of a URL: of a folder or a pattern those that its manifest names, which is what a store is
-    asked for; nothing is listed. Raises StoreError where there are none.
-    """
-    try:
-        shards = Manifest.load(place).all_shards
-        return [place / shard.file for shard in shards], None
-    except StoreError as error:
-        if not isinstance(error.__context__, FileNotFoundError):
-            raise
-    if glob.has_magic(place.name):
-        names = sorted(shard.file for shard in Manifest.load(place.parent).all_shards)
-        found = [place.parent / name for name in names if fnmatch.fnmatchcase(name, place.name)]
-        if not found:
-            raise StoreError(Problem(where=str(place), expected="a file", got="none"))
-        return list(found), None
-    return [place], None
+def _remote_matches(
+    place: RemotePath, manifests: dict[Location, Manifest]
+) -> tuple[list[Location], str | None]:
+    """The same, of a URL. A folder and a pattern stand for what the manifest names: nothing is listed."""
+    pattern = glob.has_magic(place.name)
+    folder = place.parent if pattern else place
+    manifest = None if parse_name(place.name) else manifest_in(folder)
+    if manifest is None and not pattern:
+        return [place], None
+    if manifest is None:
+        found = [path for path in folder.iterdir() if fnmatch.fnmatchcase(path.name, place.name)]
+    else:
+        manifests[folder] = manifest
+        names = [shard.file for shard in manifest.all_shards]
+        found = [folder / name for name in names if not pattern or fnmatch.fnmatchcase(name, place.name)]
+    if not found:
+        raise StoreError(Problem(where=str(place), expected="a file", got="none"))
+    return [*sorted(found)], place.name if manifest is None else None
 
 
-def _completeness(found: list[Location], pattern: str | None) -> list[Problem]:
+def _completeness(
+    found: list[Location], pattern: str | None, manifests: dict[Location, Manifest]
+) -> list[Problem]:
     """The problems of files that are not all the shards, and no others, that a pattern of names should match.
 
     Raises StoreError for a manifest that cannot be read.
@@ -182,8 +196,9 @@ def _completeness(found: list[Location], pattern: str | None) -> list[Problem]:
             by_folder[path.parent].append(_Numbered(path=path, name=name))
     problems: list[Problem] = []
     for folder, shards in by_folder.items():
-        if (folder / FILE).exists():
-            named, there = Manifest.load(folder).files, {shard.path.name for shard in shards}
+        if manifest := manifest_in(folder):
+            manifests[folder] = manifest
+            named, there = manifest.files, {shard.path.name for shard in shards}
             wanted = {name for name in named if fnmatch.fnmatchcase(name, pattern)}
             problems += shard_differences(folder, wanted - there, there - named)
         else:
@@ -312,8 +327,7 @@ def stored_schema(folder: Location, manifest: Manifest | None) -> Schema | None:
 
     The kinds that are not known here are logged.
     """
-    path = folder / SCHEMA_FILE
-    if manifest is None or not path.exists():
+    if manifest is None or not (path := folder / manifest.name_of(SCHEMA_FILE)).exists():
         return None
     from recordspec.spec.schema import Schema, custom_kinds  # 0.2 s, and most files have none beside them
 
@@ -367,7 +381,8 @@ def listed_shards(paths: tuple[Location, ...], manifest: Manifest) -> list[Shard
         if path.name not in shards:
             expected = "a shard that the manifest beside it lists"
             raise StoreError(Problem(where=str(path), expected=expected, got="another file"))
-        if not path.exists():
+        # in a store, one that is gone is told where it is read
+        if isinstance(path, Path) and not path.exists():
             hint = "the manifest lists it; build the dataset again"
             raise StoreError(Problem(where=str(path), expected="a shard", got="no file", hint=hint))
     return [shards[path.name] for path in paths]
@@ -382,7 +397,7 @@ def check_schema(manifest: Manifest, schema: Schema, data: Location) -> None:
     from recordspec.spec.schema import Schema
 
     kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
-    written = Schema.load(data / SCHEMA_FILE, kinds)
+    written = Schema.load(data / manifest.name_of(SCHEMA_FILE), kinds)
     hint = "build it again, or read it with its own schema.yaml"
     problems = [
         Problem(where=str(data), path=one.path, expected=one.expected, got=one.got, hint=hint)

@@ -1,8 +1,8 @@
 """A folder that holds copies of objects while they are read: of bounded size, shared by processes.
 
-A copy is named by its sha256. Whoever reads it has a shared lock on it; what nobody has locked is removed where
-there is no room for another, the copy that was used the longest ago first. A `.part` is being downloaded by
-the process that has locked it.
+A copy is named by its sha256. Whoever reads it has a shared lock on it; what nobody has locked is removed
+where there is no room for another, the copy that was used the longest ago first. A `.part` is being
+downloaded by the process that has locked it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 
 from recordspec.errors import Problem, StoreError
 from recordspec.executors import ThreadPool
@@ -25,6 +27,7 @@ from recordspec.remote import RemotePath
 _RANGE, _REQUESTS = 8 << 20, 4
 # Seconds between two looks at whether there is room, and after which there will be none.
 _PAUSE, _PATIENCE = 0.05, 600.0
+_COPY = re.compile(r"[0-9a-f]{64}(\.part)?")
 # A download whose bytes are not those of the manifest is tried once more.
 _ATTEMPTS = 2
 
@@ -36,12 +39,32 @@ class StagedObject:
     Attributes:
         remote: where it is.
         bytes: its size.
-        sha256: of its bytes.
+        sha256: of its bytes; None where no manifest tells.
+        e_tag: what the store calls them then.
     """
 
     remote: RemotePath
     bytes: int
-    sha256: str
+    sha256: str | None
+    e_tag: str = ""
+
+    @property
+    def name(self) -> str:
+        """Of its copy: 64 hexadecimal digits."""
+        return self.sha256 or hashlib.sha256(f"{self.remote} {self.e_tag}".encode()).hexdigest()
+
+    def check(self, found: str) -> Problem | None:
+        """The problem of a download of the sha256 `found`."""
+        where = str(self.remote)
+        if self.sha256 is None:
+            got = self.remote.stat().e_tag
+            if got == self.e_tag:
+                return None
+            return Problem(where=where, expected="an object that stays as it is", got="one that has changed")
+        if found == self.sha256:
+            return None
+        expected = f"bytes of the sha256 {self.sha256[:12]}..., as the manifest says"
+        return Problem(where=where, expected=expected, got=f"{found[:12]}...")
 
 
 class Lease:
@@ -66,7 +89,7 @@ class StagingFolder:
     """Copies of objects, of at most `size` bytes together.
 
     Args:
-        folder: made if it is not there; nothing else may be in it.
+        folder: made if it is not there. Files of other names stay as they are.
         size: the bytes that all copies may take, those of other processes included.
     """
 
@@ -75,16 +98,20 @@ class StagingFolder:
         with system_errors("write", folder):
             folder.mkdir(parents=True, exist_ok=True)
 
-    def fetch(self, wanted: StagedObject) -> Lease:
+    def fetch(self, wanted: StagedObject, stopped: Event | None = None) -> Lease:
         """The copy of an object, which is downloaded unless it is there; waits until there is room.
 
-        Raises StoreError where it cannot be read, has other bytes than it should, or is larger than the folder
-        may be; and where copies that others read have left no room for ten minutes.
+        Args:
+            stopped: once it is set, nobody waits for the copy any more.
+
+        Raises StoreError where it cannot be read, has other bytes than it should, or is larger than the
+        folder may be; and where copies that others read have left no room for ten minutes.
         """
         if wanted.bytes > self.size:
             expected = f"a staging size of {wanted.bytes:,} bytes at least"
             raise StoreError(Problem(where=str(wanted.remote), expected=expected, got=f"{self.size:,}"))
-        path = self.folder / wanted.sha256
+        path = self.folder / wanted.name
+        stopped = Event() if stopped is None else stopped
         deadline = time.monotonic() + _PATIENCE
         with system_errors("write", self.folder):
             while True:
@@ -93,14 +120,13 @@ class StagingFolder:
                         return lease
                     part = self._begin(path, wanted.bytes)
                 if part is not None:
-                    return self._download(wanted, path, part)
-                if time.monotonic() > deadline:
+                    return self._download(wanted, path, part, stopped)
+                if stopped.wait(_PAUSE) or time.monotonic() > deadline:
                     hint = f"copies that are being read fill {self.folder}; give it a larger size"
                     expected = f"room for {wanted.bytes:,} bytes of {self.size:,}"
                     raise StoreError(
                         Problem(where=str(wanted.remote), expected=expected, got="none", hint=hint)
                     )
-                time.sleep(_PAUSE)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -134,7 +160,7 @@ class StagingFolder:
         """Removes copies until there is room for so many bytes; False where those in use leave none."""
         copies = []
         for entry in os.scandir(self.folder):
-            if entry.name != ".lock":
+            if _COPY.fullmatch(entry.name):
                 found = entry.stat()
                 copies.append((found.st_mtime_ns, found.st_size, entry.path))
         held = sum(size for _, size, _ in copies)
@@ -145,26 +171,27 @@ class StagingFolder:
                 held -= taken
         return held + size <= self.size
 
-    def _download(self, wanted: StagedObject, path: Path, handle: int) -> Lease:
+    def _download(self, wanted: StagedObject, path: Path, handle: int, stopped: Event) -> Lease:
         part = path.with_name(f"{path.name}.part")
         try:
             for _ in range(_ATTEMPTS):
                 try:
-                    found = _copy(wanted, handle)
+                    problem = wanted.check(_copy(wanted, handle, stopped))
                 except FileNotFoundError:
                     expected = "a shard, as the manifest says"
                     raise StoreError(
                         Problem(where=str(wanted.remote), expected=expected, got="no object")
                     ) from None
-                if found == wanted.sha256:
+                if problem is None:
                     # the lock belongs to the open file: it goes with the file to its name
-                    part.rename(path)
-                    fcntl.flock(handle, fcntl.LOCK_SH)
+                    with self._locked():
+                        part.rename(path)
+                        fcntl.flock(handle, fcntl.LOCK_SH)
                     return Lease(path, handle)
-            expected = f"bytes of the sha256 {wanted.sha256[:12]}..., as the manifest says"
-            raise StoreError(Problem(where=str(wanted.remote), expected=expected, got=f"{found[:12]}..."))
+            assert problem is not None
+            raise StoreError(problem)
         except BaseException:
-            with suppress(OSError):
+            with suppress(OSError), self._locked():
                 part.unlink()
             os.close(handle)
             raise
@@ -194,7 +221,7 @@ def _removed(name: str) -> bool:
     return True
 
 
-def _copy(wanted: StagedObject, handle: int) -> str:
+def _copy(wanted: StagedObject, handle: int, stopped: Event) -> str:
     """Downloads an object into a file, by ranges; returns the sha256 of what came."""
     starts = range(0, wanted.bytes, _RANGE)
     found = hashlib.sha256()
@@ -202,6 +229,8 @@ def _copy(wanted: StagedObject, handle: int) -> str:
     try:
         waiting = []
         for start in starts:
+            if stopped.is_set():
+                raise StoreError(Problem(where=str(wanted.remote), expected="a whole copy", got="a part"))
             waiting.append(
                 (start, pool.submit(wanted.remote.read_range, start, min(wanted.bytes, start + _RANGE)))
             )

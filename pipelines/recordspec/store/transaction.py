@@ -21,13 +21,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from recordspec.errors import Problem, StoreError, show_text, system_problem
-from recordspec.locations import atomic_write, local, read_bytes, sync_folder, system_errors
+from recordspec.locations import Location, atomic_write, local, read_bytes, sync_folder, system_errors
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.manifest import (
+    DATASET_FILES,
     FILE,
     INDEX_SUFFIXES,
-    KEYS_FILE,
-    REJECTS_FILE,
     REPORT_FILE,
     SCHEMA_FILE,
     Manifest,
@@ -59,6 +58,7 @@ class Transaction:
         staging: the folder that becomes the dataset.
         work: a folder in it for temporary files.
         keep: whether the staging folder is kept without a commit, for `resume`.
+        existing: the manifest of the dataset that `append` adds to, where it may change meanwhile.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class Transaction:
         self._old = self.target.parent / f".{self.target.name}.replaced"
         self.work = self.staging / _WORK
         self.keep = False
+        self.existing: Manifest | None = None
         self._force, self._resume, self._append = force or append, resume, append
         self._lock: int | None = None
 
@@ -104,6 +105,11 @@ class Transaction:
             self._lock = None
 
     @property
+    def dataset(self) -> Location:
+        """Where the dataset appears."""
+        return self.target
+
+    @property
     def published(self) -> bool:
         """Whether the staging folder has become the target."""
         return self._is_at(self.target)
@@ -120,8 +126,9 @@ class Transaction:
         """Whether the staging folder has an unfinished build."""
         return (self.work / JOURNAL).exists()
 
-    def commit(self, manifest: Manifest | None, schema: str | None) -> None:
-        """Writes the schema and then the manifest, if any, and publishes the folder."""
+    def commit(self, manifest: Manifest | None, schema: str | None) -> Manifest | None:
+        """Writes the schema and the manifest, if any, and publishes the folder. Returns the manifest that was
+        published."""
         for name, text in ((SCHEMA_FILE, schema), (FILE, None if manifest is None else manifest.dump())):
             if text is not None:
                 atomic_write(self.staging / name, text.encode(), self.work / name)
@@ -132,6 +139,7 @@ class Transaction:
             self._swap()
         else:
             self._publish()
+        return manifest
 
     def _publish(self) -> None:
         self.staging.rename(self.target)
@@ -266,10 +274,8 @@ def _check_is_dataset(folder: Path, name: str) -> None:
     shards = _shards_in(folder, name)
     known = {
         FILE,
-        SCHEMA_FILE,
-        REJECTS_FILE,
-        KEYS_FILE,
         REPORT_FILE,
+        *DATASET_FILES,
         OWNER,  # of a writer that died just after it had published
         *shards,
         *(f"{shard}{suffix}" for shard in shards for suffix in INDEX_SUFFIXES.values()),
@@ -281,7 +287,7 @@ def _check_is_dataset(folder: Path, name: str) -> None:
 
 
 def _shards_in(folder: Path, name: str) -> set[str]:
-    """The names of the shards and sidecars in a folder's manifest, or else in its report of a repair."""
+    """The names of the files of a folder's manifest, or else in its report of a repair."""
     if not (folder / FILE).is_file():
         return _repaired_in(folder, name)
     try:
@@ -289,7 +295,7 @@ def _shards_in(folder: Path, name: str) -> set[str]:
     except StoreError as error:
         got = "a manifest of something else"
         raise StoreError(Problem(where=name, expected=_DATASET, got=got)) from error
-    return manifest.files | set(manifest.beside)
+    return {*manifest.files, *manifest.beside, *map(manifest.name_of, DATASET_FILES)}
 
 
 def _repaired_in(folder: Path, name: str) -> set[str]:

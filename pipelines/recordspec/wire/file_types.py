@@ -5,7 +5,8 @@ from __future__ import annotations
 import unicodedata
 
 from recordspec.errors import Problem, RecordError
-from recordspec.locations import Location, open_file
+from recordspec.locations import Location, open_file, system_errors
+from recordspec.remote import RemotePath
 from recordspec.wire.compression import CODECS, Compression
 from recordspec.wire.framing import HEADER_BYTES, length_in
 from recordspec.wire.streams import inflate_start, may_inflate
@@ -78,6 +79,9 @@ def not_tfrecord(path: Location) -> Problem | None:
 
 
 def _start(path: Location) -> bytes:
+    if isinstance(path, RemotePath):
+        with system_errors("read", path):
+            return path.read_start(_START)[0]
     with open_file(path) as file:
         return file.read(_START)
 

@@ -32,9 +32,12 @@ class ExistingDataset:
     manifest: Manifest
 
     @classmethod
-    def load(cls, folder: Location, schema: Schema, options: Write) -> ExistingDataset:
-        """The dataset of a folder. Raises StoreError where such rows do not belong to it."""
-        base = cls(folder=folder, manifest=Manifest.load(folder))
+    def load(
+        cls, folder: Location, manifest: Manifest | None, schema: Schema, options: Write
+    ) -> ExistingDataset:
+        """The dataset of a folder; pass `manifest` if it was read already. Raises StoreError where such rows
+        do not belong to it."""
+        base = cls(folder=folder, manifest=manifest or Manifest.load(folder))
         problems = [problem.at(str(folder)) for problem in base._differences(schema, options)]
         if problems:
             raise StoreError(problems)
@@ -64,7 +67,7 @@ class ExistingDataset:
     @property
     def keys(self) -> Location:
         """The hashes of the keys of all its rows."""
-        return self.folder / KEYS_FILE
+        return self.folder / self.manifest.name_of(KEYS_FILE)
 
     @property
     def suffix(self) -> str:
@@ -92,7 +95,8 @@ class ExistingDataset:
     def put_rejects_into(self, staging: Path) -> None:
         """The list of rows that were rejected before, for others to be added."""
         if self.manifest.rejected:
-            with open_file(self.folder / REJECTS_FILE) as old, (staging / REJECTS_FILE).open("wb") as new:
+            rejects = self.folder / self.manifest.name_of(REJECTS_FILE)
+            with open_file(rejects) as old, (staging / REJECTS_FILE).open("wb") as new:
                 shutil.copyfileobj(old, new)
 
     def with_more(self, manifest: Manifest) -> Manifest:

@@ -24,13 +24,14 @@ from recordspec.errors import Problem, RecordError, SpecError, WriteError, descr
 from recordspec.executors import Executor, executor
 from recordspec.locations import sync_file
 from recordspec.progress import Progress
+from recordspec.remote import RemotePath
 from recordspec.spec.options import from_python, to_builtins
 from recordspec.spec.schema import Schema, check_is_schema
 from recordspec.store import key_hashes
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.journal import Journal
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, LabelCounts, Manifest, Shard
-from recordspec.store.transaction import Transaction
+from recordspec.store.publication import ConflictError, RemoteTransaction, transaction
 from recordspec.wire.hashes import Words
 from recordspec.writing import rejects
 from recordspec.writing.append import ExistingDataset
@@ -48,6 +49,8 @@ log = logging.getLogger("recordspec")
 _WHOLE = (int, np.integer)
 # The file that lists the invalid rows that this process encoded.
 _LOCAL_REJECTS = "rows.rejects"
+# How often rows are added anew to a dataset that others change meanwhile.
+_CONFLICTS = 8
 
 Shards = dict[str, tuple[Shard, ...]]
 
@@ -55,7 +58,7 @@ Shards = dict[str, tuple[Shard, ...]]
 def write(
     schema: Schema,
     rows: Any,
-    directory: str | os.PathLike[str],
+    directory: str | os.PathLike[str] | RemotePath,
     *,
     split: Any = "train",
     jobs: int = 1,
@@ -76,7 +79,7 @@ def write(
         schema: what a row is.
         rows: an iterable of dicts, a dict of arrays, a pandas or Polars frame, an Arrow table or
             record-batch reader; a `Source`.
-        directory: a folder that does not exist yet.
+        directory: a folder that does not exist yet, or its URL in an object store.
         split: the name of the one split; or the weights of several, by name, a row's split being a
             function of its key; or `{"folds": k}`; or `{"column": name}`, which names each row's.
         jobs: processes that encode and write. A script that asks for several must be importable: it
@@ -204,7 +207,7 @@ class Build:
         self,
         schema: Schema | None,
         source: BuildSource | None,
-        directory: str | os.PathLike[str],
+        directory: str | os.PathLike[str] | RemotePath,
         options: Write,
         execution: Execution,
         *,
@@ -221,7 +224,7 @@ class Build:
         again = source is not None and execution.limit is None
         self._identity = source.identity() if source is not None and again else None
         self._expected = self._known_rows() if expected is None else expected
-        self._transaction = Transaction(
+        self._transaction = transaction(
             directory, force=execution.force, resume=execution.resume, append=execution.append
         )
         self._plan = BuildPlan(
@@ -325,6 +328,13 @@ class Build:
         manifest = new_manifest(self._plan, shards, rejected, counts)
         with disk_errors(self.name):
             manifest = self._revise(manifest, self._transaction.staging)
+        for _ in range(_CONFLICTS):
+            try:
+                return self._publish(manifest)
+            except ConflictError:
+                if self._plan.base is None or not isinstance(self._transaction, RemoteTransaction):
+                    raise
+                self._add_to_changed(self._transaction, runs)
         return self._publish(manifest)
 
     def _known_rows(self) -> int | None:
@@ -494,12 +504,21 @@ class Build:
                 sha256 = key_hashes.write(transaction.staging / KEYS_FILE, parts)
                 manifest = replace(manifest, keys_sha256=sha256)
             sync_file(transaction.staging / REJECTS_FILE)
-            transaction.commit(manifest, None if plan.schema is None else plan.schema.dump())
+            schema = None if plan.schema is None else plan.schema.dump()
+            manifest = transaction.commit(manifest, schema) or manifest
         if rejected:
             rows = rejected + sum(written.rows(split) for split in written.splits)
             path = show_text(f"{transaction.name}/{REJECTS_FILE}")
             log.warning("%s of %s rows are invalid: see %s", f"{rejected:,}", f"{rows:,}", path)
         return manifest
+
+    def _add_to_changed(self, transaction: RemoteTransaction, runs: tuple[Run, ...]) -> None:
+        """Adds the rows to a dataset that another writer has changed since the build began."""
+        with disk_errors(self.name):
+            transaction.refresh()
+            self._plan = self._plan.added_to(transaction)
+        self._check_unique(runs)
+        self._join_rejects()
 
     def _open_journal(self) -> Journal | None:
         """The journal, and what it says is done already; None where rows cannot be had again."""
@@ -573,9 +592,11 @@ def _labels(schema: Schema) -> dict[str, tuple[str, ...]]:
 
 def _key_hashes(manifest: Manifest, folder: Path, existing: ExistingDataset | None) -> Iterator[Words]:
     """The hashes of the keys of every shard: of old ones as they were, of new ones as they were written."""
-    before = {} if existing is None else existing.manifest.starts()
-    for shard in manifest.all_shards:
-        if existing is not None and shard.file in before:
-            yield key_hashes.read(existing.keys, before[shard.file], shard.rows)
-        else:
+    for split, shards in manifest.splits.items():
+        old = 0
+        if existing is not None:
+            starts, old = existing.manifest.starts(), len(existing.manifest.splits.get(split, ()))
+            for shard in shards[:old]:
+                yield key_hashes.read(existing.keys, starts[shard.file], shard.rows)
+        for shard in shards[old:]:
             yield key_hashes.read(folder / f"{shard.file}.keys", 0, shard.rows)

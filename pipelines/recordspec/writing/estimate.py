@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import RecordspecError
-from recordspec.locations import local
+from recordspec.locations import location
+from recordspec.remote import RemotePath
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
+from recordspec.store.publication import work_folder
 from recordspec.writing.build import Execution, write, write_options
 from recordspec.writing.options import Write
 from recordspec.writing.shards import shard_count
@@ -50,12 +52,15 @@ class BuildEstimate:
     memory: int
 
 
-def estimate(schema: Schema, rows: Any, directory: str | os.PathLike[str], **options: Any) -> BuildEstimate:
+def estimate(
+    schema: Schema, rows: Any, directory: str | os.PathLike[str] | RemotePath, **options: Any
+) -> BuildEstimate:
     """Estimates a build: takes what `recordspec.write` takes, and builds samples in a temporary folder.
 
     Raises what `recordspec.write` raises, except for a dataset that exists already.
     """
-    folder = local(directory).resolve()  # before the samples, which take their time
+    place = location(directory)  # before the samples, which take their time
+    folder = place.resolve() if isinstance(place, Path) else work_folder(place)
     there = next(parent for parent in (folder, *folder.parents) if parent.exists())
     how = {name: options.pop(name) for name in Execution.__dataclass_fields__ if name in options}
     execution = Execution(**how)

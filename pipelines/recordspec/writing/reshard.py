@@ -13,6 +13,7 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import Location, open_file
+from recordspec.remote import RemotePath
 from recordspec.spec.blocks import records_of_block
 from recordspec.spec.options import from_python
 from recordspec.spec.schema import Schema
@@ -47,7 +48,7 @@ _BYTES_AT_ONCE = 4 << 20
 
 def reshard(
     files: Files,
-    directory: str | os.PathLike[str],
+    directory: str | os.PathLike[str] | RemotePath,
     *,
     schema: Schema | None = None,
     jobs: int = 1,
@@ -156,7 +157,7 @@ class StoredRecords:
             for path, shard in zip(paths, shards, strict=True):
                 check_size(path, shard)  # one that is cut between two records looks whole
             if manifest.rejected:
-                open_file(self.folder / REJECTS_FILE).close()  # which is copied in the end
+                open_file(self.folder / manifest.name_of(REJECTS_FILE)).close()  # which is copied in the end
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -185,9 +186,9 @@ class StoredRecords:
     @property
     def keys(self) -> Location | None:
         """The file with the hashes of the keys of the dataset's rows, where there is one, and it is whole."""
-        path = self.folder / KEYS_FILE
         if self.manifest is None or self.manifest.keys_sha256 is None:
             return None
+        path = self.folder / self.manifest.name_of(KEYS_FILE)
         rows = sum(map(self.manifest.rows, self.manifest.splits))
         return path if path.exists() and key_hashes.rows(path) == rows else None
 
@@ -219,6 +220,7 @@ class StoredRecords:
             label_counts={split: old.label_counts[split] for split in whole if split in old.label_counts},
             compression=made.compression,
             block=made.block,
+            suffix="",
             keys_sha256=None,  # if there are keys, those of the new order
             shuffle_seed=old.shuffle_seed if made.shuffle_seed is None else made.shuffle_seed,
         )

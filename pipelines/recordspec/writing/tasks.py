@@ -85,7 +85,9 @@ class BuildPlan:
 
     def added_to(self, transaction: Transaction) -> BuildPlan:
         """The plan of rows that are added to what stands there, whose files are taken over."""
-        base = ExistingDataset.load(transaction.target, self.checked_schema, self.options)
+        base = ExistingDataset.load(
+            transaction.dataset, transaction.existing, self.checked_schema, self.options
+        )
         base.put_into(transaction.staging)
         return replace(self, base=base)
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from recordspec.errors import Problem, RecordspecError, SpecError
 from recordspec.executors import SerialExecutor
-from recordspec.locations import local
+from recordspec.locations import location
 from recordspec.progress import Progress
+from recordspec.remote import RemotePath
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.build import Build, Execution, write_options
@@ -41,7 +42,7 @@ class ShardedWriter:
     def __init__(
         self,
         schema: Schema,
-        directory: str | os.PathLike[str],
+        directory: str | os.PathLike[str] | RemotePath,
         *,
         split: Any = "train",
         force: bool = False,
@@ -51,7 +52,7 @@ class ShardedWriter:
         allow_empty: bool = False,
         **options: Any,
     ) -> None:
-        self.directory = local(directory)
+        self.directory = location(directory)
         self.options = write_options(schema, split, options)
         self.schema = schema
         self.manifest: Manifest

@@ -94,7 +94,7 @@ def describe(
     problems = [problem.at(str(folder)) for problem in dataset_info.unreadable(manifest)]
     if problems:
         raise StoreError(problems)
-    path = folder / SCHEMA_FILE
+    path = folder / manifest.name_of(SCHEMA_FILE)
     if not path.exists():
         hint = "TFDS needs the features of the records"
         raise StoreError(Problem(where=str(path), expected="the dataset's schema", got="none", hint=hint))

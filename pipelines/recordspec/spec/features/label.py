@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError, describe, nearest, one_of, show_int, show_shape
-from recordspec.locations import PathText, read_text, url_problem
+from recordspec.locations import Location, PathText, is_below, read_text, url_problem
 from recordspec.spec.features.base import READING, Feature, ValueType
 from recordspec.spec.features.options import check_sizes, check_value, problem, static
 from recordspec.spec.lists import by_row, check_lengths, rows_of
@@ -90,7 +89,7 @@ class Label(Feature):
     def _varies(self) -> bool:
         return self.shape == (None,)
 
-    def resolved(self, folder: Path | None) -> Label:
+    def resolved(self, folder: Location | None) -> Label:
         if self.vocabulary is None:
             return self
         return replace(self, names=_read_vocabulary(self.vocabulary, folder), vocabulary=None)
@@ -182,7 +181,7 @@ class Label(Feature):
         return names if self.shape else names[0]
 
 
-def _read_vocabulary(name: str, folder: Path | None) -> tuple[str, ...]:
+def _read_vocabulary(name: str, folder: Location | None) -> tuple[str, ...]:
     """The names in a text file of `folder`, one a line. Raises SpecError with all that is wrong."""
     if folder is None:
         hint = "Schema.load takes it from the schema's folder"
@@ -191,10 +190,10 @@ def _read_vocabulary(name: str, folder: Path | None) -> tuple[str, ...]:
     if url is not None:
         raise SpecError(url.under("vocabulary"))
     try:
-        path = (folder / name).resolve()
+        path, root = (folder / name).resolve(), folder.resolve()
     except (OSError, ValueError, RuntimeError) as error:  # it contains a NUL, or a loop of links
         raise _wrong_file("the path of a file", f"`{name}`: {error}") from None
-    if not path.is_relative_to(folder.resolve()):
+    if not is_below(path, root):
         raise _wrong_file(f"a file in {folder}", f"`{name}`")
     try:
         text = read_text(path, _LONGEST_VOCABULARY, "utf-8-sig")
@@ -204,7 +203,7 @@ def _read_vocabulary(name: str, folder: Path | None) -> tuple[str, ...]:
     return _names_in(text, path)
 
 
-def _names_in(text: str, path: Path) -> tuple[str, ...]:
+def _names_in(text: str, path: Location) -> tuple[str, ...]:
     lines = text.split("\n")
     if lines[-1] == "":  # after the last line break
         lines.pop()

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.locations import Location, PathText, location, open_file
+from recordspec.locations import Location, LocationText, location, open_file
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources.base import (
     Batches,
@@ -43,7 +43,7 @@ class Csv(FileSource):
 
     SHORT_FORM: ClassVar[str] = "path"
 
-    path: PathText
+    path: LocationText
     delimiter: str = ","
     columns: Mapping[str, str] = field(default_factory=dict)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from recordspec.errors import Problem, SpecError, StoreError
-from recordspec.locations import Location, PathText, relative
+from recordspec.locations import Location, LocationText, relative
 from recordspec.remote import RemotePath
 from recordspec.spec.media import images, sounds
 from recordspec.spec.options import to_builtins
@@ -37,7 +37,7 @@ class MediaFolder(FileSource):
     FEATURE: ClassVar[str]
     SUFFIXES: ClassVar[Collection[str]]
 
-    path: PathText
+    path: LocationText
     label: str | None
 
     @property
@@ -95,7 +95,7 @@ class ImageFolder(MediaFolder):
     FEATURE = "image"
     SUFFIXES = images.SUFFIXES
 
-    path: PathText
+    path: LocationText
     image: str = "image"
     label: str | None = "label"
 
@@ -112,7 +112,7 @@ class AudioFolder(MediaFolder):
     FEATURE = "audio"
     SUFFIXES = sounds.SUFFIXES
 
-    path: PathText
+    path: LocationText
     audio: str = "audio"
     label: str | None = "label"
 

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, NoReturn
 
 from recordspec.errors import Problem, RecordError, describe
-from recordspec.locations import Location, PathText
+from recordspec.locations import Location, LocationText
 from recordspec.spec.feature_set import unknown_name
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources.arrow import media_in, paths_below
@@ -37,7 +37,7 @@ class Jsonl(FileSource):
 
     SHORT_FORM: ClassVar[str] = "path"
 
-    path: PathText
+    path: LocationText
     columns: Mapping[str, str] = field(default_factory=dict)
     ignore: tuple[str, ...] = ()
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, system_problem
-from recordspec.locations import Location, PathText, check_regular, location, open_file
+from recordspec.locations import Location, LocationText, check_regular, location, open_file
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
 from recordspec.writing.sources.arrow import check_types, table_batches
@@ -40,7 +40,7 @@ class Parquet(FileSource):
 
     SHORT_FORM: ClassVar[str] = "files"
 
-    files: PathText
+    files: LocationText
     columns: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property

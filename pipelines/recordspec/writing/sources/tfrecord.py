@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, one_of
-from recordspec.locations import Location, PathText, below, location
+from recordspec.locations import Location, LocationText, below, location
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.ragged import RaggedLists
 from recordspec.spec.features.sparse import SparseValues
@@ -48,8 +48,8 @@ class TFRecords(FileSource):
 
     SHORT_FORM: ClassVar[str] = "files"
 
-    files: PathText
-    schema: PathText | None = None
+    files: LocationText
+    schema: LocationText | None = None
 
     def open(self, folder: Path) -> TFRecords:
         """The same source; relative paths start at `folder`."""

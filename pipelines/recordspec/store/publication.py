@@ -1,0 +1,193 @@
+"""Publishes a dataset in an object store: its files first, then the manifest, which makes it appear.
+
+Nothing is overwritten or deleted but the manifest: whoever reads by the one before finds all that it names.
+A file whose name is taken is called `train-v2-00000-of-00008.tfrecord`, `schema-v2.yaml`, and so on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+from recordspec.errors import Problem, StoreError
+from recordspec.executors import ThreadPool
+from recordspec.locations import Location, atomic_write, location, system_errors
+from recordspec.remote import RemotePath, Stamp
+from recordspec.store.manifest import FILE, SCHEMA_FILE, Manifest, Shard, parse_manifest, with_suffix
+from recordspec.store.shards import parse_name
+from recordspec.store.transaction import OWNER, Transaction
+from recordspec.wire.hashes import sha256_of
+
+# Files that are uploaded at a time; each is in memory meanwhile.
+_UPLOADS = 4
+
+
+class ConflictError(StoreError):
+    """Another writer has changed the dataset since it was looked at."""
+
+
+class RemoteTransaction(Transaction):
+    """A staging folder on this machine, whose files are uploaded at `commit`.
+
+    Raises StoreError if there is a dataset and neither `force` nor `append` is given, or none with `append`;
+    and if another process of this machine writes it.
+    """
+
+    def __init__(
+        self, target: RemotePath, *, force: bool = False, resume: bool = False, append: bool = False
+    ) -> None:
+        super().__init__(work_folder(target), force=force or append, resume=resume)
+        self.remote, self.name = target, str(target)
+        self._appends = append
+        self._stamp: Stamp | None = None
+        self._uploaded = False
+
+    @property
+    def dataset(self) -> Location:
+        return self.remote
+
+    @property
+    def published(self) -> bool:
+        return self._uploaded
+
+    def refresh(self) -> None:
+        """Looks at the dataset again, after a ConflictError."""
+        self._check_target()
+
+    def _check_target(self) -> None:
+        try:
+            text, self._stamp = (self.remote / FILE).read_stamped()
+        except FileNotFoundError:
+            if self._appends:
+                got = "something without a manifest"
+                raise StoreError(Problem(where=self.name, expected="a dataset", got=got)) from None
+            self._stamp, self.existing = None, None
+            return
+        if not self._force:
+            raise self._exists()
+        # whatever it is, `force` replaces it; only `append` needs to understand it
+        self.existing = parse_manifest(text, str(self.remote / FILE)) if self._appends else None
+
+    def _exists(self) -> StoreError:
+        hint = "force=True, or --force, replaces it"
+        return StoreError(Problem(where=self.name, expected="a new folder", got="one that exists", hint=hint))
+
+    def commit(self, manifest: Manifest | None, schema: str | None) -> Manifest | None:
+        """Uploads all files, and then the manifest, whose shards may have been uploaded already.
+
+        Raises ConflictError where another writer was quicker, StoreError, OSError.
+        """
+        assert manifest is not None
+        if schema is not None:
+            atomic_write(self.staging / SCHEMA_FILE, schema.encode(), self.work / SCHEMA_FILE)
+        # `work` stays until the end: the build can be resumed
+        names = sorted({path.name for path in self.staging.iterdir() if path.is_file()} - {FILE, OWNER})
+        hashes = {shard.file: shard.sha256 for shard in self._added(manifest)}
+        hashes |= {name: sha256_of(self.staging / name) for name in names if name not in hashes}
+        suffix = next(
+            suffix
+            for suffix in self._suffixes()
+            if self._may_be_free(names, hashes, suffix) and self._upload(names, hashes, suffix)
+        )
+        published = self._renamed(manifest, suffix, {*names})
+        self._check_uploaded(published, names, suffix)
+        place, text = self.remote / FILE, published.dump().encode()
+        try:
+            if self._stamp is None:
+                place.create(text)
+            else:
+                place.replace(text, self._stamp)
+        except FileExistsError:
+            if self._force:
+                got = "one that another writer has changed meanwhile"
+                raise ConflictError(Problem(where=self.name, expected="the dataset", got=got)) from None
+            raise self._exists() from None
+        self._uploaded = True
+        self.keep = False
+        return published
+
+    def _suffixes(self) -> Iterator[str]:
+        """What names may have behind their stems, until no name is taken."""
+        yield ""
+        yield from (f"-v{number}" for number in count(2))
+
+    def _added(self, manifest: Manifest) -> Iterator[Shard]:
+        """The shards that the dataset did not have before."""
+        for split, shards in manifest.splits.items():
+            before = () if self.existing is None else self.existing.splits.get(split, ())
+            yield from shards[len(before) :]
+
+    def _renamed(self, manifest: Manifest, suffix: str, names: set[str]) -> Manifest:
+        """The manifest with the names under which the files of this transaction were uploaded."""
+        added = {id(shard) for shard in self._added(manifest)}
+        splits = {
+            split: tuple(
+                replace(shard, file=_renamed(shard.file, suffix))
+                if id(shard) in added and shard.file in names
+                else shard
+                for shard in shards
+            )
+            for split, shards in manifest.splits.items()
+        }
+        return replace(manifest, splits=splits, suffix=suffix)
+
+    def _may_be_free(self, names: Iterable[str], hashes: dict[str, str], suffix: str) -> bool:
+        """Whether the first names are free, or those of an upload that was broken off: of one shard, and of
+        the other files."""
+        shard = next(filter(parse_name, names), None)
+        for name in (name for name in names if name == shard or parse_name(name) is None):
+            there = (self.remote / _renamed(name, suffix)).uploaded()
+            if there is not None and there[0] != hashes[name]:
+                return False
+        return True
+
+    def _upload(self, names: Iterable[str], hashes: dict[str, str], suffix: str) -> bool:
+        """Uploads files, and tells whether each has a name that no other file has."""
+
+        def upload(name: str) -> bool:
+            return (self.remote / _renamed(name, suffix)).upload(self.staging / name, hashes[name])
+
+        pool = ThreadPool("recordspec-upload", _UPLOADS)
+        try:
+            with system_errors("upload", self.name):
+                return all(future.result() for future in [pool.submit(upload, name) for name in names])
+        finally:
+            pool.close()
+
+    def _check_uploaded(self, manifest: Manifest, names: Iterable[str], suffix: str) -> None:
+        """Raises StoreError where a file is gone by now: `recordspec sweep` may have deleted it."""
+        there = {path.name: stat.st_size for path, stat in self.remote.walk() if path.parent == self.remote}
+        wanted: dict[str, int | None] = {_renamed(name, suffix): None for name in names}
+        wanted |= {shard.file: shard.bytes for shard in manifest.all_shards}
+        for name, size in wanted.items():
+            if name not in there or size not in (None, there[name]):
+                got = f"{there[name]:,} bytes" if name in there else "no object"
+                expected = "the file that was uploaded" if size is None else f"a shard of {size:,} bytes"
+                raise StoreError(Problem(where=str(self.remote / name), expected=expected, got=got))
+
+
+def transaction(target: str | os.PathLike[str] | RemotePath, **how: bool) -> Transaction:
+    """How a dataset appears at a place; takes the arguments of `Transaction`."""
+    place = location(target)
+    return RemoteTransaction(place, **how) if isinstance(place, RemotePath) else Transaction(place, **how)
+
+
+def _renamed(file: str, suffix: str) -> str:
+    """The name of a file of a dataset; the suffix of a shard is that of its split."""
+    name = parse_name(file)
+    if name is None:
+        return with_suffix(file, suffix)
+    return f"{name.split}{suffix}{file[len(name.split) :]}"
+
+
+def work_folder(target: RemotePath) -> Path:
+    """Where a dataset is built that goes to a store: in `$TMPDIR/recordspec-USER`, by the hash of its URL."""
+    folder = Path(tempfile.gettempdir()) / f"recordspec-{os.getuid()}"
+    with system_errors("write", folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / hashlib.sha256(str(target).encode()).hexdigest()[:16]
