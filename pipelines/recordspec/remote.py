@@ -414,12 +414,12 @@ def _told(action: str, path: RemotePath) -> Iterator[None]:
         yield
     except FileExistsError:
         raise
-    except FileNotFoundError as error:
+    except (FileNotFoundError, exceptions.BaseError) as error:
         if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):
             problem = Problem(where=str(path), expected=f"the bucket of {path.root}", got="none")
             raise StoreError(problem) from None
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
-    except exceptions.BaseError as error:
+        if isinstance(error, FileNotFoundError):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
         # without a cause: its text has the requests, which may have signatures
         raise StoreError(
             Problem(where=str(path), expected="", got=f"cannot {action}: {_reason(error)}")

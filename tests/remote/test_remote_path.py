@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import random
+from pathlib import Path
 
 import pytest
+from faulty_proxy import Fault
 
+from recordspec import remote
 from recordspec.errors import StoreError
 from recordspec.remote import RemotePath
 
@@ -14,27 +17,31 @@ from recordspec.remote import RemotePath
 def test_an_object_is_created_once(bucket):
     place = bucket / "a" / "b.txt"
     assert not place.exists()
-    stamp = place.create(b"one")
+    place.create(b"one")
+    place.create(b"one")  # as after a lost answer
     with pytest.raises(FileExistsError):
         place.create(b"two")
     assert place.read_bytes() == b"one"
-    assert place.read_stamped() == (b"one", stamp)
     assert place.stat().st_size == 3
 
 
 def test_an_object_is_replaced_if_it_is_still_the_same(bucket):
     place = bucket / "m.json"
-    first = place.create(b"one")
-    second = place.replace(b"two", first)
-    assert place.read_stamped() == (b"two", second)
+    place.create(b"one")
+    data, first = place.read_stamped()
+    place.replace(b"two", first)
+    data, second = place.read_stamped()
+    assert data == b"two"
     with pytest.raises(FileExistsError):
         place.replace(b"three", first)
-    assert place.read_bytes() == b"two"
+    place.replace(b"four", second)
+    assert place.read_bytes() == b"four"
 
 
 def test_what_is_gone_is_not_replaced(bucket):
     place = bucket / "m.json"
-    stamp = place.create(b"one")
+    place.create(b"one")
+    stamp = place.read_stamped()[1]
     place.unlink()
     place.unlink()
     with pytest.raises(FileExistsError):
@@ -42,13 +49,52 @@ def test_what_is_gone_is_not_replaced(bucket):
     assert not place.exists()
 
 
-def test_an_upload_has_its_sha256(bucket, server, tmp_path):
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT"])
+@pytest.mark.parametrize("kind", ["status", "drop", "lost answer", "cut"])
+def test_a_request_that_fails_is_repeated(bucket, server, method, kind):
+    if (method, kind) == ("HEAD", "cut"):
+        return  # it has no body
+    place = bucket / "m.json"
+    with server.proxy.failing(Fault(kind, method, times=2)):
+        place.create(b"one" * 100)
+        data, stamp = place.read_stamped()
+        place.replace(b"two" * 100, stamp)
+        assert (data, place.read_bytes(), place.stat().st_size) == (b"one" * 100, b"two" * 100, 300)
+        assert server.proxy.faults[0].done == 2
+
+
+def test_a_failure_that_stays_is_told_with_its_url(bucket, server, monkeypatch):
+    monkeypatch.setitem(remote._RETRY, "max_retries", 1)
+    remote._store.cache_clear()
+    place = bucket / "m.json"
+    with server.proxy.failing(Fault("status", times=99, status=503)), pytest.raises(StoreError) as error:
+        place.read_bytes()
+    assert str(error.value) == f"{place}: cannot read: the store answers: 503 Service Unavailable"
+    refused = Fault("status", times=99, status=403, body=b"<Error><Code>AccessDenied</Code></Error>")
+    with server.proxy.failing(refused), pytest.raises(StoreError) as error:
+        place.create(b"x")
+    assert str(error.value) == (
+        f"{place}: cannot write: the credentials are refused: 403 Forbidden (AccessDenied)"
+    )
+    assert len(server.proxy.log) == 1
+    remote._store.cache_clear()
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("largest", [64 << 20, 0])
+def test_an_upload_has_its_sha256(bucket, server, tmp_path, monkeypatch, largest):
     data = random.Random(1).randbytes(40 << 20)  # in three parts
     (tmp_path / "shard").write_bytes(data)
     place = bucket / "shard"
-    assert place.sha256() is None
-    place.upload(tmp_path / "shard", hashlib.sha256(data).hexdigest())
-    assert place.sha256() == hashlib.sha256(data).hexdigest()
+    sha256 = hashlib.sha256(data).hexdigest()
+    assert place.uploaded() is None
+    monkeypatch.setattr(remote, "_LARGEST_PUT", largest)
+    assert place.upload(tmp_path / "shard", sha256)
+    assert place.uploaded() == (sha256, place.stat())
+    with server.proxy.failing():
+        assert place.upload(tmp_path / "shard", sha256)
+    assert len(server.proxy.log) == 1
+    assert not place.upload(Path(__file__), "0" * 64)
     assert place.stat().st_size == len(data)
     assert place.read_range(5, 5) == b""
     assert place.read_range(17 << 20, (17 << 20) + 9) == data[17 << 20 : (17 << 20) + 9]
