@@ -37,6 +37,7 @@ _MODULES = {
     "sample": "records",
     "show": "records",
     "stats": "stats",
+    "sweep": "integrity",
     "verify": "integrity",
 }
 

@@ -1,16 +1,19 @@
-"""`recordspec verify`, `repair` and `index`: commands on whole files."""
+"""`recordspec verify`, `repair`, `index` and `sweep`: commands on whole files."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from recordspec.cli.options import LOCAL_PATH, files_argument, json_option
-from recordspec.cli.output import counted, echo, print_json, print_notes, print_rows, wants_json
+from recordspec.cli.options import LOCAL_PATH, PATH, files_argument, json_option
+from recordspec.cli.output import counted, echo, print_json, print_notes, print_rows, size, wants_json
 from recordspec.errors import RecordError
+from recordspec.locations import Location
 
 if TYPE_CHECKING:
     from recordspec.inspect.verify import FileIntegrity
@@ -125,3 +128,40 @@ def index(files: tuple[str, ...], form: Any, as_json: bool) -> None:
     from recordspec.inspect.index import index as index_files
 
     print_rows(map(vars, index_files(files, form)), as_json)
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _age(context: click.Context, param: click.Parameter, value: str) -> timedelta:
+    """A time such as `30m`, `12h` or `7d`."""
+    match = re.fullmatch(r"(\d{1,6})([smhd])", value)
+    if match is None:
+        raise click.BadParameter(f"expected a number of s, m, h or d such as 12h, got {value!r}")
+    return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
+
+
+@click.command(short_help="Find what builds have left in an object store.")
+@click.argument("url", type=PATH)
+@click.option("--older-than", default="1d", show_default=True, callback=_age, help="Such as 30m, 12h or 7d.")
+@click.option("--delete", is_flag=True, help="Delete what is found.")
+@json_option
+def sweep(url: Location, older_than: timedelta, delete: bool, as_json: bool) -> None:
+    """List the files below URL that builds have written, and that no manifest names.
+
+    \b
+      recordspec sweep s3://bucket/data
+      recordspec sweep s3://bucket/data --older-than 7d --delete
+
+    They are those of builds that were broken off, and of datasets that others replaced. A build that runs and
+    a reader that began before a dataset was replaced need theirs: --older-than must be longer.
+    """
+    from recordspec.store.sweep import sweep as sweep_store
+
+    found = list(sweep_store(url, older_than=older_than, delete=delete))
+    what = "deleted" if delete else "to delete: --delete does it" if found else "nothing to delete"
+    print_rows(
+        ({"file": one.file, "bytes": one.bytes, "age": round(one.age)} for one in found),
+        as_json,
+        lambda: f"{counted(len(found), 'file')}, {size(sum(one.bytes for one in found))}: {what}",
+    )

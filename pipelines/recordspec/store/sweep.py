@@ -1,0 +1,80 @@
+"""What builds that were broken off or replaced have left in an object store."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from recordspec.errors import Problem, SpecError
+from recordspec.locations import Location
+from recordspec.remote import ObjectStat, RemotePath
+from recordspec.store.manifest import DATASET_FILES, FILE, INDEX_SUFFIXES, manifest_in
+from recordspec.store.shards import parse_name
+
+_DAY = timedelta(days=1)
+_STEMS = "|".join(re.escape(file.partition(".")[0]) for file in DATASET_FILES)
+_OWN = re.compile(rf"({_STEMS})(-v\d+)?\.\w+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Orphan:
+    """A file that no manifest names.
+
+    Attributes:
+        file: its URL.
+        bytes: its size.
+        age: in seconds, since it was written.
+    """
+
+    file: str
+    bytes: int
+    age: float
+
+
+def sweep(place: Location, *, older_than: timedelta = _DAY, delete: bool = False) -> Iterator[Orphan]:
+    """The files of builds, in a folder of an object store and in those below it, that the manifest beside
+    them does not name; and deletes them where it is asked to.
+
+    Files are known by their names and by the sha256 that a build leaves with each: those of others stay. A
+    build that runs has files that no manifest names as yet, and a reader may hold the manifest of a dataset
+    that was replaced: `older_than` must be longer than either takes.
+
+    Raises SpecError for a local path, StoreError where the store cannot be read or a manifest is invalid.
+    """
+    if isinstance(place, Path):
+        hint = "a local build that was broken off is cleared by the next one"
+        raise SpecError(Problem(where=str(place), expected="a URL", got="a local path", hint=hint))
+    folders: dict[RemotePath, dict[str, ObjectStat]] = defaultdict(dict)
+    for path, stat in place.walk():
+        folders[path.parent][path.name] = stat
+    for folder, files in folders.items():
+        # read after the files were listed: what is published meanwhile is named
+        for name in _orphans(folder, files, older_than.total_seconds()):
+            if delete:
+                (folder / name).unlink()
+            yield Orphan(file=str(folder / name), bytes=files[name].st_size, age=files[name].age)
+
+
+def _orphans(folder: RemotePath, files: dict[str, ObjectStat], seconds: float) -> list[str]:
+    manifest = manifest_in(folder)
+    named = {FILE}
+    if manifest is not None:
+        named |= {*manifest.files, *manifest.beside, *map(manifest.name_of, DATASET_FILES)}
+    orphans = [
+        name
+        for name, stat in files.items()
+        if name not in named and stat.age >= seconds and _is_ours(folder / name)
+    ]
+    indices = [f"{name}{suffix}" for name in orphans for suffix in INDEX_SUFFIXES.values()]
+    return orphans + [name for name in indices if name in files]
+
+
+def _is_ours(path: RemotePath) -> bool:
+    if parse_name(path.name) is None and not _OWN.fullmatch(path.name):
+        return False
+    there = path.uploaded()
+    return there is not None and there[0] is not None
