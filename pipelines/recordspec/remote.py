@@ -174,11 +174,13 @@ class RemotePath:
 
     def is_dir(self) -> bool:
         """Whether there is an object below it."""
-        return next(self.iterdir(), None) is not None
+        listed = self._repeated(self._list_folder)
+        return bool(listed["objects"] or listed["common_prefixes"])
 
     def iterdir(self) -> Iterator[RemotePath]:
         """The objects below it, not those of folders in it."""
-        return (RemotePath(self.root, listed["path"]) for listed in self._repeated(self._list_folder))
+        listed = self._repeated(self._list_folder)["objects"]
+        return (RemotePath(self.root, key) for key in sorted(str(one["path"]) for one in listed))
 
     def resolve(self) -> RemotePath:
         return self
@@ -225,9 +227,8 @@ class RemotePath:
         listed = _obstore().list(_store(self.root), self._prefix)
         return sorted((one for some in listed for one in some), key=lambda one: str(one["path"]))
 
-    def _list_folder(self) -> list[Any]:
-        listed = _obstore().list_with_delimiter(_store(self.root), self._prefix)["objects"]
-        return sorted(listed, key=lambda one: str(one["path"]))
+    def _list_folder(self) -> Any:
+        return _obstore().list_with_delimiter(_store(self.root), self._prefix)
 
     @property
     def _prefix(self) -> str | None:

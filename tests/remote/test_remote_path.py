@@ -117,7 +117,7 @@ def test_an_empty_object_is_read(bucket):
         assert file.read() == b""
 
 
-KEYS = ["a/b/c", "a/b.txt", "a b/ü%20+&=#?", "a/z", "ab", "a/b/c/d"]
+KEYS = ["a/b/c", "a/b.txt", "a b/ü%20+&=#?", "a/z", "ab", "a/b/c/d", "d/e/f"]
 
 
 def test_objects_are_listed_below_a_folder(bucket):
@@ -134,6 +134,8 @@ def test_objects_are_listed_below_a_folder(bucket):
     ]
     assert [place.name for place in (bucket / "a").iterdir()] == ["b.txt", "z"]
     assert (bucket / "a").is_dir()
+    assert (bucket / "d").is_dir()
+    assert list((bucket / "d").iterdir()) == []
     assert not (bucket / "a/z").is_dir()
     assert not (bucket / "nothing").is_dir()
     assert (bucket / KEYS[2]).read_bytes() == b"xx"

@@ -1,0 +1,303 @@
+"""One suite for a local folder and every store: what is built, added, replaced, read and asked is the same."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+import recordspec as rs
+from examples import example
+from recordspec.wire.framing import framed
+
+pytestmark = pytest.mark.slow
+
+SCHEMA = rs.Schema.loads("schema: s\nfeatures:\n  id: int64\n  text: string\n  value: float32\n")
+OPTIONS = {"key": "id", "split": {"train": 3, "test": 1}, "shuffle": 2, "shards": 3, "invalid": "quarantine"}
+CONFIG = """\
+schema: schema.yaml
+data: {data}
+write:
+  source: {{{source}}}
+  key: id
+  splits: {{train: 3, test: 1}}
+  shards: 2
+  shuffle: {{seed: 1}}
+read: {{batch: {{size: 8}}}}
+"""
+
+
+def rows(start: int, stop: int) -> list[dict]:
+    return [{"id": number, "text": f"row {number}", "value": number / 2} for number in range(start, stop)]
+
+
+def ids(dataset) -> list[int]:
+    return [number for batch in dataset for number in np.atleast_1d(batch["id"].numpy()).tolist()]
+
+
+@pytest.fixture
+def staging(tmp_path) -> dict[str, str]:
+    return {"folder": str(tmp_path / "copies"), "size": "1MiB"}
+
+
+@pytest.fixture
+def local(tmp_path) -> Path:
+    """A local dataset to compare with."""
+    rs.write(SCHEMA, [*rows(0, 300), {"id": "x"}], tmp_path / "local", **OPTIONS)
+    return tmp_path / "local"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_build_has_the_bytes_of_a_local_one(store, local):
+    made = rs.write(SCHEMA, [*rows(0, 300), {"id": "x"}], store.url, **OPTIONS)
+    assert made == rs.Manifest.load(store.url) == rs.Manifest.load(local)
+    assert store.files() == contents(local)
+
+
+@pytest.mark.parametrize("options", [{"layout": {"blocks": 16}}, {"compression": "gzip"}, {"shards": "auto"}])
+def test_a_build_of_another_layout_is_read(store, staging, tmp_path, options):
+    for place in (store.url, tmp_path / "local"):
+        rs.write(SCHEMA, rows(0, 100), place, key="id", **options)
+    assert store.files() == contents(tmp_path / "local")
+    assert ids(rs.read(SCHEMA, store.url, batch=7, staging=staging)) == list(range(100))
+
+
+def test_a_dataset_is_not_replaced_unless_asked(store):
+    rs.write(SCHEMA, rows(0, 10), store.url)
+    before = store.files()
+    with pytest.raises(rs.StoreError) as error:
+        rs.write(SCHEMA, rows(0, 20), store.url)
+    hint = "(force=True, or --force, replaces it)"
+    assert str(error.value) == f"{store.url}: expected a new folder, got one that exists {hint}"
+    assert store.files() == before
+
+
+def test_force_replaces_and_a_reader_that_began_before_goes_on(store, staging):
+    rs.write(SCHEMA, rows(0, 100), store.url, shards=4)
+    before = store.files()
+    dataset = rs.read(SCHEMA, store.url, staging=staging)
+    begun = iter(dataset)
+    first = int(next(begun)["id"])
+    made = rs.write(SCHEMA, rows(100, 150), store.url, shards=4, force=True)
+    assert ids(rs.read(SCHEMA, store.url, staging=staging)) == list(range(100, 150))
+    assert rs.Manifest.load(store.url) == made
+    if store.proxy is not None:
+        assert [first, *(int(row["id"]) for row in begun)] == list(range(100))
+        after = store.files()
+        assert {name: after[name] for name in before if name != "manifest.json"} == {
+            name: data for name, data in before.items() if name != "manifest.json"
+        }
+
+
+def test_rows_are_added(store, local, staging, tmp_path):
+    for place in (store.url, tmp_path / "grown"):
+        rs.write(SCHEMA, [*rows(0, 300), {"id": "x"}], place, **OPTIONS)
+        for start in (300, 400):
+            more = [*rows(start, start + 100), {"id": "y"}]
+            made = rs.write(SCHEMA, more, place, append=True, **OPTIONS)
+        assert made == rs.Manifest.load(place)
+        assert made.rejected == 3
+        with pytest.raises(
+            rs.RecordError, match="row 1: id: expected a key that no other row has, got that of "
+        ):
+            rs.write(SCHEMA, rows(449, 451), place, append=True, **OPTIONS | {"invalid": "error"})
+        with pytest.raises(rs.RecordError) as error:
+            rs.write(SCHEMA, rows(450, 452), place, append=True, **OPTIONS | {"invalid": "error"})
+        assert f"got that of {place}/t" in str(error.value)
+    shards = [shard.sha256 for shard in rs.Manifest.load(tmp_path / "grown").all_shards]
+    assert [shard.sha256 for shard in made.all_shards] == shards
+    assert sorted(ids(rs.read(SCHEMA, store.url, staging=staging))) == list(range(500))
+    name = made.name_of("rejects.jsonl")
+    assert (
+        store.files()[rs.Manifest.load(store.url).name_of("rejects.jsonl")]
+        == contents(tmp_path / "grown")[name]
+    )
+
+
+def test_two_splits_by_pattern_are_what_the_manifest_names(store, staging):
+    rs.write(SCHEMA, rows(0, 100), store.url, **OPTIONS | {"shards": 2})
+    rs.write(SCHEMA, rows(0, 60), store.url, force=True, **OPTIONS | {"shards": 2})
+    counts = {}
+    for split in ("train", "test"):
+        counts[split] = ids(rs.read(SCHEMA, f"{store.url}/{split}*", staging=staging))
+        assert len(counts[split]) == rs.Manifest.load(store.url).rows(split)
+    assert sorted(counts["train"] + counts["test"]) == list(range(60))
+
+
+def test_reading_is_as_local(store, local, staging):
+    rs.write(SCHEMA, [*rows(0, 300), {"id": "x"}], store.url, **OPTIONS)
+    shuffle = {"shuffle": 50, "seed": 3}
+    for options in (
+        {},
+        {"batch": 16},
+        {"batch": 16, "interleave": {"cycle": 2, "block": 4}},
+        {"batch": 16, "interleave": {"cycle": 2, "block": 4, "parallel": 2}},
+        {"batch": 16, "repeat": 3, **shuffle},
+        {"batch": 16, "repeat": 3, **shuffle, "start": (1, 5)},
+        {"batch": 16, "repeat": 2, "cache": "memory", **shuffle},
+        {"features": ["id"], "batch": 16},
+        {"batch": 16, "map": lambda row: {"id": row["id"] + 1}, "filter": lambda row: row["id"] % 2 == 0},
+    ):
+        expected = ids(rs.read(SCHEMA, local, **options))
+        assert ids(rs.read(SCHEMA, store.url, staging=staging, **options)) == expected, options
+
+
+COMMANDS = [
+    ["count", "{data}"],
+    ["count", "{data}/train-*"],
+    ["count", "{data}/train-00001-of-00003.tfrecord"],
+    ["verify", "{data}"],
+    ["info", "{data}"],
+    ["info", "{data}/test-*"],
+    ["head", "{data}"],
+    ["show", "{data}", "--record", "7"],
+    ["show", "{data}", "--record", "100000"],
+    ["sample", "{data}", "--seed", "1"],
+    ["sample", "{data}", "--where", "id < 9", "--seed", "1"],
+    ["stats", "{data}"],
+    ["check", "{data}/schema.yaml", "{data}"],
+    ["check", "{config}"],
+    ["lint", "{config}"],
+    ["explain", "{config}"],
+    ["diff", "{data}", "{data}"],
+    ["diff", "{config}", "{config}"],
+    ["infer", "{data}"],
+    ["build", "{config}", "--dry-run"],
+    ["build", "{config}"],
+]
+
+
+def test_commands_say_what_they_say_of_local_data(store, tmp_path, command):
+    lines = "id,text,value\n" + "".join(f"{n},row {n},{n / 2}\n" for n in range(300))
+    times = {}
+    said = []
+    for place in (str(tmp_path / "here"), store.url):
+        put = store.put if place == store.url else lambda name, data: _write(tmp_path / "here" / name, data)
+        put("schema.yaml", SCHEMA.dump().encode())
+        put("rows.csv", lines.encode())
+        config = CONFIG.format(data="data", source="csv: rows.csv")
+        put("config.yaml", config.replace("shards: 2", "shards: 3").encode())
+        names = {"data": f"{place}/data", "config": f"{place}/config.yaml"}
+        code, out, err = command("build", names["config"])
+        assert code == 0, err
+        told = {}
+        for arguments in COMMANDS:
+            given = [one.format(**names) for one in arguments]
+            t = time.time()
+            code, out, err = command(*given)
+            times[" ".join(arguments)] = time.time() - t
+            told[" ".join(arguments)] = (code, out.replace(place, "PLACE"), err.replace(place, "PLACE"))
+        said.append(told)
+    open("/tmp/servers/times", "w").write(repr(sorted((v, k) for k, v in times.items())))
+    for name, expected in said[0].items():
+        assert said[1][name] == expected, name
+
+
+def test_export_is_of_the_same_rows(store, local, command, tmp_path):
+    rs.write(SCHEMA, [*rows(0, 300), {"id": "x"}], store.url, **OPTIONS)
+    for suffix in ("jsonl", "csv", "parquet"):
+        for name, place in (("a", local), ("b", store.url)):
+            code, _, err = command(
+                "export", place, "--out", tmp_path / f"{name}.{suffix}", "--where", "id > 5"
+            )
+            assert code == 0, err
+        assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
+
+
+def test_resharding_reads_and_writes_stores(store, local, tmp_path):
+    rs.write(SCHEMA, [*rows(0, 300), {"id": "x"}], store / "a", **OPTIONS)
+    made = rs.reshard(store / "a", store / "b", shards=2)
+    assert made == rs.reshard(local, tmp_path / "b", shards=2)
+    assert store.files("b") == contents(tmp_path / "b")
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def sources() -> dict[str, tuple[str, dict[str, bytes]]]:
+    """By the source in a config, the files that it reads."""
+    given = rows(0, 50)
+    table = pa.Table.from_pylist(given)
+    parquet = io.BytesIO()
+    pq.write_table(table, parquet, row_group_size=20)
+    text = "id,text,value\n" + "".join(f"{row['id']},{row['text']},{row['value']}\n" for row in given)
+    values = {"id": "int64", "text": "bytes", "value": "float32"}
+    records = [
+        example(
+            {
+                name: (kind, [row[name].encode() if kind == "bytes" else row[name]])
+                for name, kind in values.items()
+            }
+        )
+        for row in given
+    ]
+    return {
+        "csv: in/rows.csv": {"in/rows.csv": text.encode()},
+        "csv: in/*.csv": {"in/a.csv": text.encode(), "in/b.csv": text.replace("\n", "\n1").encode()[:14]},
+        "jsonl: in/rows.jsonl": {"in/rows.jsonl": "".join(json.dumps(row) + "\n" for row in given).encode()},
+        "parquet: in/rows.parquet": {"in/rows.parquet": parquet.getvalue()},
+        "tfrecord: in/rows.tfrecord": {"in/rows.tfrecord": b"".join(map(framed, records))},
+    }
+
+
+@pytest.mark.parametrize("source", [*sources()])
+def test_a_source_is_read_from_a_store(store, tmp_path, command, source):
+    files = sources()[source] | {"schema.yaml": SCHEMA.dump().encode()}
+    said = []
+    for place, put in (
+        (str(tmp_path / "here"), lambda name, data: _write(tmp_path / "here" / name, data)),
+        (store.url, store.put),
+    ):
+        for name, data in files.items():
+            put(name, data)
+        put("config.yaml", CONFIG.format(data="data", source=source).encode())
+        code, _, err = command("build", f"{place}/config.yaml")
+        said.append((code, err.replace(place, "PLACE")))
+    assert said[1] == said[0]
+    if code == 0:
+        assert store.files("data") == contents(tmp_path / "here" / "data")
+
+
+def test_a_folder_of_images_is_read_from_a_store(store, tmp_path, command):
+    schema = "schema: p\nfeatures:\n  image: {kind: image, encoding: png, shape: [4, 4, 3]}\n  label: {kind: label, names: [a, b]}\n"
+    for number in range(20):
+        name = f"in/{'ab'[number % 2]}/{number}.png"
+        data = io.BytesIO()
+        Image.fromarray(np.full((4, 4, 3), number, np.uint8)).save(data, "png")
+        _write(tmp_path / "here" / name, data.getvalue())
+        store.put(name, data.getvalue())
+    config = CONFIG.format(data="data", source="image_folder: in").replace("key: id", "key: path")
+    for name, text in (("schema.yaml", schema), ("config.yaml", config)):
+        _write(tmp_path / "here" / name, text.encode())
+        store.put(name, text.encode())
+    for place in (tmp_path / "here", store.url):
+        code, _, err = command("build", f"{place}/config.yaml")
+        assert code == 0, err
+    assert store.files("data") == contents(tmp_path / "here" / "data")
+
+
+def test_a_pipeline_trains_on_a_store(store, tmp_path, staging):
+    store.put("schema.yaml", SCHEMA.dump().encode())
+    store.put("rows.csv", ("id,text,value\n" + "".join(f"{n},t,{n / 2}\n" for n in range(64))).encode())
+    config = CONFIG.format(data="data", source="csv: rows.csv").replace(
+        "read: {batch: {size: 8}}",
+        f"read: {{batch: {{size: 8}}, staging: {json.dumps(staging)}}}\nfit: {{inputs: id, targets: value}}",
+    )
+    pipeline = rs.Pipeline.load(store.put("config.yaml", config.encode()))
+    pipeline.build()
+    seen = [int(number) for inputs, _ in pipeline.dataset("train") for number in inputs.numpy()]
+    assert len(seen) == pipeline.manifest.rows("train") if hasattr(pipeline, "manifest") else seen
+    assert os.path.isdir(staging["folder"]) == (store.proxy is not None)
