@@ -186,12 +186,17 @@ def read_bytes(path: Location, most: int, too_large: type[RecordspecError] = Sto
 
     Raises StoreError if it cannot be read, and `too_large` for a larger file.
     """
-    data = bytearray()
-    with open_file(path) as file, system_errors("read", path):
-        # None, of a file of /proc that would wait for more, ends it too
-        while len(data) <= most and (piece := file.read(_PIECE)):
-            data += piece
-    if len(data) > most:
+    data: bytearray | bytes | None = None
+    if isinstance(path, RemotePath):
+        with system_errors("read", path):
+            data = path.read_at_most(most)
+    else:
+        data = bytearray()
+        with open_file(path) as file, system_errors("read", path):
+            # None, of a file of /proc that would wait for more, ends it too
+            while len(data) <= most and (piece := file.read(_PIECE)):
+                data += piece
+    if data is None or len(data) > most:
         limit = f"{most >> 20} MiB" if most >> 20 else f"{most} bytes"
         raise too_large(Problem(where=str(path), expected=f"a file of at most {limit}", got="a larger one"))
     return bytes(data)

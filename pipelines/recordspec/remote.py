@@ -37,8 +37,9 @@ _RETRY = {
     "retry_timeout": timedelta(minutes=1),
     "backoff": {"max_backoff": timedelta(seconds=5)},
 }
-# A request of so many bytes takes about as long to transfer as to be answered.
-_RANGE = 4 << 20
+# The bytes of the first request, and of one behind a seek; and of the largest, which takes about as long to
+# transfer as to be answered.
+_FIRST_RANGE, _RANGE = 256 << 10, 4 << 20
 # S3 takes parts of 5 MiB at least, and 10,000 of them.
 _PART = 16 << 20
 # Files up to this size are written by one request, from memory.
@@ -189,6 +190,12 @@ class RemotePath:
         """The whole object. Raises FileNotFoundError, or StoreError."""
         return self.read_stamped()[0]
 
+    def read_at_most(self, most: int) -> bytes | None:
+        """The whole object, of one request; None, and nothing is transferred, where it is larger."""
+        with _told("read", self):
+            found = _obstore().get(_store(self.root), self.key)
+            return bytes(found.bytes()) if found.meta["size"] <= most else None
+
     def read_stamped(self) -> tuple[bytes, Stamp]:
         """The whole object, and its stamp, of one request."""
         with _told("read", self):
@@ -215,8 +222,8 @@ class RemotePath:
 
     def open(self) -> io.BufferedReader:
         """The object as a file that is read by ranges. Raises FileNotFoundError, or StoreError."""
-        first, size = self.read_start(_RANGE)
-        return io.BufferedReader(_RangeReader(self, size, first), _RANGE)
+        first, size = self.read_start(_FIRST_RANGE)
+        return io.BufferedReader(_RangeReader(self, size, first), _FIRST_RANGE)
 
     def walk(self) -> Iterator[tuple[RemotePath, ObjectStat]]:
         """Every object whose key begins with this one and a slash, in the order of their keys."""
@@ -337,11 +344,13 @@ class RemotePath:
 
 
 class _RangeReader(io.RawIOBase):
-    """An object as an unbuffered file."""
+    """An object as an unbuffered file. Requests grow while bytes are read one after another, and are small
+    behind a seek: who reads only headers does not transfer what is between."""
 
     def __init__(self, path: RemotePath, size: int, first: bytes) -> None:
         self.name = str(path)
-        self._path, self._size, self._first, self._place = path, size, first, 0
+        self._path, self._size = path, size
+        self._held, self._start, self._place = first, 0, 0  # the bytes from `start` on
 
     def readable(self) -> bool:
         return True
@@ -358,18 +367,17 @@ class _RangeReader(io.RawIOBase):
         return self._place
 
     def readinto(self, view: Any) -> int:
-        data = self._first[self._place : self._place + len(view)]
-        if not data:
-            data = self._path.read_range(self._place, min(self._size, self._place + len(view)))
+        end = self._start + len(self._held)
+        if not self._start <= self._place < end:
+            goes_on = self._place == end
+            wanted = max(len(view), min(_RANGE, 2 * len(self._held)) if goes_on else _FIRST_RANGE)
+            self._held = self._path.read_range(self._place, min(self._size, self._place + wanted))
+            self._start = self._place
+        at = self._place - self._start
+        data = self._held[at : at + len(view)]
         view[: len(data)] = data
         self._place += len(data)
         return len(data)
-
-    def readall(self) -> bytes:
-        # that of the base class asks for 8 KiB at a time
-        data = self._path.read_range(self._place, self._size)
-        self._place += len(data)
-        return data
 
 
 def is_url(path: object) -> bool:

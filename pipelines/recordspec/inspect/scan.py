@@ -19,6 +19,7 @@ from recordspec.errors import Problem, RecordError, SpecError, StoreError
 from recordspec.executors import Task, executor
 from recordspec.inspect.index import find_records
 from recordspec.locations import Location
+from recordspec.remote import RemotePath
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, manifest_of
 from recordspec.store.shards import Files, expand, first_block, parse_name, stored_schema
 from recordspec.wire import proto, tfrecord
@@ -391,6 +392,10 @@ class Scanner:
 
     def count(self, path: Location) -> int:
         """How many rows a file has."""
+        if path not in self._counts and isinstance(path, RemotePath) and self.manifest is not None:
+            for shard in self.manifest.all_shards:
+                rows = shard.records if self.blocks_of(path) is None else shard.rows
+                self._counts[path.with_name(shard.file)] = rows
         if path not in self._counts:
             schema = self.blocks_of(path)
             self._counts[path] = (
