@@ -147,6 +147,11 @@ class RemotePath:
         return self.key.rpartition("/")[2]
 
     @property
+    def is_http(self) -> bool:
+        """Whether it is on a web server, which is read, and neither written nor listed."""
+        return self.root.startswith("http")
+
+    @property
     def parent(self) -> RemotePath:
         return RemotePath(self.root, self.key.rpartition("/")[0])
 
@@ -160,6 +165,8 @@ class RemotePath:
     def stat(self) -> ObjectStat:
         """Raises FileNotFoundError, or StoreError."""
         with _told("read", self):
+            if not self.key:  # a bucket
+                raise FileNotFoundError
             return _stat(_obstore().head(_store(self.root), self.key))
 
     def exists(self) -> bool:
@@ -423,7 +430,7 @@ def _told(action: str, path: RemotePath) -> Iterator[None]:
         yield
     except FileExistsError:
         raise
-    except (FileNotFoundError, exceptions.BaseError) as error:
+    except (FileNotFoundError, NotImplementedError, exceptions.BaseError) as error:
         if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):
             problem = Problem(where=str(path), expected=f"the bucket of {path.root}", got="none")
             raise StoreError(problem) from None

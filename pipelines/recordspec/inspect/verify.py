@@ -127,11 +127,11 @@ def _shard_problems(found: FileIntegrity, shard: Shard) -> Iterator[Problem]:
 
 def dataset_problems(folder: Location, manifest: Manifest) -> Iterator[FileProblem]:
     """What is missing in a dataset's folder, foreign there, or changed; the shards are not read."""
-    there = {path.name for path in folder.iterdir()}
-    # in a store, others are those of a dataset before, which somebody may read
-    foreign = {name for name in there if parse_name(name)} if isinstance(folder, Path) else set()
-    for problem in shard_differences(folder, manifest.files - there, foreign - manifest.files):
-        yield location(problem.where), problem
+    if isinstance(folder, Path):  # in a store, others are those of a dataset before, which somebody may read
+        there = {path.name for path in folder.iterdir()}
+        foreign = {name for name in there if parse_name(name)} - manifest.files
+        for problem in shard_differences(folder, manifest.files - there, foreign):
+            yield Path(problem.where), problem
     yield from _schema_problems(folder / manifest.name_of(SCHEMA_FILE), manifest)
     yield from ((folder / manifest.name_of(KEYS_FILE), problem) for problem in key_problems(folder, manifest))
     rejects = folder / manifest.name_of(REJECTS_FILE)

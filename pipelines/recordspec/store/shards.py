@@ -148,7 +148,7 @@ def _matches(pattern: str, manifests: dict[Location, Manifest]) -> tuple[list[Lo
         return _remote_matches(RemotePath.parse(pattern), manifests)
     path = Path(pattern)
     if path.is_dir():
-        found, names = [child for child in path.iterdir() if parse_name(child.name)], "*"
+        found, names = [*filter(_is_shard, path.iterdir())], "*"
         expected, beside = "shards in the folder", path / "*"
     elif path.exists():
         return [path], None
@@ -163,12 +163,13 @@ def _matches(pattern: str, manifests: dict[Location, Manifest]) -> tuple[list[Lo
 def _remote_matches(
     place: RemotePath, manifests: dict[Location, Manifest]
 ) -> tuple[list[Location], str | None]:
-    """The same, of a URL. A folder and a pattern stand for what the manifest names: nothing is listed."""
+    """The same, of a URL. A folder and a pattern stand for what their manifest names: nothing is listed."""
     pattern = glob.has_magic(place.name)
     folder = place.parent if pattern else place
     manifest = None if parse_name(place.name) else manifest_in(folder)
     if manifest is None and not pattern:
-        return [place], None
+        shards = [] if place.exists() or place.is_http else [*filter(_is_shard, place.iterdir())]
+        return (sorted(shards), "*") if shards else ([place], None)
     if manifest is None:
         found = [path for path in folder.iterdir() if fnmatch.fnmatchcase(path.name, place.name)]
     else:
@@ -178,6 +179,10 @@ def _remote_matches(
     if not found:
         raise StoreError(Problem(where=str(place), expected="a file", got="none"))
     return [*sorted(found)], place.name if manifest is None else None
+
+
+def _is_shard(path: Location) -> bool:
+    return parse_name(path.name) is not None
 
 
 def _completeness(
