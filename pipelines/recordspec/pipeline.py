@@ -18,7 +18,7 @@ from recordspec.reading import bench as benching
 from recordspec.reading import dataset as reading
 from recordspec.reading.corrupt_records import locating
 from recordspec.reading.filtering import class_counts, class_weights
-from recordspec.reading.options import Read
+from recordspec.reading.options import Read, Staging
 from recordspec.reading.order import Position
 from recordspec.reading.plan import Plan, WorkerShard, plan_files
 from recordspec.reading.transformations import without_autograph
@@ -279,9 +279,12 @@ class Pipeline:
 
     def _read(self, options: Mapping[str, Any]) -> Read:
         read: Read = from_python(Read, {**options_of(self.config.read), **options})
-        if read.cache in ("none", "memory"):
-            return read
-        return replace(read, cache=str(below(self.folder, read.cache)))
+        if read.cache not in ("none", "memory"):
+            read = replace(read, cache=str(below(self.folder, read.cache)))
+        if isinstance(read.staging, Staging) and read.staging.folder is not None:
+            folder = str(below(self.folder, read.staging.folder))
+            read = replace(read, staging=replace(read.staging, folder=folder))
+        return read
 
     def _shards(self, split: str | Sequence[str]) -> list[Shard]:
         splits = (split,) if isinstance(split, str) else split

@@ -444,6 +444,8 @@ def _told(action: str, path: RemotePath) -> Iterator[None]:
 
 def _reason(error: BaseException) -> str:
     """What a store answered, on one line and without the query of a URL, which may be signed."""
+    if isinstance(error, NotImplementedError):
+        return "the store has no such operation"
     text = str(error)
     status, code = _STATUS.search(text), _CODE.search(text)
     if status is None:

@@ -19,6 +19,7 @@ from recordspec.locations import Location
 from recordspec.spec.decoder import decode_errors, decode_problems
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import File, Files, expand, path_list, shard_files
+from recordspec.store.staging import failure_in
 from recordspec.wire import file_types, tfrecord
 from recordspec.wire.framing import framed, place
 from recordspec.wire.tfrecord import Damage, Record
@@ -219,13 +220,15 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
     Raises:
         RecordError: names the shard, the record, the byte, the feature, what was expected and what was
             found. The original error is its cause; where no record is corrupt, that is raised as it is.
-        StoreError: files are missing, or of another spec.
-        SpecError: a path is a URL.
+        StoreError: files are missing, or of another spec; or a shard in an object store could not be read.
+        SpecError: a path is a URL of no store.
     """
     given = path_list(files)
     try:
         yield
     except Exception as error:
+        if failure := failure_in(error):
+            raise failure from error
         if not isinstance(error, decode_errors()):
             raise
         for file in shard_files(expand(given), schema):

@@ -224,9 +224,21 @@ class Recipe:
     @cached_property
     def _staging(self) -> StagingFolder | None:
         """Where the shards of an object store are copied to; None for local files."""
-        if not any(piece.is_remote for piece in self.plan.pieces):
-            return None
+        remote = [piece.path for piece in self.plan.pieces if piece.is_remote]
         options, mixed = self.options.staging, self.interleave
+        if not remote:
+            return None
+        if options == "tensorflow":
+            staging.check_tensorflow(remote)
+            return None
+        if self.options.service is not None:
+            hint = "its workers have no copies; `staging: tensorflow` reads gs:// without"
+            expected = "none with data in an object store"
+            raise SpecError(
+                Problem(
+                    path=("read", "service"), expected=expected, got=f"`{self.options.service}`", hint=hint
+                )
+            )
         cycle = 1 if mixed is None else stages.MOST_OPEN if mixed.cycle == "auto" else mixed.cycle
         staging.check_room(self.plan.pieces, cycle, options.size)
         folder = staging.default_folder() if options.folder is None else Path(options.folder)

@@ -122,11 +122,11 @@ class Staging:
     """Where shards of an object store are copied to, to be read.
 
     Attributes:
-        folder: by default `~/.cache/recordspec`; several processes may share one.
+        folder: by default `~/.cache/recordspec/shards`; several processes may share one.
         size: what all copies may take together.
     """
 
-    folder: str | None = None
+    folder: PathText | None = None
     size: str = "20GiB"
 
 
@@ -148,7 +148,8 @@ class Read:
         corrupt: `skip` leaves out records that cannot be read, and logs which. All files are read once
             for that, before the first batch.
         service: the address of a tf.data service that reads, such as `grpc://localhost:5050`.
-        staging: where shards of an object store are copied to while they are read.
+        staging: where shards of an object store are copied to while they are read; `tensorflow` has
+            TensorFlow read them itself, which can read those of `gs://`.
     """
 
     batch: Batch | None = None
@@ -163,7 +164,7 @@ class Read:
     deterministic: bool = True
     corrupt: Literal["error", "skip"] = "error"
     service: str | None = None
-    staging: Staging = Staging()
+    staging: Literal["tensorflow"] | Staging = Staging()
 
     def __post_init__(self) -> None:
         problems = list(self._check())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Callable
 from typing import Any
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, StoreError
+from recordspec.locations import absolute
 from recordspec.reading.options import Interleave, address_of
 from recordspec.reading.order import Seeds, key_of, passes, permuted
 from recordspec.reading.plan import Plan
@@ -54,7 +54,7 @@ def records(
         return _staged(plan, options, seeds, staging, deterministic=deterministic)
     pieces = plan.pieces
     # The workers of a service run in folders of their own.
-    names = [os.path.abspath(str(piece.path)) for piece in pieces]
+    names = [str(absolute(piece.path)) for piece in pieces]
     compressions = [CODECS[piece.compression].tensorflow for piece in pieces]
     # No record between the first and the last that is read is left out.
     follow = not any(piece.first for piece in pieces[1:]) and all(

@@ -20,12 +20,12 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, RecordspecError, SpecError
 from recordspec.executors import Future, ThreadPool
-from recordspec.locations import system_errors
+from recordspec.locations import Location, system_errors
 from recordspec.reading.plan import Piece
 from recordspec.reading.transformations import flat_map
 from recordspec.remote import RemotePath
 from recordspec.spec.options import parse_bytes
-from recordspec.store.staging import Lease, StagedObject, StagingFolder
+from recordspec.store.staging import FAILURES, Lease, StagedObject, StagingFolder
 from recordspec.wire import tfrecord
 from recordspec.wire.compression import CODECS
 
@@ -78,6 +78,7 @@ def _leases_ahead(
         try:
             return _fetched(folder, piece, stopped), ""
         except RecordspecError as error:  # TensorFlow would tell an exception with its traceback
+            FAILURES.append(error)
             return None, str(error)
 
     try:
@@ -144,6 +145,16 @@ def check_room(pieces: tuple[Piece, ...], cycle: int, size: str) -> None:
         hint = "interleave with a smaller cycle takes less"
         expected = f"{needed:,} bytes at least, for {cycle} shards that are open at a time"
         raise SpecError(Problem(path=("staging", "size"), expected=expected, got=size, hint=hint))
+
+
+def check_tensorflow(paths: list[Location]) -> None:
+    """Raises SpecError for a URL that TensorFlow does not read itself."""
+    for path in paths:
+        if not str(path).startswith("gs://"):
+            hint = "without it, shards are copied to this machine"
+            raise SpecError(
+                Problem(path=("staging",), expected="gs:// for `tensorflow`", got=str(path), hint=hint)
+            )
 
 
 def default_folder() -> Path:

@@ -12,13 +12,14 @@ import hashlib
 import os
 import re
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
-from recordspec.errors import Problem, StoreError
+from recordspec.errors import Problem, RecordspecError, StoreError
 from recordspec.executors import ThreadPool
 from recordspec.locations import system_errors
 from recordspec.remote import RemotePath
@@ -30,6 +31,15 @@ _PAUSE, _PATIENCE = 0.05, 600.0
 _COPY = re.compile(r"[0-9a-f]{64}(\.part)?")
 # A download whose bytes are not those of the manifest is tried once more.
 _ATTEMPTS = 2
+
+
+# What went wrong with copies that TensorFlow asked for: its errors have the text alone.
+FAILURES: deque[RecordspecError] = deque(maxlen=100)
+
+
+def failure_in(error: Exception) -> RecordspecError | None:
+    """What went wrong with a copy, if an error of TensorFlow tells of it."""
+    return next((failure for failure in FAILURES if str(failure) in str(error)), None)
 
 
 @dataclass(frozen=True, kw_only=True)
