@@ -19,7 +19,7 @@ LAYERS = [
     {"store"},
     {"interop"},
     {"writing", "reading", "inspect"},
-    {"config", "pipeline", "scaffold", "testing", "kinds"},
+    {"config", "pipeline", "spark", "scaffold", "testing", "kinds"},
     {"cli", "__main__"},
 ]
 SIBLINGS_APART = {"writing", "reading", "inspect"}

@@ -303,7 +303,7 @@ class Build:
         if self._encoder is None:
             with disk_errors(self.name):
                 self._sink = self._open_sink()
-            rejected = self._plan.folder / _LOCAL_REJECTS
+            rejected = partial(rejects.add_line, self._plan.folder / _LOCAL_REJECTS)
             self._encoder = Encoder(
                 self._plan.checked_schema, self._plan.options, self._sink, rejected, self.name
             )
@@ -427,18 +427,22 @@ class Build:
 
     def _check_unique(self, runs: tuple[Run, ...]) -> None:
         """Raises RecordError, which names both, where two rows have one key and may not."""
-        plan, existing = self._plan, self._plan.base
+        plan = self._plan
         if not plan.options.unique:
             return
         with disk_errors(self.name):
-            known = None if existing is None else existing.keys
-            found = find_duplicate_keys(plan.folder, runs, plan.budget, known)
+            found = self._duplicate_keys(runs)
         if found is None:
             return
         first, second = map(self._place, found if found[1] < EXISTING else found[::-1])
         expected = "a key that no other row has"
         problem = Problem(path=plan.options.keys, expected=expected, got=f"that of {first}")
         raise RecordError(problem.at(second))
+
+    def _duplicate_keys(self, runs: tuple[Run, ...]) -> tuple[int, int] | None:
+        """The numbers of two rows with one key, as `find_duplicate_keys` gives them."""
+        known = None if self._plan.base is None else self._plan.base.keys
+        return find_duplicate_keys(self._plan.folder, runs, self._plan.budget, known)
 
     def _place(self, number: int) -> str:
         """How messages name the row of a number."""
@@ -459,10 +463,14 @@ class Build:
             path.unlink(missing_ok=True)  # of a build that is resumed
             if self._plan.base is not None:
                 self._plan.base.put_rejects_into(self._transaction.staging)
-            files = [self._plan.folder / part.rejects for part in self._parts]
-            most = None if how is None else how.max_invalid
-            rejects.join(zip(files, self._before, strict=False), path, most)
+            rejects.join(self._rejects(), path, None if how is None else how.max_invalid)
         return sum(part.rejected for part in self._parts)
+
+    def _rejects(self) -> Iterator[tuple[Mapping[str, Any], int]]:
+        """The rejects of all parts, each with the number of the rows before its part."""
+        for part, before in zip(self._parts, self._before, strict=False):
+            for line in rejects.lines(self._plan.folder / part.rejects):
+                yield line, before
 
     def _write_shards(self, runs: tuple[Run, ...], pool: Executor, bar: Progress) -> Shards:
         """Writes the shards that are not there yet."""

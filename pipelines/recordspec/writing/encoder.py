@@ -6,7 +6,6 @@ import copy
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -159,6 +158,10 @@ class Sink(Protocol):
 class Encoder:
     """Encodes rows in batches. Valid ones go to the sink, the others to the rejects, or are an error.
 
+    Args:
+        rejects: takes the lines of `rejects.jsonl`, which count the rows from 0.
+        name: of the dataset, in messages.
+
     Attributes:
         splits: the names of the splits; where rows name theirs, those met so far.
         rows: how many are encoded.
@@ -166,7 +169,9 @@ class Encoder:
         classes: counts the classes of the rows that are encoded.
     """
 
-    def __init__(self, schema: Schema, options: Write, sink: Sink, rejects: Path, name: str) -> None:
+    def __init__(
+        self, schema: Schema, options: Write, sink: Sink, rejects: Callable[[str], None], name: str
+    ) -> None:
         self.schema, self.options = schema, options
         self.splits: list[str] = list(options.weights or ())
         self.rows = self.bytes = 0

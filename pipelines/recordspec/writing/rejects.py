@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +14,32 @@ from recordspec.locations import open_file
 
 
 class Rejects:
-    """One line of JSON a row: its number in the source, its place there, and all that is wrong with it."""
+    """One line of JSON a row: its number in the source, its place there, and all that is wrong with it.
 
-    def __init__(self, path: Path, most: int | None) -> None:
-        self._path, self._most = path, most
+    Args:
+        take: takes a line.
+        most: how many there may be; None for any number.
+    """
+
+    def __init__(self, take: Callable[[str], None], most: int | None) -> None:
+        self._take, self._most = take, most
         self.count = 0
 
     def add(self, row: int, place: str, problems: list[str]) -> None:
-        """Takes a row. Raises RecordError if it is one more than `most` (None: any number)."""
+        """Takes a row. Raises RecordError if it is one more than `most`."""
         if self.count == self._most:
             expected = f"at most {self._most} invalid rows (max_invalid)"
             got, hint = str(self._most + 1), f"the last is {place}: {problems[0]}"
             raise RecordError(Problem(expected=expected, got=got, hint=hint), row)
-        line = {"row": row, "place": place, "problems": problems}
-        # opened for each: they are few, and a dataset without any has no such file
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        self._take(json.dumps({"row": row, "place": place, "problems": problems}))
         self.count += 1
+
+
+def add_line(path: Path, line: str) -> None:
+    """Appends a line to a file of rejects."""
+    # opened for each: they are few, and a dataset without any has no such file
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
 
 
 def check_some(rows: int, rejected: int, path: Path, source: str, *, allow_empty: bool) -> None:
@@ -57,12 +67,11 @@ def lines(path: Path) -> Iterable[dict[str, Any]]:
             yield from map(json.loads, file)
 
 
-def join(parts: Iterable[tuple[Path, int]], path: Path, most: int | None) -> None:
-    """Writes the rejects of all parts as one file; each part comes with the rows before it.
+def join(parts: Iterable[tuple[Mapping[str, Any], int]], path: Path, most: int | None) -> None:
+    """Writes the rejects of all parts as one file; each comes with the number of the rows before its part.
 
     Raises RecordError where they are more than `most`.
     """
-    joined = Rejects(path, most)
-    for part, before in parts:
-        for line in lines(part):
-            joined.add(before + line["row"], line["place"], line["problems"])
+    joined = Rejects(partial(add_line, path), most)
+    for line, before in parts:
+        joined.add(before + line["row"], line["place"], line["problems"])

@@ -165,13 +165,7 @@ class Sorter:
             if size > len(self._buffer):
                 self._buffer = np.empty(size, np.uint8)
             self._buffer[self._bytes : self._bytes + size] = records.buffer
-        index = np.zeros((_LINES, len(records)), _WORD)
-        if hashed is not None:
-            index[KEY] = hashed.T
-        index[ORDER] = numbers if self._seed is None or hashed is None else order_of(hashed, self._seed)
-        index[NUMBER] = numbers
-        index[END] = records.sizes
-        self._index.append(index)
+        self._index.append(index_of(records, numbers, hashed, self._seed))
         self._splits.append(np.zeros(len(records), np.int64) if splits is None else splits)
         self._bytes += size
         self._rows += len(records)
@@ -230,6 +224,21 @@ class Sorter:
     def _close(self, file: IO[bytes]) -> None:
         if self._durable:
             sync(file)
+
+
+def index_of(records: Strings, numbers: Words, hashed: Words | None, seed: int | None) -> Words:
+    """The index of rows as they come, uint64 `[5, rows]`, with the size of each record as its END.
+
+    Rows are in order where their lines before END are, compared one after another, but for ties: see
+    `SortOrder`.
+    """
+    index = np.zeros((_LINES, len(records)), _WORD)
+    if hashed is not None:
+        index[KEY] = hashed.T
+    index[ORDER] = numbers if seed is None or hashed is None else order_of(hashed, seed)
+    index[NUMBER] = numbers
+    index[END] = records.sizes
+    return index
 
 
 def _by_name(counts: Ints, splits: Sequence[str]) -> dict[str, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from recordspec.locations import sync_file
@@ -20,7 +21,7 @@ from recordspec.writing.append import ExistingDataset
 from recordspec.writing.encoder import Advance, Encoder
 from recordspec.writing.failures import disk_errors, source_errors
 from recordspec.writing.options import Write
-from recordspec.writing.rejects import lines
+from recordspec.writing.rejects import add_line, lines
 from recordspec.writing.shards import ShardRange, ShardWriter, shard_count, shard_ranges
 from recordspec.writing.sorter import (
     KEY,
@@ -180,7 +181,7 @@ def encode_part(
     rejects = f"{stem}.rejects"
     sink = plan.sorter(stem)
     schema = plan.checked_schema
-    encoder = Encoder(schema, plan.options, sink, plan.folder / rejects, plan.name)
+    encoder = Encoder(schema, plan.options, sink, partial(add_line, plan.folder / rejects), plan.name)
     encoder.begin(number, part.place)
     for batch in source_errors(part.batches(schema, plan.options.columns), plan.name):
         encoder.add(batch, advance)
@@ -201,14 +202,18 @@ class ShardTask:
 
 def shard_tasks(plan: BuildPlan, runs: tuple[Run, ...], splits: tuple[str, ...]) -> Iterator[ShardTask]:
     """The shards of every split."""
-    suffix = "" if plan.base is None else plan.base.suffix
     for split in splits:
         rows = SortedSplit(plan.folder, runs, split, plan.order, plan.chunk)
-        if plan.base is not None and not rows.rows:
-            continue
-        count = shard_count(plan.options, rows.bytes, rows.rows)
-        for shard in shard_ranges(split + suffix, count, rows.rows, plan.options):
+        for shard in shards_of_split(plan, split, rows.bytes, rows.rows):
             yield ShardTask(shard=shard, rows=rows.range(shard.start, shard.stop or 0))
+
+
+def shards_of_split(plan: BuildPlan, split: str, size: int, rows: int) -> Iterator[ShardRange]:
+    """The shards of a split whose rows have so many bytes, with room for their frames."""
+    if plan.base is not None and not rows:
+        return
+    suffix = "" if plan.base is None else plan.base.suffix
+    yield from shard_ranges(split + suffix, shard_count(plan.options, size, rows), rows, plan.options)
 
 
 def write_shard(

@@ -1,0 +1,74 @@
+"""One Spark session for all tests: two executors, each a JVM of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from recordspec.store.manifest import Manifest
+
+
+def java() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=f"{home}/bin" if home else None)
+
+
+def pytest_collection_modifyitems(items) -> None:
+    """Puts these tests into one worker of xdist, and skips them where Spark cannot run."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.services)
+            item.add_marker(pytest.mark.xdist_group("spark"))
+            if java() is None:
+                item.add_marker(pytest.mark.skip(reason="Spark needs Java: there is no `java`"))
+
+
+@pytest.fixture(scope="session")
+def session(tmp_path_factory):
+    pyspark_sql = pytest.importorskip("pyspark.sql")
+    folder = tmp_path_factory.mktemp("spark")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = pyspark_sql.SparkSession.builder.master("local-cluster[2,1,1024]").appName("recordspec")
+    options = {
+        "spark.ui.enabled": "false",
+        "spark.local.dir": folder,
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": 2,
+        "spark.log.level": "ERROR",
+    }
+    for name, value in options.items():
+        builder = builder.config(name, str(value))
+    made = builder.getOrCreate()
+    made.sparkContext.setLogLevel("OFF")
+    work = Path(os.environ.get("SPARK_HOME") or Path(sys.modules["pyspark"].__file__).parent, "work")
+    application = made.sparkContext.applicationId
+    yield made
+    made.stop()
+    shutil.rmtree(work / application, ignore_errors=True)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, and what is in it."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def same():
+    """Compares two datasets byte for byte, and gives their manifest."""
+
+    def compare(made: Path, expected: Path) -> Manifest:
+        assert list(files_of(made)) == list(files_of(expected))
+        assert files_of(made) == files_of(expected)
+        assert not [path for path in made.parent.iterdir() if path.name.startswith(".")]
+        return Manifest.load(made)
+
+    return compare
