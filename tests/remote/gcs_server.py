@@ -80,6 +80,7 @@ class GcsServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = -1  # one packet an answer: the second of two waits 40 ms for the other side
             disable_nagle_algorithm = True
 
             def log_message(self, *arguments: Any) -> None:

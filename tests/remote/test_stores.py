@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import json
 import os
-import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import tensorflow as tf
 from PIL import Image
 
 import recordspec as rs
@@ -180,7 +180,6 @@ COMMANDS = [
 
 def test_commands_say_what_they_say_of_local_data(store, tmp_path, command):
     lines = "id,text,value\n" + "".join(f"{n},row {n},{n / 2}\n" for n in range(300))
-    times = {}
     said = []
     for place in (str(tmp_path / "here"), store.url):
         put = store.put if place == store.url else lambda name, data: _write(tmp_path / "here" / name, data)
@@ -194,12 +193,9 @@ def test_commands_say_what_they_say_of_local_data(store, tmp_path, command):
         told = {}
         for arguments in COMMANDS:
             given = [one.format(**names) for one in arguments]
-            t = time.time()
             code, out, err = command(*given)
-            times[" ".join(arguments)] = time.time() - t
             told[" ".join(arguments)] = (code, out.replace(place, "PLACE"), err.replace(place, "PLACE"))
         said.append(told)
-    open("/tmp/servers/times", "w").write(repr(sorted((v, k) for k, v in times.items())))
     for name, expected in said[0].items():
         assert said[1][name] == expected, name
 
@@ -296,8 +292,15 @@ def test_a_pipeline_trains_on_a_store(store, tmp_path, staging):
         "read: {batch: {size: 8}}",
         f"read: {{batch: {{size: 8}}, staging: {json.dumps(staging)}}}\nfit: {{inputs: id, targets: value}}",
     )
-    pipeline = rs.Pipeline.load(store.put("config.yaml", config.encode()))
+    place = store.put("config.yaml", config.encode())
+    pipeline = rs.Pipeline.load(place)
     pipeline.build()
-    seen = [int(number) for inputs, _ in pipeline.dataset("train") for number in inputs.numpy()]
-    assert len(seen) == pipeline.manifest.rows("train") if hasattr(pipeline, "manifest") else seen
+    seen = [number for inputs, _ in pipeline.dataset("train") for number in inputs.numpy().tolist()]
+    assert len(seen) == rs.Manifest.load(store / "data").rows("train")
     assert os.path.isdir(staging["folder"]) == (store.proxy is not None)
+    model = tf.keras.Sequential(
+        [tf.keras.layers.Input([]), tf.keras.layers.Reshape([1]), tf.keras.layers.Dense(1)]
+    )
+    model.compile("sgd", "mse")
+    history = model.fit(rs.Pipeline.load(place).dataset("train"), epochs=2, verbose=0)
+    assert len(history.history["loss"]) == 2

@@ -13,6 +13,7 @@ import numpy as np
 
 from recordspec.errors import describe, missing_package, show_shape
 from recordspec.locations import Location
+from recordspec.remote import RemotePath
 from recordspec.spec.media import path_of, read_file
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.file_types import describe_type
@@ -58,7 +59,7 @@ _LONGEST_PNG = 1_000_000  # the default limit of libpng for a side
 
 def encoded(target: Image, row: int, value: Any) -> bytes:
     """The stored bytes of an image: of a path, bytes, an array or a PIL image. Raises BadValue."""
-    if isinstance(value, (str, os.PathLike)):
+    if isinstance(value, (str, os.PathLike, RemotePath)):
         return _from_file(target, row, path_of(row, value))
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _from_bytes(target, row, bytes(value), "")

@@ -12,6 +12,7 @@ import numpy as np
 
 from recordspec.errors import describe, missing_package, show_shape
 from recordspec.locations import Location
+from recordspec.remote import RemotePath
 from recordspec.spec.media import path_of, read_file
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.file_types import describe_type
@@ -44,7 +45,7 @@ _FULL_SCALE = 1 << 15  # the int16 of 1.0; tf.audio.decode_wav divides by it
 
 def encoded(target: Audio, row: int, value: Any) -> bytes:
     """The stored bytes of a sound: of a path, bytes, or samples. Raises BadValue."""
-    if isinstance(value, (str, os.PathLike)):
+    if isinstance(value, (str, os.PathLike, RemotePath)):
         return _from_file(target, row, path_of(row, value))
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _from_bytes(target, row, bytes(value))
