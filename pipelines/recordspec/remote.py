@@ -227,6 +227,12 @@ class RemotePath:
         with _told("read", self):
             return bytes(_obstore().get_range(_store(self.root), self.key, start=start, end=stop))
 
+    def stream(self) -> Iterator[Any]:
+        """The whole object as buffers of some 256 KiB; nothing is copied. Raises FileNotFoundError, or
+        StoreError."""
+        with _told("read", self):
+            yield from _obstore().get(_store(self.root), self.key).stream(min_chunk_size=_FIRST_RANGE)
+
     def open(self) -> io.BufferedReader:
         """The object as a file that is read by ranges. Raises FileNotFoundError, or StoreError."""
         first, size = self.read_start(_FIRST_RANGE)

@@ -71,22 +71,32 @@ def start(scheme: str, folder: Path) -> Server:
     return {"s3": _s3, "gs": _gs, "az": _azure}[scheme](folder)
 
 
-def _s3(folder: Path) -> Server:
+def moto(folder: Path) -> tuple[int, Callable[[], None]]:
+    """A server of S3 with a bucket: its port, and what ends it."""
     python = ROOT / ".venvs/moto/bin/python"
     if not python.exists():
         raise NoServerError("moto is not there: make .venvs/moto/ready")
     port, close = _started([str(python), "-c", _MOTO], folder)
     _ask(f"http://127.0.0.1:{port}/{BUCKET}", "PUT")
-    proxy = FaultyProxy("127.0.0.1", port)
-    environment = {
-        "AWS_ENDPOINT_URL": proxy.url,
+    return port, close
+
+
+def s3_environment(url: str) -> dict[str, str]:
+    """The variables by which obstore finds it."""
+    return {
+        "AWS_ENDPOINT_URL": url,
         "AWS_ALLOW_HTTP": "true",
         "AWS_ACCESS_KEY_ID": "AKIDOFTHETESTS",
         "AWS_SECRET_ACCESS_KEY": SECRET,
         "AWS_SESSION_TOKEN": SESSION,
         "AWS_REGION": "us-east-1",
     }
-    return Server("s3", proxy, environment, close)
+
+
+def _s3(folder: Path) -> Server:
+    port, close = moto(folder)
+    proxy = FaultyProxy("127.0.0.1", port)
+    return Server("s3", proxy, s3_environment(proxy.url), close)
 
 
 def _gs(folder: Path) -> Server:

@@ -119,12 +119,10 @@ class Plan:
 
     @cached_property
     def row_bytes(self) -> float:
-        """The mean bytes of a serialized row in the first records of a file; 0 where there are none.
-
-        Of uncompressed shards in a store, of all: nothing is read.
-        """
+        """The mean bytes of a serialized row: of uncompressed shards as the manifest says, else in the first
+        records of a file; 0 where there are none."""
         shards = [piece.shard for piece in self.pieces if piece.shard is not None]
-        if all(piece.is_remote and piece.compression == "none" for piece in self.pieces) and shards:
+        if len(shards) == len(self.pieces) and all(piece.compression == "none" for piece in self.pieces):
             size = sum(shard.bytes - FRAME_BYTES * shard.records for shard in shards)
             return float(size / max(1, sum(shard.rows for shard in shards)))
         for piece in self.pieces:

@@ -25,15 +25,16 @@ from recordspec.reading.plan import Piece
 from recordspec.reading.transformations import flat_map
 from recordspec.remote import RemotePath
 from recordspec.spec.options import parse_bytes
-from recordspec.store.staging import FAILURES, Lease, StagedObject, StagingFolder
+from recordspec.store.staging import FAILURES, Lease, StagedObject, StagingFolder, on_disk
 from recordspec.wire import tfrecord
 from recordspec.wire.compression import CODECS
 
 Dataset = Any
 Tensor = Any
 
-# Shards that are downloaded while others are read.
-_AHEAD = 2
+# Shards that are downloaded while others are read, each by one connection: requests for ranges take twice the
+# CPU time.
+_AHEAD = 3
 
 _leases: dict[int, Lease] = {}
 _tokens = itertools.count()
@@ -139,7 +140,7 @@ def then_released(records: Dataset, token: Tensor) -> Dataset:
 
 def check_room(pieces: tuple[Piece, ...], cycle: int, size: str) -> None:
     """Raises SpecError where the copies that are read at a time do not fit into the folder."""
-    largest = max(_object_of(piece).bytes for piece in pieces if piece.is_remote)
+    largest = max(on_disk(_object_of(piece).bytes) for piece in pieces if piece.is_remote)
     needed = largest * min(min(cycle, len(pieces)) + _AHEAD, len(pieces))
     if parse_bytes(size) < needed:
         hint = "interleave with a smaller cycle takes less"

@@ -20,14 +20,13 @@ from pathlib import Path
 from threading import Event
 
 from recordspec.errors import Problem, RecordspecError, StoreError
-from recordspec.executors import ThreadPool
 from recordspec.locations import system_errors
 from recordspec.remote import RemotePath
 
-# Requests of so many bytes, so many at a time, for one object.
-_RANGE, _REQUESTS = 8 << 20, 4
 # Seconds between two looks at whether there is room, and after which there will be none.
 _PAUSE, _PATIENCE = 0.05, 600.0
+# Bytes that file systems allocate at a time.
+_BLOCK = 4096
 _COPY = re.compile(r"[0-9a-f]{64}(\.part)?")
 # A download whose bytes are not those of the manifest is tried once more.
 _ATTEMPTS = 2
@@ -117,7 +116,7 @@ class StagingFolder:
         Raises StoreError where it cannot be read, has other bytes than it should, or is larger than the
         folder may be; and where copies that others read have left no room for ten minutes.
         """
-        if wanted.bytes > self.size:
+        if on_disk(wanted.bytes) > self.size:
             expected = f"a staging size of {wanted.bytes:,} bytes at least"
             raise StoreError(Problem(where=str(wanted.remote), expected=expected, got=f"{self.size:,}"))
         path = self.folder / wanted.name
@@ -172,8 +171,8 @@ class StagingFolder:
         for entry in os.scandir(self.folder):
             if _COPY.fullmatch(entry.name):
                 found = entry.stat()
-                copies.append((found.st_mtime_ns, found.st_size, entry.path))
-        held = sum(size for _, size, _ in copies)
+                copies.append((found.st_mtime_ns, on_disk(found.st_size), entry.path))
+        held, size = sum(size for _, size, _ in copies), on_disk(size)
         for _, taken, name in sorted(copies):
             if held + size <= self.size:
                 break
@@ -207,6 +206,11 @@ class StagingFolder:
             raise
 
 
+def on_disk(size: int) -> int:
+    """The bytes that a file takes: whole blocks."""
+    return -(-size // _BLOCK) * _BLOCK
+
+
 def _leased(path: Path) -> Lease | None:
     """A copy that is there."""
     try:
@@ -232,28 +236,15 @@ def _removed(name: str) -> bool:
 
 
 def _copy(wanted: StagedObject, handle: int, stopped: Event) -> str:
-    """Downloads an object into a file, by ranges; returns the sha256 of what came."""
-    starts = range(0, wanted.bytes, _RANGE)
-    found = hashlib.sha256()
-    pool = ThreadPool("recordspec-stage", min(_REQUESTS, len(starts)) or 1)
-    try:
-        waiting = []
-        for start in starts:
+    """Downloads an object into a file; returns the sha256 of what came."""
+    digest = hashlib.sha256()
+    with open(handle, "wb", buffering=0, closefd=False) as file:
+        file.seek(0)
+        for chunk in wanted.remote.stream():
             if stopped.is_set():
                 raise StoreError(Problem(where=str(wanted.remote), expected="a whole copy", got="a part"))
-            waiting.append(
-                (start, pool.submit(wanted.remote.read_range, start, min(wanted.bytes, start + _RANGE)))
-            )
-            if len(waiting) == _REQUESTS:
-                found.update(_put(handle, *waiting.pop(0)))
-        for start, data in waiting:
-            found.update(_put(handle, start, data))
-    finally:
-        pool.close()
-    return found.hexdigest()
-
-
-def _put(handle: int, start: int, data: object) -> bytes:
-    piece: bytes = data.result()  # type: ignore[attr-defined]
-    os.pwrite(handle, piece, start)
-    return piece
+            digest.update(chunk)
+            held = memoryview(chunk)
+            while held:
+                held = held[file.write(held) :]
+    return digest.hexdigest()
