@@ -6,7 +6,7 @@ import http.client
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -28,6 +28,7 @@ class Fault:
         skip: so many requests are answered before.
         status: of the kind `status`.
         body: of the kind `status`.
+        then: called when it happens, `lost answer` after the server has answered.
     """
 
     kind: Kind
@@ -37,6 +38,7 @@ class Fault:
     skip: int = 0
     status: int = 500
     body: bytes = b""
+    then: Callable[[], None] = lambda: None
     done: int = field(default=0, init=False)
 
 
@@ -71,6 +73,7 @@ class FaultyProxy:
                 body = self.rfile.read(size)
                 fault = proxy.take(self.command, self.path)
                 if fault is not None and fault.kind == "drop":
+                    fault.then()
                     self.close_connection = True
                     return
                 if fault is not None and fault.kind == "status":
@@ -85,6 +88,7 @@ class FaultyProxy:
                 data = answer.read()
                 connection.close()
                 if fault is not None and fault.kind == "lost answer":
+                    fault.then()
                     self.close_connection = True
                     return
                 if fault is not None and fault.kind == "flip" and data:
