@@ -21,7 +21,7 @@ from recordspec.inspect.index import find_records
 from recordspec.locations import Location
 from recordspec.remote import RemotePath
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, manifest_of
-from recordspec.store.shards import Files, expand, first_block, parse_name, stored_schema
+from recordspec.store.shards import Files, expand_dataset, first_block, parse_name, stored_schema
 from recordspec.wire import proto, tfrecord
 from recordspec.wire.file_types import compression_of, likely_compression, not_tfrecord
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, place
@@ -308,7 +308,7 @@ class Scanner:
     """
 
     def __init__(self, files: Files, schema: Schema | None = None, *, unpack: bool = True) -> None:
-        self.paths = expand(files)
+        self.paths, self._manifests = expand_dataset(files)
         self._given, self._unpack = schema, unpack
         self._counts: dict[Location, int] = {}
         self._have_blocks: dict[Location, bool] = {}
@@ -324,7 +324,9 @@ class Scanner:
     @cached_property
     def manifest(self) -> Manifest | None:
         """The manifest beside the files, where they lie in one folder."""
-        return manifest_of(self.paths)
+        folders = {path.parent for path in self.paths}
+        known = self._manifests.get(next(iter(folders))) if len(folders) == 1 else None
+        return known or manifest_of(self.paths)
 
     @cached_property
     def schema(self) -> Schema | None:
@@ -392,10 +394,8 @@ class Scanner:
 
     def count(self, path: Location) -> int:
         """How many rows a file has."""
-        if path not in self._counts and isinstance(path, RemotePath) and self.manifest is not None:
-            for shard in self.manifest.all_shards:
-                rows = shard.records if self.blocks_of(path) is None else shard.rows
-                self._counts[path.with_name(shard.file)] = rows
+        if path in self._counted:
+            return self._counted[path]
         if path not in self._counts:
             schema = self.blocks_of(path)
             self._counts[path] = (
@@ -404,6 +404,17 @@ class Scanner:
                 else sum(map(len, _readable(FileRange(path=path, blocks=schema))))
             )
         return self._counts[path]
+
+    @cached_property
+    def _counted(self) -> dict[Location, int]:
+        """The rows of the files of a store that a manifest names: to read past them takes requests."""
+        if self.manifest is None or not any(isinstance(path, RemotePath) for path in self.paths):
+            return {}
+        rows = {
+            shard.file: shard.rows if self._unpack and self.manifest.block and self.schema else shard.records
+            for shard in self.manifest.all_shards
+        }
+        return {path: rows[path.name] for path in self.paths if path.name in rows}
 
     def pick(self, numbers: Sequence[int]) -> Iterator[RowBatch]:
         """The rows of these numbers, rising, counted through all the files; each alone. Nothing behind the
@@ -414,6 +425,9 @@ class Scanner:
         first = 0
         left = list(numbers)
         for path in self.paths if left and left[0] >= 0 else ():
+            if path in self._counted and left[0] - first >= self._counted[path]:
+                first += self._counted[path]
+                continue
             for batch in self._picked(path, [number - first for number in left]):
                 yield batch
                 del left[0]

@@ -10,6 +10,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -49,6 +50,7 @@ class RemoteTransaction(Transaction):
         self._appends = append
         self._stamp: Stamp | None = None
         self._uploaded = False
+        self._text: bytes | None = None  # of the manifest, once it is written
 
     @property
     def dataset(self) -> Location:
@@ -56,7 +58,13 @@ class RemoteTransaction(Transaction):
 
     @property
     def published(self) -> bool:
-        return self._uploaded
+        return self._uploaded or (self._text is not None and self._is_there(self._text))
+
+    def _is_there(self, text: bytes) -> bool:
+        """Whether the manifest is in its place, after an interruption, or a request without an answer."""
+        with suppress(StoreError, FileNotFoundError):
+            return (self.remote / FILE).read_bytes() == text
+        return False
 
     def refresh(self) -> None:
         """Looks at the dataset again, after a ConflictError."""
@@ -99,13 +107,14 @@ class RemoteTransaction(Transaction):
         )
         published = self._renamed(manifest, suffix, {*names})
         self._check_uploaded(published, names, suffix)
-        place, text = self.remote / FILE, published.dump().encode()
+        place, self._text = self.remote / FILE, published.dump().encode()
         try:
             if self._stamp is None:
-                place.create(text)
+                place.create(self._text)
             else:
-                place.replace(text, self._stamp)
+                place.replace(self._text, self._stamp)
         except FileExistsError:
+            self._text = None
             if self._force:
                 got = "one that another writer has changed meanwhile"
                 raise ConflictError(Problem(where=self.name, expected="the dataset", got=got)) from None

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from recordspec import __version__
-from recordspec.errors import Problem, RecordError, SpecError, WriteError, describe, show_text
+from recordspec.errors import Problem, RecordError, SpecError, StoreError, WriteError, describe, show_text
 from recordspec.executors import Executor, executor
 from recordspec.locations import sync_file
 from recordspec.progress import Progress
@@ -36,7 +36,7 @@ from recordspec.wire.hashes import Words
 from recordspec.writing import rejects
 from recordspec.writing.append import ExistingDataset
 from recordspec.writing.encoder import PART_BITS, Encoder, Place, summed_counts
-from recordspec.writing.failures import BuildStatus, SourceError, disk_errors, source_errors
+from recordspec.writing.failures import BuildStatus, DiskError, SourceError, disk_errors, source_errors
 from recordspec.writing.options import Write
 from recordspec.writing.shards import DirectShards, shard_ranges
 from recordspec.writing.sorter import EXISTING, Run, SortedRun, Sorter, find_duplicate_keys
@@ -513,7 +513,12 @@ class Build:
                 manifest = replace(manifest, keys_sha256=sha256)
             sync_file(transaction.staging / REJECTS_FILE)
             schema = None if plan.schema is None else plan.schema.dump()
-            manifest = transaction.commit(manifest, schema) or manifest
+            try:
+                manifest = transaction.commit(manifest, schema) or manifest
+            except StoreError as error:
+                if isinstance(error, ConflictError) or any(one.hint for one in error.problems):
+                    raise
+                raise DiskError(error.problems) from error.__cause__
         if rejected:
             rows = rejected + sum(written.rows(split) for split in written.splits)
             path = show_text(f"{transaction.name}/{REJECTS_FILE}")
