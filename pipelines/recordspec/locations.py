@@ -44,10 +44,12 @@ Location = Path | RemotePath
 
 @contextmanager
 def system_errors(action: str, where: object, hint: str = "") -> Iterator[None]:
-    """Raises an OSError as a StoreError: `where: cannot ACTION: REASON`."""
+    """Raises an OSError as a StoreError: `where: cannot ACTION: REASON`; that of an object with its URL."""
     try:
         yield
     except OSError as error:
+        if is_url(error.filename) and error.filename != str(where):
+            raise StoreError(system_problem("read", error, error.filename)) from error
         raise StoreError(system_problem(action, error, str(where), hint)) from error
 
 

@@ -58,6 +58,8 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "cut": lambda: Fault("cut"),
     "flip": lambda: Fault("flip"),
 }
+# A dataset is compared by values where its keys are gone: `verify` tells that they are.
+WITHOUT = {("diff", "no object")}
 CONFIG = """\
 schema: schema.yaml
 data: data
@@ -89,6 +91,7 @@ def _said(*arguments: object) -> str:
     """What a command prints. Raises ValueError with what it prints on stderr if it fails."""
     out, err = io.StringIO(), io.StringIO()
     old, sys.argv = sys.argv, ["recordspec", *map(str, arguments)]
+    stdout = os.dup(1)  # a command closes it after an error of the system
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             cli.main()
@@ -97,6 +100,8 @@ def _said(*arguments: object) -> str:
             raise ValueError(err.getvalue() or out.getvalue()) from None
     finally:
         sys.argv = old
+        os.dup2(stdout, 1)
+        os.close(stdout)
     return out.getvalue()
 
 
@@ -168,7 +173,8 @@ class FaultSweep:
         """Trials of a command, each of the faults at every `step`-th request from `first` on."""
         count = self.requests(name)
         for kind, number in itertools.product(kinds, range(first, count, step)):
-            self.trial(name, kind, number)
+            if (name, kind) not in WITHOUT:
+                self.trial(name, kind, number)
 
     def trial(self, name: str, kind: str, number: int) -> None:
         """Runs a command with a fault at a request, and then without."""

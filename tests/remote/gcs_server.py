@@ -1,6 +1,7 @@
-"""A server of Google Cloud Storage's XML API on this machine, in memory: as much of it as object stores are used for.
+"""A server of Google Cloud Storage on this machine, in memory: as much of it as object stores are used for.
 
-https://cloud.google.com/storage/docs/xml-api/overview. Nothing is authenticated. A conditional header that is not
+obstore speaks the XML API (https://cloud.google.com/storage/docs/xml-api/overview), and TensorFlow the JSON API for all
+but bytes. Nothing is authenticated. A conditional header that is not
 implemented is refused, so that no condition is taken for met.
 """
 
@@ -8,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import re
 import threading
 import time
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from email.utils import formatdate
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -117,15 +120,22 @@ class GcsServer:
         if method == "PUT" and not key:
             self.buckets.setdefault(bucket, {})
             return 200, {}, b""
+        if bucket == "storage":
+            return self._json(method, split.path.split("/")[4:], query)
         if bucket not in self.buckets:
             raise RefusedError(404, "NoSuchBucket")
-        objects = self.buckets[bucket]
-        if not key:
-            if method != "GET" or query.get("list-type") != "2":
-                raise RefusedError(501, "NotImplemented")
+        if not key and method == "GET" and query.get("list-type") == "2":
             return 200, {"Content-Type": "application/xml"}, self._list(bucket, query)
+        if not key:
+            raise RefusedError(501, "NotImplemented")
         if "uploads" in query or "uploadId" in query:
             return self._multipart(method, bucket, key, query, headers, body)
+        return self._object(method, bucket, key, headers, body)
+
+    def _object(
+        self, method: str, bucket: str, key: str, headers: Any, body: bytes
+    ) -> tuple[int, dict[str, str], bytes]:
+        objects = self.buckets[bucket]
         if method == "PUT":
             _check_generation(objects.get(key), headers)
             return self._put(bucket, key, body, _kept(headers))
@@ -148,26 +158,50 @@ class GcsServer:
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
         after = query.get("continuation-token", query.get("start-after", ""))
         objects = self.buckets[bucket]
-        entries: dict[str, str] = {}  # what is told of a key, or of a common prefix
-        for key in sorted(key for key in objects if key.startswith(prefix)):
-            rest = key[len(prefix) :]
-            if delimiter and delimiter in rest:
-                common = prefix + rest.split(delimiter)[0] + delimiter
-                entries[common] = f"<CommonPrefixes><Prefix>{escape(common)}</Prefix></CommonPrefixes>"
-            else:
-                entries[key] = _contents(key, objects[key])
-        left = sorted(name for name in entries if name > after)
+        left = [name for name in _grouped(objects, prefix, delimiter) if name > after]
         page = left[: min(self.page, int(query.get("max-keys", self.page)))]
         more = (
             f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>"
             if len(left) > len(page)
             else ""
         )
-        listed = "".join(entries[name] for name in page)
+        listed = "".join(
+            _contents(name, objects[name])
+            if name in objects
+            else f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>"
+            for name in page
+        )
         return (
             f"<ListBucketResult><Name>{bucket}</Name><Prefix>{escape(prefix)}</Prefix>"
             f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>{more}{listed}</ListBucketResult>"
         ).encode()
+
+    def _json(
+        self, method: str, parts: list[str], query: dict[str, str]
+    ) -> tuple[int, dict[str, str], bytes]:
+        """What TensorFlow asks by the JSON API: of `bucket`, `bucket/o` and `bucket/o/object`, and not their bytes."""
+        bucket, *rest = map(unquote, parts)
+        if method != "GET":
+            raise RefusedError(501, "NotImplemented")
+        if bucket not in self.buckets:
+            raise RefusedError(404, "NoSuchBucket")
+        objects, told = self.buckets[bucket], {"name": bucket}
+        if len(rest) > 1:
+            found = objects.get(rest[1])
+            if found is None:
+                raise RefusedError(404, "NoSuchKey")
+            updated = datetime.fromtimestamp(found.modified, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            told = {"size": str(len(found.data)), "generation": str(found.generation), "updated": updated}
+        elif rest:
+            after, prefix, delimiter = (query.get(name, "") for name in ("pageToken", "prefix", "delimiter"))
+            names = [name for name in _grouped(objects, prefix, delimiter) if name > after]
+            page = names[: min(self.page, int(query.get("maxResults", self.page)))]
+            told = {
+                "items": [{"name": name} for name in page if name in objects],
+                "prefixes": [name for name in page if name not in objects],
+                **({"nextPageToken": page[-1]} if len(names) > len(page) else {}),
+            }
+        return 200, {"Content-Type": "application/json"}, json.dumps(told).encode()
 
     def _multipart(
         self, method: str, bucket: str, key: str, query: dict[str, str], headers: Any, body: bytes
@@ -204,6 +238,15 @@ class GcsServer:
         status, told_of, _ = self._put(bucket, key, b"".join(parts), upload.headers)
         tag = escape(told_of["ETag"], {'"': "&quot;"})
         return status, told_of | xml, _element("CompleteMultipartUploadResult", f"{names}<ETag>{tag}</ETag>")
+
+
+def _grouped(objects: dict[str, StoredObject], prefix: str, delimiter: str) -> list[str]:
+    """The keys of a prefix, and in place of those with a delimiter behind it what they have in common before."""
+    found = set()
+    for key in (key for key in objects if key.startswith(prefix)):
+        head, cut, _ = key[len(prefix) :].partition(delimiter) if delimiter else (key[len(prefix) :], "", "")
+        found.add(f"{prefix}{head}{cut}")
+    return sorted(found)
 
 
 def _check_generation(found: StoredObject | None, headers: Any) -> None:

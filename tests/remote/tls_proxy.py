@@ -1,0 +1,89 @@
+"""A proxy by which TensorFlow's own `gs://` reads from a server on this machine.
+
+TensorFlow talks to www.googleapis.com and storage.googleapis.com by TLS, and no option names another server; but it
+takes a proxy (`https_proxy`) and certificates (`CURL_CA_BUNDLE`) from the environment.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+import threading
+from pathlib import Path
+
+from faulty_proxy import LocalHandler, LocalServer
+
+_HOSTS = ("www.googleapis.com", "storage.googleapis.com")
+
+
+class TlsProxy:
+    """Decrypts what goes to Google's hosts, and passes it on to a port of 127.0.0.1.
+
+    Args:
+        port: of the server.
+        folder: for the certificate, which openssl makes.
+
+    Attributes:
+        environment: the variables by which TensorFlow talks to it.
+    """
+
+    def __init__(self, port: int, folder: Path) -> None:
+        certificate, key = folder / "certificate.pem", folder / "key.pem"
+        names = ",".join(f"DNS:{host}" for host in _HOSTS)
+        subprocess.run(
+            [
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-days",
+                "2",
+                "-subj",
+                f"/CN={_HOSTS[0]}",
+            ]
+            + ["-addext", f"subjectAltName={names}", "-keyout", str(key), "-out", str(certificate)],
+            check=True,
+            capture_output=True,
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+
+        class Handler(LocalHandler):
+            def do_CONNECT(self) -> None:  # noqa: N802
+                self.close_connection = True
+                if self.path.partition(":")[0] not in _HOSTS:
+                    self.send_error(502)
+                    return
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.flush()
+                with (
+                    context.wrap_socket(self.connection, server_side=True) as inside,
+                    socket.create_connection(("127.0.0.1", port)) as outside,
+                ):
+                    back = threading.Thread(target=_pump, args=(outside, inside), daemon=True)
+                    back.start()
+                    _pump(inside, outside)
+                    back.join()
+
+        self._server = LocalServer(Handler)
+        self.environment = {
+            "https_proxy": f"http://127.0.0.1:{self._server.port}",
+            "CURL_CA_BUNDLE": str(certificate),
+            "NO_GCE_CHECK": "true",
+        }
+
+    def close(self) -> None:
+        self._server.close()
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    try:
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        return
