@@ -13,16 +13,16 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import IO, Annotated, Any
 
 from recordspec.errors import Problem, RecordspecError, SpecError, StoreError, system_problem
-from recordspec.remote import RemotePath, is_url
+from recordspec.remote import PLACE, RemotePath, is_url, shown_url
 
 # How a URL begins, also one whose slashes pathlib has collapsed: `s3://bucket` is `s3:/bucket` then. A scheme
 # has two letters at least: `a:/b` is a file in a folder.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-_LONGEST_SHOWN = 200
 _PIECE = 1 << 20
 _LONGEST_STEM = 60  # characters of a temporary file's name, of 4 bytes at most each
 _SPECIAL = (
@@ -58,9 +58,8 @@ def url_problem(path: str | os.PathLike[str]) -> Problem | None:
     text = os.fspath(path)
     if "://" not in text and _SCHEME.match(text) is None:
         return None
-    shown = text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
     hint = "" if "://" in text else "a URL has two slashes; pathlib drops one"
-    return Problem(expected="a local path", got=f"the URL `{shown}`", hint=hint)
+    return Problem(expected="a local path", got=f"the URL `{shown_url(text)}`", hint=hint)
 
 
 def location_problem(path: str | os.PathLike[str]) -> Problem | None:
@@ -88,7 +87,12 @@ def location(path: str | os.PathLike[str] | RemotePath) -> Location:
     if isinstance(path, RemotePath):
         return path
     text = os.fspath(path)
-    return RemotePath.parse(text) if is_url(text) else local(text)
+    if is_url(text):
+        return RemotePath.parse(text)
+    problem = url_problem(text)
+    if problem is not None:
+        raise SpecError(replace(problem, expected=PLACE))
+    return Path(text)
 
 
 def absolute(path: str | os.PathLike[str] | RemotePath) -> Location:
@@ -98,18 +102,28 @@ def absolute(path: str | os.PathLike[str] | RemotePath) -> Location:
 
 
 def below(folder: Location, path: str) -> Location:
-    """The place of data that a config in a folder names: a URL, or a path from there. A config in a bucket
-    names nothing on this machine."""
-    if is_url(path) or isinstance(folder, RemotePath):
-        return location(path) if is_url(path) else folder / str(local(path))
-    return Path(os.path.normpath(folder / local(path)))
+    """The place of data that a config in a folder names: a URL, or a path from there.
+
+    Raises SpecError for a URL of no store, and for an absolute path in a bucket: what a config there names is
+    in a store, and what has a slash in front is not.
+    """
+    place = location(path)
+    if isinstance(place, RemotePath):
+        return place
+    if isinstance(folder, Path):
+        return Path(os.path.normpath(folder / place))
+    if place.is_absolute():
+        raise SpecError(Problem(expected=f"a URL, or a path from {folder}", got=f"`{place}`"))
+    return folder / str(place)
 
 
 def relative(path: Location, folder: Location) -> PurePath:
     """A path below a folder, from there. Raises ValueError for another one."""
     if isinstance(path, RemotePath) and isinstance(folder, RemotePath):
         return path.relative_to(folder)
-    return Path(str(path)).relative_to(str(folder))
+    if isinstance(path, Path) and isinstance(folder, Path):
+        return path.relative_to(folder)
+    raise ValueError(f"{path} is not below {folder}")
 
 
 def is_below(path: Location, folder: Location) -> bool:

@@ -20,8 +20,9 @@ from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
+from urllib.parse import quote, unquote
 
-from recordspec.errors import Problem, SpecError, StoreError, missing_package, one_of
+from recordspec.errors import Problem, SpecError, StoreError, missing_package, nearest
 
 _T = TypeVar("_T")
 
@@ -54,6 +55,17 @@ _URL = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://(?P<host>[^/?#]*)(?P<key>[^?#]*)(?P<rest>.*)", re.DOTALL
 )
 SCHEMES = ("s3", "gs", "az", "http", "https")
+# What is expected where there may be a URL.
+PLACE = "a path or a URL of s3, gs, az, http or https"
+# The name of a bucket or a container, and that of a server.
+_BUCKET = re.compile(r"[^\s:@\\]+")
+_SERVER = re.compile(r"([^\s:@\\\[\]]+|\[[0-9A-Fa-f:.]+\])(:\d+)?")
+# obstore takes no key with these.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+# What a URL of the web has as `%20` and so on; the rest is encoded when it is sent.
+_UNSAFE = re.compile(r"[%?#\s]")
+_ANY_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<slashes>/+)(?P<rest>.*)", re.DOTALL)
+_LONGEST_SHOWN = 200
 _STATUS = re.compile(r"status code: (\d{3}[A-Za-z ]*)")
 _CODE = re.compile(r"<Code>([^<]{1,100})</Code>")
 _QUERY = re.compile(r"\?\S*")
@@ -109,24 +121,32 @@ class RemotePath:
         """Parses a URL. Raises SpecError for another scheme, for one without a bucket, and for one that has a
         user, a password or a query: they may be secrets, and URLs are shown in messages."""
         match = _URL.fullmatch(url)
-        if match is None:
-            raise SpecError(Problem(expected="a URL", got=f"`{url}`"))
-        scheme, host = match["scheme"].lower(), match["host"]
-        if scheme not in SCHEMES:
-            raise SpecError(Problem(expected=f"a URL of {one_of(SCHEMES)}", got=f"one of {scheme}"))
-        if not host:
-            raise SpecError(Problem(where=url, expected=f"{scheme}://BUCKET/FOLDER", got="no bucket"))
-        if "@" in host or match["rest"]:
-            shown = f"{scheme}://{host.rpartition('@')[2]}{match['key']}"
-            what = "a user or a password" if "@" in host else "a query or a fragment"
-            hint = "credentials come from the environment"
-            raise SpecError(
-                Problem(where=shown, expected="a URL of a bucket and a folder", got=what, hint=hint)
-            )
-        return cls(f"{scheme}://{host}", re.sub("/+", "/", match["key"]).strip("/"))
+        scheme = "" if match is None else match["scheme"].lower()
+        if match is None or scheme not in SCHEMES:
+            hint = nearest(scheme, SCHEMES)
+            raise SpecError(Problem(expected=PLACE, got=f"`{shown_url(url)}`", hint=hint))
+        host, key = match["host"], match["key"]
+        http = scheme.startswith("http")
+        form = f"{scheme}://{'HOST' if http else 'BUCKET'}/PATH"
+        got = hint = ""
+        if not (_SERVER if http else _BUCKET).fullmatch(host):
+            got = "a name of another form" if host else f"no {'host' if http else 'bucket'}"
+            if _has_user(scheme, host):
+                got, hint = "a user or a password", "credentials come from the environment"
+        elif match["rest"]:
+            got, hint = "a query", "credentials come from the environment, and `?` is no wildcard here"
+            if match["rest"].startswith("#"):
+                got, hint = "a fragment", ""
+        key = unquote(key) if http else key
+        if not got and _CONTROL.search(key):
+            got = "a control character"
+        if got:
+            raise SpecError(Problem(expected=form, got=f"{got} in `{shown_url(url)}`", hint=hint))
+        return cls(f"{scheme}://{host}", "") / key.strip("/")
 
     def __str__(self) -> str:
-        return f"{self.root}/{self.key}" if self.key else self.root
+        key = _UNSAFE.sub(lambda one: quote(one[0]), self.key) if self.is_http else self.key
+        return f"{self.root}/{key}" if key else self.root
 
     def __truediv__(self, name: str) -> RemotePath:
         """A place below it. `..` leads up, as in a path; above the bucket there is nothing."""
@@ -398,6 +418,27 @@ def is_url(path: object) -> bool:
     return isinstance(path, str) and _URL.fullmatch(path) is not None
 
 
+def _has_user(scheme: str, host: str) -> bool:
+    """Whether a part of a user or a password may be in what should be the name of a bucket or a server."""
+    form = _BUCKET if scheme.lower() in SCHEMES[:3] else _SERVER
+    return ("@" in host or ":" in host) and form.fullmatch(host) is None
+
+
+def shown_url(url: str) -> str:
+    """A URL as messages show it, also one that is wrong: without what may be a user, a password or a query,
+    and not too long."""
+    match = _ANY_URL.search(url)
+    if match is not None:
+        scheme, rest = match["scheme"], match["rest"]
+        host = re.split("[/?#]", rest, maxsplit=1)[0]
+        if _has_user(scheme, host):
+            _, user, rest = rest.rpartition("@")
+            rest = rest if user else "..."
+        rest = re.split("[?#]", rest, maxsplit=1)[0]
+        url = f"{url[: match.start()]}{scheme}:{match['slashes']}{rest}"
+    return url if len(url) <= _LONGEST_SHOWN else f"{url[: _LONGEST_SHOWN - 3]}..."
+
+
 def _stamp(found: Any) -> Stamp:
     return {name: str(found[name]) for name in ("e_tag", "version") if found.get(name) is not None}
 
@@ -436,7 +477,7 @@ def _told(action: str, path: RemotePath) -> Iterator[None]:
         yield
     except FileExistsError:
         raise
-    except (FileNotFoundError, NotImplementedError, exceptions.BaseError) as error:
+    except (FileNotFoundError, NotImplementedError, ValueError, exceptions.BaseError) as error:
         if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):
             problem = Problem(where=str(path), expected=f"the bucket of {path.root}", got="none")
             raise StoreError(problem) from None
