@@ -47,16 +47,13 @@ class From:
         forms = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: form for name, form in forms.items() if form is not None}
 
-    def open(self, folder: Location) -> Source:
-        """The source of rows; its paths are relative to `folder`."""
+    def open(self, folder: Location, path: str | os.PathLike[str] | RemotePath | None = None) -> Source:
+        """The source of rows; its paths are relative to `folder`. Another `path` than its own is relative to
+        the current folder."""
         (form,) = self._given.values()
-        source: Source = form.open(folder)
+        found = form.open(folder)
+        source: Source = found if path is None else replace(found, **{form.SHORT_FORM: str(absolute(path))})
         return source
-
-    def at(self, path: str | os.PathLike[str] | RemotePath) -> From:
-        """The same source with another path, which is relative to the current folder."""
-        ((name, form),) = self._given.items()
-        return From(**{name: replace(form, **{form.SHORT_FORM: str(absolute(path))})})
 
 
 @dataclass(frozen=True, kw_only=True)

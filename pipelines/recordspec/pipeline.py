@@ -13,7 +13,7 @@ from recordspec import config as config_file
 from recordspec._tf import tf
 from recordspec.config import Config
 from recordspec.errors import Problem, SpecError, StoreError
-from recordspec.locations import Location, below, location
+from recordspec.locations import Location, below, local, location
 from recordspec.reading import bench as benching
 from recordspec.reading import dataset as reading
 from recordspec.reading.corrupt_records import locating
@@ -105,8 +105,7 @@ class Pipeline:
             if section.source is None:
                 hint = "give rows, or add write.source to the config"
                 raise SpecError(Problem(path=("write",), expected="a source of rows", got="none", hint=hint))
-            given = section.source if source is None else section.source.at(source)
-            rows = given.open(self.folder)
+            rows = section.source.open(self.folder, source)
         rows = source_of(rows)
         self.notes = rows.notes
         options = options_of(section)
@@ -280,11 +279,20 @@ class Pipeline:
     def _read(self, options: Mapping[str, Any]) -> Read:
         read: Read = from_python(Read, {**options_of(self.config.read), **options})
         if read.cache not in ("none", "memory"):
-            read = replace(read, cache=str(below(self.folder, read.cache)))
+            read = replace(read, cache=self._local(read.cache, "cache"))
         if isinstance(read.staging, Staging) and read.staging.folder is not None:
-            folder = str(below(self.folder, read.staging.folder))
+            folder = self._local(read.staging.folder, "staging", "folder")
             read = replace(read, staging=replace(read.staging, folder=folder))
         return read
+
+    def _local(self, path: str, *option: str) -> str:
+        """A path on this machine, of an option of `read`."""
+        if isinstance(self.folder, RemotePath):
+            if not local(path).is_absolute():
+                expected = f"an absolute path, as the config is in {self.folder}"
+                raise SpecError(Problem(path=("read", *option), expected=expected, got=f"`{path}`"))
+            return path
+        return str(below(self.folder, path))
 
     def _shards(self, split: str | Sequence[str]) -> list[Shard]:
         splits = (split,) if isinstance(split, str) else split

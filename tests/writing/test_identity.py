@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -42,7 +43,9 @@ def test_a_config_names_every_source():
         "tfrecord": TFRecords(files="a"),
     }
     for name, form in forms.items():
-        assert From(**{name: form}).at("/b") == From(**{name: type(form)(**{type(form).SHORT_FORM: "/b"})})
+        for path, found in [(None, "/home/a"), ("/b", "/b"), ("gs://b/c", "gs://b/c")]:
+            source = From(**{name: form}).open(Path("/home"), path)
+            assert source == type(form)(**{type(form).SHORT_FORM: found})
     with pytest.raises(rs.SpecError) as caught:
         From()
     assert str(caught.value) == f"expected one of {', '.join(forms)}, got none"

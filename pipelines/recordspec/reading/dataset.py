@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
+from recordspec.locations import local
 from recordspec.reading import filtering, memory, stages, staging
 from recordspec.reading.layouts import BlockLayout, DatasetLayout, RowLayout, keeps_in_any_batch
 from recordspec.reading.options import Batch, Interleave, Read
@@ -241,7 +241,7 @@ class Recipe:
             )
         cycle = 1 if mixed is None else stages.MOST_OPEN if mixed.cycle == "auto" else mixed.cycle
         staging.check_room(self.plan.pieces, cycle, options.size)
-        folder = staging.default_folder() if options.folder is None else Path(options.folder)
+        folder = staging.default_folder() if options.folder is None else local(options.folder)
         return StagingFolder(folder, parse_bytes(options.size))
 
     def _numbered_passes(self, kept: Dataset | None) -> Dataset:
