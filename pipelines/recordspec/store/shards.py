@@ -164,21 +164,29 @@ def _remote_matches(
     place: RemotePath, manifests: dict[Location, Manifest]
 ) -> tuple[list[Location], str | None]:
     """The same, of a URL. A folder and a pattern stand for what their manifest names: nothing is listed."""
-    pattern = glob.has_magic(place.name)
-    folder = place.parent if pattern else place
-    manifest = None if parse_name(place.name) else manifest_in(folder)
-    if manifest is None and not pattern:
-        shards = [] if place.exists() or place.is_http else [*filter(_is_shard, place.iterdir())]
-        return (sorted(shards), "*") if shards else ([place], None)
-    if manifest is None:
-        found = [path for path in folder.iterdir() if fnmatch.fnmatchcase(path.name, place.name)]
-    else:
-        manifests[folder] = manifest
-        names = [shard.file for shard in manifest.all_shards]
-        found = [folder / name for name in names if not pattern or fnmatch.fnmatchcase(name, place.name)]
-    if not found:
-        raise StoreError(Problem(where=str(place), expected="a file", got="none"))
-    return [*sorted(found)], place.name if manifest is None else None
+    if glob.has_magic(place.name):
+        folder = place.parent
+        manifest = manifest_in(folder)
+        paths = folder.iterdir() if manifest is None else _named(folder, manifest, manifests)
+        found = sorted(path for path in paths if fnmatch.fnmatchcase(path.name, place.name))
+        if found:
+            return [*found], place.name if manifest is None else None
+        if not place.exists() and not place.is_dir():  # a name may have a `[`
+            hint = "the last part of a URL alone may be a pattern" if glob.has_magic(folder.key) else ""
+            raise StoreError(Problem(where=str(place), expected="a file", got="none", hint=hint))
+    manifest = None if parse_name(place.name) else manifest_in(place)
+    if manifest is not None:
+        return [*sorted(_named(place, manifest, manifests))], None
+    shards = [] if place.exists() or place.is_http else [*filter(_is_shard, place.iterdir())]
+    return (sorted(shards), "*") if shards else ([place], None)
+
+
+def _named(
+    folder: RemotePath, manifest: Manifest, manifests: dict[Location, Manifest]
+) -> Iterator[RemotePath]:
+    """The shards that a manifest names; adds it to `manifests`."""
+    manifests[folder] = manifest
+    yield from (folder / shard.file for shard in manifest.all_shards)
 
 
 def _is_shard(path: Location) -> bool:
