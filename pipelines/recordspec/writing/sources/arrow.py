@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, SpecError
-from recordspec.locations import Location
+from recordspec.locations import Location, is_below, location
 from recordspec.spec.encoder import Gapped, refusal
 from recordspec.spec.features import Feature
 from recordspec.spec.features.base import ValueType
@@ -240,9 +241,15 @@ def _inside(row: int, value: Any, folder: Location, home: Location) -> Any:
         return [_inside(row, one, folder, home) for one in value]
     if not isinstance(value, str):
         return value
-    path: Any = home if "\0" in value else (home / value).resolve()
-    if "\0" in value or not path.is_relative_to(home):
-        raise BadValue(row, f"a path in {folder}", f"`{value}`")
+    got = f"`{value}`"
+    try:
+        path = None if "\0" in value else location(value)
+    except SpecError as error:
+        path, got = None, error.problems[0].got
+    if isinstance(path, Path):
+        path = (home / value).resolve()
+    if path is None or not is_below(path, home):
+        raise BadValue(row, f"a path in {folder}", got)
     return path
 
 
