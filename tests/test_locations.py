@@ -9,14 +9,23 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import typing
+from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import click
+import pyarrow as pa
 import pytest
+from obstore.store import MemoryStore
+from pyarrow import parquet
 
 import recordspec as rs
-from recordspec import cli, locations
+from media import image_bytes, photo, sound_bytes, tone
+from recordspec import cli, locations, remote
+from recordspec.cli import options as options_module
 from recordspec.config import Config, From, WriteFrom
 from recordspec.spec.features import KINDS
 from recordspec.spec.features.label import Label
@@ -31,6 +40,7 @@ from recordspec.spec.options import (
     read_fields,
     wrong_path,
 )
+from recordspec.store.manifest import Manifest
 from recordspec.writing.build import Execution
 from recordspec.writing.options import Write
 from recordspec.writing.sources.csv import Csv
@@ -41,37 +51,152 @@ from recordspec.writing.sources.tfrecord import TFRecords
 
 PACKAGE = Path(rs.__file__).parent
 URL = "s3://bucket/data"
-REFUSED = f"expected a local path, got the URL `{URL}` (URLs are not supported yet)"
+LOCAL_ONLY = f"expected a local path, got the URL `{URL}`"
+PLACE = "expected a path or a URL of s3, gs, az, http or https, got"
+CREDENTIALS = "(credentials come from the environment)"
+QUERY = "(credentials come from the environment, and `?` is no wildcard here)"
+COLLAPSED = "(a URL has two slashes; pathlib drops one)"
+# What is refused everywhere, and how.
+REFUSED = {
+    "hdfs://host:9000/x": f"{PLACE} `hdfs://host:9000/x`",
+    "file:///tmp/x": f"{PLACE} `file:///tmp/x`",
+    "s3://me:SECRET@bucket/x": f"expected s3://BUCKET/PATH, got a user or a password in `s3://bucket/x` {CREDENTIALS}",
+    "https://x.org/y.csv?sig=SECRET": f"expected https://HOST/PATH, got a query in `https://x.org/y.csv` {QUERY}",
+    Path("s3://bucket/x"): f"{PLACE} the URL `s3:/bucket/x` {COLLAPSED}",
+}  # fmt: skip
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {a: int64}")
 
 
+@pytest.fixture
+def stores(monkeypatch) -> None:
+    """Every bucket is empty, and in memory."""
+    monkeypatch.setattr(remote, "_store", lru_cache(lambda root: MemoryStore()))
+
+
+@pytest.fixture(params=REFUSED, ids=["hdfs", "file", "password", "query", "collapsed"])
+def refused(request) -> tuple[str | Path, str]:
+    """What is no place of data, and what is said of it."""
+    return request.param, REFUSED[request.param]
+
+
+def local_refusal(url: str | Path) -> str:
+    """What is said of it where a path on this machine is needed."""
+    hint = f" {COLLAPSED}" if isinstance(url, Path) else ""
+    return f"expected a local path, got the URL `{remote.shown_url(str(url))}`{hint}"
+
+
 @pytest.mark.parametrize(
-    "url",
+    ("url", "message"),
     [
-        *("s3://bucket", "gs://bucket/a/b", "hdfs://host:9000/x", "file:///tmp/x", "https://x.org/y.csv"),
-        *("S3://bucket", "abfss://a@b.c/d", "s3:/bucket", "data/s3://bucket", Path("s3://bucket")),
+        *REFUSED.items(),
+        ("s3a://bucket/x", f"{PLACE} `s3a://bucket/x` (did you mean `s3`?)"),
+        ("abfss://a@b.c/d", f"{PLACE} `abfss://b.c/d`"),
+        ("data/s3://bucket", f"{PLACE} the URL `data/s3://bucket`"),
+        (Path("https://me:SECRET@x.org/y?sig=SECRET"), f"{PLACE} the URL `https:/x.org/y` {COLLAPSED}"),
+        ("s3://", "expected s3://BUCKET/PATH, got no bucket in `s3://`"),
+        ("http:///y", "expected http://HOST/PATH, got no host in `http:///y`"),
+        ("s3://my bucket/x", "expected s3://BUCKET/PATH, got a name of another form in `s3://my bucket/x`"),
+        ("s3://bucket/a\nb", r"expected s3://BUCKET/PATH, got a control character in `s3://bucket/a\nb`"),
+        ("gs://bucket/a#b", "expected gs://BUCKET/PATH, got a fragment in `gs://bucket/a`"),
+        (
+            "az://box/x?sv=1&sig=SECRET#a",
+            f"expected az://BUCKET/PATH, got a query in `az://box/x` {QUERY}",
+        ),
+        # a password that is not quoted
+        (
+            "s3://ME:SE/CRET@bucket/x",
+            f"expected s3://BUCKET/PATH, got a user or a password in `s3://bucket/x` {CREDENTIALS}",
+        ),
+        (
+            "s3://ME:S?E#CRET@bucket/x",
+            f"expected s3://BUCKET/PATH, got a user or a password in `s3://bucket/x` {CREDENTIALS}",
+        ),
+        (
+            "s3://ME:SECRET",
+            f"expected s3://BUCKET/PATH, got a user or a password in `s3://...` {CREDENTIALS}",
+        ),
     ],
 )
-def test_a_url_never_becomes_a_path(url):
+def test_what_is_no_place_is_told_without_secrets(url, message):
+    with pytest.raises(rs.SpecError) as caught:
+        locations.location(url)
+    assert str(caught.value) == message
     with pytest.raises(rs.SpecError) as caught:
         locations.local(url, "data")
-    expected = f"expected a local path, got the URL `{url}` (URLs are not supported yet)"
-    assert str(caught.value) == f"data: {expected}"
+    assert str(caught.value).startswith("data: expected a local path, got the URL `")
+    assert "SE" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "root", "key"),
+    [
+        ("s3://bucket", "s3://bucket", ""),
+        ("GS://bucket//a/./b/../c/", "gs://bucket", "a/c"),
+        ("az://$web/../x", "az://$web", "x"),
+        ("s3://b/100%25 ü+@:*[1]", "s3://b", "100%25 ü+@:*[1]"),
+        ("HTTPS://[::1]:80/a%20b%3F/%C3%BC", "https://[::1]:80", "a b?/ü"),
+    ],
+)
+def test_a_url_of_a_store(url, root, key):
+    place = locations.location(url)
+    assert (place.root, place.key) == (root, key)
+    assert locations.location(str(place)) == place
+    with pytest.raises(rs.SpecError) as caught:
+        locations.local(url)
+    assert str(caught.value) == f"expected a local path, got the URL `{url}`"
 
 
 @pytest.mark.parametrize(
     "path", ["a", "/a/b", "a:b", "a:/b", "12:30/x", "./s3:/bucket", "data/train-*", "a//b"]
 )
-def test_other_paths_do(path):
-    assert locations.local(path) == Path(path)
+def test_other_paths_are_local(path):
+    assert locations.local(path) == locations.location(path) == Path(path)
 
 
 def test_a_long_url_is_cut():
     with pytest.raises(rs.SpecError) as caught:
         locations.local("https://x.org/" + 1000 * "y")
-    assert str(caught.value) == (
-        f"expected a local path, got the URL `https://x.org/{183 * 'y'}...` (URLs are not supported yet)"
-    )
+    assert str(caught.value) == f"expected a local path, got the URL `https://x.org/{183 * 'y'}...`"
+
+
+@pytest.mark.parametrize(
+    ("folder", "path", "found"),
+    [
+        ("s3://b/c", "data", "s3://b/c/data"),
+        ("s3://b/c", "./a b/../#1?.csv", "s3://b/c/#1?.csv"),
+        ("s3://b/c", "../../../x", "s3://b/x"),
+        ("s3://b", "train-*", "s3://b/train-*"),
+        ("s3://b/c", "gs://other/x", "gs://other/x"),
+        ("/home/c", "gs://other/x", "gs://other/x"),
+        ("/home/c", "../x", "/home/x"),
+        ("/home/c", "/x", "/x"),
+    ],
+)
+def test_paths_of_a_config_start_at_its_folder(folder, path, found):
+    assert str(locations.below(locations.location(folder), path)) == found
+
+
+def test_a_config_in_a_store_names_nothing_on_this_machine():
+    with pytest.raises(rs.SpecError) as caught:
+        locations.below(locations.location("s3://b/c"), "/tmp/data")
+    assert str(caught.value) == "expected a URL, or a path from s3://b/c, got `/tmp/data`"
+
+
+@pytest.mark.parametrize(
+    ("path", "folder", "inside"),
+    [
+        ("s3://b/c/x", "s3://b/c", True),
+        ("s3://b/c/x", "s3://b", True),
+        ("s3://b/c", "s3://b/c", True),
+        ("s3://b/cx", "s3://b/c", False),
+        ("s3://bc/x", "s3://b", False),
+        ("gs://b/c/x", "s3://b/c", False),
+        ("s3://b/c", ".", False),
+        ("s3:b/c", "s3://b", False),
+    ],
+)
+def test_what_is_below_a_folder(path, folder, inside):
+    assert locations.is_below(locations.location(path), locations.location(folder)) is inside
 
 
 # The language: every option that is text is a path, or is known to be none.
@@ -79,7 +204,15 @@ def test_a_long_url_is_cut():
 NO_PATHS = {
     *("Config.description", "Read.features", "Read.service", "Bucket.by", "Balance.by", "Shuffle.buffer"),
     *("Fit.inputs", "Fit.targets", "Fit.weights", "Write.key", "Write.group_by", "Key.names"),
-    *("ByColumn.column", "ShardSize.size", "Csv.delimiter", "Csv.columns", "Jsonl.columns", "Jsonl.ignore"),
+    *(
+        "ByColumn.column",
+        "ShardSize.size",
+        "Staging.size",
+        "Csv.delimiter",
+        "Csv.columns",
+        "Jsonl.columns",
+        "Jsonl.ignore",
+    ),
     *("Parquet.columns", "MediaFolder.label", "ImageFolder.image", "AudioFolder.audio"),
     *("Feature.name", "Feature.key", "Feature.description", "Label.names", "SparseValues.index_keys"),
     *("FixedLen.dtype", "FixedLenSequence.dtype", "RaggedLists.dtype", "RaggedLists.row_lengths"),
@@ -129,58 +262,99 @@ def named(cls: type, field: str) -> str:
     return f"{owner.__name__}.{field}"
 
 
-PATHS = {place for place, annotation in options().items() if wrong_path(URL, annotation) is not None}
+PATHS = {
+    place: wrong_path(URL, annotation) is not None
+    for place, annotation in options().items()
+    if wrong_path("hdfs://x", annotation) is not None
+}  # whether it is on this machine alone
 
 
 def test_every_option_that_is_text_is_a_path_or_known_to_be_none():
-    others = {named(*place) for place in options().keys() - PATHS}
+    others = {named(*place) for place in options().keys() - PATHS.keys()}
     assert others == NO_PATHS
     assert {named(*place) for place in PATHS} == {
         *("Config.schema", "Config.data", "Csv.path", "Jsonl.path", "Parquet.files", "MediaFolder.path"),
-        *("TFRecords.files", "TFRecords.schema", "Read.cache", "Label.vocabulary"),
+        *("TFRecords.files", "TFRecords.schema", "Read.cache", "Staging.folder", "Label.vocabulary"),
     }
+    alone = {named(*place) for place, is_local in PATHS.items() if is_local}
+    assert alone == {"Read.cache", "Staging.folder", "Label.vocabulary"}
 
 
 @pytest.mark.parametrize(
     ("cls", "option"), sorted(PATHS, key=str), ids=lambda one: getattr(one, "__name__", one)
 )
-def test_an_option_that_is_a_path_takes_no_url(cls, option):
-    node, log = document(f"{option}: {URL}\n", "file.yaml")
+def test_an_option_that_is_a_path_takes_no_other_url(cls, option, refused):
+    url, message = refused
+    assert problem_of(cls, option, url) == (local_refusal(url) if PATHS[cls, option] else message)
+
+
+@pytest.mark.parametrize(
+    ("cls", "option"), sorted(PATHS, key=str), ids=lambda one: getattr(one, "__name__", one)
+)
+def test_an_option_that_is_a_path_takes_a_url_of_a_store_or_says_not(cls, option):
+    assert problem_of(cls, option, URL) == (LOCAL_ONLY if PATHS[cls, option] else None)
+
+
+def problem_of(cls: type, option: str, url: str | Path) -> str | None:
+    """What is said of a value of an option, the same in YAML, at its place, and in Python."""
+    node, log = document(f"{option}: {url}\n", "file.yaml")
     read_fields(cls, YamlValue(node), (), log)
-    assert f"file.yaml:1:{len(option) + 3}: {option}: {REFUSED}" in map(str, log.problems)
-    with pytest.raises(rs.SpecError) as caught:
-        from_python(cls, {option: URL})
-    assert f"{option}: {REFUSED}" in map(str, caught.value.problems)
+    places = {problem.where for problem in log.problems if problem.path == (option,)}
+    assert places <= {f"file.yaml:1:{len(option) + 3}"}
+    problems = log.problems
+    try:
+        from_python(cls, {option: str(url)})
+    except rs.SpecError as error:
+        problems = [*problems, *error.problems]
+    said = {str(problem.at("")) for problem in problems if problem.path == (option,)} or {None}
+    (message,) = said
+    return None if message is None else message.removeprefix(f"{option}: ")
 
 
-def test_lint_names_every_url_with_line_and_column(tmp_path, command):
+def test_lint_names_every_url_with_line_and_column(tmp_path, command, refused):
+    url, message = refused
     (tmp_path / "schema.yaml").write_text(f"schema: s\nfeatures:\n  a: {{kind: label, vocabulary: {URL}}}\n")
     (tmp_path / "config.yaml").write_text(
-        f"schema: {URL}\ndata: '{URL}'\nwrite:\n  source: {{csv: {URL}}}\nread: {{batch: 1, cache: {URL}}}\n"
+        f"schema: {url}\ndata: '{url}'\nwrite:\n  source: {{csv: '{url}'}}\nread: {{batch: 1, cache: {URL}}}\n"
     )
     status, out, err = command("lint", tmp_path / "schema.yaml", tmp_path / "config.yaml")
     assert (status, err) == (2, "")
     assert out.splitlines() == [
-        f"{tmp_path}/schema.yaml:3:32: features.a.vocabulary: {REFUSED}",
-        f"{tmp_path}/config.yaml:1:9: schema: {REFUSED}",
-        f"{tmp_path}/config.yaml:2:7: data: {REFUSED}",
-        f"{tmp_path}/config.yaml:4:17: write.source.csv: {REFUSED}",
-        f"{tmp_path}/config.yaml:5:25: read.cache: {REFUSED}",
+        f"{tmp_path}/schema.yaml:3:32: features.a.vocabulary: {LOCAL_ONLY}",
+        f"{tmp_path}/config.yaml:1:9: schema: {message}",
+        f"{tmp_path}/config.yaml:2:7: data: {message}",
+        f"{tmp_path}/config.yaml:4:17: write.source.csv: {message}",
+        f"{tmp_path}/config.yaml:5:25: read.cache: {LOCAL_ONLY}",
     ]
 
 
-def test_a_build_to_a_url_makes_no_folder_of_that_name(tmp_path, command, monkeypatch):
+def test_a_build_to_a_url_makes_no_folder_of_that_name(tmp_path, command, monkeypatch, stores, refused):
     monkeypatch.chdir(tmp_path)
+    url, message = refused
     Path("s.yaml").write_text(SCHEMA.dump())
-    Path("c.yaml").write_text(f"schema: s.yaml\ndata: {URL}\n")
-    status, out, err = command("build", "c.yaml")
-    assert (status, out, err) == (2, "", f"c.yaml:2:7: data: {REFUSED}\n")
-    assert sorted(os.listdir()) == ["c.yaml", "s.yaml"]
+    Path("rows.csv").write_text("a\n1\n")
+    Path("c.yaml").write_text(f"schema: s.yaml\ndata: {url}\nwrite: {{source: {{csv: rows.csv}}}}\n")
+    assert command("build", "c.yaml") == (2, "", f"c.yaml:2:7: data: {message}\n")
+    Path("c.yaml").write_text(f"schema: s.yaml\ndata: {URL}\nwrite: {{source: {{csv: rows.csv}}}}\n")
+    assert command("build", "c.yaml")[0] == 0
+    assert Manifest.load(URL).rows("train") == 1
+    assert sorted(os.listdir()) == ["c.yaml", "rows.csv", "s.yaml"]
 
 
 # The command line: each parameter has the type of paths, or is known to be none.
 
-NO_PATH_OPTIONS = {"columns", "where", "name", "memory", "shards", "split", "as_json", "help", "allow_absent"}
+NO_PATH_OPTIONS = {
+    "columns",
+    "where",
+    "name",
+    "memory",
+    "shards",
+    "split",
+    "as_json",
+    "help",
+    "allow_absent",
+    "older_than",
+}
 
 
 def parameters() -> list[tuple[str, click.Parameter]]:
@@ -191,9 +365,7 @@ def parameters() -> list[tuple[str, click.Parameter]]:
 
 
 def is_path(param: click.Parameter) -> bool:
-    from recordspec.cli.options import LocalPath
-
-    return isinstance(param.type, LocalPath)
+    return isinstance(param.type, options_module._Place)
 
 
 def test_every_parameter_that_is_text_is_a_path_or_known_to_be_none():
@@ -213,17 +385,31 @@ def given(param: click.Parameter, value: str) -> list[str]:
     [(name, param) for name, param in parameters() if is_path(param)],
     ids=lambda one: one if isinstance(one, str) else one.name,
 )
-def test_a_command_takes_no_url(name, tried, command, tmp_path, monkeypatch):
+def test_a_command_takes_urls_of_stores_alone(name, tried, command, tmp_path, monkeypatch, stores, refused):
     monkeypatch.chdir(tmp_path)
-    arguments = []
+    place = tried.opts[0] if isinstance(tried, click.Option) else tried.human_readable_name
+    url, message = refused
+    if tried.type is options_module.LOCAL_PATH:
+        message = local_refusal(url)
+    assert command(name, *arguments(name, tried, str(url))) == (2, "", f"{place}: {message}\n")
+    status, out, err = command(name, *arguments(name, tried, URL))
+    if tried.type is options_module.LOCAL_PATH:
+        assert (status, out, err) == (2, "", f"{place}: {LOCAL_ONLY}\n")
+    else:
+        assert status in ({0} if name == "sweep" else {1, 2, 3})  # there is nothing; "x" is not there, too
+        assert not (out + err).startswith((f"{place}: ", "Traceback"))
+    assert os.listdir() == []
+
+
+def arguments(name: str, tried: click.Parameter, url: str) -> list[str]:
+    """Those of a command, with a URL as one of them."""
+    found = []
     for _, param in (one for one in parameters() if one[0] == name):
         if param is tried or param.opts == tried.opts:
-            arguments += given(param, URL)
+            found += given(param, url)
         elif param.required:
-            arguments += given(param, "1" if isinstance(param.type, click.IntRange) else "x")
-    place = tried.opts[0] if isinstance(tried, click.Option) else tried.human_readable_name
-    assert command(name, *arguments) == (2, "", f"{place}: {REFUSED}\n")
-    assert os.listdir() == []
+            found += given(param, "1" if isinstance(param.type, click.IntRange) else "x")
+    return found
 
 
 # The API: each parameter that takes a path as text.
@@ -248,7 +434,7 @@ def path_parameters(node: ast.AST, prefix: str) -> set[str]:
             arguments = child.args
             for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
                 text = ast.unparse(one.annotation) if one.annotation else ""
-                if re.search(r"\bFiles\b|PathLike|\bstr \| Path\b|\bPath \| str\b", text):
+                if re.search(r"\bFiles\b|PathLike|\bstr \| Path\b|\bstr \| Location\b", text):
                     found.add(f"{prefix}{name}:{one.arg}")
     return found
 
@@ -285,7 +471,7 @@ def pipeline(**options) -> rs.Pipeline:
 
 # What to call with a dataset and a URL.
 CALLS = {
-    "config:From.at:path": lambda call, data, url: call(From(csv=Csv(path="rows.csv")), url),
+    "config:From.open:path": lambda call, data, url: call(From(csv=Csv(path="rows.csv")), Path(), url),
     "interop.tfds:describe:folder": lambda call, data, url: call(url),
     "interop.tfds:load:path": lambda call, data, url: call(url),
     "interop.tfmd:load:path": lambda call, data, url: call(url),
@@ -313,8 +499,10 @@ CALLS = {
     "spec.schema:Schema.load:path": lambda call, data, url: call(url),
     "store.manifest:Manifest.load:folder": lambda call, data, url: call(url),
     "store.shards:expand:files": lambda call, data, url: call(url),
+    "store.shards:expand_dataset:files": lambda call, data, url: call(url),
     "store.shards:path_list:files": lambda call, data, url: call(url),
     "store.shards:find_incomplete:files": lambda call, data, url: call(url),
+    "store.publication:transaction:target": lambda call, data, url: call(url),
     "store.transaction:Transaction.__init__:target": lambda call, data, url: call(url),
     "writing.build:Build.__init__:directory": lambda call, data, url: call(
         SCHEMA, None, url, Write(), Execution()
@@ -326,60 +514,242 @@ CALLS = {
     "writing.writer:ShardedWriter.__init__:directory": lambda call, data, url: call(SCHEMA, url),
 }
 TRIED_ELSEWHERE = {
-    *("locations:local:path", "locations:url_problem:path"),
+    *("locations:local:path", "locations:url_problem:path", "locations:location:path"),
+    *("locations:location_problem:path", "locations:absolute:path"),
+    *("spark:build:source", "spark:write:directory"),  # they need Spark, and do as Pipeline.build and Build
     "spec.media:path_of:value",  # test_a_file_of_a_row_is_no_url
     "reading.resume:Backup.__init__:folder",  # tests/reading/test_backup.py: it needs TensorFlow
 }
 
 
-@pytest.mark.parametrize("place", CALLS)
-@pytest.mark.parametrize("url", [URL, Path(URL)], ids=["text", "pathlib"])
-def test_a_function_takes_no_url(place, url, dataset, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(rs.SpecError) as caught:
+# Those that take a path on this machine alone.
+LOCAL_CALLS = {
+    *("interop.tfds:describe:folder", "interop.tfds:load:path", "interop.tfmd:load:path"),
+    *("inspect.repair:repair:directory", "spec.schema:Schema.dump:path"),
+    "store.transaction:Transaction.__init__:target",
+}
+# Those that take a file, which a folder is not, and those that make a dataset.
+FILE_CALLS = {
+    *("pipeline:Pipeline.build:source", "pipeline:Pipeline.load:path", "pipeline:Pipeline.plan:source"),
+    "spec.schema:Schema.load:path",
+}
+WRITE_CALLS = {
+    *("writing.build:write:directory", "writing.writer:ShardedWriter.__init__:directory"),
+    *("writing.reshard:reshard:directory", "store.publication:transaction:target"),
+}
+# Those that ask a store for nothing.
+IDLE_CALLS = {
+    *("config:From.open:path", "pipeline:Pipeline.__init__:folder", "writing.build:Build.__init__:directory"),
+    *("store.shards:path_list:files", "writing.estimate:estimate:directory"),
+    *("inspect.show:RecordViewer.__init__:files", "inspect.scan:Scanner.__init__:files"),
+    *("inspect.scan:Scanner.of_rows:files", "reading.corrupt_records:locating:files"),
+}
+
+
+def said(place: str, dataset: Path, url: str | Path) -> str | None:
+    """What a call is refused with."""
+    try:
         _consumed(CALLS[place](function(place), dataset, url))
-    assert str(caught.value) == REFUSED.replace(URL, str(url))
+    except rs.RecordspecError as error:
+        return str(error)
+    return None
+
+
+@pytest.fixture
+def empty(tmp_path, monkeypatch) -> Iterator[Path]:
+    """The current folder, in which nothing is made but what is asked for."""
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    assert {*os.listdir()} <= {"out", "out.csv"}
+
+
+@pytest.mark.parametrize("place", CALLS)
+def test_a_function_takes_no_url_of_others(place, dataset, empty, refused):
+    url, message = refused
+    assert said(place, dataset, url) == (local_refusal(url) if place in LOCAL_CALLS else message)
     assert os.listdir() == []
 
 
+@pytest.mark.parametrize("place", CALLS)
+def test_a_function_takes_a_url_of_a_store_or_says_not(place, dataset, empty, stores):
+    missing = said(place, dataset, URL)
+    for path in dataset.iterdir():
+        (locations.location(URL) / path.name).create(path.read_bytes())
+    found = said(place, dataset, URL)
+    if place in LOCAL_CALLS:
+        assert missing == found == LOCAL_ONLY
+        return
+    absent = f"{URL}: cannot read: no such file or directory"
+    exists = f"{URL}: expected a new folder, got one that exists (force=True, or --force, replaces it)"
+    assert missing is None or missing.startswith((f"{URL}/manifest.json: ", absent, f"{URL}: expected at"))
+    assert found == (absent if place in FILE_CALLS else exists if place in WRITE_CALLS else None)
+
+
+@pytest.mark.parametrize("place", sorted(CALLS.keys() - LOCAL_CALLS - IDLE_CALLS))
+def test_a_url_without_the_package_of_stores_is_told(place, dataset, empty, monkeypatch):
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    monkeypatch.setattr(remote, "_store", remote._store.__wrapped__)
+    got = "import of obstore halted; None in sys.modules"
+    hint = "pip install 'recordspec[remote]'"
+    assert said(place, dataset, URL) == f"expected obstore for data in object stores, got {got} ({hint})"
+
+
+def test_local_work_imports_no_package_of_stores(tmp_path):
+    code = f"""
+import sys, recordspec as rs
+from recordspec.inspect.verify import verify
+schema = rs.Schema.loads("schema: s\\nfeatures: {{a: int64}}")
+rs.write(schema, [{{"a": 1}}], {str(tmp_path / "data")!r})
+assert list(verify({str(tmp_path / "data")!r})) and rs.Pipeline
+assert not [name for name in sys.modules if name.startswith("obstore")]
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
 @pytest.mark.parametrize("form", [Csv, Jsonl, Parquet, TFRecords, ImageFolder, AudioFolder])
-def test_a_source_made_in_python_takes_no_url(form, tmp_path):
+def test_a_source_made_in_python_takes_urls_of_stores_alone(form, tmp_path, refused):
+    url, message = refused
     with pytest.raises(rs.SpecError) as caught:
-        form(**{form.SHORT_FORM: URL}).open(tmp_path)
-    assert str(caught.value) == REFUSED
+        form(**{form.SHORT_FORM: str(url)}).open(tmp_path)
+    assert str(caught.value) == message
+    assert getattr(form(**{form.SHORT_FORM: URL}).open(tmp_path), form.SHORT_FORM) == URL
 
 
-def test_options_made_in_python_take_no_url(tmp_path):
+def test_options_made_in_python_take_urls_of_stores_alone(tmp_path, refused):
+    url, message = refused
     with pytest.raises(rs.SpecError) as caught:
-        _ = pipeline(data=URL).data
-    assert str(caught.value) == REFUSED
+        _ = pipeline(data=str(url)).data
+    assert str(caught.value) == message
     with pytest.raises(rs.SpecError) as caught:
-        Label(name="a", vocabulary=URL).resolved(tmp_path)
-    assert str(caught.value) == f"vocabulary: {REFUSED}"
+        TFRecords(files=str(tmp_path / "x"), schema=str(url)).open(tmp_path)
+    assert str(caught.value) == message
+    for local_url, message in [(url, local_refusal(url)), (URL, LOCAL_ONLY)]:
+        with pytest.raises(rs.SpecError) as caught:
+            Label(name="a", vocabulary=str(local_url)).resolved(tmp_path)
+        assert str(caught.value) == f"vocabulary: {message}"
+        with pytest.raises(rs.SpecError) as caught:
+            rs.read(SCHEMA, tmp_path, cache=str(local_url))
+        assert str(caught.value) == f"cache: {message}"
+        with pytest.raises(rs.SpecError) as caught:
+            rs.read(SCHEMA, tmp_path, staging={"folder": str(local_url)})
+        assert str(caught.value) == f"staging.folder: {message}"
+
+
+CONFIG = """\
+schema: schema.yaml
+data: data
+write: {source: {csv: tables/rows.csv}}
+read: {batch: 1, cache: CACHE}
+"""
+
+
+def test_a_config_in_a_store(tmp_path, stores, dataset):
+    """All that it names is there, but a cache and what the caller gives."""
+    folder = locations.location("s3://bucket/home")
+    (folder / "schema.yaml").create(SCHEMA.dump().encode())
+    (folder / "tables/rows.csv").create(b"a\n1\n2\n")
+    (folder / "c.yaml").create(CONFIG.replace("CACHE", str(tmp_path / "cache")).encode())
+    (folder / "d.yaml").create(CONFIG.replace("CACHE", "cache").encode())
+    (folder / "e.yaml").create(CONFIG.replace("CACHE", "none").replace("data: data", "data: /data").encode())
+    found = rs.Pipeline.load(f"{folder}/c.yaml")
+    assert found.build().rows("train") == 2
+    assert str(found.data) == "s3://bucket/home/data"
+    (tmp_path / "more.csv").write_text("a\n1\n2\n3\n")
+    assert found.build(source=tmp_path / "more.csv", force=True).rows("train") == 3
+    assert found._read({}).cache == str(tmp_path / "cache")
     with pytest.raises(rs.SpecError) as caught:
-        TFRecords(files=str(tmp_path / "x"), schema=URL).open(tmp_path)
-    assert str(caught.value) == REFUSED
+        rs.Pipeline.load(f"{folder}/d.yaml")._read({})
+    assert str(caught.value) == (
+        f"read.cache: expected an absolute path, as the config is in {folder}, got `cache`"
+    )
     with pytest.raises(rs.SpecError) as caught:
-        rs.read(SCHEMA, tmp_path, cache=URL)
-    assert str(caught.value) == f"cache: {REFUSED}"
+        rs.Pipeline.load(f"{folder}/e.yaml").build()
+    assert str(caught.value) == f"expected a URL, or a path from {folder}, got `/data`"
 
 
 MEDIA = rs.Schema.loads("schema: s\nfeatures: {image: image, audio: {kind: audio, sample_rate: 8000}}")
+WHAT = {"image": "an image file", "audio": "a sound file"}
+FILES = {"image": image_bytes(photo(), "PNG"), "audio": sound_bytes(tone(), 8000)}
 
 
 @pytest.mark.parametrize("name", ["image", "audio"])
-def test_a_file_of_a_row_is_no_url(name, tmp_path):
+def test_a_file_of_a_row_may_be_in_a_store(name, tmp_path, stores, refused):
+    url, message = refused
     only = MEDIA.only([name])
-    (tmp_path / "rows.csv").write_text(f"{name}\n{URL}\n")
-    (tmp_path / "rows.jsonl").write_text(json.dumps({name: URL}) + "\n")
-    for rows, place in [
-        ([{name: URL}], "row 0"),
-        (Csv(path="rows.csv").open(tmp_path), f"{tmp_path}/rows.csv:2"),
-        (Jsonl(path="rows.jsonl").open(tmp_path), f"{tmp_path}/rows.jsonl:1"),
+    for given, expected in [
+        (url, f"row 0: features.{name}: {message}"),
+        (URL, f"row 0: features.{name}: expected {WHAT[name]} at {URL}, got no such file or directory"),
     ]:
         with pytest.raises(rs.RecordError) as caught:
-            rs.write(only, rows, tmp_path / "data")
-        assert str(caught.value) == f"{place}: features.{name}: {REFUSED}"
+            rs.write(only, [{name: given}], tmp_path / "data")
+        assert str(caught.value) == expected
+    locations.location(URL).create(FILES[name])
+    assert rs.write(only, [{name: URL}], tmp_path / "data").rows("train") == 1
+
+
+def tables(folder: locations.Location, name: str, *values: str) -> list[tuple[object, str]]:
+    """Sources of the same column, and what they call the first row."""
+    column = json.dumps(list(values))
+    rows = "".join(json.dumps({name: value}) + "\n" for value in values)
+    lines = "".join('"' + value.replace('"', '""') + '"\n' for value in values)
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.table({name: json.loads(column)}), sink)
+    for file, data in [
+        ("rows.csv", f"{name}\n{lines}".encode()),
+        ("rows.jsonl", rows.encode()),
+        ("rows.parquet", sink.getvalue().to_pybytes()),
+    ]:
+        place = folder / file
+        place.write_bytes(data) if isinstance(place, Path) else place.create(data)
+    return [
+        (Csv(path="rows.csv").open(folder), f"{folder}/rows.csv:2"),
+        (Jsonl(path="rows.jsonl").open(folder), f"{folder}/rows.jsonl:1"),
+        (Parquet(files="rows.parquet").open(folder), f"{folder}/rows.parquet: row 0"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("home", "value", "got"),
+    [
+        ("", URL, f"`{URL}`"),
+        ("", "https://x.org/a.png?sig=SECRET", "a query in `https://x.org/a.png`"),
+        ("", "hdfs://host/a.png", "`hdfs://host/a.png`"),
+        ("", "s3:/bucket/a.png", "the URL `s3:/bucket/a.png`"),
+        ("", "../a.png", "`../a.png`"),
+        ("s3://bucket/home", URL, f"`{URL}`"),
+        ("s3://bucket/home", "s3://other/home/a.png", "`s3://other/home/a.png`"),
+        ("s3://bucket/home", "hdfs://host/a.png", "`hdfs://host/a.png`"),
+        ("s3://bucket/home", "../a.png", "`../a.png`"),
+        ("s3://bucket/home", "/etc/passwd", "`/etc/passwd`"),
+    ],
+)
+def test_a_file_of_a_table_stays_in_its_folder(home, value, got, tmp_path, stores):
+    folder = locations.location(home or tmp_path)
+    for rows, place in tables(folder, "image", value):
+        with pytest.raises(rs.RecordError) as caught:
+            rs.write(MEDIA.only(["image"]), rows, tmp_path / "data")
+        assert str(caught.value) == f"{place}: features.image: expected a path in {folder}, got {got}"
+
+
+ODD = ["a b.png", "100%.png", "a%20b.png", "a#1?.png", "ü/e\u0301.png", "[1]*.png", "~a+b=c&d;.png"]
+
+
+@pytest.mark.parametrize("home", ["", "s3://bucket/home dir/[1]", "s3://bucket"])
+def test_files_of_odd_names(home, tmp_path, stores):
+    folder = locations.location(home or tmp_path)
+    for name in ODD:
+        place = folder / name
+        if isinstance(place, Path):
+            place.parent.mkdir(exist_ok=True)
+        place.write_bytes(FILES["image"]) if isinstance(place, Path) else place.create(FILES["image"])
+    names = [*ODD, *[f"{home}/a b.png"] * bool(home)]  # a URL of the folder is as an absolute path in it
+    only = MEDIA.only(["image"])
+    for number, (rows, _) in enumerate(tables(folder, "image", *names)):
+        assert rs.write(only, rows, tmp_path / f"data{number}").rows("train") == len(names)
+    source = ImageFolder(path=".", label=None).open(folder)
+    written = rs.write(only, source, tmp_path / "all", key="path")
+    assert written.rows("train") == len(ODD)
 
 
 # Files are regular, and opened in one place.
@@ -560,10 +930,14 @@ OPENERS = {
     "inspect/doctor.py: Image.open": "bytes in memory",
     "inspect/media.py: wave.open": "bytes in memory",
     "config.py: form.open": "a source, of a path that is checked",
-    "pipeline.py: given.open": "the same",
+    "pipeline.py: section.source.open": "the same",
     "writing/sources/csv.py: self.span.open": "a part of a file, by open_file",
     "writing/sources/jsonl.py: self.span.open": "the same",
     "locations.py: _Named": "the one that opens",
+    "locations.py: path.open": "an object in a store",
+    "remote.py: self.read_bytes": "the same",
+    "remote.py: path.open": "a file that is uploaded",
+    "remote.py: path.read_bytes": "the same",
 }
 
 

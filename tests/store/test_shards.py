@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from recordspec import Manifest, SpecError, StoreError
+from recordspec import Manifest, StoreError
 from recordspec.errors import IncompleteError
 from recordspec.store.manifest import Shard
 from recordspec.store.shard_file import ShardFile
@@ -192,17 +192,6 @@ def test_a_pipe_is_refused(tmp_path):
         where = tmp_path / name if name else meant
         hint = "copy what it gives to a file first"
         assert str(caught.value) == f"{where}: expected a regular file, got {got} ({hint})"
-
-
-def test_a_url_is_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for use in (expand, Transaction):
-        with pytest.raises(SpecError) as caught:
-            use("gs://bucket/data")
-        assert str(caught.value) == (
-            "expected a local path, got the URL `gs://bucket/data` (URLs are not supported yet)"
-        )
-    assert os.listdir(tmp_path) == []
 
 
 def manifest_of(*files: str) -> Manifest:
