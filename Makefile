@@ -13,6 +13,8 @@ PIP := -m pip install --quiet --disable-pip-version-check
 # Consecutive tests of a file share fixtures: each worker runs a contiguous range of tests, and steals from the end
 # of the other's range when it is done.
 PYTEST := -m pytest -n 2 --dist worksteal
+# A service that takes long to start is one worker's: the tests that share it are a group.
+SERVICES := -m pytest -n 2 --dist loadgroup
 
 .PHONY: demo test test-latest test-io test-quick test-services test-services-latest test-services-io test-wheel crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting clean
 
@@ -32,14 +34,14 @@ test-quick: $(LATEST)/ready
 test-services: test-services-latest test-services-io
 
 test-services-latest: $(LATEST)/ready $(SERVERS)
-	$(LATEST)/bin/python $(PYTEST) -m services
+	$(LATEST)/bin/python $(SERVICES) -m services
 
 ifeq ($(HAS_IO),yes)
 test-io: $(IO)/ready $(SERVERS)
 	$(IO)/bin/python $(PYTEST) -m 'not services'
 
 test-services-io: $(IO)/ready $(SERVERS)
-	$(IO)/bin/python $(PYTEST) -m services
+	$(IO)/bin/python $(SERVICES) -m services
 else
 test-io test-services-io:
 	@echo "tests with TensorFlow 2.16 and tensorflow-io skipped: they have no wheels for $$($(PYTHON) --version)"

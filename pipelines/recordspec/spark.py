@@ -16,26 +16,33 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import shutil
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate, count, islice, pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordspecError, SpecError, StoreError, missing_package
-from recordspec.executors import Executor, SerialExecutor, new_attempt
-from recordspec.locations import Location, sync_file
+from recordspec.errors import MissingExtra, Problem, RecordspecError, SpecError, StoreError, missing_package
+from recordspec.executors import Executor, SerialExecutor, ThreadPool, new_attempt
+from recordspec.locations import Location, open_file, sync_file
 from recordspec.progress import Progress
+from recordspec.remote import RemotePath
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.journal import Journal
 from recordspec.store.manifest import Manifest, Shard
+from recordspec.store.publication import RemoteTransaction
 from recordspec.wire.framing import FRAME_BYTES
-from recordspec.wire.hashes import Words
+from recordspec.wire.hashes import Words, sha256_of
 from recordspec.wire.strings import Ints, Strings, offsets
 from recordspec.writing.build import Build, Execution, Shards, write_options
 from recordspec.writing.encoder import PART_BITS, EncodedRows, Encoder
@@ -60,7 +67,8 @@ except ImportError as missing:
 
 if TYPE_CHECKING:
     from recordspec.pipeline import Pipeline
-    from recordspec.remote import RemotePath
+
+_T = TypeVar("_T")
 
 # Rows beside those of splits, none of which has such a name: the report of a task, and an invalid row's line.
 _REPORT, _REJECT = "/report", "/reject"
@@ -133,6 +141,24 @@ def write(
     return _build(frame.sparkSession, frame, FrameRows(), schema, directory, {"split": split, **options})
 
 
+@contextmanager
+def session_at(master: str) -> Iterator[SparkSession]:
+    """A Spark session at a master: `local[4]`, or the URL of a cluster. Raises StoreError, MissingExtra."""
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java", path=f"{home}/bin" if home else None) is None:
+        hint = "install a JRE, and set JAVA_HOME if it is not on the path"
+        raise MissingExtra(Problem(expected="Java 17 or later for Spark", got="none", hint=hint))
+    if master.startswith("local"):  # the executors are on this machine
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName("recordspec").config("spark.log.level", "ERROR")
+    with _spark_errors(StoreError, master):
+        session = builder.getOrCreate()
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
 def _build(
     session: SparkSession,
     frame: DataFrame | None,
@@ -143,7 +169,7 @@ def _build(
 ) -> Manifest:
     for name, hint in _REFUSED.items():
         if name in options:
-            expected = "options of a build on Spark"
+            expected = "an option of a build on Spark"
             raise SpecError(Problem(path=(name,), expected=expected, got=f"`{name}`", hint=hint))
     how = {name: options.pop(name) for name in Execution.__dataclass_fields__ if name in options}
     written = write_options(schema, options.pop("split"), options)
@@ -366,24 +392,62 @@ def _orders(column: Any) -> Any:
     return to_strings(column).buffer.view(f"S{_ORDER_BYTES}")
 
 
-def _task_write(plan: BuildPlan, shards: list[ShardPartition], batches: Iterable[Any]) -> Iterator[Any]:
-    """Writes the shard of a partition; gives the name of its file in the plan's folder, and what is in it."""
+def _task_write(
+    plan: BuildPlan, job: str, store: RemotePath | None, shards: list[ShardPartition], batches: Iterable[Any]
+) -> Iterator[Any]:
+    """Writes the shard of a partition; gives the name of its file, and what is in it."""
     found: tuple[str, Shard] | RecordspecError
     try:
-        found = _written(plan, shards[_partition()], batches)
+        with _output_folder(plan, store) as folder:
+            found = _written(plan, folder, shards[_partition()], batches)
+            if store is not None:
+                _upload(folder, job, store, *found)
+    except DiskError:
+        raise
     except RecordspecError as error:
         found = error
     yield arrow().RecordBatch.from_pydict({"shard": [pickle.dumps(found)]})
 
 
-def _written(plan: BuildPlan, task: ShardPartition, batches: Iterable[Any]) -> tuple[str, Shard]:
-    if not plan.folder.is_dir():
+@contextmanager
+def _output_folder(plan: BuildPlan, store: RemotePath | None) -> Iterator[Path]:
+    """Where a task writes: the plan's folder, or, where files are uploaded, one of its own."""
+    if store is not None:
+        with TemporaryDirectory(prefix="recordspec-") as name:
+            yield Path(name)
+    elif plan.folder.is_dir():
+        yield plan.folder
+    else:
         expected, got = "a folder that all executors have in common", f"none on {socket.gethostname()}"
         raise StoreError(Problem(where=str(plan.folder), expected=expected, got=got))
+
+
+def _upload(folder: Path, job: str, store: RemotePath, file: str, shard: Shard) -> None:
+    """Uploads a shard and the hashes of its keys. Another attempt has the same bytes. Raises StoreError."""
+    keys = folder / f"{file}.keys"
+    try:
+        free = (store / shard.file).upload(folder / file, shard.sha256)
+        if keys.exists():
+            _keys_of(shard, job, store).upload(keys, sha256_of(keys))
+    except StoreError as error:  # another attempt may have more luck
+        raise DiskError(error.problems) from None
+    if not free:
+        expected, got = "no file of this name", "one of another writer"
+        raise StoreError(Problem(where=str(store / shard.file), expected=expected, got=got))
+
+
+def _keys_of(shard: Shard, job: str, store: RemotePath) -> RemotePath:
+    """Where the hashes of the keys of a shard are until the driver has them."""
+    return store / f"{shard.file}.{job}.keys"
+
+
+def _written(
+    plan: BuildPlan, folder: Path, task: ShardPartition, batches: Iterable[Any]
+) -> tuple[str, Shard]:
     name = task.shard.file
     file = f"{name}.{new_attempt()}"
-    keys = plan.folder / f"{file}.keys"
-    writer = ShardWriter(plan.folder / file, plan.schema, plan.options, name)
+    keys = folder / f"{file}.keys"
+    writer = ShardWriter(folder / file, plan.schema, plan.options, name)
     try:
         skip, left = task.skip, task.rows
         for batch in batches:
@@ -437,11 +501,12 @@ class SparkBuild(Build):
         execution: Execution,
     ) -> None:
         super().__init__(schema, source, directory, options, execution)
-        self._session, self._frame = session, frame
+        self._session, self._frame, self._job = session, frame, new_attempt()
         self._sizes: dict[str, tuple[int, int]] = {}
         self._rows: DataFrame  # split, order and record
         self._orders: DataFrame  # without the record
         self._persisted: list[DataFrame] = []
+        self._thread = ThreadPool("recordspec-spark")
 
     def run(self) -> Manifest:
         with self.begun(), Progress(show=self.execution.progress) as bar, self._jobs():
@@ -457,8 +522,8 @@ class SparkBuild(Build):
     @contextmanager
     def _jobs(self) -> Iterator[None]:
         """Spark's jobs of the block form a group, which is cancelled if it raises."""
-        context, group = self._session.sparkContext, f"recordspec-{new_attempt()}"
-        context.setJobGroup(group, f"recordspec: {self.name}", interruptOnCancel=True)
+        context, group = self._session.sparkContext, f"recordspec-{self._job}"
+        self._await(partial(context.setJobGroup, group, f"recordspec: {self.name}", interruptOnCancel=True))
         try:
             with _configured(
                 self._session, {"spark.sql.inMemoryColumnarStorage.batchSize": str(_CACHED_ROWS)}
@@ -472,8 +537,12 @@ class SparkBuild(Build):
             with suppress(Exception):
                 for frame in self._persisted:
                     frame.unpersist()
-                for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
-                    context.setLocalProperty(name, None)
+            self._thread.close()
+
+    def _await(self, job: Callable[[], _T]) -> _T:
+        """Runs a job in a thread: a Ctrl-C in the midst of a call of py4j's would break its connection, and
+        leave the job running."""
+        return self._thread.submit(job).result()
 
     def _persist(self, frame: DataFrame) -> DataFrame:
         self._persisted.append(frame.persist(StorageLevel.DISK_ONLY))
@@ -488,7 +557,8 @@ class SparkBuild(Build):
         reports = self._orders.where(sql.col("split") == _REPORT).select("order").rdd
         partitions, at_once = reports.getNumPartitions(), _PARTITIONS_AT_ONCE * context.defaultParallelism
         for first in range(0, partitions, at_once):
-            for (report,) in context.runJob(reports, list, range(first, min(first + at_once, partitions))):
+            some = range(first, min(first + at_once, partitions))
+            for (report,) in self._await(partial(context.runJob, reports, list, some)):
                 self._take_report(pickle.loads(report), bar)
 
     def _encoded_frame(self) -> DataFrame:
@@ -531,10 +601,12 @@ class SparkBuild(Build):
         keys = self._in_splits().select(key.alias("key"), number.alias("number"))
         if self._plan.base is not None:
             keys = keys.union(self._known_keys(self._plan.base.keys))
-        twice = keys.groupBy("key").count().where("count > 1").orderBy("key").select("key").first()
+        several = keys.groupBy("key").count().where("count > 1").orderBy("key").select("key")
+        twice = self._await(several.first)
         if twice is None:
             return None
-        rows = keys.where(sql.col("key") == sql.lit(bytes(twice.key))).orderBy("number").take(2)
+        ordered = keys.where(sql.col("key") == sql.lit(bytes(twice.key))).orderBy("number")
+        rows = self._await(partial(ordered.take, 2))
         first, second = (int.from_bytes(row.number, "big") for row in rows)
         return first, second
 
@@ -558,6 +630,9 @@ class SparkBuild(Build):
         written: dict[str, list[Shard]] = {split: [] for split in splits}
         if planned:
             bar.begin("writing shards", self._before[-1])
+            if isinstance(self._transaction, RemoteTransaction):
+                names = self._transaction.free_names([shard.file for _, shard in planned])
+                planned = [(split, replace(shard, file=names[shard.file])) for split, shard in planned]
             keys = _partition_keys(self._session, len(planned))
             tasks = [
                 ShardPartition(shard=shard, split=split, key=key)
@@ -569,6 +644,15 @@ class SparkBuild(Build):
                 bar.advance(shard.rows, shard.bytes)
                 written[task.split].append(shard)
         return {split: tuple(shards) for split, shards in written.items()}
+
+    def _take_over(self, file: str, shard: Shard) -> None:
+        if not isinstance(self._transaction, RemoteTransaction):
+            super()._take_over(file, shard)
+        elif self._plan.options.unique and shard.rows:
+            keys = _keys_of(shard, self._job, self._transaction.remote)
+            with open_file(keys) as there, (self._plan.folder / f"{shard.file}.keys").open("wb") as here:
+                shutil.copyfileobj(there, here)
+            keys.unlink()
 
     def _cut(self, tasks: list[ShardPartition]) -> tuple[Bounds, list[ShardPartition]]:
         """Where the shards begin."""
@@ -598,7 +682,7 @@ class SparkBuild(Build):
         width = 6 if not self._plan.order.shuffled else 2 if len(self._sizes) <= 4 else 1
         rows = self._in_splits().withColumn("prefix", sql.substring("order", 1, width))
         counted: dict[str, list[tuple[bytes, int]]] = {}
-        for split, prefix, found in rows.groupBy("split", "prefix").count().collect():
+        for split, prefix, found in self._await(rows.groupBy("split", "prefix").count().collect):
             counted.setdefault(split, []).append((bytes(prefix), found))
         starts = {}
         for split, prefixes in counted.items():
@@ -623,11 +707,14 @@ class SparkBuild(Build):
         found = ranked.join(sql.broadcast(some), ["split", "prefix", "row"]).select(
             "number", "order", "row", "rank"
         )
-        return sorted((row.number, bytes(row.order), row.row - row.rank) for row in found.collect())
+        return sorted(
+            (row.number, bytes(row.order), row.row - row.rank) for row in self._await(found.collect)
+        )
 
     def _written(self, tasks: list[ShardPartition], bounds: Bounds) -> Iterator[tuple[str, Shard]]:
         """Writes the shards; gives the name of the file of each, and what is in it."""
-        plan, keys = self._plan, [task.key for task in tasks]
+        plan, job, keys = self._plan, self._job, [task.key for task in tasks]
+        store = self._transaction.remote if isinstance(self._transaction, RemoteTransaction) else None
         rows, size = (sum(sizes) for sizes in zip((1, 0), *self._sizes.values(), strict=True))
         at_once = max(1, min(_MOST_ROWS, _BYTES_AT_ONCE * rows // (size + 1)))
         # adaptive execution may put partitions together
@@ -636,7 +723,7 @@ class SparkBuild(Build):
             "spark.sql.execution.arrow.maxRecordsPerBatch": str(at_once),
         }
         with _configured(self._session, how):
-            found = (
+            shards = (
                 self._rows.where(~sql.col("split").startswith("/"))
                 .mapInArrow(
                     lambda batches: _task_assign(bounds, keys, batches),
@@ -644,9 +731,9 @@ class SparkBuild(Build):
                 )
                 .repartition(len(tasks), "shard")
                 .sortWithinPartitions("order", "record")
-                .mapInArrow(lambda batches: _task_write(plan, tasks, batches), "shard binary")
-                .collect()
+                .mapInArrow(lambda batches: _task_write(plan, job, store, tasks, batches), "shard binary")
             )
+            found = self._await(shards.collect)
         assert len(found) == len(tasks)
         for (one,) in found:
             shard = pickle.loads(one)

@@ -11,6 +11,9 @@ import pytest
 
 from recordspec.store.manifest import Manifest
 
+sys.path.append(str(Path(__file__).parents[1] / "remote"))
+from servers import NoServerError, Server, start
+
 
 def java() -> str | None:
     home = os.environ.get("JAVA_HOME")
@@ -28,7 +31,33 @@ def pytest_collection_modifyitems(items) -> None:
 
 
 @pytest.fixture(scope="session")
-def session(tmp_path_factory):
+def stores(tmp_path_factory):
+    """Servers of object stores, by scheme, or why there is none. They are in the environment of executors."""
+    found: dict[str, Server | NoServerError] = {}
+    for scheme in ("s3", "gs"):
+        try:
+            found[scheme] = start(scheme, tmp_path_factory.mktemp(scheme))
+            os.environ.update(found[scheme].environment)
+        except NoServerError as error:
+            found[scheme] = error
+    yield found
+    for one in found.values():
+        if isinstance(one, Server):
+            one.proxy.close()
+            one.close()
+
+
+@pytest.fixture(params=["s3", "gs"])
+def store(request, stores) -> str:
+    """The URL of a bucket."""
+    found = stores[request.param]
+    if isinstance(found, NoServerError):
+        pytest.skip(str(found))
+    return found.root
+
+
+@pytest.fixture(scope="session")
+def session(tmp_path_factory, stores):
     pyspark_sql = pytest.importorskip("pyspark.sql")
     folder = tmp_path_factory.mktemp("spark")
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -36,6 +65,8 @@ def session(tmp_path_factory):
     builder = pyspark_sql.SparkSession.builder.master("local-cluster[2,1,1024]").appName("recordspec")
     options = {
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.deploy.maxExecutorRetries": -1,  # they are killed on purpose
         "spark.local.dir": folder,
         "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": 2,

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
+from pathlib import Path
 
 import pytest
 
 import recordspec as rs
+from recordspec.store.manifest import Manifest
+from recordspec.writing.sources import base
 
 SCHEMA = rs.Schema.loads(
     """
@@ -18,6 +23,13 @@ features:
   class: {kind: label, names: [a, b, c]}
 """
 )
+TYPES = "id long, name string, many array<float>, class string"
+CONFIG = """\
+schema: schema.yaml
+data: {data}
+write:
+  source: {{csv: rows.csv}}
+"""
 
 
 def rows(count: int) -> list[dict]:
@@ -33,15 +45,154 @@ def rows(count: int) -> list[dict]:
     ]
 
 
-TYPES = "id long, name string, many array<float>, class string"
+def frame_of(session, some, types=TYPES, partitions=3):
+    """A frame whose partitions have the rows in their order."""
+    return session.createDataFrame(session.sparkContext.parallelize(some, partitions), types)
 
 
-@pytest.mark.parametrize("partitions", [1, 7])
-def test_a_frame(session, tmp_path, same, partitions):
+OF_CONTENT = {
+    "rows": {"shuffle": 1, "shards": 5},
+    "in order": {"shards": 4},
+    "in order, auto": {},
+    "in order, split": {"shards": 2, "split": {"one": 1, "two": 3}},
+    "blocks, gzip": {"shuffle": 1, "shards": 2, "layout": {"blocks": 16}, "compression": "gzip"},
+    "blocks in order": {"shards": 3, "layout": {"blocks": 64}},
+    "weights, key": {"shuffle": 7, "shards": 3, "split": {"train": 8, "test": 1}, "key": "id"},
+    "key, in order": {"shards": 3, "key": ("id", "name")},
+    "group": {"shuffle": 7, "shards": 2, "split": {"a": 1, "b": 1}, "key": "id", "group_by": "class"},
+    "folds": {"shuffle": 7, "split": {"folds": 5}, "shards": {"size": "8KiB"}},
+    "column": {"shuffle": 7, "split": {"column": "class"}, "shards": 2},
+    "ties": {"shuffle": 3, "shards": 7, "key": {"names": "class", "unique": False}},
+    "a split without rows": {"shuffle": 3, "shards": 2, "split": {"a": 1, "b": 1e-18}},
+}
+
+
+@pytest.mark.parametrize("options", OF_CONTENT.values(), ids=OF_CONTENT)
+def test_a_frame_with_each_option(session, tmp_path, same, options):
     from recordspec import spark
 
-    some = rows(3000)
+    some = rows(900)
+    rs.write(SCHEMA, some, tmp_path / "local", **options)
+    manifest = spark.write(frame_of(session, some), SCHEMA, tmp_path / "spark", **options)
+    assert same(tmp_path / "spark", tmp_path / "local") == manifest
+
+
+def test_any_partitions_of_a_shuffled_frame(session, tmp_path, same):
+    from recordspec import spark
+
+    some = rows(2000)
     rs.write(SCHEMA, some, tmp_path / "local", shuffle=1, shards=5)
-    frame = session.createDataFrame(some, TYPES).repartition(partitions)
+    frame = frame_of(session, random.Random(0).sample(some, len(some)), partitions=1).repartition(11)
     spark.write(frame, SCHEMA, tmp_path / "spark", shuffle=1, shards=5)
-    assert same(tmp_path / "spark", tmp_path / "local").rows("train") == 3000
+    same(tmp_path / "spark", tmp_path / "local")
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_fewer_rows_than_shards(session, tmp_path, same, count):
+    from recordspec import spark
+
+    options = {"shuffle": 1, "shards": 5, "allow_empty": True, "key": "id"}
+    rs.write(SCHEMA, rows(count), tmp_path / "local", **options)
+    spark.write(frame_of(session, rows(count)), SCHEMA, tmp_path / "spark", **options)
+    same(tmp_path / "spark", tmp_path / "local")
+
+
+def test_equal_rows_on_both_sides_of_a_bound(session, tmp_path, same):
+    from recordspec import spark
+
+    some = [rows(3)[number % 3] for number in range(600)]
+    rs.write(SCHEMA, some, tmp_path / "local", shuffle=1, shards=8)
+    spark.write(frame_of(session, some), SCHEMA, tmp_path / "spark", shuffle=1, shards=8)
+    same(tmp_path / "spark", tmp_path / "local")
+
+
+def test_append_and_force(session, tmp_path, same):
+    from recordspec import spark
+
+    some, options = rows(900), {"shuffle": 1, "shards": 2, "key": "id", "split": {"a": 9, "b": 1}}
+    for folder, write in (("local", rs.write), ("spark", None)):
+        for start, how in ((600, {}), (0, {"force": True}), (300, {"append": True}), (600, {"append": True})):
+            part, place = some[start : start + 300], tmp_path / folder
+            if write is not None:
+                write(SCHEMA, part, place, **options, **how)
+            else:
+                spark.write(frame_of(session, part), SCHEMA, place, **options, **how)
+    assert same(tmp_path / "spark", tmp_path / "local").rows("a") > 700
+    with pytest.raises(rs.RecordError) as error:
+        spark.write(frame_of(session, some[250:]), SCHEMA, tmp_path / "spark", **options, append=True)
+    found = re.fullmatch(
+        r"partition (\d), row (\d+): id: expected a key that no other row has, got that of (.*): row \d+",
+        str(error.value),
+    )
+    assert found
+    assert Path(found[3]).parent == tmp_path / "spark"
+    same(tmp_path / "spark", tmp_path / "local")
+
+
+@pytest.fixture
+def pipelines(tmp_path, monkeypatch):
+    """A config for Spark and one for a local build of the same CSV file, in several parts."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(base, "PART_BYTES", 4096)
+    Path("schema.yaml").write_text("schema: s\nfeatures: {id: int64, name: string}\n")
+
+    def make(lines: list[str], *options: str) -> tuple[rs.Pipeline, rs.Pipeline]:
+        Path("rows.csv").write_text("\n".join(["id,name", *lines]) + "\n")
+        for name in ("local", "spark"):
+            text = CONFIG.format(data=name) + "".join(f"  {option}\n" for option in options)
+            Path(f"{name}.yaml").write_text(text)
+        return rs.Pipeline.load("local.yaml"), rs.Pipeline.load("spark.yaml")
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("shuffle: 4", "shards: 3", "invalid: quarantine", "key: id", "splits: {a: 1, b: 1}"),
+        ("shards: 3", "invalid: quarantine"),
+    ],
+)
+def test_a_config_and_its_rejects(session, pipelines, same, options):
+    from recordspec import spark
+
+    lines = [f"{number},{'n' * (1 + number % 7)}" for number in range(2000)]
+    lines[3] = lines[1700] = lines[1999] = "x,y"
+    local, on_spark = pipelines(lines, *options)
+    local.build(jobs=2)
+    assert spark.build(on_spark, session).rejected == 3
+    same(Path("spark"), Path("local"))
+    rejects = [json.loads(line) for line in Path("spark/rejects.jsonl").read_text().splitlines()]
+    assert [(line["row"], line["place"]) for line in rejects] == [
+        (3, "rows.csv:5"),
+        (1700, "rows.csv:1702"),
+        (1999, "rows.csv:2001"),
+    ]
+    assert on_spark.manifest == Manifest.load(Path("local"))
+
+
+def test_errors_are_those_of_a_local_build(session, pipelines, tmp_path):
+    from recordspec import spark
+
+    lines = [f"{number},n" for number in range(2000)]
+    cases = {
+        "an invalid row": ([*lines[:1500], "x,y", *lines[1500:], "z,y"], (), rs.RecordError),
+        "a key twice": ([*lines, "7,m"], ("key: id",), rs.RecordError),
+        "too many": (["x,y", *lines, "x,y"], ("invalid: {max_invalid: 1}",), rs.RecordError),
+        "no row": ([], (), rs.RecordError),
+        "no valid row": (["x,y"], ("invalid: quarantine",), rs.RecordError),
+    }
+    for name, (given, options, kind) in cases.items():
+        local, on_spark = pipelines(given, *options)
+        errors = []
+        for make in (lambda: local.build(), lambda: spark.build(on_spark, session)):  # noqa: B023
+            with pytest.raises(kind) as error:
+                make()
+            errors.append((str(error.value), error.value.row, getattr(error.value, "__notes__", [])))
+        assert [*errors[1]] == json.loads(json.dumps(errors[0]).replace("local", "spark")), name
+        assert sorted(path.name for path in tmp_path.iterdir()) == [
+            "local.yaml",
+            "rows.csv",
+            "schema.yaml",
+            "spark.yaml",
+        ]

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 @click.option("--limit", type=int, help="The most rows to take.")
 @click.option("--allow-empty", is_flag=True, help="Build a dataset without rows if the source has none.")
 @click.option("--source", type=PATH, help="Read rows here, not from the source in CONFIG.")
+@click.option("--spark", metavar="MASTER", help="Build on Spark: local[4], or the URL of a master.")
 @build_options
 @json_option
-def build(config: Location, dry_run: bool, source: Location | None, as_json: bool, **options: Any) -> None:
+def build(
+    config: Location, dry_run: bool, source: Location | None, spark: str | None, as_json: bool, **options: Any
+) -> None:
     """Build the dataset that CONFIG defines.
 
     \b
@@ -41,7 +44,17 @@ def build(config: Location, dry_run: bool, source: Location | None, as_json: boo
         _print_plan(pipeline.plan(source=source, **options), as_json)
         return
     start = time.perf_counter()
-    _print_built(pipeline.build(source=source, **options), pipeline.data, start, as_json)
+    if spark is None:
+        manifest = pipeline.build(source=source, **options)
+    else:
+        from recordspec.spark import build, session_at
+
+        asked = {name: value for name, value in options.items() if value not in (None, False)}
+        if asked["jobs"] == 1:
+            del asked["jobs"]
+        with session_at(spark) as session:
+            manifest = build(pipeline, session, source=source, **asked)
+    _print_built(manifest, pipeline.data, start, as_json)
     print_notes(pipeline.notes)
 
 

@@ -123,6 +123,12 @@ class RemoteTransaction(Transaction):
         self.keep = False
         return published
 
+    def free_names(self, names: Iterable[str]) -> dict[str, str]:
+        """The names under which files with these names are to be uploaded: no file has one of them."""
+        there = {path.name for path in self.remote.iterdir()}
+        renamed = ({name: _renamed(name, suffix) for name in names} for suffix in self._suffixes())
+        return next(found for found in renamed if there.isdisjoint(found.values()))
+
     def _suffixes(self) -> Iterator[str]:
         """What names may have behind their stems, until no name is taken."""
         yield ""

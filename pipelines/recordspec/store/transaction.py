@@ -42,6 +42,7 @@ _MOST_BYTES = 1 << 30  # of a report: it names each shard, and up to 10,000 loss
 OWNER = "owner.json"
 # linux/fcntl.h and linux/fs.h: relative to the current folder; swap the two.
 _HERE, _RENAME_EXCHANGE = -100, 2
+_REMOVALS = 10
 # Some file systems of clusters know no locks; there the owner's name must do.
 _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
@@ -132,7 +133,7 @@ class Transaction:
         for name, text in ((SCHEMA_FILE, schema), (FILE, None if manifest is None else manifest.dump())):
             if text is not None:
                 atomic_write(self.staging / name, text.encode(), self.work / name)
-        shutil.rmtree(self.work)
+        _remove_work(self.work)
         sync_folder(self.staging)
         self._check_target()  # again: the build took its time
         if self.target.exists():
@@ -233,7 +234,7 @@ class Transaction:
     def _discard(self) -> None:
         """Removes the staging folder, and its owner last."""
         if self.work.exists():
-            shutil.rmtree(self.work)
+            _remove_work(self.work)
         _remove(self.staging, OWNER)
 
     def _clear_abandoned(self) -> None:
@@ -314,6 +315,14 @@ def _repaired_in(folder: Path, name: str) -> set[str]:
             expected = f"{shard.bytes:,} bytes, as {REPORT_FILE} says"
             raise StoreError(Problem(where=name, expected=expected, got=got, hint=hint))
     return {shard.file for shard in there}
+
+
+def _remove_work(folder: Path) -> None:
+    """Removes a folder of temporary files. A task of a cluster that was given up may still create one."""
+    for _ in range(_REMOVALS):
+        with contextlib.suppress(OSError):
+            return shutil.rmtree(folder)
+    return shutil.rmtree(folder)
 
 
 def _remove(folder: Path, *last: str) -> None:
