@@ -13,7 +13,7 @@ import os
 import posixpath
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -208,7 +208,7 @@ class RemotePath:
     def iterdir(self) -> Iterator[RemotePath]:
         """The objects below it, not those of folders in it."""
         listed = self._repeated(self._list_folder)["objects"]
-        return (RemotePath(self.root, key) for key in sorted(str(one["path"]) for one in listed))
+        return (RemotePath(self.root, one["path"]) for one in self._objects(listed))
 
     def resolve(self) -> RemotePath:
         return self
@@ -265,10 +265,14 @@ class RemotePath:
 
     def _list(self) -> list[Any]:
         listed = _obstore().list(_store(self.root), self._prefix)
-        return sorted((one for some in listed for one in some), key=lambda one: str(one["path"]))
+        return self._objects(one for some in listed for one in some)
 
     def _list_folder(self) -> Any:
         return _obstore().list_with_delimiter(_store(self.root), self._prefix)
+
+    def _objects(self, listed: Iterable[Any]) -> list[Any]:
+        """What is listed, sorted, without the empty object that a console makes for a folder, `key/`."""
+        return sorted((one for one in listed if one["path"] != self.key), key=lambda one: str(one["path"]))
 
     @property
     def _prefix(self) -> str | None:
@@ -276,15 +280,13 @@ class RemotePath:
 
     def _repeated(self, call: Callable[[], _T]) -> _T:
         """The result of a call that obstore does not repeat itself where an answer is cut."""
-        for _ in range(RETRIES):
-            try:
-                return call()
-            except _obstore().exceptions.GenericError as error:
-                if "body" not in str(error):
-                    break
-            except FileNotFoundError:
-                break
         with _told("list", self):
+            for _ in range(RETRIES):
+                try:
+                    return call()
+                except _obstore().exceptions.GenericError as error:
+                    if "body" not in str(error):
+                        raise
             return call()
 
     def create(self, data: bytes) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
+from urllib.request import Request, urlopen
 
 import pytest
 from faulty_proxy import Fault
@@ -170,3 +173,56 @@ def test_a_missing_bucket_is_named(server):
         with pytest.raises(StoreError) as error:
             action()
         assert str(error.value) == expected
+
+
+@pytest.mark.parametrize("name", ["a b", "100%", "a%20b", "a#1?b=c&d", "ü/e\u0301", "a+b", "[1]*", "~;,:@="])
+def test_an_object_of_an_odd_name(bucket, name):
+    place = bucket / name
+    place.create(b"one")
+    assert (place.read_bytes(), place.read_range(1, 2), place.stat().st_size) == (b"one", b"n", 3)
+    assert [path for path, _ in bucket.walk()] == [place]
+    assert [*place.parent.iterdir()] == [place]
+    place.replace(b"two", place.read_stamped()[1])
+    assert place.open().read() == b"two"
+    place.unlink()
+    assert not place.exists()
+
+
+@pytest.fixture
+def raw(bucket, server) -> Callable[[str], None]:
+    """Makes an object of any name; obstore takes no such one."""
+    if server.scheme != "s3":
+        pytest.skip("the server of S3 takes requests without a signature")
+
+    def put(name: str) -> None:
+        url = f"{server.environment['AWS_ENDPOINT_URL']}/{bucket.root[5:]}/{quote(f'{bucket.key}/{name}')}"
+        urlopen(Request(url, b"", method="PUT")).close()
+
+    return put
+
+
+def test_the_mark_of_a_folder_is_not_in_it(bucket, raw):
+    raw("")
+    assert bucket.is_dir()
+    (bucket / "x").create(b"1")
+    assert [path for path, _ in bucket.walk()] == [*bucket.iterdir()] == [bucket / "x"]
+
+
+@pytest.mark.parametrize("name", ["a//b", "a/../b", "a\x01b"])
+def test_an_object_that_cannot_be_named_is_told(bucket, raw, name):
+    raw(name)
+    with pytest.raises(
+        StoreError, match=f"{bucket}: cannot list: encountered object with invalid path: "
+    ) as e:
+        list(bucket.walk())
+    assert "\n" not in str(e.value)
+
+
+def test_credentials_that_are_refused_are_told_of_a_list(bucket, server):
+    refused = Fault("status", times=99, status=403, body=b"<Error><Code>AccessDenied</Code></Error>")
+    for listing in (bucket.walk, bucket.iterdir, bucket.is_dir):
+        with server.proxy.failing(refused), pytest.raises(StoreError) as error:
+            list(listing())
+        assert str(error.value) == (
+            f"{bucket}: cannot list: the credentials are refused: 403 Forbidden (AccessDenied)"
+        )
