@@ -69,6 +69,8 @@ _LONGEST_SHOWN = 200
 _STATUS = re.compile(r"status code: (\d{3}[A-Za-z ]*)")
 _CODE = re.compile(r"<Code>([^<]{1,100})</Code>")
 _QUERY = re.compile(r"\?\S*")
+# Of an endpoint in the environment, `http://user:password@host`.
+_USER = re.compile(r"//[^/\s]*@")
 
 
 @dataclass(frozen=True)
@@ -492,13 +494,13 @@ def _told(action: str, path: RemotePath) -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """What a store answered, on one line and without the query of a URL, which may be signed."""
+    """What a store answered, on one line and without the query and the user of a URL, which may be secrets."""
     if isinstance(error, NotImplementedError):
         return "the store has no such operation"
     text = str(error)
     status, code = _STATUS.search(text), _CODE.search(text)
     if status is None:
-        first = _QUERY.sub("", text.split("\n", 1)[0]).strip()
+        first = _USER.sub("//", _QUERY.sub("", text.split("\n", 1)[0])).strip()
         return first[:1].lower() + first[1:]
     known = {"401": "the credentials are refused", "403": "the credentials are refused"}
     said = known.get(status[1][:3], "the store answers")
