@@ -3,8 +3,8 @@
     make .venvs/moto/ready
     python benchmarks/stores.py [--runs 5] [--rows 200000] [--folder /dev/shm]
 
-The store is the S3 of moto, in another process, whose CPU time is not counted. The folder of copies holds half
-of the dataset, so that every pass downloads what it reads. The two ways are taken in turns, in one process; a
+The store is the S3 of moto, in another process, whose CPU time is not counted. The folder of copies holds
+half of the dataset, so that every pass downloads what it reads. The two ways are taken in turns, in one process; a
 thread sums up the files in the folder of copies meanwhile.
 """
 

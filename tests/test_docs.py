@@ -23,6 +23,7 @@ MNIST = DATA / "mnist/mnist.tfrecord"
 README = (ROOT / "README.md").read_text()
 BUILDING = (ROOT / "docs/building.md").read_text()
 INTEROP = (ROOT / "docs/interop.md").read_text()
+STORES = (ROOT / "docs/stores.md").read_text()
 READING = (ROOT / "docs/reading.md").read_text()
 INFERRING = (ROOT / "docs/inferring.md").read_text()
 INSPECTING = (ROOT / "docs/inspecting.md").read_text()
@@ -158,6 +159,7 @@ def test_a_custom_kind_runs_and_keeps_every_law(tmp_path, monkeypatch):
         (INTEROP, 4, 1),
         (INSPECTING, 7, 3),
         (CUSTOM_KINDS, 3, 1),
+        (STORES, 3, 3),
     ],
 )
 def test_the_blocks_are_all_seen(text, pythons, yamls):

@@ -17,6 +17,7 @@ from PIL import Image
 import recordspec as rs
 from examples import example
 from recordspec.wire.framing import framed
+from test_docs import STORES, run
 
 pytestmark = pytest.mark.slow
 
@@ -304,3 +305,10 @@ def test_a_pipeline_trains_on_a_store(store, tmp_path, staging):
     model.compile("sgd", "mse")
     history = model.fit(rs.Pipeline.load(place).dataset("train"), epochs=2, verbose=0)
     assert len(history.history["loss"]) == 2
+
+
+@pytest.mark.slow
+def test_the_page_on_stores_runs(servers, tmp_path, monkeypatch):
+    servers("s3")
+    monkeypatch.chdir(tmp_path)
+    run(STORES, tmp_path)
