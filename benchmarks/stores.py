@@ -1,10 +1,10 @@
-"""Reading a dataset from an object store through the folder of copies, against the same files as local ones.
+"""Reading a dataset from an object store through the folder of copies, against local files.
 
     make .venvs/moto/ready
     python benchmarks/stores.py [--runs 5] [--rows 200000] [--folder /dev/shm]
 
-The store is the S3 of moto, in another process, whose CPU time is not counted. The folder of copies holds
-half of the dataset, so that every pass downloads what it reads. The two ways are taken in turns, in one process; a
+The store is moto, in another process, whose CPU time is not counted. The folder of copies holds half of the
+dataset, so that every pass downloads what it reads. The two ways are taken in turns, in one process; a
 thread sums up the files in the folder of copies meanwhile.
 """
 

@@ -44,7 +44,7 @@ _FIRST_RANGE, _RANGE = 256 << 10, 4 << 20
 # S3 takes parts of 5 MiB at least, and 10,000 of them.
 _PART = 16 << 20
 # Files up to this size are written by one request, from memory.
-_LARGEST_PUT = 256 << 20
+_LARGEST_PUT = 128 << 20
 # The name of the sha256 in the metadata of what `upload` has written.
 _SHA256 = "sha256"
 # An object of so many seconds is written again, in place of an upload of the same bytes that was broken off:
@@ -209,8 +209,13 @@ class RemotePath:
 
     def iterdir(self) -> Iterator[RemotePath]:
         """The objects below it, not those of folders in it."""
+        return (path for path, _ in self.entries())
+
+    def entries(self) -> Iterator[tuple[RemotePath, ObjectStat]]:
+        """The same, with what the store says of them, in the order of their keys."""
         listed = self._repeated(self._list_folder)["objects"]
-        return (RemotePath(self.root, one["path"]) for one in self._objects(listed))
+        for one in self._objects(listed):
+            yield RemotePath(self.root, one["path"]), _stat(one)
 
     def resolve(self) -> RemotePath:
         return self

@@ -6,6 +6,7 @@ A file whose name is taken is called `train-v2-00000-of-00008.tfrecord`, `schema
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import tempfile
@@ -18,6 +19,7 @@ from pathlib import Path
 from recordspec.errors import Problem, SpecError, StoreError
 from recordspec.executors import ThreadPool
 from recordspec.locations import Location, atomic_write, location, system_errors
+from recordspec.progress import Progress
 from recordspec.remote import RemotePath, Stamp
 from recordspec.store.manifest import FILE, SCHEMA_FILE, Manifest, Shard, parse_manifest, with_suffix
 from recordspec.store.shards import parse_name
@@ -88,7 +90,9 @@ class RemoteTransaction(Transaction):
         hint = "force=True, or --force, replaces it"
         return StoreError(Problem(where=self.name, expected="a new folder", got="one that exists", hint=hint))
 
-    def commit(self, manifest: Manifest | None, schema: str | None) -> Manifest | None:
+    def commit(
+        self, manifest: Manifest | None, schema: str | None, progress: Progress | None = None
+    ) -> Manifest | None:
         """Uploads all files, and then the manifest, whose shards may have been uploaded already.
 
         Raises ConflictError where another writer was quicker, StoreError, OSError.
@@ -100,10 +104,14 @@ class RemoteTransaction(Transaction):
         names = sorted({path.name for path in self.staging.iterdir() if path.is_file()} - {FILE, OWNER})
         hashes = {shard.file: shard.sha256 for shard in self._added(manifest)}
         hashes |= {name: sha256_of(self.staging / name) for name in names if name not in hashes}
+        rows = {shard.file: shard.rows for shard in self._added(manifest)}
+        progress = progress or Progress(show=False)
+        progress.begin("uploading", sum(rows.values()))
         suffix = next(
             suffix
             for suffix in self._suffixes()
-            if self._may_be_free(names, hashes, suffix) and self._upload(names, hashes, suffix)
+            if self._may_be_free(names, hashes, suffix)
+            and self._upload(names, hashes, suffix, rows, progress)
         )
         published = self._renamed(manifest, suffix, {*names})
         self._check_uploaded(published, names, suffix)
@@ -164,7 +172,14 @@ class RemoteTransaction(Transaction):
                 return False
         return True
 
-    def _upload(self, names: Iterable[str], hashes: dict[str, str], suffix: str) -> bool:
+    def _upload(
+        self,
+        names: Iterable[str],
+        hashes: dict[str, str],
+        suffix: str,
+        rows: dict[str, int],
+        progress: Progress,
+    ) -> bool:
         """Uploads files, and tells whether each has a name that no other file has."""
 
         def upload(name: str) -> bool:
@@ -173,13 +188,18 @@ class RemoteTransaction(Transaction):
         pool = ThreadPool("recordspec-upload", _UPLOADS)
         try:
             with system_errors("upload", self.name):
-                return all(future.result() for future in [pool.submit(upload, name) for name in names])
+                for name, future in [(name, pool.submit(upload, name)) for name in names]:
+                    if not future.result():
+                        return False
+                    if name in rows:
+                        progress.advance(rows[name], (self.staging / name).stat().st_size)
+            return True
         finally:
             pool.close()
 
     def _check_uploaded(self, manifest: Manifest, names: Iterable[str], suffix: str) -> None:
         """Raises StoreError where a file is gone by now: `recordspec sweep` may have deleted it."""
-        there = {path.name: stat.st_size for path, stat in self.remote.walk() if path.parent == self.remote}
+        there = {path.name: stat.st_size for path, stat in self.remote.entries()}
         wanted: dict[str, int | None] = {_renamed(name, suffix): None for name in names}
         wanted |= {shard.file: shard.bytes for shard in manifest.all_shards}
         for name, size in wanted.items():
@@ -208,4 +228,6 @@ def work_folder(target: RemotePath) -> Path:
     folder = Path(tempfile.gettempdir()) / f"recordspec-{os.getuid()}"
     with system_errors("write", folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_uid != os.getuid():
+            raise PermissionError(errno.EPERM, "it belongs to another user", str(folder))
     return folder / hashlib.sha256(str(target).encode()).hexdigest()[:16]

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from recordspec.errors import Problem, StoreError, show_text, system_problem
 from recordspec.locations import Location, atomic_write, local, read_bytes, sync_folder, system_errors
+from recordspec.progress import Progress
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.manifest import (
     DATASET_FILES,
@@ -127,7 +128,9 @@ class Transaction:
         """Whether the staging folder has an unfinished build."""
         return (self.work / JOURNAL).exists()
 
-    def commit(self, manifest: Manifest | None, schema: str | None) -> Manifest | None:
+    def commit(
+        self, manifest: Manifest | None, schema: str | None, progress: Progress | None = None
+    ) -> Manifest | None:
         """Writes the schema and the manifest, if any, and publishes the folder. Returns the manifest that was
         published."""
         for name, text in ((SCHEMA_FILE, schema), (FILE, None if manifest is None else manifest.dump())):

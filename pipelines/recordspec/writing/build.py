@@ -330,12 +330,12 @@ class Build:
             manifest = self._revise(manifest, self._transaction.staging)
         for _ in range(_CONFLICTS):
             try:
-                return self._publish(manifest)
+                return self._publish(manifest, bar)
             except ConflictError:
                 if self._plan.base is None or not isinstance(self._transaction, RemoteTransaction):
                     raise
                 self._add_to_changed(self._transaction, runs)
-        return self._publish(manifest)
+        return self._publish(manifest, bar)
 
     def _known_rows(self) -> int | None:
         """How many rows the source will give, if that is sure."""
@@ -500,7 +500,7 @@ class Build:
         if self._journal is not None:
             self._journal.add({"shard": dataclasses.asdict(shard)})
 
-    def _publish(self, manifest: Manifest) -> Manifest:
+    def _publish(self, manifest: Manifest, bar: Progress) -> Manifest:
         """Adds what was there before, writes the manifest, and commits."""
         plan, transaction = self._plan, self._transaction
         written, rejected = manifest, manifest.rejected
@@ -514,7 +514,7 @@ class Build:
             sync_file(transaction.staging / REJECTS_FILE)
             schema = None if plan.schema is None else plan.schema.dump()
             try:
-                manifest = transaction.commit(manifest, schema) or manifest
+                manifest = transaction.commit(manifest, schema, bar) or manifest
             except StoreError as error:
                 if isinstance(error, ConflictError) or any(one.hint for one in error.problems):
                     raise
