@@ -203,7 +203,9 @@ class RemotePath:
         return self.exists()
 
     def is_dir(self) -> bool:
-        """Whether there is an object below it."""
+        """Whether there is an object below it; a web server does not tell."""
+        if self.is_http:
+            return False
         listed = self._repeated(self._list_folder)
         return bool(listed["objects"] or listed["common_prefixes"])
 
@@ -287,12 +289,15 @@ class RemotePath:
 
     def _repeated(self, call: Callable[[], _T]) -> _T:
         """The result of a call that obstore does not repeat itself where an answer is cut."""
+        if self.is_http:
+            hint = "a web server has no lists; name a file, or a folder that has a manifest"
+            raise StoreError(Problem(where=str(self), expected="", got="cannot list", hint=hint))
         with _told("list", self):
             for _ in range(RETRIES):
                 try:
                     return call()
                 except _obstore().exceptions.GenericError as error:
-                    if "body" not in str(error):
+                    if "list response body" not in str(error):  # a page of HTML has a body, too
                         raise
             return call()
 
@@ -499,7 +504,7 @@ def _told(action: str, path: RemotePath) -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """What a store answered, on one line and without the query and the user of a URL, which may be secrets."""
+    """What a store answered, on one line and without the query and the user of a URL: they may be secrets."""
     if isinstance(error, NotImplementedError):
         return "the store has no such operation"
     text = str(error)

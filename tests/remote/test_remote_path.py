@@ -226,3 +226,14 @@ def test_credentials_that_are_refused_are_told_of_a_list(bucket, server):
         assert str(error.value) == (
             f"{bucket}: cannot list: the credentials are refused: 403 Forbidden (AccessDenied)"
         )
+
+
+def test_a_list_that_fails_is_repeated_once_more_by_nobody(bucket, server, monkeypatch):
+    """obstore has repeated it, also where the answer is a page with a body."""
+    monkeypatch.setitem(remote._RETRY, "max_retries", 1)
+    remote._store.cache_clear()
+    page = Fault("status", times=99, status=503, body=b"<html><body>no</body></html>")
+    with server.proxy.failing(page), pytest.raises(StoreError, match="503 Service Unavailable"):
+        list(bucket.walk())
+    assert len(server.proxy.log) == 2
+    remote._store.cache_clear()

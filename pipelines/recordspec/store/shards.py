@@ -41,6 +41,8 @@ _NUMBERS = r"(?P<split>.+)-(?P<index>\d{5,})-of-(?P<count>\d{5,})"
 _NAME = re.compile(rf"{_NUMBERS}\.tfrecord({_COMPRESSED})")
 # Names of others, too: `train-00000-of-01024`, `mnist-train.tfrecord-00000-of-00001`.
 _NUMBERED = re.compile(rf"{_NUMBERS}(?P<suffix>(?P<type>(\.[a-z]+)??)({_COMPRESSED}))")
+# A `?` in a URL would begin a query.
+_PATTERN = re.compile(r"[*\[]")
 # Missing shards that are looked for: a name may announce any number.
 _MOST_MISSING = 100_000
 # TensorFlow's guide to input performance asks for files of 100 MB and more; a power of two divides
@@ -164,7 +166,7 @@ def _remote_matches(
     place: RemotePath, manifests: dict[Location, Manifest]
 ) -> tuple[list[Location], str | None]:
     """The same, of a URL. A folder and a pattern stand for what their manifest names: nothing is listed."""
-    if glob.has_magic(place.name):
+    if _PATTERN.search(place.name):
         folder = place.parent
         manifest = manifest_in(folder)
         paths = folder.iterdir() if manifest is None else _named(folder, manifest, manifests)
@@ -172,7 +174,7 @@ def _remote_matches(
         if found:
             return [*found], place.name if manifest is None else None
         if not place.exists() and not place.is_dir():  # a name may have a `[`
-            hint = "the last part of a URL alone may be a pattern" if glob.has_magic(folder.key) else ""
+            hint = "the last part of a URL alone may be a pattern" if _PATTERN.search(folder.key) else ""
             raise StoreError(Problem(where=str(place), expected="a file", got="none", hint=hint))
     manifest = None if parse_name(place.name) else manifest_in(place)
     if manifest is not None:
