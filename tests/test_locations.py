@@ -41,6 +41,7 @@ from recordspec.spec.options import (
     wrong_path,
 )
 from recordspec.store.manifest import Manifest
+from recordspec.store.shards import expand
 from recordspec.writing.build import Execution
 from recordspec.writing.options import Write
 from recordspec.writing.sources.csv import Csv
@@ -671,6 +672,35 @@ def test_a_config_in_a_store(tmp_path, stores, dataset):
 MEDIA = rs.Schema.loads("schema: s\nfeatures: {image: image, audio: {kind: audio, sample_rate: 8000}}")
 WHAT = {"image": "an image file", "audio": "a sound file"}
 FILES = {"image": image_bytes(photo(), "PNG"), "audio": sound_bytes(tone(), 8000)}
+
+
+@pytest.mark.parametrize(
+    "url", ["s3://bucket", "gs://b/a b/100%/ü", "az://b//run[1]/", "s3://b/x*", "s3://b/@:~+&="]
+)
+def test_a_dataset_in_a_folder_of_an_odd_name(url, stores):
+    place = locations.location(url)
+    names = [f"train-0000{number}-of-00002.tfrecord" for number in (0, 1)]
+    for options in ({}, {"append": True}, {"force": True}):
+        rs.write(SCHEMA, [{"a": number} for number in range(10)], url, shards=2, **options)
+        paths = expand(url)
+        assert {path.parent for path in paths} == {place}
+        assert expand(str(place)) == expand(place) == expand(f"{place}/train*") == paths
+        assert options or [path.name for path in paths] == names
+        assert expand(str(paths[0])) == expand(f"{place}/{paths[0].name[:-1]}[d]") == (paths[0],)
+        assert Manifest.load(url).rows("train") == (20 if "append" in options else 10)
+
+
+def test_the_signs_of_patterns_may_be_in_names(stores):
+    for name in ("a[1].tfrecord", "a/x[1].tfrecord", "b*/c.tfrecord"):
+        (locations.location("s3://bucket") / name).create(b"")
+    for url in ("s3://bucket/a[1].tfrecord", "s3://bucket/a/x[1].tfrecord"):
+        assert [*map(str, expand(url))] == [url]
+    assert [*map(str, expand("s3://bucket/b*/c.*"))] == ["s3://bucket/b*/c.tfrecord"]
+    hint = "the last part of a URL alone may be a pattern"
+    for url, said in [("s3://bucket/*/x*", f" ({hint})"), ("s3://bucket/a[2].tfrecord", "")]:
+        with pytest.raises(rs.StoreError) as caught:
+            expand(url)
+        assert str(caught.value) == f"{url}: expected a file, got none{said}"
 
 
 @pytest.mark.parametrize("name", ["image", "audio"])
