@@ -355,6 +355,7 @@ NO_PATH_OPTIONS = {
     "help",
     "allow_absent",
     "older_than",
+    "spark",
 }
 
 
@@ -966,6 +967,7 @@ OPENERS = {
     "locations.py: _Named": "the one that opens",
     "locations.py: path.open": "an object in a store",
     "remote.py: self.read_bytes": "the same",
+    "store/publication.py: (self.remote / FILE).read_bytes": "the same",
     "remote.py: path.open": "a file that is uploaded",
     "remote.py: path.read_bytes": "the same",
 }

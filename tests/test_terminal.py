@@ -76,6 +76,7 @@ RUNS = {
     "show": ("show data --record 0", "show data --record 999", "show {evil} --record 0"),
     "stats": ("stats data", "stats config.yaml", "stats cut-{evil}", "stats data --html {evil}.html")
     + ("stats data --html {evil}/x.html",),
+    "sweep": ("sweep {evil}", "sweep s3://bucket/{evil}", "sweep hdfs://host/{evil}"),
     "verify": ("verify data", "verify cut-{evil}", "verify data cut-{evil} changed", "verify {evil}"),
 }  # fmt: skip
 
