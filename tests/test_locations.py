@@ -691,6 +691,14 @@ def test_a_dataset_in_a_folder_of_an_odd_name(url, stores):
         assert Manifest.load(url).rows("train") == (20 if "append" in options else 10)
 
 
+def test_a_bucket_is_no_file_to_write(stores):
+    expected = "expected a file in a bucket, got the bucket"
+    for url in ("s3://bucket", "s3://bucket/"):
+        with pytest.raises(rs.SpecError) as caught:
+            locations.output_file(locations.location(url), force=False).__enter__()
+        assert str(caught.value) == f"s3://bucket: {expected}"
+
+
 def test_the_signs_of_patterns_may_be_in_names(stores):
     for name in ("a[1].tfrecord", "a/x[1].tfrecord", "b*/c.tfrecord"):
         (locations.location("s3://bucket") / name).create(b"")

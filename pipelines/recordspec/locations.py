@@ -292,8 +292,13 @@ def atomic_write(path: Path, data: bytes, temporary: Path | None = None) -> None
 def output_file(path: Location, *, force: bool) -> Iterator[Path]:
     """An `atomic_file` for a path that a user gave; what goes to a store is a temporary file until the end.
 
-    Raises StoreError where it exists, unless `force` replaces it, and where it cannot be written.
+    Raises StoreError where it exists, unless `force` replaces it, and where it cannot be written; SpecError
+    for a place on a web server, and for a bucket.
     """
+    if isinstance(path, RemotePath):
+        path.check_writable()
+        if not path.key:
+            raise SpecError(Problem(where=str(path), expected="a file in a bucket", got="the bucket"))
     hint = "force=True, or --force, replaces it"
     refused = StoreError(Problem(where=str(path), expected="a new file", got="one that exists", hint=hint))
     if not force and (path.exists() if isinstance(path, RemotePath) else os.path.lexists(path)):

@@ -173,6 +173,12 @@ class RemotePath:
         """Whether it is on a web server, which is read, and neither written nor listed."""
         return self.root.startswith("http")
 
+    def check_writable(self) -> None:
+        """Raises SpecError for a place on a web server."""
+        if self.is_http:
+            expected = "a URL of s3, gs or az to write to"
+            raise SpecError(Problem(where=str(self), expected=expected, got="one of a web server"))
+
     @property
     def parent(self) -> RemotePath:
         return RemotePath(self.root, self.key.rpartition("/")[0])

@@ -15,6 +15,7 @@ from pyarrow import parquet
 import recordspec as rs
 from recordspec.inspect.count import count
 from recordspec.inspect.verify import verify
+from recordspec.locations import location, output_file
 from recordspec.store.shards import expand
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.parquet import Parquet
@@ -107,10 +108,14 @@ def test_a_table_is_read_by_ranges(web, handler, tmp_path):
 
 
 def test_nothing_is_written_or_listed(web, handler):
-    with pytest.raises(rs.SpecError) as caught:
-        rs.write(SCHEMA, [{"a": 1}], f"{web}/new")
-    expected = "expected a URL of s3, gs or az to write to, got one of a web server"
-    assert str(caught.value) == f"{web}/new: {expected}"
+    for writing in (
+        lambda: rs.write(SCHEMA, [{"a": 1}], f"{web}/new"),
+        lambda: output_file(location(f"{web}/new"), force=True).__enter__(),
+    ):
+        with pytest.raises(rs.SpecError) as caught:
+            writing()
+        expected = "expected a URL of s3, gs or az to write to, got one of a web server"
+        assert str(caught.value) == f"{web}/new: {expected}"
     assert handler.requests == []
     with pytest.raises(rs.StoreError) as caught:
         expand(f"{web}/none/train-*")

@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.errors import Problem, StoreError
 from recordspec.executors import ThreadPool
 from recordspec.locations import Location, atomic_write, location, system_errors
 from recordspec.progress import Progress
@@ -44,9 +44,7 @@ class RemoteTransaction(Transaction):
     def __init__(
         self, target: RemotePath, *, force: bool = False, resume: bool = False, append: bool = False
     ) -> None:
-        if target.is_http:
-            expected = "a URL of s3, gs or az to write to"
-            raise SpecError(Problem(where=str(target), expected=expected, got="one of a web server"))
+        target.check_writable()
         super().__init__(work_folder(target), force=force or append, resume=resume)
         self.remote, self.name = target, str(target)
         self._appends = append
