@@ -59,9 +59,9 @@ FLOATS = tuple(f"f{index:02}" for index in range(13))
 STRINGS = tuple(f"c{index:02}" for index in range(26))
 
 
-def criteo(rows: int) -> Columns:
+def criteo(rows: int, seed: int = 0) -> Columns:
     """A label, 13 float32 and 26 strings of 8 hexadecimal digits, as in the Criteo data."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     label = rng.integers(0, 2, rows)
     floats = {name: rng.random(rows, np.float32) for name in FLOATS}
     strings = {name: _hexadecimal(rng.integers(0, 256, (rows, 4), np.uint8)) for name in STRINGS}

@@ -40,7 +40,7 @@ from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.journal import Journal
 from recordspec.store.manifest import Manifest, Shard
-from recordspec.store.publication import RemoteTransaction
+from recordspec.store.publication import ConflictError, RemoteTransaction
 from recordspec.wire.framing import FRAME_BYTES
 from recordspec.wire.hashes import Words, sha256_of
 from recordspec.wire.strings import Ints, Strings, offsets
@@ -85,6 +85,8 @@ _MOST_ROWS = 10_000
 _CACHED_ROWS = 1000
 # The hashes of the keys of so many rows that are there already are read at once.
 _KEYS_AT_ONCE = 1 << 20
+# The most times that shards are uploaded where other writers take their names.
+_CONFLICTS = 3
 _REFUSED = {
     "jobs": "Spark's executors share the work",
     "memory": "Spark's configuration says how much executors have",
@@ -167,6 +169,11 @@ def _build(
     directory: Any,
     options: dict[str, Any],
 ) -> Manifest:
+    if not hasattr(session, "_jsparkSession"):
+        problem = Problem(
+            path=("session",), expected="a session with a SparkContext", got="one of Spark Connect"
+        )
+        raise SpecError(problem)
     for name, hint in _REFUSED.items():
         if name in options:
             expected = "an option of a build on Spark"
@@ -433,7 +440,7 @@ def _upload(folder: Path, job: str, store: RemotePath, file: str, shard: Shard) 
         raise DiskError(error.problems) from None
     if not free:
         expected, got = "no file of this name", "one of another writer"
-        raise StoreError(Problem(where=str(store / shard.file), expected=expected, got=got))
+        raise ConflictError(Problem(where=str(store / shard.file), expected=expected, got=got))
 
 
 def _keys_of(shard: Shard, job: str, store: RemotePath) -> RemotePath:
@@ -509,12 +516,12 @@ class SparkBuild(Build):
         self._thread = ThreadPool("recordspec-spark")
 
     def run(self) -> Manifest:
-        with self.begun(), Progress(show=self.execution.progress) as bar, self._jobs():
+        errors = _spark_errors(DiskError, self.name)
+        with self.begun(), Progress(show=self.execution.progress) as bar, errors, self._jobs():
             bar.begin("encoding", self._input.rows)
             with _spark_errors(SourceError, self.name):
                 self._encode_all(bar)
-            with _spark_errors(DiskError, self.name):
-                return self.finish(SerialExecutor(), bar)
+            return self.finish(SerialExecutor(), bar)
 
     def _open_journal(self) -> Journal | None:
         return None  # Spark repeats what fails; nothing is kept for another build
@@ -561,8 +568,13 @@ class SparkBuild(Build):
             for (report,) in self._await(partial(context.runJob, reports, list, some)):
                 self._take_report(pickle.loads(report), bar)
 
+    @property
+    def _task_plan(self) -> BuildPlan:
+        """The plan without the manifest that rows are added to, which may be large."""
+        return replace(self._plan, base=None)
+
     def _encoded_frame(self) -> DataFrame:
-        plan, folder = self._plan, os.getcwd()
+        plan, folder = self._task_plan, os.getcwd()
         if self._frame is not None:
             return self._frame.mapInArrow(lambda batches: _task_encode_frame(plan, folder, batches), _ROWS)
         parts = [(pickle.dumps(part),) for part in enumerate(self._source_parts())]
@@ -620,30 +632,45 @@ class SparkBuild(Build):
         return frame.mapInArrow(lambda batches: _task_known_keys(path, batches), "key binary, number binary")
 
     def _write_shards(self, runs: tuple[Run, ...], pool: Executor, bar: Progress) -> Shards:
-        plan, splits = self._plan, tuple(self._plan.options.weights or sorted(self._sizes))
+        splits = tuple(self._plan.options.weights or sorted(self._sizes))
         planned = [
             (split, shard)
             for split in splits
             for rows, size in [self._sizes.get(split, (0, 0))]
-            for shard in shards_of_split(plan, split, size, rows)
+            for shard in shards_of_split(self._plan, split, size, rows)
         ]
         written: dict[str, list[Shard]] = {split: [] for split in splits}
         if planned:
             bar.begin("writing shards", self._before[-1])
-            if isinstance(self._transaction, RemoteTransaction):
-                names = self._transaction.free_names([shard.file for _, shard in planned])
-                planned = [(split, replace(shard, file=names[shard.file])) for split, shard in planned]
             keys = _partition_keys(self._session, len(planned))
             tasks = [
                 ShardPartition(shard=shard, split=split, key=key)
                 for (split, shard), key in zip(planned, keys, strict=True)
             ]
-            bounds, tasks = self._cut(tasks)
-            for task, (file, shard) in zip(tasks, self._written(tasks, bounds), strict=True):
+            for task, (file, shard) in self._written(*self._cut(tasks)):
                 self._take_over(file, shard)
                 bar.advance(shard.rows, shard.bytes)
                 written[task.split].append(shard)
         return {split: tuple(shards) for split, shards in written.items()}
+
+    def _written(
+        self, bounds: Bounds, tasks: list[ShardPartition]
+    ) -> Iterator[tuple[ShardPartition, tuple[str, Shard]]]:
+        """Writes the shards; gives the name of the file of each, and what is in it."""
+        store, named = None, tasks
+        for _ in range(_CONFLICTS):
+            if isinstance(self._transaction, RemoteTransaction):
+                store = self._transaction.remote
+                names = self._transaction.free_names([task.shard.file for task in tasks])
+                files = [replace(task.shard, file=names[task.shard.file]) for task in tasks]
+                named = [replace(task, shard=shard) for task, shard in zip(tasks, files, strict=True)]
+            found = self._write_once(bounds, named, store)
+            if not any(isinstance(shard, ConflictError) for shard in found):
+                break
+        for task, shard in zip(tasks, found, strict=True):
+            if isinstance(shard, RecordspecError):
+                raise shard
+            yield task, shard
 
     def _take_over(self, file: str, shard: Shard) -> None:
         if not isinstance(self._transaction, RemoteTransaction):
@@ -711,10 +738,10 @@ class SparkBuild(Build):
             (row.number, bytes(row.order), row.row - row.rank) for row in self._await(found.collect)
         )
 
-    def _written(self, tasks: list[ShardPartition], bounds: Bounds) -> Iterator[tuple[str, Shard]]:
-        """Writes the shards; gives the name of the file of each, and what is in it."""
-        plan, job, keys = self._plan, self._job, [task.key for task in tasks]
-        store = self._transaction.remote if isinstance(self._transaction, RemoteTransaction) else None
+    def _write_once(
+        self, bounds: Bounds, tasks: list[ShardPartition], store: RemotePath | None
+    ) -> list[tuple[str, Shard] | RecordspecError]:
+        plan, job, keys = self._task_plan, self._job, [task.key for task in tasks]
         rows, size = (sum(sizes) for sizes in zip((1, 0), *self._sizes.values(), strict=True))
         at_once = max(1, min(_MOST_ROWS, _BYTES_AT_ONCE * rows // (size + 1)))
         # adaptive execution may put partitions together
@@ -723,23 +750,14 @@ class SparkBuild(Build):
             "spark.sql.execution.arrow.maxRecordsPerBatch": str(at_once),
         }
         with _configured(self._session, how):
-            shards = (
-                self._rows.where(~sql.col("split").startswith("/"))
-                .mapInArrow(
-                    lambda batches: _task_assign(bounds, keys, batches),
-                    "shard int, order binary, record binary",
-                )
-                .repartition(len(tasks), "shard")
-                .sortWithinPartitions("order", "record")
-                .mapInArrow(lambda batches: _task_write(plan, job, store, tasks, batches), "shard binary")
+            assigned = self._rows.where(~sql.col("split").startswith("/")).mapInArrow(
+                lambda batches: _task_assign(bounds, keys, batches), "shard int, order binary, record binary"
             )
-            found = self._await(shards.collect)
-        assert len(found) == len(tasks)
-        for (one,) in found:
-            shard = pickle.loads(one)
-            if isinstance(shard, RecordspecError):
-                raise shard
-            yield shard
+            sorted_rows = assigned.repartition(len(tasks), "shard").sortWithinPartitions("order", "record")
+            shards = sorted_rows.mapInArrow(
+                lambda batches: _task_write(plan, job, store, tasks, batches), "shard binary"
+            )
+            return [pickle.loads(shard) for (shard,) in self._await(shards.collect)]
 
 
 def _partition_keys(session: SparkSession, partitions: int) -> list[int]:

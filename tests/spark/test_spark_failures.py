@@ -20,6 +20,7 @@ from recordspec.errors import Interrupted
 from recordspec.locations import location
 from recordspec.remote import RemotePath
 from recordspec.store.manifest import Manifest
+from recordspec.store.publication import RemoteTransaction
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -121,6 +122,30 @@ def test_a_bucket(session, tmp_path, same, monkeypatch, store):
     with pytest.raises(rs.StoreError) as error:
         spark.write(frame_of(session, some), SCHEMA, str(place), **options)
     assert str(error.value).startswith(f"{place}: expected a new folder, got one that exists")
+
+
+def test_names_that_another_writer_takes(session, tmp_path, monkeypatch, store):
+    from recordspec import spark
+
+    place = location(f"{store}/{tmp_path.name}")
+    free_names, calls = RemoteTransaction.free_names, []
+
+    def taken(transaction, names):
+        found = free_names(transaction, names)
+        if not calls:
+            (place / names[0]).create(b"of another writer")
+        calls.append(names)
+        return found
+
+    monkeypatch.setattr(RemoteTransaction, "free_names", taken)
+    manifest = spark.write(frame_of(session, rows(90)), SCHEMA, place, shards=2)
+    assert [shard.file for shard in manifest.all_shards] == [
+        "train-v2-00000-of-00002.tfrecord",
+        "train-v2-00001-of-00002.tfrecord",
+    ]
+    assert calls == [["train-00000-of-00002.tfrecord", "train-00001-of-00002.tfrecord"]] * 2
+    assert Manifest.load(place) == manifest
+    assert (place / "train-00000-of-00002.tfrecord").read_bytes() == b"of another writer"
 
 
 def killed_at_the_end(task, marker: Path):
