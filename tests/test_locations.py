@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import typing
 from collections.abc import Iterator
 from functools import lru_cache
@@ -69,8 +70,9 @@ SCHEMA = rs.Schema.loads("schema: s\nfeatures: {a: int64}")
 
 
 @pytest.fixture
-def stores(monkeypatch) -> None:
-    """Every bucket is empty, and in memory."""
+def stores(monkeypatch, tmp_path_factory) -> None:
+    """Every bucket is empty, and in memory; builds into it work in a folder of their own."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("work")))
     monkeypatch.setattr(remote, "_store", lru_cache(lambda root: MemoryStore()))
 
 
