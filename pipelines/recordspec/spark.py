@@ -13,6 +13,7 @@ repeat the task of one that is raised. What is raised is the system's, and worth
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import re
@@ -513,7 +514,7 @@ class SparkBuild(Build):
         self._rows: DataFrame  # split, order and record
         self._orders: DataFrame  # without the record
         self._persisted: list[DataFrame] = []
-        self._thread = ThreadPool("recordspec-spark")
+        self._thread: ThreadPool
 
     def run(self) -> Manifest:
         errors = _spark_errors(DiskError, self.name)
@@ -530,6 +531,7 @@ class SparkBuild(Build):
     def _jobs(self) -> Iterator[None]:
         """Spark's jobs of the block form a group, which is cancelled if it raises."""
         context, group = self._session.sparkContext, f"recordspec-{self._job}"
+        self._thread = ThreadPool("recordspec-spark")
         self._await(partial(context.setJobGroup, group, f"recordspec: {self.name}", interruptOnCancel=True))
         try:
             with _configured(
@@ -599,8 +601,6 @@ class SparkBuild(Build):
     def _rejects(self) -> Iterator[tuple[Mapping[str, Any], int]]:
         if not any(part.rejected for part in self._parts):
             return
-        import json
-
         lines = self._rows.where(sql.col("split") == _REJECT).orderBy("order").select("order", "record")
         for order, line in lines.toLocalIterator():
             yield json.loads(line), self._before[int.from_bytes(order, "big") >> PART_BITS]

@@ -20,6 +20,7 @@ def java() -> str | None:
     return shutil.which("java", path=f"{home}/bin" if home else None)
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items) -> None:
     """Puts these tests into one worker of xdist, and skips them where Spark cannot run."""
     for item in items:

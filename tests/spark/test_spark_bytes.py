@@ -37,7 +37,7 @@ def rows(count: int) -> list[dict]:
     return [
         {
             "id": number,
-            "name": "x" * draw.randrange(40),
+            "name": "x" * draw.randrange(600),
             "many": [0.5 * draw.randrange(9) for _ in range(draw.randrange(4))],
             "class": draw.choice("abc"),
         }
