@@ -8,10 +8,12 @@ and a manifest have none.
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import os
 import posixpath
 import re
+import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -45,8 +47,12 @@ _FIRST_RANGE, _RANGE = 256 << 10, 4 << 20
 _PART = 16 << 20
 # Files up to this size are written by one request, from memory.
 _LARGEST_PUT = 128 << 20
-# The name of the sha256 in the metadata of what `upload` has written.
+# The name of the sha256 in the metadata of what this module has written.
 _SHA256 = "sha256"
+# The name of what tells the requests of one writer from those of another, who may write the same bytes.
+_MARK = "written_by"
+# An object that has not this sha256 is read once more.
+_ATTEMPTS = 2
 # An object of so many seconds is written again, in place of an upload of the same bytes that was broken off:
 # half of the age at which `recordspec sweep` takes what no manifest names for abandoned.
 _OLD = 12 * 3600.0
@@ -240,16 +246,32 @@ class RemotePath:
 
     def read_stamped(self) -> tuple[bytes, Stamp]:
         """The whole object, and its stamp, of one request."""
-        with _told("read", self):
-            found = _obstore().get(_store(self.root), self.key)
-            return bytes(found.bytes()), _stamp(found.meta)
+        data, told = self._get()
+        return data, _stamp(told)
+
+    def _get(self, **options: Any) -> tuple[bytes, Any]:
+        """The bytes of one request, and what is told of the object; of two where the whole object has not the
+        sha256 that was left with it."""
+        data, sha256 = b"", None
+        for _ in range(_ATTEMPTS):
+            with _told("read", self):
+                found = _obstore().get(_store(self.root), self.key, options=options)
+                data, sha256 = bytes(found.bytes()), found.attributes.get(_SHA256)
+            if (
+                sha256 is None
+                or len(data) != found.meta["size"]
+                or hashlib.sha256(data).hexdigest() == sha256
+            ):
+                return data, found.meta
+        expected, got = f"bytes of the sha256 {str(sha256)[:12]}...", hashlib.sha256(data).hexdigest()
+        hint = "which was left with them"
+        raise StoreError(Problem(where=str(self), expected=expected, got=f"{got[:12]}...", hint=hint))
 
     def read_start(self, most: int) -> tuple[bytes, int]:
         """The first bytes of the object, and its size, of one request."""
         try:
-            with _told("read", self):
-                found = _obstore().get(_store(self.root), self.key, options={"range": (0, most)})
-                return bytes(found.bytes()), int(found.meta["size"])
+            data, told = self._get(range=(0, most))
+            return data, int(told["size"])
         except StoreError:  # an empty object has no range
             if self.stat().st_size:
                 raise
@@ -308,29 +330,28 @@ class RemotePath:
             return call()
 
     def create(self, data: bytes) -> None:
-        """Writes a new object. Raises FileExistsError where there is another one."""
-        try:
-            self._put(data, "create")
-        except FileExistsError as refused:
-            self._check_written(data, refused)
+        """Writes a new object. Raises FileExistsError where there is one."""
+        self._put_once(data, "create")
 
     def replace(self, data: bytes, stamp: Stamp) -> None:
         """Writes the object if it is still the one of this stamp. Raises FileExistsError where it has
         changed."""
         try:
-            self._put(data, stamp)
+            self._put_once(data, stamp)
         except (FileExistsError, FileNotFoundError):
-            self._check_written(data, FileExistsError(errno.EEXIST, "it has changed", str(self)))
+            raise FileExistsError(errno.EEXIST, "it has changed", str(self)) from None
 
-    def _check_written(self, data: bytes, refused: FileExistsError) -> None:
-        """Raises `refused` unless the object has these bytes: then the request came through, its answer was
-        lost, and it was repeated."""
+    def _put_once(self, data: bytes, mode: Any) -> None:
+        """Writes an object with a mark of its own: where a request came through, its answer was lost and it
+        was repeated, the store refuses the second for the first."""
+        mark = uuid.uuid4().hex
+        attributes = {_SHA256: hashlib.sha256(data).hexdigest(), _MARK: mark}
         try:
-            found = self.read_bytes()
-        except FileNotFoundError:
-            raise refused from None
-        if found != data:
-            raise refused
+            self._put(data, mode, attributes=attributes)
+        except FileExistsError:
+            found = self._head()
+            if found is None or found.attributes.get(_MARK) != mark:
+                raise
 
     def _put(self, data: Any, mode: Any, **options: Any) -> None:
         exceptions = _obstore().exceptions
@@ -380,12 +401,16 @@ class RemotePath:
 
     def uploaded(self) -> tuple[str | None, ObjectStat] | None:
         """The sha256 that `upload` left in the metadata, None of another object; None where there is none."""
+        found = self._head()
+        return None if found is None else (found.attributes.get(_SHA256), _stat(found.meta))
+
+    def _head(self) -> Any:
+        """What is told of the object; None where there is none."""
         with _told("read", self):
             try:
-                found = _obstore().get(_store(self.root), self.key, options={"head": True})
+                return _obstore().get(_store(self.root), self.key, options={"head": True})
             except FileNotFoundError:
                 return None
-            return found.attributes.get(_SHA256), _stat(found.meta)
 
     def unlink(self) -> None:
         """Deletes the object; there need not be one."""

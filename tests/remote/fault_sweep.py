@@ -88,7 +88,7 @@ def rows(start: int, stop: int) -> list[dict[str, Any]]:
 
 
 def _said(*arguments: object) -> str:
-    """What a command prints. Raises ValueError with what it prints on stderr if it fails."""
+    """What a command prints. Raises ValueError with what it prints on both if it fails."""
     out, err = io.StringIO(), io.StringIO()
     old, sys.argv = sys.argv, ["recordspec", *map(str, arguments)]
     stdout = os.dup(1)  # a command closes it after an error of the system
@@ -97,7 +97,7 @@ def _said(*arguments: object) -> str:
             cli.main()
     except SystemExit as end:
         if end.code:
-            raise ValueError(err.getvalue() or out.getvalue()) from None
+            raise ValueError(err.getvalue() + out.getvalue()) from None
     finally:
         sys.argv = old
         os.dup2(stdout, 1)

@@ -21,9 +21,9 @@ def test_an_object_is_created_once(bucket):
     place = bucket / "a" / "b.txt"
     assert not place.exists()
     place.create(b"one")
-    place.create(b"one")  # as after a lost answer
-    with pytest.raises(FileExistsError):
-        place.create(b"two")
+    for data in (b"one", b"two"):
+        with pytest.raises(FileExistsError):
+            place.create(data)
     assert place.read_bytes() == b"one"
     assert place.stat().st_size == 3
 
@@ -35,8 +35,9 @@ def test_an_object_is_replaced_if_it_is_still_the_same(bucket):
     place.replace(b"two", first)
     data, second = place.read_stamped()
     assert data == b"two"
-    with pytest.raises(FileExistsError):
-        place.replace(b"three", first)
+    for data in (b"two", b"three"):
+        with pytest.raises(FileExistsError):
+            place.replace(data, first)
     place.replace(b"four", second)
     assert place.read_bytes() == b"four"
 
@@ -237,3 +238,15 @@ def test_a_list_that_fails_is_repeated_once_more_by_nobody(bucket, server, monke
         list(bucket.walk())
     assert len(server.proxy.log) == 2
     remote._store.cache_clear()
+
+
+@pytest.mark.parametrize("read", [RemotePath.read_bytes, lambda place: place.open().read()])
+def test_a_wrong_byte_of_a_whole_object_is_seen(bucket, server, read):
+    place = bucket / "m.json"
+    place.create(b"right" * 100)
+    with server.proxy.failing(Fault("flip", "GET")):
+        assert read(place) == b"right" * 100
+        assert server.proxy.requests["GET"] == 2
+    with server.proxy.failing(Fault("flip", "GET", times=9)), pytest.raises(StoreError) as error:
+        read(place)
+    assert str(error.value).startswith(f"{place}: expected bytes of the sha256 ")

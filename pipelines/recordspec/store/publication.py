@@ -163,6 +163,10 @@ class RemoteTransaction(Transaction):
     def _may_be_free(self, names: Iterable[str], hashes: dict[str, str], suffix: str) -> bool:
         """Whether the first names are free, or those of an upload that was broken off: of one shard, and of
         the other files."""
+        # another writer may have added the same bytes meanwhile: they are shards of their own
+        taken = frozenset() if self.existing is None else self.existing.files
+        if any(parse_name(name) and _renamed(name, suffix) in taken for name in names):
+            return False
         shard = next(filter(parse_name, names), None)
         for name in (name for name in names if name == shard or parse_name(name) is None):
             there = (self.remote / _renamed(name, suffix)).uploaded()

@@ -1,0 +1,177 @@
+"""Reading through copies: the order of local files, from wherever it begins, and no lease that is left."""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from faulty_proxy import Fault
+
+import recordspec as rs
+from recordspec.reading import staging as reading_staging
+from recordspec.remote import RemotePath
+
+pytestmark = pytest.mark.slow
+
+SCHEMA = rs.Schema.loads("schema: s\nfeatures:\n  id: int64\n  text: string\n")
+SHUFFLE = {"shuffle": 40, "seed": 5}
+
+
+def rows(start: int, stop: int) -> list[dict]:
+    return [{"id": number, "text": f"row {number} " * 50} for number in range(start, stop)]
+
+
+@pytest.fixture(params=["gs", "s3"])
+def server(request, servers):
+    return servers(request.param)
+
+
+@pytest.fixture
+def both(bucket, tmp_path) -> tuple[Path, RemotePath]:
+    for place in (tmp_path / "local", bucket):
+        rs.write(SCHEMA, rows(0, 400), place, key="id", shards=8)
+    return tmp_path / "local", bucket
+
+
+@pytest.fixture
+def copies(both, tmp_path) -> dict[str, str]:
+    """Room for six of eight shards."""
+    largest = max(shard.bytes for shard in rs.Manifest.load(both[0]).all_shards)
+    return {"folder": str(tmp_path / "copies"), "size": f"{6 * (largest // 1024 + 4)}KiB"}
+
+
+def ids(dataset) -> list[int]:
+    return [number for batch in dataset for number in np.atleast_1d(batch["id"].numpy()).tolist()]
+
+
+def unlocked(folder: str) -> bool:
+    """Whether no process has a lock on a copy."""
+    for path in Path(folder).glob("[0-9a-f]*"):
+        with path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+    return True
+
+
+OPTIONS = {
+    "rows": {},
+    "batches": {"batch": 16},
+    "cycle": {"batch": 16, "interleave": {"cycle": 3, "block": 4}},
+    "parallel": {"batch": 16, "interleave": {"cycle": 3, "block": 4, "parallel": 2}},
+    "shuffled": {"batch": 16, "repeat": 3, "interleave": {"cycle": 3, "block": 4}, **SHUFFLE},
+    "from the middle": {"batch": 16, "repeat": 3, "interleave": {"cycle": 3}, **SHUFFLE, "start": (1, 7)},
+    "filtered": {"batch": 16, "filter": lambda row: row["id"] % 3 == 0},
+}
+
+
+@pytest.mark.parametrize("name", [*OPTIONS])
+def test_the_order_is_that_of_local_files(both, copies, name):
+    local, remote = both
+    dataset = rs.read(SCHEMA, remote, staging=copies, **OPTIONS[name])
+    expected = ids(rs.read(SCHEMA, local, **OPTIONS[name]))
+    assert ids(dataset) == expected
+    if "seed" not in OPTIONS[name]:
+        assert ids(dataset) == expected  # a second pass
+    gc.collect()
+    assert unlocked(copies["folder"])
+    assert reading_staging._leases == {}
+
+
+def test_blocks_are_read(bucket, tmp_path, copies):
+    for place in (tmp_path / "blocks", bucket / "blocks"):
+        rs.write(SCHEMA, rows(0, 400), place, key="id", shards=4, layout={"blocks": 32})
+    options = {"batch": 24, "repeat": 2, "interleave": {"cycle": 2}, **SHUFFLE}
+    expected = ids(rs.read(SCHEMA, tmp_path / "blocks", **options))
+    assert ids(rs.read(SCHEMA, bucket / "blocks", staging=copies, **options)) == expected
+
+
+def test_an_iterator_that_is_dropped_leaves_no_lease(both, copies):
+    for count in (0, 1, 30, 399):
+        iterator = iter(rs.read(SCHEMA, both[1], staging=copies, interleave={"cycle": 3}))
+        for _ in range(count):
+            next(iterator)
+        del iterator
+        gc.collect()
+        deadline = time.monotonic() + 10
+        while (
+            not (unlocked(copies["folder"]) and not reading_staging._leases) and time.monotonic() < deadline
+        ):
+            time.sleep(0.02)
+        assert unlocked(copies["folder"])
+        assert reading_staging._leases == {}
+
+
+def test_a_checkpoint_goes_on_where_it_was(both, copies, tmp_path):
+    dataset = rs.read(SCHEMA, both[1], batch=16, staging=copies, repeat=2, interleave={"cycle": 3}, **SHUFFLE)
+    expected = ids(dataset)
+    assert expected == ids(rs.read(SCHEMA, both[0], batch=16, repeat=2, interleave={"cycle": 3}, **SHUFFLE))
+    seen = ids(dataset.take(9))
+    position = rs.Position(epoch=0, step=9)
+    rest = rs.read(
+        SCHEMA,
+        both[1],
+        batch=16,
+        staging=copies,
+        repeat=2,
+        interleave={"cycle": 3},
+        **SHUFFLE,
+        start=position,
+    )
+    assert seen + ids(rest) == expected
+
+
+def test_the_folder_stays_below_its_size(both, copies):
+    size = int(copies["size"].removesuffix("KiB")) << 10
+    most = 0
+    for _ in rs.read(SCHEMA, both[1], staging=copies, repeat=2):
+        most = max(most, sum(path.stat().st_size for path in Path(copies["folder"]).glob("[0-9a-f]*")))
+    assert 0 < most <= size
+
+
+@pytest.mark.parametrize("kind", ["flip", "cut", "drop", "status"])
+def test_a_fault_while_reading_is_not_noticed(both, copies, server, kind):
+    with server.proxy.failing(Fault(kind, "GET", r"\.tfrecord|%2Etfrecord", times=3, skip=1)):
+        assert ids(rs.read(SCHEMA, both[1], batch=16, staging=copies)) == list(range(400))
+        assert server.proxy.faults[0].done == 3
+
+
+def test_a_shard_that_is_gone_is_named(both, copies):
+    place = both[1] / "train-00003-of-00008.tfrecord"
+    place.unlink()
+    with pytest.raises(tf.errors.OpError) as error:
+        ids(rs.read(SCHEMA, both[1], batch=10, staging=copies))
+    assert f"{place}: expected a shard, as the manifest says, got no object" in str(error.value)
+    assert "Traceback" not in str(error.value)
+    gc.collect()
+    assert unlocked(copies["folder"])
+
+
+def test_a_model_trains_while_copies_come_and_go(both, copies):
+    dataset = rs.read(SCHEMA, both[1], batch=20, staging=copies, repeat=2, interleave={"cycle": 2}, **SHUFFLE)
+    model = tf.keras.Sequential([tf.keras.layers.Input([1]), tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    pairs = dataset.map(
+        lambda row: (tf.cast(row["id"], tf.float32)[:, None] / 400, tf.cast(row["id"] % 2, tf.float32))
+    )
+    history = model.fit(pairs, steps_per_epoch=20, epochs=2, verbose=0)
+    assert np.isfinite(history.history["loss"]).all()
+    assert len(history.history["loss"]) == 2
+    del dataset, pairs
+    gc.collect()
+    assert unlocked(copies["folder"])
+
+
+def test_a_folder_that_cannot_be_written_is_named(both, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(rs.StoreError) as error:
+        rs.read(SCHEMA, both[1], staging={"folder": str(tmp_path / "file" / "copies")})
+    assert str(error.value) == f"{tmp_path}/file/copies: cannot write: not a directory"
+    assert os.listdir(tmp_path / "local")
