@@ -88,6 +88,7 @@ _CACHED_ROWS = 1000
 _KEYS_AT_ONCE = 1 << 20
 # The most times that shards are uploaded where other writers take their names.
 _CONFLICTS = 3
+_MASTER = re.compile(r"local(-cluster)?(\[.+\])?|yarn|\w+://.+")
 _REFUSED = {
     "jobs": "Spark's executors share the work",
     "memory": "Spark's configuration says how much executors have",
@@ -146,7 +147,13 @@ def write(
 
 @contextmanager
 def session_at(master: str) -> Iterator[SparkSession]:
-    """A Spark session at a master: `local[4]`, or the URL of a cluster. Raises StoreError, MissingExtra."""
+    """A Spark session at a master: `local[4]`, or the URL of a cluster.
+
+    Raises SpecError, StoreError, MissingExtra.
+    """
+    if _MASTER.fullmatch(master) is None:
+        hint = "such as local[4], spark://host:7077 or yarn"
+        raise SpecError(Problem(expected="a master of Spark", got=f"`{master}`", hint=hint))
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java", path=f"{home}/bin" if home else None) is None:
         hint = "install a JRE, and set JAVA_HOME if it is not on the path"
@@ -154,7 +161,7 @@ def session_at(master: str) -> Iterator[SparkSession]:
     if master.startswith("local"):  # the executors are on this machine
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("recordspec").config("spark.log.level", "ERROR")
-    with _spark_errors(StoreError, master):
+    with _spark_errors(StoreError, master, "a session of Spark"):
         session = builder.getOrCreate()
     try:
         yield session
@@ -785,13 +792,14 @@ def _configured(session: SparkSession, options: Mapping[str, str]) -> Iterator[N
 
 
 @contextmanager
-def _spark_errors(kind: type[StoreError] | type[SourceError], name: str) -> Iterator[None]:
+def _spark_errors(
+    kind: type[StoreError] | type[SourceError], name: str, expected: str = "Spark's jobs to the end"
+) -> Iterator[None]:
     """Raises an error of Spark's as one of these."""
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        problem = Problem(where=name, expected="Spark's jobs to the end", got=_reason(error))
-        raise kind(problem) from None
+        raise kind(Problem(where=name, expected=expected, got=_reason(error))) from None
 
 
 _RAISED = re.compile(r"^[\w.]*?(\w+(?:Error|Exception|Interrupt)): (.+)$", re.MULTILINE)

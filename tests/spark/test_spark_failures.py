@@ -328,3 +328,9 @@ def test_the_command(tmp_path):
     again = run("local[2]", "--force", "--jobs", "2")
     assert again.returncode == 2
     assert again.stderr.splitlines()[-1].endswith("got `jobs` (Spark's executors share the work)")
+    assert run("local[2]", "--dry-run").stderr == (
+        "--dry-run: expected no --spark, got `local[2]` (the estimate is made on this machine)\n"
+    )
+    assert run("locl[2]").stderr == (
+        "expected a master of Spark, got `locl[2]` (such as local[4], spark://host:7077 or yarn)\n"
+    )

@@ -9,6 +9,7 @@ import click
 
 from recordspec.cli.options import PATH, PATTERN, build_options, json_option
 from recordspec.cli.output import print_notes, print_rows, size
+from recordspec.errors import Problem, SpecError
 from recordspec.locations import Location
 from recordspec.wire.compression import CODECS
 
@@ -41,6 +42,9 @@ def build(
 
     pipeline = Pipeline.load(config)
     if dry_run:
+        if spark is not None:
+            hint = "the estimate is made on this machine"
+            raise SpecError(Problem(where="--dry-run", expected="no --spark", got=f"`{spark}`", hint=hint))
         _print_plan(pipeline.plan(source=source, **options), as_json)
         return
     start = time.perf_counter()
