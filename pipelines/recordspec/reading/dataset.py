@@ -240,6 +240,8 @@ class Recipe:
                 )
             )
         cycle = 1 if mixed is None else stages.MOST_OPEN if mixed.cycle == "auto" else mixed.cycle
+        if mixed is not None and mixed.parallel:
+            cycle *= 3  # so many a parallel one opens ahead, and each holds its copy
         staging.check_room(self.plan.pieces, cycle, options.size)
         folder = staging.default_folder() if options.folder is None else local(options.folder)
         return StagingFolder(folder, parse_bytes(options.size))
