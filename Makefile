@@ -13,8 +13,9 @@ PIP := -m pip install --quiet --disable-pip-version-check
 # Consecutive tests of a file share fixtures: each worker runs a contiguous range of tests, and steals from the end
 # of the other's range when it is done.
 PYTEST := -m pytest -n 2 --dist worksteal
-# A service that takes long to start is one worker's: the tests that share it are a group.
-SERVICES := -m pytest -n 2 --dist loadgroup
+# The tests of Spark share one session, which takes long to start: they have a process of their own.
+SERVICES := -m pytest -n 2 --dist worksteal -m services --ignore tests/spark
+SPARK := -m pytest -m services tests/spark
 
 .PHONY: demo test test-latest test-io test-quick test-services test-services-latest test-services-io test-wheel crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting clean
 
@@ -34,14 +35,16 @@ test-quick: $(LATEST)/ready
 test-services: test-services-latest test-services-io
 
 test-services-latest: $(LATEST)/ready $(SERVERS)
-	$(LATEST)/bin/python $(SERVICES) -m services
+	$(LATEST)/bin/python $(SERVICES)
+	$(LATEST)/bin/python $(SPARK)
 
 ifeq ($(HAS_IO),yes)
 test-io: $(IO)/ready $(SERVERS)
 	$(IO)/bin/python $(PYTEST) -m 'not services'
 
 test-services-io: $(IO)/ready $(SERVERS)
-	$(IO)/bin/python $(SERVICES) -m services
+	$(IO)/bin/python $(SERVICES)
+	$(IO)/bin/python $(SPARK)
 else
 test-io test-services-io:
 	@echo "tests with TensorFlow 2.16 and tensorflow-io skipped: they have no wheels for $$($(PYTHON) --version)"

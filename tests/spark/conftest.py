@@ -20,17 +20,6 @@ def java() -> str | None:
     return shutil.which("java", path=f"{home}/bin" if home else None)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
-def pytest_collection_modifyitems(items) -> None:
-    """Puts these tests into one worker of xdist, and skips them where Spark cannot run."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.services)
-            item.add_marker(pytest.mark.xdist_group("spark"))
-            if java() is None:
-                item.add_marker(pytest.mark.skip(reason="Spark needs Java: there is no `java`"))
-
-
 @pytest.fixture(scope="session")
 def stores(tmp_path_factory):
     """Servers of object stores, by scheme, or why there is none. They are in the environment of executors."""
@@ -59,6 +48,8 @@ def store(request, stores) -> str:
 
 @pytest.fixture(scope="session")
 def session(tmp_path_factory, stores):
+    if java() is None:
+        pytest.skip("Spark needs Java: there is no `java`")
     pyspark_sql = pytest.importorskip("pyspark.sql")
     folder = tmp_path_factory.mktemp("spark")
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -13,6 +13,8 @@ import recordspec as rs
 from recordspec.store.manifest import Manifest
 from recordspec.writing.sources import base
 
+pytestmark = pytest.mark.services
+
 SCHEMA = rs.Schema.loads(
     """
 schema: s

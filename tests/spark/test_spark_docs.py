@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from test_docs import ROOT, blocks, run
+
+pytestmark = pytest.mark.services
 
 PAGE = (ROOT / "docs/spark.md").read_text()
 

@@ -22,6 +22,8 @@ from recordspec.remote import RemotePath
 from recordspec.store.manifest import Manifest
 from recordspec.store.publication import RemoteTransaction
 
+pytestmark = pytest.mark.services
+
 
 @pytest.fixture(scope="module", autouse=True)
 def _pickled_by_value():
@@ -309,7 +311,7 @@ def test_an_invalid_row_of_a_frame_is_named_by_its_partition(session, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command(tmp_path):
+def test_the_command(session, tmp_path):
     (tmp_path / "schema.yaml").write_text("schema: s\nfeatures: {id: int64, name: string}\n")
     (tmp_path / "rows.csv").write_text("id,name\n" + "".join(f"{number},n\n" for number in range(50)))
     (tmp_path / "config.yaml").write_text(
