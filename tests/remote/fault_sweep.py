@@ -145,6 +145,9 @@ COMMANDS: dict[str, Command] = {
 }
 
 
+_sweeps = itertools.count()
+
+
 class FaultSweep:
     """Trials on one server.
 
@@ -159,6 +162,7 @@ class FaultSweep:
         self.ends: Counter[str] = Counter()
         self.wrong: list[str] = []
         self._numbers = itertools.count()
+        self._name = f"sweep-{next(_sweeps)}"
         self._states: dict[int | None, Files] = {}
         self._results: dict[str, Any] = {}
 
@@ -270,14 +274,14 @@ class FaultSweep:
         if command.before not in self._states:
             self._states[command.before] = self._state(command.before)
         if command.after is None:
-            return RemotePath.parse(f"{self.server.root}/state-{command.before}")
-        place = RemotePath.parse(f"{self.server.root}/trial-{next(self._numbers)}")
+            return RemotePath.parse(f"{self.server.root}/{self._name}/state-{command.before}")
+        place = RemotePath.parse(f"{self.server.root}/{self._name}/trial-{next(self._numbers)}")
         for name, (data, sha256) in self._states[command.before].items():
             (place / name)._put(data, "overwrite", attributes={} if sha256 is None else {"sha256": sha256})
         return place
 
     def _state(self, count: int | None) -> Files:
-        place = RemotePath.parse(f"{self.server.root}/state-{count}")
+        place = RemotePath.parse(f"{self.server.root}/{self._name}/state-{count}")
         (place / "schema.yaml").create(SCHEMA.dump().encode())
         (place / "config.yaml").create(CONFIG.encode())
         lines = "".join(f"{row['id']},{row['text']}\n" for row in rows(0, 40))

@@ -33,6 +33,11 @@ BUILDS = {
 KILLS = 12
 
 
+@pytest.fixture(params=["gs", "s3"])
+def server(request, servers):
+    return servers(request.param)
+
+
 @pytest.fixture
 def forking(server, tmp_path) -> Iterator[Forking]:
     (tmp_path / "tmp").mkdir()

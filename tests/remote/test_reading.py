@@ -144,9 +144,10 @@ def test_the_folder_stays_below_its_size(both, copies):
 
 @pytest.mark.parametrize("kind", ["flip", "cut", "drop", "status"])
 def test_a_fault_while_reading_is_not_noticed(both, copies, server, kind):
-    with server.proxy.failing(Fault(kind, "GET", r"\.tfrecord|%2Etfrecord", times=3, skip=1)):
+    times = 1 if kind == "flip" else 3  # wrong bytes are asked for once more, no oftener
+    with server.proxy.failing(Fault(kind, "GET", r"\.tfrecord|%2Etfrecord", times=times, skip=1)):
         assert ids(rs.read(SCHEMA, both[1], batch=16, staging=copies)) == list(range(400))
-        assert server.proxy.faults[0].done == 3
+        assert server.proxy.faults[0].done == times
 
 
 def test_a_shard_that_is_gone_is_named(both, copies):
