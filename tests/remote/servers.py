@@ -147,6 +147,7 @@ def _started(command: list[str], folder: Path) -> tuple[int, Callable[[], None]]
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
+            start_new_session=True,  # a Ctrl-C would end the shell, and leave the server
         )
 
     def close() -> None:
