@@ -18,6 +18,8 @@ from recordspec.store.shards import parse_name
 _DAY = timedelta(days=1)
 _STEMS = "|".join(re.escape(file.partition(".")[0]) for file in DATASET_FILES)
 _OWN = re.compile(rf"({_STEMS})(-v\d+)?\.\w+")
+# The hashes of the keys of a shard, which a build on Spark leaves with it until its driver has them.
+_KEYS = re.compile(r"\.[0-9a-f]{12}\.keys")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +76,7 @@ def _orphans(folder: RemotePath, files: dict[str, ObjectStat], seconds: float) -
 
 
 def _is_ours(path: RemotePath) -> bool:
-    if parse_name(path.name) is None and not _OWN.fullmatch(path.name):
+    if parse_name(_KEYS.sub("", path.name)) is None and not _OWN.fullmatch(path.name):
         return False
     there = path.uploaded()
     return there is not None and there[0] is not None

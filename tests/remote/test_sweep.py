@@ -1,0 +1,87 @@
+"""What `sweep` takes for abandoned, and what it leaves."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+import recordspec as rs
+from recordspec.inspect.count import count
+from recordspec.inspect.index import index
+from recordspec.locations import location
+from recordspec.remote import RemotePath
+from recordspec.store.sweep import sweep
+from recordspec.wire.hashes import sha256_of
+
+SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
+NOW = timedelta(0)
+
+
+def names(found) -> set[str]:
+    return {location(one.file).name for one in found}
+
+
+@pytest.fixture
+def replaced(bucket) -> RemotePath:
+    """A dataset that has replaced another one, whose first shard has an index."""
+    for start in (0, 100):
+        rs.write(SCHEMA, {"id": [*range(start, start + 50)]}, bucket / "data", shards=2, key="id", force=True)
+        if not start:
+            index(bucket / "data/train-00000-of-00002.tfrecord")
+    return bucket
+
+
+def test_a_sweep_takes_what_no_manifest_names(replaced, tmp_path):
+    data = replaced / "data"
+    left = data / "train-v2-00000-of-00002.tfrecord.0123456789ab.keys"
+    (tmp_path / "keys").write_bytes(b"0" * 16)
+    assert left.upload(tmp_path / "keys", sha256_of(tmp_path / "keys"))
+    assert not [*sweep(replaced)]
+    orphans = {
+        *("train-00000-of-00002.tfrecord", "train-00001-of-00002.tfrecord", "keys.bin", "schema.yaml"),
+        *("train-00000-of-00002.tfrecord.index.json", left.name),
+    }
+    assert names(sweep(replaced, older_than=NOW)) == orphans
+    before = {path for path, _ in replaced.walk()}
+    assert names(sweep(replaced, older_than=NOW, delete=True)) == orphans
+    assert {path.name for path in before - {path for path, _ in replaced.walk()}} == orphans
+    assert sum(one.records for one in count(data)) == 50
+    rs.write(SCHEMA, {"id": [*range(50)]}, data, key="id", shards=1, append=True)  # keys.bin is whole
+
+
+def test_files_of_others_stay(bucket, tmp_path):
+    folder = bucket / "theirs"
+    rs.write(SCHEMA, {"id": [*range(50)]}, tmp_path / "data", shards=1)
+    (folder / "train-00000-of-00001.tfrecord").put_file(
+        tmp_path / "data/train-00000-of-00001.tfrecord", overwrite=False
+    )
+    (folder / "train-00000-of-00001.tfrecord.idx").put_file(tmp_path / "data/schema.yaml", overwrite=False)
+    (folder / "schema.yaml").put_file(tmp_path / "data/schema.yaml", overwrite=False)
+    (folder / "notes.txt").put_file(tmp_path / "data/schema.yaml", overwrite=False)
+    assert not [*sweep(bucket, older_than=NOW, delete=True)]
+    assert len([*folder.iterdir()]) == 4
+
+
+def test_a_build_that_was_broken_off_is_swept(bucket):
+    rs.write(SCHEMA, {"id": [*range(50)]}, bucket / "data", shards=2)
+    (bucket / "data/manifest.json").unlink()
+    assert len([*sweep(bucket, older_than=NOW, delete=True)]) == 3
+    assert not [*bucket.walk()]
+
+
+def test_a_local_folder_is_not_swept(tmp_path):
+    with pytest.raises(rs.SpecError, match="expected a URL, got a local path"):
+        [*sweep(tmp_path)]
+
+
+def test_the_command(replaced, command):
+    url = str(replaced)
+    assert command("sweep", url) == (0, "", "")
+    code, out, err = command("sweep", url, "--older-than", "0s")
+    assert (code, len(out.splitlines()), err) == (0, 5, "")
+    assert command("sweep", url, "--older-than", "0s", "--delete")[1] == out
+    assert command("sweep", url, "--older-than", "0s") == (0, "", "")
+    code, _, err = command("sweep", url, "--older-than", "5 days")
+    assert code == 2
+    assert "expected a number of s, m, h or d such as 12h, got '5 days'" in err
