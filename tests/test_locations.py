@@ -585,7 +585,7 @@ def test_a_function_takes_a_url_of_a_store_or_says_not(place, dataset, empty, st
         return
     absent = f"{URL}: cannot read: no such file or directory"
     exists = f"{URL}: expected a new folder, got one that exists (force=True, or --force, replaces it)"
-    assert missing is None or missing.startswith((f"{URL}/manifest.json: ", absent, f"{URL}: expected at"))
+    assert missing is None or missing.startswith((f"{URL}/manifest.json: ", absent, f"{URL}: expected a"))
     assert found == (absent if place in FILE_CALLS else exists if place in WRITE_CALLS else None)
 
 

@@ -74,6 +74,7 @@ _ANY_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<slashes>/+)(?P<r
 _LONGEST_SHOWN = 200
 _STATUS = re.compile(r"status code: (\d{3}[A-Za-z ]*)")
 _CODE = re.compile(r"<Code>([^<]{1,100})</Code>")
+_RETRIED = re.compile(r"after (\d+) retries.* - (?:HTTP error: )?(.+)")
 _QUERY = re.compile(r"\?\S*")
 # Of an endpoint in the environment, `http://user:password@host`.
 _USER = re.compile(r"//[^/\s]*@")
@@ -541,6 +542,8 @@ def _reason(error: BaseException) -> str:
     text = str(error)
     status, code = _STATUS.search(text), _CODE.search(text)
     if status is None:
+        failed = _RETRIED.search(text)
+        text = f"{failed[2]} (tried {int(failed[1]) + 1} times)" if failed else text
         first = _USER.sub("//", _QUERY.sub("", text.split("\n", 1)[0])).strip()
         return first[:1].lower() + first[1:]
     known = {"401": "the credentials are refused", "403": "the credentials are refused"}

@@ -14,6 +14,7 @@ from recordspec.errors import Problem, SpecError
 from recordspec.inspect.infer import infer
 from recordspec.locations import Location
 from recordspec.progress import Progress
+from recordspec.remote import is_url
 from recordspec.spec.infer import Inferred
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
@@ -68,7 +69,7 @@ def config_text(files: Sequence[str], schema: Schema, schema_path: Path, path: P
     names = [feature.name for _, feature in schema.placed]
     targets = targets or names[-1:]
     source = _TABLES.get(paths[0].suffix, "tfrecord")
-    given = [os.path.relpath(one, home) for one in files]
+    given = [one if is_url(one) else os.path.relpath(one, home) for one in files]
     config = {
         "schema": os.path.relpath(schema_path, home),
         "data": os.path.relpath(home / f"{schema.name}-data", home),

@@ -307,6 +307,15 @@ def test_a_pipeline_trains_on_a_store(store, tmp_path, staging):
     assert len(history.history["loss"]) == 2
 
 
+def test_infer_writes_a_config_of_a_store_that_builds(store, tmp_path, command):
+    rows = store.put("rows.csv", b"id,name\n1,a\n2,b\n3,c\n4,a\n5,b\n")
+    schema, config = tmp_path / "schema.yaml", tmp_path / "config.yaml"
+    assert command("infer", rows, "--out", schema, "--config", config)[0] == 0
+    code, out, err = command("build", config)
+    assert code == 0, err
+    assert sum(json.loads(line)["rows"] for line in out.splitlines()) == 5
+
+
 @pytest.mark.slow
 def test_the_page_on_stores_runs(servers, tmp_path, monkeypatch):
     servers("s3")

@@ -179,8 +179,11 @@ def _remote_matches(
     manifest = None if parse_name(place.name) else manifest_in(place)
     if manifest is not None:
         return [*sorted(_named(place, manifest, manifests))], None
-    shards = [] if place.exists() or place.is_http else [*filter(_is_shard, place.iterdir())]
-    return (sorted(shards), "*") if shards else ([place], None)
+    if place.is_http or place.exists():
+        return [place], None
+    if shards := sorted(filter(_is_shard, place.iterdir())):
+        return [*shards], "*"
+    raise StoreError(Problem(where=str(place), expected="a file, or a folder of shards", got="none"))
 
 
 def _named(
