@@ -193,9 +193,7 @@ def test_what_could_not_be_exact_is_refused(data, tmp_path):
 def test_a_backup_is_a_regular_file_in_a_local_folder(tmp_path):
     with pytest.raises(rs.SpecError) as caught:
         rs.Backup("s3://bucket/backup")
-    assert str(caught.value) == (
-        "expected a local path, got the URL `s3://bucket/backup` (URLs are not supported yet)"
-    )
+    assert str(caught.value) == ("expected a local path, got the URL `s3://bucket/backup`")
     os.mkfifo(tmp_path / "position.json")
     with pytest.raises(rs.StoreError) as caught:
         rs.Backup(tmp_path)
