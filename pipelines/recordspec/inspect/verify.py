@@ -127,7 +127,7 @@ def _shard_problems(found: FileIntegrity, shard: Shard) -> Iterator[Problem]:
 
 def dataset_problems(folder: Location, manifest: Manifest) -> Iterator[FileProblem]:
     """What is missing in a dataset's folder, foreign there, or changed; the shards are not read."""
-    if isinstance(folder, Path):  # in a store, others are those of a dataset before, which somebody may read
+    if isinstance(folder, Path):  # a store keeps the shards of replaced datasets
         there = {path.name for path in folder.iterdir()}
         foreign = {name for name in there if parse_name(name)} - manifest.files
         for problem in shard_differences(folder, manifest.files - there, foreign):

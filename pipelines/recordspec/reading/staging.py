@@ -70,8 +70,8 @@ def staged(pieces: tuple[Piece, ...], order: Tensor, folder: StagingFolder) -> D
 def _leases_ahead(
     folder: StagingFolder, pieces: list[Piece]
 ) -> Generator[tuple[Lease | None, str], None, None]:
-    """A lease on the copy of each piece, none of a local one, or what went wrong. Those that nobody has taken
-    are given back at the end."""
+    """A lease on the copy of each piece, or an error message; None for a local file. Leases that the caller
+    has not received are released at the end."""
     pool, stopped = ThreadPool("recordspec-ahead", _AHEAD), Event()
     waiting: deque[Future[tuple[Lease | None, str]]] = deque()
 
@@ -159,5 +159,5 @@ def check_tensorflow(paths: list[Location]) -> None:
 
 
 def default_folder() -> Path:
-    """`$XDG_CACHE_HOME/recordspec`, or `~/.cache/recordspec`."""
+    """`$XDG_CACHE_HOME/recordspec/shards`, by default `~/.cache/recordspec/shards`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "recordspec" / "shards"

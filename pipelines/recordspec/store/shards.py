@@ -399,7 +399,7 @@ def listed_shards(paths: tuple[Location, ...], manifest: Manifest) -> list[Shard
         if path.name not in shards:
             expected = "a shard that the manifest beside it lists"
             raise StoreError(Problem(where=str(path), expected=expected, got="another file"))
-        # in a store, one that is gone is told where it is read
+        # a missing object is an error where it is read
         if isinstance(path, Path) and not path.exists():
             hint = "the manifest lists it; build the dataset again"
             raise StoreError(Problem(where=str(path), expected="a shard", got="no file", hint=hint))

@@ -187,7 +187,7 @@ class StagingFolder:
                 try:
                     problem = wanted.check(_copy(wanted, handle, stopped))
                 except FileNotFoundError:
-                    expected = "a shard, as the manifest says"
+                    expected = "an object" if wanted.sha256 is None else "a shard, as the manifest says"
                     raise StoreError(
                         Problem(where=str(wanted.remote), expected=expected, got="no object")
                     ) from None
