@@ -521,6 +521,7 @@ TRIED_ELSEWHERE = {
     *("locations:local:path", "locations:url_problem:path", "locations:location:path"),
     *("locations:location_problem:path", "locations:absolute:path"),
     *("spark:build:source", "spark:write:directory"),  # they need Spark, and do as Pipeline.build and Build
+    "config:WriteFrom.open:path",  # as From.open
     "spec.media:path_of:value",  # test_a_file_of_a_row_is_no_url
     "reading.resume:Backup.__init__:folder",  # tests/reading/test_backup.py: it needs TensorFlow
 }
@@ -971,7 +972,10 @@ OPENERS = {
     "inspect/doctor.py: Image.open": "bytes in memory",
     "inspect/media.py: wave.open": "bytes in memory",
     "config.py: form.open": "a source, of a path that is checked",
-    "pipeline.py: section.source.open": "the same",
+    "pipeline.py: section.open": "the same",
+    "config.py: source.open": "the same",
+    "config.py: one.open": "the same",
+    "writing/sources/tfrecord.py: super().open": "the same",
     "writing/sources/csv.py: self.span.open": "a part of a file, by open_file",
     "writing/sources/jsonl.py: self.span.open": "the same",
     "locations.py: _Named": "the one that opens",

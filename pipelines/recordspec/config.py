@@ -14,15 +14,16 @@ from recordspec.reading.fit import Fit
 from recordspec.reading.options import Read
 from recordspec.remote import RemotePath
 from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.options import INVALID, YamlValue, document, read_fields
+from recordspec.spec.options import INVALID, YamlValue, document, options_of, read_fields
 from recordspec.spec.schema import Schema, read_text, schema_in
 from recordspec.spec.yaml_text import ScalarNode
-from recordspec.writing.options import Write
+from recordspec.writing.options import SPLIT_NAME, ByColumn, Write, is_split_name
 from recordspec.writing.sources.base import Source
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
+from recordspec.writing.sources.splits import SplitSources
 from recordspec.writing.sources.tfrecord import TFRecords
 
 
@@ -58,9 +59,49 @@ class From:
 
 @dataclass(frozen=True, kw_only=True)
 class WriteFrom(Write):
-    """The section `write:`. Without a source, rows are given in Python."""
+    """The section `write:`. Without a source, rows are given in Python.
 
-    source: From | None = None
+    Attributes:
+        source: where the rows come from; or a source for each split, by its name, and no `splits`.
+    """
+
+    source: From | dict[str, From] | None = None
+
+    def _check(self) -> Iterator[Problem]:
+        yield from super()._check()
+        if not isinstance(self.source, Mapping):
+            return
+        for name in self.source:
+            if not is_split_name(name):
+                yield Problem(path=("source", name), expected=SPLIT_NAME, got=f"`{name}`")
+        if not self.source:
+            yield Problem(path=("source",), expected="at least one split", got="none")
+        for option, default in (("splits", Write().splits), ("group_by", None)):
+            if getattr(self, option) != default:
+                hint = "each source is a split"
+                yield Problem(path=(option,), expected=f"no `{option}`", got="some", hint=hint)
+
+    def open(
+        self, folder: Location, schema: Schema, path: str | os.PathLike[str] | RemotePath | None = None
+    ) -> tuple[Source, dict[str, Any]]:
+        """The source of rows, and the options of `recordspec.write` for them; `folder` and `path` as `From`
+        has them. Raises SpecError where there is no source."""
+        options = options_of(self)
+        del options["source"]
+        splits, source = options.pop("splits"), self.source
+        if source is None:
+            hint = "give rows, or add write.source to the config"
+            raise SpecError(Problem(path=("write",), expected="a source of rows", got="none", hint=hint))
+        if isinstance(source, From):
+            return source.open(folder, path), {"split": splits, **options}
+        if path is not None:
+            expected = f"no other source than those of {', '.join(source)}"
+            raise SpecError(Problem(path=("write", "source"), expected=expected, got=f"`{path}`"))
+        column = "split"
+        while column in (*schema.names, *self.keys):
+            column += "_"
+        sources = {name: one.open(folder) for name, one in source.items()}
+        return SplitSources(sources=sources, column=column), {"split": ByColumn(column=column), **options}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -102,15 +102,16 @@ class Pipeline:
         """The rows, and the options of the config as `recordspec.write` takes them."""
         section = self.config.write
         if rows is None:
-            if section.source is None:
-                hint = "give rows, or add write.source to the config"
-                raise SpecError(Problem(path=("write",), expected="a source of rows", got="none", hint=hint))
-            rows = section.source.open(self.folder, source)
+            rows, options = section.open(self.folder, self.schema, source)
+        else:
+            options = options_of(section)
+            if isinstance(options.pop("source"), Mapping):
+                expected, hint = "those of the sources of the splits", "without `rows` they are read"
+                raise SpecError(Problem(path=("rows",), expected=expected, got="others", hint=hint))
+            options["split"] = options.pop("splits")
         rows = source_of(rows)
         self.notes = rows.notes
-        options = options_of(section)
-        del options["source"]
-        return rows, {"split": options.pop("splits"), **options}
+        return rows, options
 
     @cached_property
     def manifest(self) -> Manifest:

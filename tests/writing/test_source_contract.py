@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 import os
@@ -26,11 +27,16 @@ from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
+from recordspec.writing.sources.splits import SplitSources
 from recordspec.writing.sources.tfrecord import TFRecords
 
 COUNT = 13
 TABLE = rs.Schema.loads("schema: s\nfeatures: {n: int64, t: string}")
 STORED = "schema: stored\nfeatures: {n: int64, t: string, id: string}"
+STEPS = rs.Schema.loads(
+    "schema: s\nrecord: sequence_example\ncontext: {id: text}\n"
+    "sequence: {n: {kind: fixed_len_sequence, dtype: int64}, t: {kind: var_len, dtype: string}}"
+)
 IMAGES = rs.Schema.loads(
     "schema: s\nfeatures: {image: {kind: image, shape: [2, 3, 1]}, label: {kind: label, names: [a, b]}}"
 )
@@ -129,6 +135,50 @@ def write_jsonl(folder: Path, first: int) -> None:
     (folder / "rows.jsonl").write_text("".join(lines))
 
 
+def write_two_csv(folder: Path, first: int) -> None:
+    """Each with its own header."""
+    for name, header, part in (("a", "n,t,id", slice(0, 8)), ("b", "id,n,t", slice(8, None))):
+        lines = [[str(one[column]) for column in header.split(",")] for one in table(first)[part]]
+        with (folder / f"{name}.csv").open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([header.split(","), *lines])
+
+
+def two_csv_places(folder: Path) -> list[str]:
+    places = []
+    for name, part in (("a", slice(0, 8)), ("b", slice(8, None))):
+        line = 2
+        for one in table()[part]:
+            places.append(f"{folder}/{name}.csv:{line}")
+            line += 1 + one["t"].count("\n")
+    return places
+
+
+def write_two_jsonl(folder: Path, first: int) -> None:
+    for name, part in (("a", slice(0, 8)), ("b", slice(8, None))):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in table(first)[part]))
+
+
+def two_jsonl_places(folder: Path) -> list[str]:
+    return [f"{folder}/{'ab'[index >= 8]}.jsonl:{1 + index - 8 * (index >= 8)}" for index in range(COUNT)]
+
+
+def write_steps(folder: Path, first: int) -> None:
+    for name, part in (("a", slice(0, 8)), ("b", slice(8, None))):
+        rows = [{"id": one["id"], "n": [one["n"]] * 2, "t": [[one["t"]], []]} for one in table(first)[part]]
+        (folder / f"{name}.tfrecord").write_bytes(b"".join(framed(STEPS.encode(one)) for one in rows))
+
+
+def steps_places(folder: Path) -> list[str]:
+    places = []
+    for name, part in (("a", slice(0, 8)), ("b", slice(8, None))):
+        offset = 0
+        for number, one in enumerate(table()[part]):
+            places.append(f"{folder}/{name}.tfrecord: record {number} at byte {offset:,}")
+            row = {"id": one["id"], "n": [one["n"]] * 2, "t": [[one["t"]], []]}
+            offset += len(framed(STEPS.encode(row)))
+    return places
+
+
 def write_parquet(folder: Path, first: int) -> None:
     for name, part in (("a", slice(0, 8)), ("b", slice(8, None))):
         parquet.write_table(pa.Table.from_pylist(table(first)[part]), folder / f"{name}.parquet", 3)
@@ -191,6 +241,30 @@ FILES = [
         tfrecord_places,
     ),
     Case(
+        "several csv", write_two_csv, lambda folder: Csv(path=("a.csv", "b.csv")).open(folder), two_csv_places
+    ),
+    Case(
+        "jsonl of a pattern",
+        write_two_jsonl,
+        lambda folder: Jsonl(path="*.jsonl").open(folder),
+        two_jsonl_places,
+    ),
+    Case(
+        "splits",
+        write_two_jsonl,
+        lambda folder: SplitSources(
+            sources={name: Jsonl(path=f"{name}.jsonl").open(folder) for name in "ab"}, column="split"
+        ),
+        two_jsonl_places,
+    ),
+    Case(
+        "sequence examples",
+        write_steps,
+        lambda folder: TFRecords(files=("a.tfrecord", "b.tfrecord")).open(folder),
+        steps_places,
+        schema=STEPS,
+    ),
+    Case(
         "image_folder",
         write_folder(lambda index: image_bytes(np.full((2, 3, 1), index, np.uint8), "png"), ".png"),
         lambda folder: ImageFolder(path="media").open(folder),
@@ -207,6 +281,9 @@ FILES = [
         extra="path",
     ),
 ]
+
+# Those that name their files.
+LISTED = ("csv", "jsonl", "several csv", "splits", "sequence examples")
 
 
 def given(name: str, rows: Callable[[], Any], *, once: bool = False) -> Case:
@@ -264,6 +341,8 @@ def test_a_row_has_its_record_and_its_place(case, written, small_parts):
         assert [(record, value) for record, value, _ in found] == [
             (record, one["id"]) for record, one in zip(records, table(), strict=True)
         ]
+    elif case.schema is STEPS:
+        assert [value for _, value, _ in found] == [one["id"] for one in table()]
     else:
         assert [value for _, value, _ in found] == [
             os.path.relpath(place, written / "media") for place in case.places(written)
@@ -273,7 +352,7 @@ def test_a_row_has_its_record_and_its_place(case, written, small_parts):
 @ALL
 def test_many_parts_have_the_rows_of_one(case, written, monkeypatch):
     whole = case.parts(case.open(written))
-    assert len(whole) == (2 if case.name in ("parquet", "tfrecord") else 1)  # one a file
+    assert len(whole) == (2 if (case.open(written).paths if case in FILES else ())[1:] else 1)  # one a file
     expected = [one for part in whole for one in case.found(part)]
     monkeypatch.setattr(base, "PART_BYTES", 100)
     monkeypatch.setattr(rows, "_PACKED_BYTES", 100)
@@ -348,10 +427,10 @@ def test_identity_changes_with_the_files(case, written):
         assert case.open(written).identity() == known, path
 
 
-@pytest.mark.parametrize("case", [one for one in FILES if one.name not in ("csv", "jsonl")], ids=str)
+@pytest.mark.parametrize("case", [one for one in FILES if one.name not in LISTED], ids=str)
 def test_identity_changes_with_a_file_more_or_less(case, written):
     known = case.open(written).identity()
-    last = Path(case.places(written)[-1].partition(": ")[0])
+    last = Path(case.places(written)[-1].partition(":")[0])
     more = last.with_name(f"zz{last.suffix}")
     more.write_bytes(last.read_bytes())
     assert case.open(written).identity() != known

@@ -166,7 +166,7 @@ def test_images_of_a_csv_stay_in_its_folder(tmp_path, folder):
 
 @pytest.mark.parametrize(
     "case",
-    [case for case in CASES if case.section == "features" and not case.tolerance],
+    [case for case in CASES if not case.tolerance],
     ids=str,
 )
 def test_records_of_every_kind_are_rows_again(tmp_path, case):

@@ -328,7 +328,9 @@ def read(value: Value, annotation: Any, path: Path, log: Log) -> Any:
 def _fits(value: Value, choice: Any) -> bool:
     """Whether a value has the form of a choice; what is inside is not looked at."""
     if value.elements is not None:
-        return typing.get_origin(choice) is tuple
+        form = short_form(choice) if dataclasses.is_dataclass(choice) else None
+        forms = (choice,) if form is None else choices(hints(typing.cast(type, choice))[form])
+        return any(typing.get_origin(one) is tuple for one in forms)
     if value.entries is not None:
         return typing.get_origin(choice) in MAPPINGS or dataclasses.is_dataclass(choice)
     if value.as_type(choice) is not INVALID:
@@ -338,6 +340,8 @@ def _fits(value: Value, choice: Any) -> bool:
 
 def _read_as(value: Value, choice: Any, path: Path, log: Log) -> Any:
     elements, entries = value.elements, value.entries
+    if elements is not None and dataclasses.is_dataclass(choice):
+        return _read_short_form(value, choice, path, log)
     if elements is not None:
         item = typing.get_args(choice)[0]
         found = tuple(read(one, item, (*path, index), log) for index, one in enumerate(elements))
@@ -379,14 +383,19 @@ def _read_untyped(value: Value, path: Path, log: Log) -> Any:
 # What a field's annotation allows, and what messages call it.
 
 
-def closest(forms: list[Any], names: Iterable[str] | None) -> Any:
-    """Of several forms of a mapping the dataclass that has all its names, else the last; else the first."""
-    if names is None:
+def closest(forms: list[Any], entries: Mapping[str, Value] | None) -> Any:
+    """Of several forms of a mapping the dataclass that has all its names, else the last; else the first.
+
+    A mapping of any names is none of the forms where its values are of another form.
+    """
+    if entries is None:
         return forms[0]
-    for form in forms[:-1] if names else ():
-        if set(names) <= {field.name for field in dataclasses.fields(form)}:
+    for form in forms[:-1] if entries else ():
+        if set(entries) <= {field.name for field in dataclasses.fields(form)}:
             return form
-    return forms[-1]
+    item = typing.get_args(forms[-1])[-1] if typing.get_origin(forms[-1]) in MAPPINGS else Any
+    others = dataclasses.is_dataclass(item) and not all(_fits(one, item) for one in entries.values())
+    return forms[0] if others else forms[-1]
 
 
 def hints(cls: type) -> dict[str, Any]:

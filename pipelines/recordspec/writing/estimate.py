@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from recordspec.writing.options import Write
 from recordspec.writing.shards import shard_count
 from recordspec.writing.sources import DictRows, Source, source_of
 from recordspec.writing.sources.base import Columns
+from recordspec.writing.sources.splits import SplitSources
 from recordspec.writing.tasks import allowance
 
 # So many rows tell the size of a row well enough, and take a second even where they are images.
@@ -51,6 +53,18 @@ class BuildEstimate:
     disk_free: int
     memory: int
 
+    @classmethod
+    def joined(cls, many: Sequence[BuildEstimate]) -> BuildEstimate:
+        """That of one build, of estimates of its splits."""
+        return replace(
+            many[0],
+            splits={split: shards for one in many for split, shards in one.splits.items()},
+            rows=sum(one.rows for one in many),
+            about=any(one.about for one in many),
+            sampled=sum(one.sampled for one in many),
+            disk=sum(one.disk for one in many),
+        )
+
 
 def estimate(
     schema: Schema, rows: Any, directory: str | os.PathLike[str] | RemotePath, **options: Any
@@ -65,6 +79,9 @@ def estimate(
     how = {name: options.pop(name) for name in Execution.__dataclass_fields__ if name in options}
     execution = Execution(**how)
     source = source_of(rows)
+    if isinstance(source, SplitSources):
+        options.pop("split")
+        return BuildEstimate.joined(list(_by_split(schema, source, directory, how, options)))
     if isinstance(source, DictRows):  # two samples are taken
         source = DictRows(list(islice(source, execution.limit or _SAMPLED_ROWS)))
     limit = min(_SAMPLED_ROWS, execution.limit or _SAMPLED_ROWS)
@@ -90,6 +107,19 @@ def estimate(
         disk_free=shutil.disk_usage(there).free,
         memory=allowance(execution.memory, execution.jobs),
     )
+
+
+def _by_split(
+    schema: Schema, source: SplitSources, directory: Any, how: dict[str, Any], options: dict[str, Any]
+) -> Iterator[BuildEstimate]:
+    """The estimates of the splits, as far as `limit` reaches."""
+    left = how.get("limit")
+    for split, one in source.sources.items():
+        if left == 0:
+            return
+        found = estimate(schema, one, directory, split=split, **{**how, "limit": left}, **options)
+        left = None if left is None else max(0, left - found.rows)
+        yield found
 
 
 def _shards(split: str, plain: Manifest, final: Manifest, how: Write, times: float) -> tuple[int, int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,12 +13,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from recordspec.errors import Problem, RecordError, SpecError, nearest
-from recordspec.locations import Location, below, check_regular, location, system_errors
+from recordspec.locations import Location, LocationText, below, check_regular, location, system_errors
 from recordspec.spec.encoder import part_of
 from recordspec.spec.feature_set import unknown_name
 from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema
 from recordspec.spec.values import BadValue
+from recordspec.store.shards import expand
 
 # A part of a file: large enough that opening it costs nothing, small enough that a few jobs share
 # a file evenly, and that little is done again after a crash.
@@ -29,6 +31,10 @@ EXACT = 2**53
 _MOST_ROWS = 8192
 _FEWEST_ROWS = 16  # after an invalid row
 
+# One file or several: paths and patterns.
+FilesText = LocationText | tuple[LocationText, ...]
+
+_PATTERN = re.compile(r"[*?\[]")
 _T = TypeVar("_T")
 _Files = TypeVar("_Files", bound="FileSource")
 
@@ -100,14 +106,26 @@ class FileSource:
 
     SHORT_FORM: ClassVar[str]
 
+    def __post_init__(self) -> None:
+        if not self.given:
+            raise SpecError(Problem(path=(self.SHORT_FORM,), expected="at least one file", got="none"))
+
     def open(self: _Files, folder: Path) -> _Files:
         """The same source; a relative path starts at `folder`."""
-        return replace(self, **{self.SHORT_FORM: str(below(folder, getattr(self, self.SHORT_FORM)))})
+        given = tuple(str(below(folder, one)) for one in self.given)
+        return replace(self, **{self.SHORT_FORM: given[0] if len(given) == 1 else given})
 
     @property
+    def given(self) -> tuple[str, ...]:
+        """The paths and patterns of the files, as they were given."""
+        named: str | tuple[str, ...] = getattr(self, self.SHORT_FORM)
+        return (named,) if isinstance(named, str) else named
+
+    @cached_property
     def paths(self) -> tuple[Location, ...]:
-        """The files. Raises StoreError where there are none."""
-        return (location(getattr(self, self.SHORT_FORM)),)
+        """The files, those of a pattern in the order of their names. Raises StoreError."""
+        plain = all(_PATTERN.search(one) is None for one in self.given)
+        return tuple(map(location, self.given)) if plain else expand(self.given)
 
     @property
     def rows(self) -> int | None:

@@ -9,15 +9,17 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.locations import Location, LocationText, location, open_file
+from recordspec.locations import Location, open_file
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources.base import (
     Batches,
     FileSource,
+    FilesText,
     RowPlaces,
     by_feature,
     converted,
@@ -33,33 +35,37 @@ _LONGEST_HEADER = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Csv(FileSource):
-    """The rows of a CSV file. An empty cell is missing; `""` is an empty text, where text is wanted.
+    """The rows of CSV files. An empty cell is missing; `""` is an empty text, where text is wanted.
 
     Attributes:
-        path: of the file.
+        path: of the file, or a pattern; several are a list. Each has its own header.
         delimiter: one character.
         columns: the column of a feature, where it has another name than the feature.
     """
 
     SHORT_FORM: ClassVar[str] = "path"
 
-    path: LocationText
+    path: FilesText
     delimiter: str = ","
     columns: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '\0\r\n"':
             expected = "one ASCII character, no quote and no line break"
             raise SpecError(Problem(path=("delimiter",), expected=expected, got=repr(self.delimiter)))
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[CsvPart | LongRow]:
-        header = self._header()
-        wanted = wanted_columns(schema, extra, self.columns, f"{self.path}:1", header)
-        self.notes[:] = ignored(wanted, header)
-        yield from self._parts(header, wanted)
+        headers = [_header(path, self.delimiter) for path in self.paths]
+        for path, header in zip(self.paths, headers, strict=True):
+            wanted = wanted_columns(schema, extra, self.columns, f"{path}:1", header)
+        self.notes[:] = ignored(wanted, [*dict.fromkeys(chain.from_iterable(headers))])
+        for path, header in zip(self.paths, headers, strict=True):
+            yield from self._parts(path, header, wanted)
 
-    def _parts(self, header: list[str], wanted: Mapping[str, str]) -> Iterator[CsvPart | LongRow]:
-        (path,) = self.paths
+    def _parts(
+        self, path: Location, header: list[str], wanted: Mapping[str, str]
+    ) -> Iterator[CsvPart | LongRow]:
         for span in csv_ranges(path, self.delimiter):
             if span.too_long:
                 yield LongRow.of(path, span, "row", "is a quote missing?")
@@ -67,28 +73,33 @@ class Csv(FileSource):
             yield CsvPart(path=path, delimiter=self.delimiter, header=tuple(header), wanted=wanted, span=span)
 
     def blocks(self) -> Iterator[Any]:
-        """All columns, in record batches of text. Raises SpecError for two of one name, RecordError."""
-        header = self._header()
+        """All columns of a single file, in record batches of text.
+
+        Raises SpecError for two of one name, RecordError.
+        """
+        (path,) = self.paths
+        header = _header(path, self.delimiter)
         wanted = {name: name for name in header}
         if problems := list(not_once(wanted, header)):
-            raise SpecError([problem.at(f"{self.path}:1") for problem in problems])
-        for part in self._parts(header, wanted):
+            raise SpecError([problem.at(f"{path}:1") for problem in problems])
+        for part in self._parts(path, header, wanted):
             yield from part.blocks()
 
-    def _header(self) -> list[str]:
-        with open_file(location(self.path)) as file:
-            data = file.read(_LONGEST_HEADER)
-            is_whole = not file.read(1)
-        # bytes that are not UTF-8 in the rows behind the header are reported when these are read
-        text = io.StringIO(data.decode("utf-8-sig", "surrogateescape"), newline="")
-        csv.field_size_limit(sys.maxsize)
-        header = next(csv.reader(text, delimiter=self.delimiter), [])
-        if not is_whole and not text.read(1):
-            expected = f"a header of at most {_LONGEST_HEADER:,} bytes"
-            raise RecordError(Problem(where=f"{self.path}:1", expected=expected, got="a longer one"))
-        if got := _no_utf8("".join(header)):
-            raise RecordError(Problem(where=f"{self.path}:1", expected="UTF-8 text", got=got))
-        return header
+
+def _header(path: Location, delimiter: str) -> list[str]:
+    with open_file(path) as file:
+        data = file.read(_LONGEST_HEADER)
+        is_whole = not file.read(1)
+    # bytes that are not UTF-8 in the rows behind the header are reported when these are read
+    text = io.StringIO(data.decode("utf-8-sig", "surrogateescape"), newline="")
+    csv.field_size_limit(sys.maxsize)
+    header = next(csv.reader(text, delimiter=delimiter), [])
+    if not is_whole and not text.read(1):
+        expected = f"a header of at most {_LONGEST_HEADER:,} bytes"
+        raise RecordError(Problem(where=f"{path}:1", expected=expected, got="a longer one"))
+    if got := _no_utf8("".join(header)):
+        raise RecordError(Problem(where=f"{path}:1", expected="UTF-8 text", got=got))
+    return header
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from recordspec.errors import Problem, SpecError, StoreError
-from recordspec.locations import Location, LocationText, relative
+from recordspec.locations import Location, LocationText, location, relative
 from recordspec.remote import RemotePath
 from recordspec.spec.media import images, sounds
 from recordspec.spec.options import to_builtins
@@ -39,6 +39,10 @@ class MediaFolder(FileSource):
 
     path: LocationText
     label: str | None
+
+    @cached_property
+    def paths(self) -> tuple[Location, ...]:
+        return (location(self.path),)
 
     @property
     def feature(self) -> str:

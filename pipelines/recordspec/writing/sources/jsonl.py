@@ -10,11 +10,19 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, NoReturn
 
 from recordspec.errors import Problem, RecordError, describe
-from recordspec.locations import Location, LocationText
+from recordspec.locations import Location
 from recordspec.spec.feature_set import unknown_name
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources.arrow import media_in, paths_below
-from recordspec.writing.sources.base import Batches, FileSource, RowPlaces, converted, wanted_columns
+from recordspec.writing.sources.base import (
+    Batches,
+    FileSource,
+    FilesText,
+    RowPlaces,
+    converted,
+    name_of,
+    wanted_columns,
+)
 from recordspec.writing.sources.ranges import BOM, ByteRange, LongRow, line_ranges
 
 Row = dict[str, Any]
@@ -26,10 +34,10 @@ _BATCH_BYTES = 4 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Jsonl(FileSource):
-    """The objects of a file of JSON lines. A name that is not there, and null, are missing values.
+    """The objects of files of JSON lines. A name that is not there, and null, are missing values.
 
     Attributes:
-        path: of the file.
+        path: of the file, or a pattern; several are a list.
         columns: the name that a feature has in the file, where it is another.
         ignore: names in the file that are none of a feature. Others are errors: a name misspelt would
             be a value lost.
@@ -37,18 +45,18 @@ class Jsonl(FileSource):
 
     SHORT_FORM: ClassVar[str] = "path"
 
-    path: LocationText
+    path: FilesText
     columns: Mapping[str, str] = field(default_factory=dict)
     ignore: tuple[str, ...] = ()
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[JsonPart | LongRow]:
-        (path,) = self.paths
-        wanted = wanted_columns(schema, extra, self.columns, self.path)
-        for span in line_ranges(path):
-            if span.too_long:
-                yield LongRow.of(path, span, "line")
-                continue
-            yield JsonPart(path=path, wanted=wanted, ignore=frozenset(self.ignore), span=span)
+        wanted = wanted_columns(schema, extra, self.columns, name_of(self))
+        for path in self.paths:
+            for span in line_ranges(path):
+                if span.too_long:
+                    yield LongRow.of(path, span, "line")
+                    continue
+                yield JsonPart(path=path, wanted=wanted, ignore=frozenset(self.ignore), span=span)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,11 +11,18 @@ from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, system_problem
-from recordspec.locations import Location, LocationText, check_regular, location, open_file
+from recordspec.locations import Location, check_regular, location, open_file
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
 from recordspec.writing.sources.arrow import check_types, table_batches
-from recordspec.writing.sources.base import Batches, FileSource, ignored, size_ranges, wanted_columns
+from recordspec.writing.sources.base import (
+    Batches,
+    FileSource,
+    FilesText,
+    ignored,
+    size_ranges,
+    wanted_columns,
+)
 
 # Rows of about so many bytes are in memory at once, but for those that a page holds.
 _BATCH_BYTES = 8 << 20
@@ -34,24 +41,25 @@ class Parquet(FileSource):
     Raises StoreError or RecordError where one cannot be read.
 
     Attributes:
-        files: a path, a folder of .parquet files, or a pattern.
+        files: a path, a folder of .parquet files, or a pattern; several are a list.
         columns: the column of a feature, where it has another name than the feature.
     """
 
     SHORT_FORM: ClassVar[str] = "files"
 
-    files: LocationText
+    files: FilesText
     columns: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def paths(self) -> tuple[Location, ...]:
-        path = location(self.files)
-        if not path.is_dir():
-            return expand(self.files)
-        files = tuple(sorted(one for one in path.iterdir() if one.suffix == ".parquet"))
-        if not files:
-            raise StoreError(Problem(where=self.files, expected="files named .parquet", got="none"))
-        return files
+        found: list[Location] = []
+        for given in self.given:
+            path = location(given)
+            files = sorted(one for one in path.iterdir() if one.suffix == ".parquet") if path.is_dir() else []
+            if path.is_dir() and not files:
+                raise StoreError(Problem(where=given, expected="files named .parquet", got="none"))
+            found += files or expand(given)
+        return tuple(found)
 
     @cached_property
     def _opened(self) -> list[tuple[Any, Any]]:

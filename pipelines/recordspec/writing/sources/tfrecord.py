@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, SpecError, one_of
+from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import Location, LocationText, below, location
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.ragged import RaggedLists
@@ -22,16 +22,24 @@ from recordspec.spec.schema import Schema
 from recordspec.spec.validate import check_structure
 from recordspec.store.shards import block_in, expand
 from recordspec.wire import proto
-from recordspec.wire.columns import Ragged, Sparse
+from recordspec.wire.columns import Ragged, Section, Sparse
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.framing import place
-from recordspec.wire.record_batch import decode
+from recordspec.wire.record_batch import RecordBatch, decode
 from recordspec.wire.strings import Strings
 from recordspec.wire.tfrecord import Record, RecordRange, batched, record_ranges, scan
 from recordspec.writing.sources import base
-from recordspec.writing.sources.base import Batches, FileSource, RowPlaces, converted, identity_of
+from recordspec.writing.sources.base import (
+    Batches,
+    FileSource,
+    FilesText,
+    RowPlaces,
+    converted,
+    identity_of,
+)
 
 Stored = Mapping[str, Any]
+Placed = list[tuple[Section, Feature]]
 
 _ROWS_AT_ONCE = 256
 _BYTES_AT_ONCE = 8 << 20
@@ -39,26 +47,27 @@ _BYTES_AT_ONCE = 8 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class TFRecords(FileSource):
-    """The records of files of Examples, one after another. A missing or empty key is a missing value.
+    """The records of files of Examples or SequenceExamples, one after another. A missing or empty key is a
+    missing value; a missing list of steps has none.
 
     Attributes:
-        files: a path, a folder of shards, or a pattern.
+        files: a path, a folder of shards, or a pattern; several are a list.
         schema: the spec that describes them; by default the one that is written.
     """
 
     SHORT_FORM: ClassVar[str] = "files"
 
-    files: LocationText
+    files: FilesText
     schema: LocationText | None = None
 
     def open(self, folder: Path) -> TFRecords:
         """The same source; relative paths start at `folder`."""
         schema = None if self.schema is None else str(below(folder, self.schema))
-        return replace(self, files=str(below(folder, self.files)), schema=schema)
+        return replace(super().open(folder), schema=schema)
 
     @cached_property
     def paths(self) -> tuple[Location, ...]:
-        return expand(self.files)
+        return expand(self.given)
 
     def identity(self) -> Any:
         return identity_of(self.paths if self.schema is None else (*self.paths, location(self.schema)))
@@ -81,10 +90,9 @@ class TFRecords(FileSource):
         """What the records were written with."""
         kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
         stored = schema if self.schema is None else Schema.load(self.schema, kinds)
-        if not schema.record == stored.record == "example":
-            expected = "records of kind example"
-            got = one_of(dict.fromkeys((schema.record, stored.record)))
-            raise SpecError(Problem(path=("schema",), expected=expected, got=got))
+        if schema.record != stored.record:
+            expected = f"{schema.record}, as `{schema.name}` has it"
+            raise SpecError(Problem(path=("schema", "record"), expected=expected, got=stored.record))
         return stored
 
 
@@ -111,10 +119,11 @@ class TFRecordPart:
     records: RecordRange | None
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
-        names = [name for name in (*schema.names, *extra) if name in self.stored.names]
-        features = [self.stored.names[name] for name in names]
+        wanted = {*schema.names, *extra}
+        placed = [(section, one) for section, one in self.stored.placed if one.name in wanted]
+        columns = _columns if self.stored.record == "example" else _columns_with_steps
         for some in batched(self._records(), _BYTES_AT_ONCE, _ROWS_AT_ONCE):
-            yield from converted(len(some), partial(_columns, features, some))
+            yield from converted(len(some), partial(columns, placed, some))
 
     def place(self, row: int) -> str:
         return f"{self.path}: {self._places.of(row)}"
@@ -137,27 +146,47 @@ def _parsed(record: Record, row: int) -> Stored:
         raise RecordError(error.problems, row) from None
 
 
-def _columns(features: list[Feature], records: list[Record], start: int, stop: int) -> dict[str, Any]:
+def _columns(placed: Placed, records: list[Record], start: int, stop: int) -> dict[str, Any]:
     rows = [_parsed(record, row) for row, record in enumerate(records[start:stop])]
-    _check_parts(features, records[start:stop])
+    in_parts = [(section, one) for section, one in placed if _is_in_parts(one)]
+    if in_parts:
+        check_structure(in_parts, _decoded(records[start:stop], sequence=False))
     return {
         feature.name: [_given(feature, values, row) for row, values in enumerate(rows)]
-        for feature in features
+        for _, feature in placed
     }
 
 
-def _check_parts(features: list[Feature], records: list[Record]) -> None:
-    """Raises RecordError for the first record whose values under several keys do not agree."""
-    layouts = [feature.columns()[0].layout for feature in features]
-    in_parts = [
-        feature
-        for feature, layout in zip(features, layouts, strict=True)
-        if isinstance(layout, Ragged | Sparse)
-    ]
-    if in_parts:
-        given = Strings.of([record.data for record in records])
-        decoded = decode(given.buffer, given.offsets[:-1], given.offsets[1:])
-        check_structure([("features", feature) for feature in in_parts], decoded)
+def _columns_with_steps(placed: Placed, records: list[Record], start: int, stop: int) -> dict[str, Any]:
+    """The same of SequenceExamples."""
+    check_structure(placed, _decoded(records[start:stop], sequence=True))
+    columns: dict[str, list[Any]] = {feature.name: [] for _, feature in placed}
+    for row, record in enumerate(records[start:stop]):
+        found = proto.entries(record.data, sequence=True)
+        context = {key: None if one.kind == "none" else one.values for key, one in found.features}
+        lists = {key: [step.values for step in steps] for key, steps in found.lists}
+        for section, feature in placed:
+            if section != "sequence":
+                value = _given(feature, context, row)
+            elif feature.spans_steps:
+                every = [item for step in lists.get(feature.stored, ()) for item in step]
+                value = _given(feature, {feature.stored: every}, row)
+            else:
+                keys = [column.key for column in feature.columns()]
+                steps = zip(*(lists.get(key, ()) for key in keys), strict=True)
+                value = [_given(feature, dict(zip(keys, step, strict=True)), row) for step in steps]
+            columns[feature.name].append(value)
+    return columns
+
+
+def _is_in_parts(feature: Feature) -> bool:
+    """Whether its values are under several keys, which must agree."""
+    return isinstance(feature.columns()[0].layout, Ragged | Sparse)
+
+
+def _decoded(records: list[Record], *, sequence: bool) -> RecordBatch:
+    given = Strings.of([record.data for record in records])
+    return decode(given.buffer, given.offsets[:-1], given.offsets[1:], sequence=sequence)
 
 
 def _given(feature: Feature, values: Stored, row: int) -> Any:

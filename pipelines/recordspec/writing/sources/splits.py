@@ -1,0 +1,70 @@
+"""Splits that are given: each has a source of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from recordspec.errors import RecordError
+from recordspec.locations import Location
+from recordspec.spec.schema import Schema
+from recordspec.writing.sources.base import Batches, Source, SourcePart
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitSources:
+    """The rows of several sources, one after another, each of which is a split.
+
+    Attributes:
+        sources: by the name of the split.
+        column: the extra name under which each row says its split; no source has it.
+    """
+
+    sources: Mapping[str, Source]
+    column: str
+
+    @property
+    def paths(self) -> tuple[Location, ...]:
+        """The files of those that have any."""
+        return tuple(path for one in self.sources.values() for path in getattr(one, "paths", ()))
+
+    @property
+    def rows(self) -> int | None:
+        counts = [one.rows for one in self.sources.values()]
+        return None if None in counts else sum(count or 0 for count in counts)
+
+    @cached_property
+    def notes(self) -> list[str]:
+        return []
+
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[SplitPart]:
+        rest = tuple(name for name in extra if name != self.column)
+        for split, source in self.sources.items():
+            for part in source.parts(schema, rest):
+                yield SplitPart(split=split, column=self.column, part=part)
+            self.notes.extend(note for note in source.notes if note not in self.notes)
+
+    def identity(self) -> Any:
+        return [[split, source.identity()] for split, source in self.sources.items()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitPart:
+    """A part of a source whose rows are all in one split."""
+
+    split: str
+    column: str
+    part: SourcePart
+
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
+        rest = tuple(name for name in extra if name != self.column)
+        for batch in self.part.batches(schema, rest):
+            if isinstance(batch, RecordError):
+                yield batch
+            else:
+                yield replace(batch, values={**batch.values, self.column: [self.split] * batch.rows})
+
+    def place(self, row: int) -> str:
+        return self.part.place(row)
