@@ -80,6 +80,7 @@ MEANINGS = [
     Label(name="three labels", names=("a", "b", "c"), shape=(3,), oov="index"),
     *(Box(name=f, format=f) for f in ("xyxy", "rel_yxyx", "rel_xywh", "rel_center_xywh")),
     Box(name="boxes", format="center_xywh", size=(480, 640), key="b", pad=-1.0),
+    Box(name="sides", format="rel_yxyx", keys=("bbox/ymin", "bbox/xmin", "bbox/ymax", "bbox/xmax")),
     Text(name="text"),
     Text(name="short", max_bytes=20, pad="<pad>"),
     Image(name="png", shape=(8, 6, 3)),

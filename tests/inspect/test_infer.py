@@ -74,6 +74,21 @@ def test_what_stands_in_records_is_recognised(tmp_path):
     assert found.rows == fits(data, found.schema) == 100
 
 
+def test_four_lists_named_as_sides_are_boxes(tmp_path):
+    names = [f"object/bbox/{side}" for side in ("ymin", "xmin", "ymax", "xmax")]
+    lists = [
+        {name: ("float32", [side] * many) for name, side in zip(names, (0.1, 0.2, 0.5, 1), strict=True)}
+        for many in (2, 0, 1)
+    ]
+    for rows, kinds in ((lists, ["box"]), ([*lists, {names[0]: ("float32", [0.5])}], ["var_len"] * 4)):
+        path = file_of(tmp_path / str(len(rows)), map(example, rows))
+        found = infer(path, "s")
+        assert [feature.kind for feature in found.schema.features] == kinds
+        assert fits(path, found.schema) == len(rows)
+    (box,) = infer(tmp_path / "3", "s").schema.features
+    assert (box.name, box.format, box.keys) == ("object/bbox", "rel_yxyx", tuple(names))
+
+
 def test_images_of_different_sizes_and_other_bytes(tmp_path):
     schema = rs.Schema.loads(
         "schema: s\nfeatures: {picture: {kind: image}, blob: {kind: fixed_len, dtype: string}}"

@@ -8,6 +8,11 @@ import pytest
 import recordspec as rs
 from media import image_bytes, photo
 from recordspec._tf import tf
+from recordspec.inspect.check import check
+from recordspec.spec.blocks import block_of_records
+from recordspec.spec.decoder import decode_problems
+from recordspec.store.shards import File
+from recordspec.wire.framing import framed
 
 
 def schema(options: str, **setting) -> rs.Schema:
@@ -68,6 +73,60 @@ def test_boxes_at_the_very_edges_are_taken():
         np.testing.assert_array_equal(found, np.array(value, np.float32))
 
 
+SIDES = [f"image/object/bbox/{side}" for side in ("ymin", "xmin", "ymax", "xmax")]
+
+
+def sides(*numbers: list[float], without: str = "") -> bytes:
+    """A record as the TensorFlow Object Detection API writes it."""
+    lists = {
+        key: tf.train.Feature(float_list=tf.train.FloatList(value=some))
+        for key, some in zip(SIDES, numbers, strict=True)
+        if key != without
+    }
+    return tf.train.Example(features=tf.train.Features(feature=lists)).SerializeToString(deterministic=True)
+
+
+def test_boxes_in_four_lists_are_those_of_the_object_detection_api(tmp_path):
+    given = schema(f"{{kind: box, format: rel_yxyx, keys: {SIDES}}}".replace("'", ""))
+    two, none = sides([0, 0.5], [0.25, 0], [1, 0.75], [0.5, 1]), sides([], [], [], [])
+    boxes = [[0, 0.25, 1, 0.5], [0.5, 0, 0.75, 1]]
+    assert given.encode({"f": boxes}) == two
+    assert given.encode({"f": []}) == none
+    lacking = tf.train.Example().SerializeToString(deterministic=True)
+    decoded = given.decode([two, none, lacking])["f"]
+    assert decoded.to_list() == [boxes, [], []]
+    assert decoded.shape.as_list() == [3, None, 4]
+    assert given.decode(two)["f"].numpy().tolist() == boxes
+    with pytest.raises(rs.RecordError, match=r"item 1 \(is the format right\?\)"):
+        given.encode({"f": [boxes[0], [1, 0, 0, 1]]})
+    rs.write(given, [{"f": boxes}, {"f": []}], tmp_path / "data", key=None, progress=False)
+    for feature in ("{kind: box, format: rel_yxyx}", f"{{kind: box, format: rel_yxyx, keys: {SIDES[::-1]}}}"):
+        with pytest.raises(rs.StoreError, match=r"features\.f\.key"):
+            rs.read(schema(feature.replace("'", "")), tmp_path / "data", batch=2)
+    assert "keys" not in schema("{kind: box, format: rel_yxyx}").names["f"].stored_options()
+
+
+@pytest.mark.parametrize("without", ["", SIDES[3]])
+def test_four_lists_of_different_lengths_are_never_cut(without, tmp_path):
+    given = schema(f"{{kind: box, format: rel_yxyx, keys: {SIDES}}}".replace("'", ""))
+    bad = sides([0, 0.5], [0.25, 0], [1, 0.75], [0.5], without=without)
+    expected = f"expected 2 items under `{SIDES[3]}`, as under `{SIDES[0]}`, got {0 if without else 1}"
+    assert list(map(str, decode_problems(given, bad, in_blocks=False))) == [f"features.f: {expected}"]
+    for records in (bad, [bad]):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="expected as many numbers under"):
+            given.decode(records)
+    with pytest.raises(rs.RecordError, match=f"as under `{SIDES[0]}`"):
+        block_of_records(given, [bad])
+    crossed = sides([0, 0.5], [0.25, 0], [1, 0.25], [0.5, 1])  # ymax below ymin, which TensorFlow reads
+    path = tmp_path / "x"
+    path.write_bytes(framed(crossed) + framed(bad))
+    report = check([File(path=path)], given)
+    assert {str(one.problem).partition("features.f: ")[2] for one in report.examples} == {
+        "expected a box rel_yxyx with an area, got [0.5, 0, 0.25, 1] at item 1 (is the format right?)",
+        expected,
+    }
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -79,6 +138,11 @@ def test_boxes_at_the_very_edges_are_taken():
             "expected none for rel_xyxy, got one (its bounds are 0 and 1)",
         ),
         ("{kind: box, format: xyxy, size: [4]}", "expected [height, width], got [4]"),
+        (
+            "{kind: box, format: rel_yxyx, keys: [a, b, b, c]}",
+            "expected four different keys, in the order of rel_yxyx, got ['a', 'b', 'b', 'c']",
+        ),
+        ("{kind: box, format: xyxy, key: a, keys: [a, b, c, d]}", "expected none beside `keys`, got `a`"),
         ("{kind: label, names: [a], shape: [2, 2]}", "expected [], [null] or [k], got [2, 2]"),
         (
             "{kind: label, names: [a], vocabulary: b.txt}",

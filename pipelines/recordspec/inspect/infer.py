@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.inspect.media import MediaInfo
@@ -20,12 +20,15 @@ from recordspec.inspect.stats.tally import (
 )
 from recordspec.progress import Progress
 from recordspec.spec.features import Feature
+from recordspec.spec.features.box import Box
 from recordspec.spec.infer import Evidence, Inferred, infer_feature
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import Files
 from recordspec.wire.columns import TF_DTYPES
 
 _IMAGES = {f"{name} image": name.lower() for name in ("PNG", "JPEG", "WebP", "BMP", "GIF")}
+# The keys of the TensorFlow Object Detection API, in the order of `yxyx`.
+_SIDES = ("ymin", "xmin", "ymax", "xmax")
 _SOUNDS = {"WAV file": "wav", "FLAC file": "flac", "Ogg file": "ogg", "MP3 file": "mp3"}
 
 
@@ -65,6 +68,7 @@ def infer(
         notes += more
         if feature is not None:
             features[evidence.sequence].append(feature)
+    features[False] = list(_with_boxes(features[False], tally, notes))
     if tally.conflicts:
         rows = f"{tally.conflicts:,} of {tally.rows:,} rows"
         notes.append(f"TensorFlow refuses {rows}, or reads other values: see `check`")
@@ -77,6 +81,34 @@ def infer(
     ]
     schema = _schema(name, tuple(features[False]), tuple(features[True]))
     return Inferred(schema=schema, notes=tuple(notes), rows=tally.rows)
+
+
+def _with_boxes(features: list[Feature], tally: SplitTally, notes: list[str]) -> Iterator[Feature]:
+    """The features, with one box in the place of four lists that are named as its sides."""
+    keys = {feature.stored for feature in features}
+    for feature in features:
+        folder, _, side = feature.stored.rpartition("/")
+        sides = tuple(f"{folder}/{one}" for one in _SIDES)
+        format_ = (
+            _box_format([tally.features[False, key] for key in sides]) if keys.issuperset(sides) else None
+        )
+        if format_ is None or side not in _SIDES:
+            yield feature
+        elif side == _SIDES[0]:
+            notes.append(f"{folder}: the sides of boxes, a guess: `check` tells which records have others")
+            yield Box(name=folder, format=format_, keys=sides)
+
+
+def _box_format(sides: list[FeatureTally]) -> Literal["yxyx", "rel_yxyx"] | None:
+    """The format of boxes whose sides are stored in these lists; None if that is impossible."""
+    found = [(counted.of.get("float32"), counted.lengths.times) for counted in sides]
+    moments = [one.moments for one, _ in found if isinstance(one, NumberTally)]
+    lengths = [{size: many for size, many in times.items() if size} for _, times in found]
+    finite = [one.low is not None and one.finite == one.count for one in moments]
+    if len(finite) < len(sides) or not all(finite) or lengths.count(lengths[0]) < len(sides):
+        return None
+    low, high = min(one.low or 0 for one in moments), max(one.high or 0 for one in moments)
+    return None if low < 0 else "rel_yxyx" if high <= 1 else "yxyx"
 
 
 def _schema(name: str, features: tuple[Feature, ...], steps: tuple[Feature, ...]) -> Schema:

@@ -28,6 +28,7 @@ from recordspec.wire.columns import (
     Section,
     Sequence,
     Sparse,
+    merged,
     of_kind,
     only_steps,
 )
@@ -126,7 +127,7 @@ def _in_rows(section: Section, feature: Feature, records: RecordBatch, values: b
         valid[violation.rows] = False
         yield violation
     if values:
-        for held in of_kind(records.features.get(columns[0].key, ()), columns[0].storage, valid):
+        for held in _values(columns, records.features, valid):
             yield from _invalid(feature, held.cells, held.rows, path)
 
 
@@ -145,12 +146,12 @@ def _in_steps(section: Section, feature: Feature, records: RecordBatch, values: 
             problem = _problem(path, "a list of steps", "none")
             violations.append(Violation("missing", path, np.flatnonzero(missing), problem))
         for steps in found:
-            violations += _of_steps(section, feature, column, steps, values)
+            violations += _of_steps(section, feature, column, steps, values and not _is_aligned(columns))
         for violation in violations:
             valid[violation.rows] = False
             yield violation
     if len(columns) > 1:
-        yield from _inconsistent_steps(columns, records, valid, path, values)
+        yield from _inconsistent_steps(columns, records, valid, feature, path, values)
 
 
 def _of_steps(
@@ -251,10 +252,42 @@ def _inconsistent(
     if not isinstance(layout, Ragged | Sparse):
         return
     numbers = {column.key: _numbers(held.get(column.key, ()), column, valid) for column in columns}
-    if isinstance(layout, Ragged):
+    if _is_aligned(columns):
+        yield from _unaligned(key, numbers, valid, path)
+    elif isinstance(layout, Ragged):
         yield from _inconsistent_lengths(key, layout, numbers, valid, path)
     else:
         yield from _inconsistent_indices(key, layout, numbers, valid, path, values)
+
+
+def _is_aligned(columns: tuple[Column, ...]) -> bool:
+    """Whether the items of a value are stored in several lists, part by part."""
+    return any(isinstance(column.layout, Ragged) and column.layout.aligned_with for column in columns)
+
+
+def _values(
+    columns: tuple[Column, ...], held: Mapping[str, tuple[KeyValues, ...]], valid: Mask
+) -> Iterator[KeyValues]:
+    """The values of the first column; of aligned columns those of all, item by item."""
+    found = [of_kind(held.get(column.key, ()), column.storage, valid) for column in columns]
+    if not _is_aligned(columns):
+        yield from found[0]
+        return
+    parts = [merged(some) for some in found if some]
+    if parts:
+        first, flat = parts[0], np.stack([np.asarray(part.cells.flat) for part in parts], 1)
+        lengths = first.cells.lengths * len(parts)
+        yield replace(first, cells=replace(first.cells, flat=flat.reshape(-1), lengths=lengths))
+
+
+def _unaligned(key: str, numbers: Mapping[str, _Numbers], valid: Mask, path: Path) -> Iterator[Violation]:
+    """Lists of different lengths."""
+    wanted, right = numbers[key].counts, valid.copy()
+    for other, found in numbers.items():
+        bad = np.flatnonzero(right & (found.counts != wanted))
+        right[bad] = False  # once, for the first list that differs
+        expected = _of(wanted[bad], f" items under `{other}`, as under `{key}`")
+        yield Violation("count", path, bad, _problem(path, expected, _of(found.counts[bad])))
 
 
 def _inconsistent_lengths(
@@ -304,7 +337,12 @@ def _numbers(found: tuple[KeyValues, ...], column: Column, valid: Mask) -> _Numb
 
 
 def _inconsistent_steps(
-    columns: tuple[Column, ...], records: RecordBatch, valid: Mask, path: Path, values: bool
+    columns: tuple[Column, ...],
+    records: RecordBatch,
+    valid: Mask,
+    feature: Feature,
+    path: Path,
+    values: bool,
 ) -> Iterator[Violation]:
     """Steps, of rows valid so far, in which the values of several keys do not agree."""
     found = {column.key: records.sequence.get(column.key, ()) for column in columns}
@@ -317,8 +355,13 @@ def _inconsistent_steps(
     counts = np.where(valid, counts, 0)
     aligned = {key: aligned_steps(steps, counts, valid) for key, steps in found.items()}
     owners, within = _owners(np.arange(records.rows), counts)
-    for violation in _inconsistent(columns, aligned, np.ones(len(owners), bool), path, values):
+    valid = np.ones(len(owners), bool)
+    for violation in _inconsistent(columns, aligned, valid, path, values):
+        valid[violation.rows] = False
         yield violation.at_steps(owners, within)
+    for held in _values(columns, aligned, valid) if values and _is_aligned(columns) else ():
+        for violation in _invalid(feature, held.cells, held.rows, path):
+            yield violation.at_steps(owners, within)
 
 
 def step_counts(found: tuple[KeySteps, ...], rows: int) -> Ints:

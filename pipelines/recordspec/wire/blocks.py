@@ -233,6 +233,9 @@ def _lengths_by_key(columns: tuple[Column, ...], section: Section, parsed: Parse
                     raise RecordError(Problem(path=(section, key), expected=expected, got=str(len(inner))))
                 counts, said = np.diff(offsets(inner)[offsets(counts)]), part
             found[key] = counts * size
+            if layout.aligned_with is not None and not np.array_equal(found[layout.aligned_with], found[key]):
+                expected = f"lists as long as those under `{layout.aligned_with}`"
+                raise RecordError(Problem(path=(section, key), expected=expected, got="others"))
         else:
             found[key] = _ints(lengths_key(key), section, parsed) * _cell_size(column)
             found |= dict.fromkeys(getattr(layout, "index_keys", ()), found[key])

@@ -59,10 +59,15 @@ class Sequence:
 
 @dataclass(frozen=True, kw_only=True)
 class Ragged:
-    """Rows whose lengths stand under the keys `row_lengths`, outermost first, of cells of `shape`."""
+    """Rows whose lengths stand under the keys `row_lengths`, outermost first, of cells of `shape`.
+
+    Attributes:
+        aligned_with: the key of another column, whose rows have as many items, which go together one by one.
+    """
 
     row_lengths: tuple[str, ...] = ()
     shape: tuple[int, ...] = ()
+    aligned_with: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -200,7 +200,7 @@ def _(feature: Audio) -> Json | None:
 
 @_meaning.register
 def _(feature: Box) -> Json | None:
-    if feature.format not in _BOX_FORMATS:
+    if feature.format not in _BOX_FORMATS or feature.keys:
         return None
     content = {"shape": _shape((4,)), "dtype": "float32", "bboxFormat": feature.format.upper()}
     return _sequence(_node("bounding_boxes.BBoxFeature", "boundingBox", content))

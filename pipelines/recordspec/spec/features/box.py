@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from recordspec._tf import tf
 from recordspec.errors import Problem
 from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
 from recordspec.spec.features.options import check_positive, check_value, problem
 from recordspec.spec.lists import by_row, items
-from recordspec.spec.tensors import TypeSpec, ragged_spec
+from recordspec.spec.tensors import Tensor, TypeSpec, lengths_of, ragged_spec
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.columns import Cells, Column, Ragged
 
@@ -45,6 +46,8 @@ class Box(Feature):
             (middle, width, height), in pixels; each with `rel_` before it in parts of the image, 0 to 1.
         size: height and width of the images in pixels, where all have one; boxes in pixels are checked
             against it.
+        keys: the keys of four lists of numbers, in the order of `format`, instead of one list under `key`: as
+            the TensorFlow Object Detection API stores boxes. In a record, the four have one length.
         pad: the padding where `fit` makes a batch dense; 0 by default, four of which are a box without an
             area, which is refused at write.
     """
@@ -53,10 +56,15 @@ class Box(Feature):
 
     format: BoxFormat
     size: tuple[int, ...] | None = field(default=None, metadata=WRITING)
+    keys: tuple[str, ...] = ()
     pad: float | None = field(default=None, metadata=READING)
 
     def check(self) -> Iterator[Problem]:
         yield from check_value("pad", self.pad, "float32", ())
+        if self.keys and (len(set(self.keys)) != 4 or len(self.keys) != 4 or "" in self.keys):
+            yield problem("keys", f"four different keys, in the order of {self.format}", str(list(self.keys)))
+        if self.keys and self.key is not None:
+            yield problem("key", "none beside `keys`", f"`{self.key}`")
         if self.size is None:
             return
         if self._relative:
@@ -83,14 +91,41 @@ class Box(Feature):
     def value_type(self) -> ValueType:
         return ValueType("float32", (None, 4))
 
+    def stored_options(self) -> dict[str, Any]:
+        """Four keys stand in the place of the one."""
+        options = super().stored_options()
+        keys = options.pop("keys")
+        return options | ({"key": keys} if keys else {})
+
     def columns(self) -> tuple[Column, ...]:
+        if self.keys:
+            layouts = (Ragged(), *[Ragged(aligned_with=self.keys[0])] * 3)
+            return tuple(
+                Column(key=key, storage="float32", layout=layout)
+                for key, layout in zip(self.keys, layouts, strict=True)
+            )
         return (Column(key=self.stored, storage="float32", layout=Ragged(shape=(4,))),)
 
     def encode(self, values: Any) -> tuple[Cells, ...]:
         flat, counts = items(values, "float32", (4,))
         with by_row(counts):
             self._check_boxes(np.asarray(flat).reshape(-1, 4))
+        if self.keys:
+            sides = np.ascontiguousarray(np.asarray(flat).reshape(-1, 4).T)
+            return tuple(Cells(flat=side, lengths=counts, rows=len(values)) for side in sides)
         return (Cells(flat=flat, lengths=counts * 4, rows=len(values)),)
+
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
+        if not self.keys:
+            return columns[self.stored]
+        first, *others = sides = [columns[key] for key in self.keys]
+        message = f"expected as many numbers under {', '.join(self.keys[1:])} as under {self.keys[0]}"
+        with tf.control_dependencies(
+            [tf.debugging.assert_equal(lengths_of(other), lengths_of(first), message) for other in others]
+        ):
+            if isinstance(first, tf.RaggedTensor):
+                return first.with_values(tf.stack([side.values for side in sides], 1))
+            return tf.stack(sides, 1)
 
     def _check_boxes(self, boxes: Array) -> None:
         low, high = self._corners(boxes.astype(np.float64))

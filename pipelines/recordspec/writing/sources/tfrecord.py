@@ -15,6 +15,7 @@ import numpy as np
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import Location, LocationText, below, location
 from recordspec.spec.features import KINDS, Feature
+from recordspec.spec.features.box import Box
 from recordspec.spec.features.ragged import RaggedLists
 from recordspec.spec.features.sparse import SparseValues
 from recordspec.spec.features.tensor import AnyTensor
@@ -227,6 +228,13 @@ def _ragged(feature: RaggedLists, values: Stored) -> Any:
         ends = np.cumsum([0, *sizes])
         rows = [rows[start:stop] for start, stop in pairwise(ends)]
     return rows
+
+
+@given.register
+def _box(feature: Box, values: Stored) -> Any:
+    if not feature.keys:
+        return _shaped(values.get(feature.stored) or [], feature.value_type.shape)
+    return list(zip(*(values.get(key) or [] for key in feature.keys), strict=True))
 
 
 @given.register
