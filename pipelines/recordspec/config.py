@@ -97,11 +97,9 @@ class WriteFrom(Write):
         if path is not None:
             expected = f"no other source than those of {', '.join(source)}"
             raise SpecError(Problem(path=("write", "source"), expected=expected, got=f"`{path}`"))
-        column = "split"
-        while column in (*schema.names, *self.keys):
-            column += "_"
-        sources = {name: one.open(folder) for name, one in source.items()}
-        return SplitSources(sources=sources, column=column), {"split": ByColumn(column=column), **options}
+        sources = SplitSources(sources={name: one.open(folder) for name, one in source.items()})
+        sources = sources.beside((*schema.names, *self.keys))
+        return sources, {"split": ByColumn(column=sources.column), **options}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import datasets
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -291,6 +292,12 @@ def given(name: str, rows: Callable[[], Any], *, once: bool = False) -> Case:
     return Case(name, lambda folder, first: None, lambda folder: source_of(rows()), numbered, once=once)
 
 
+def hugging_face() -> Any:
+    """A part of a larger one, in another order."""
+    given = [{"n": -1, "t": "none", "id": "none"}, *reversed(table())]
+    return datasets.Dataset.from_list(given).select(range(COUNT, 0, -1))
+
+
 def dataset() -> Any:
     import tensorflow as tf
 
@@ -312,6 +319,12 @@ MEMORY = [
     ),
     given("a generator", lambda: iter(table()), once=True),
     given("a tf.data.Dataset", dataset),
+    given("a Dataset of Hugging Face", hugging_face),
+    given("an IterableDataset", lambda: hugging_face().to_iterable_dataset(num_shards=3)),
+    given(
+        "an IterableDataset without features",
+        lambda: datasets.IterableDataset.from_generator(lambda: iter(table())),
+    ),
 ]
 
 ALL = pytest.mark.parametrize("case", [*FILES, *MEMORY], ids=str)

@@ -37,11 +37,12 @@ from recordspec.writing import rejects
 from recordspec.writing.append import ExistingDataset
 from recordspec.writing.encoder import PART_BITS, Encoder, Place, summed_counts
 from recordspec.writing.failures import BuildStatus, DiskError, SourceError, disk_errors, source_errors
-from recordspec.writing.options import Write
+from recordspec.writing.options import ByColumn, Write
 from recordspec.writing.shards import DirectShards, shard_ranges
 from recordspec.writing.sorter import EXISTING, Run, SortedRun, Sorter, find_duplicate_keys
 from recordspec.writing.sources import DictRows, base, source_of
 from recordspec.writing.sources.base import Columns
+from recordspec.writing.sources.splits import SplitSources
 from recordspec.writing.tasks import BuildPlan, EncodedPart, budget, encode_part, shard_tasks, write_shard
 
 log = logging.getLogger("recordspec")
@@ -78,7 +79,8 @@ def write(
     Args:
         schema: what a row is.
         rows: an iterable of dicts, a dict of arrays, a pandas or Polars frame, an Arrow table or
-            record-batch reader; a `Source`.
+            record-batch reader; a dataset of TensorFlow or Hugging Face; a `Source`. A DatasetDict of Hugging
+            Face brings its splits.
         directory: a folder that does not exist yet, or its URL in an object store.
         split: the name of the one split; or the weights of several, by name, a row's split being a
             function of its key; or `{"folds": k}`; or `{"column": name}`, which names each row's.
@@ -123,7 +125,27 @@ def write(
     if resume and source.identity() is None:
         expected = "rows of files, which can be read again"
         raise SpecError(Problem(path=("resume",), expected=expected, got=type(rows).__name__))
+    if isinstance(source, SplitSources):
+        source, split = given_splits(schema, source, split, options)
     return Build(schema, source, directory, write_options(schema, split, options), execution).run()
+
+
+def given_splits(
+    schema: Schema, source: SplitSources, split: Any, options: Mapping[str, Any]
+) -> tuple[SplitSources, ByColumn]:
+    """The sources, whose rows say their split in a column, and the option that says so.
+
+    Raises SpecError where `split` asks for other splits.
+    """
+    if isinstance(split, ByColumn) and split.column == source.column:
+        return source, split
+    made = write_options(schema, "train", options)
+    if split not in ("train", made.splits) or made.group_by is not None:
+        option = "split" if made.group_by is None else "group_by"
+        hint = "give the rows of one split"
+        raise SpecError(Problem(path=(option,), expected="rows without splits", got="rows with", hint=hint))
+    source = source.beside((*schema.names, *made.keys))
+    return source, ByColumn(column=source.column)
 
 
 def write_options(schema: Schema, split: Any, options: Mapping[str, Any]) -> Write:

@@ -80,7 +80,7 @@ def estimate(
     execution = Execution(**how)
     source = source_of(rows)
     if isinstance(source, SplitSources):
-        options.pop("split")
+        options.pop("split", None)
         return BuildEstimate.joined(list(_by_split(schema, source, directory, how, options)))
     if isinstance(source, DictRows):  # two samples are taken
         source = DictRows(list(islice(source, execution.limit or _SAMPLED_ROWS)))

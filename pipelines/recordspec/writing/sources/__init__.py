@@ -11,6 +11,7 @@ from recordspec.errors import Problem, SpecError, describe
 from recordspec.writing.sources.arrays import Arrays, frame_columns, is_frame
 from recordspec.writing.sources.arrow import TableRows, is_table
 from recordspec.writing.sources.base import Source, SourcePart
+from recordspec.writing.sources.hugging_face import hugging_face_source, is_hugging_face
 from recordspec.writing.sources.rows import DatasetRows, DictRows, is_dataset
 
 __all__ = ["DictRows", "Source", "SourcePart", "source_of"]
@@ -22,28 +23,39 @@ def source_of(rows: Any) -> Source:
     """The source that `rows` are.
 
     A source is given back. Else: an iterable of dicts; a dict of arrays; a pandas or Polars frame; an
-    Arrow table, record batch, or reader of these; a tf.data.Dataset of dicts. Raises SpecError.
+    Arrow table, record batch, or reader of these; a tf.data.Dataset of dicts; a Dataset or IterableDataset of
+    Hugging Face, or a dict of these by split. Raises SpecError.
     """
     if isinstance(rows, Source):
         return rows
     if is_dataset(rows):
         return DictRows(DatasetRows(rows))
+    if is_hugging_face(rows):
+        return hugging_face_source(rows)
     if is_frame(rows):
         return Arrays(frame_columns(rows))
     if isinstance(rows, Mapping):
         return Arrays(rows)
-    if is_table(rows):
-        return TableRows(rows)
-    if type(rows).__module__.partition(".")[0] == "polars":
-        return TableRows(_collected(rows).to_arrow())
-    if hasattr(rows, "__arrow_c_stream__"):
-        return TableRows(_arrow.arrow().RecordBatchReader.from_stream(rows))
+    table = _table(rows)
+    if table is not None:
+        return TableRows(table)
     if hasattr(rows, "to_pandas"):
         raise _refused(type(rows).__name__, "give its to_pandas()")
     if isinstance(rows, Iterable) and not isinstance(rows, (str, bytes)):
         return DictRows(rows)
     hint = "a config's `write: {source: ...}` names files" if isinstance(rows, (str, os.PathLike)) else ""
     raise _refused(describe(rows), hint)
+
+
+def _table(rows: Any) -> Any:
+    """An Arrow table or a reader; None of other rows."""
+    if is_table(rows):
+        return rows
+    if type(rows).__module__.partition(".")[0] == "polars":
+        return _collected(rows).to_arrow()
+    if hasattr(rows, "__arrow_c_stream__"):
+        return _arrow.arrow().RecordBatchReader.from_stream(rows)
+    return None
 
 
 def _collected(frame: Any) -> Any:

@@ -90,9 +90,22 @@ def _values(array: Any, feature: Feature | None) -> Any:
         return to_strings(array)
     if is_list(kind) and _takes_lists(feature):
         return _lists(array, feature)
+    if is_file(kind) or (is_list(kind) and is_file(kind.value_type)):
+        return _file_of(array.to_pylist())
     if is_list(kind) and feature is not None and feature.value_type == ValueType("media"):
         return _samples(array)
     return array.to_pylist()
+
+
+def is_file(kind: Any) -> bool:
+    """Whether this is how Hugging Face stores images and sounds: as bytes, or else as a path."""
+    return bool(arrow().types.is_struct(kind)) and {field.name for field in kind} == {"bytes", "path"}
+
+
+def _file_of(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_file_of(one) for one in value]
+    return value if value is None else value["path"] if value["bytes"] is None else value["bytes"]
 
 
 def _is_number(kind: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,7 @@ class SplitSources:
     """
 
     sources: Mapping[str, Source]
-    column: str
+    column: str = "split"
 
     @property
     def paths(self) -> tuple[Location, ...]:
@@ -47,7 +47,15 @@ class SplitSources:
             self.notes.extend(note for note in source.notes if note not in self.notes)
 
     def identity(self) -> Any:
-        return [[split, source.identity()] for split, source in self.sources.items()]
+        found = [[split, source.identity()] for split, source in self.sources.items()]
+        return None if any(one is None for _, one in found) else found
+
+    def beside(self, names: Collection[str]) -> SplitSources:
+        """The same with a column that has none of these names."""
+        column = self.column
+        while column in names:
+            column += "_"
+        return replace(self, column=column)
 
 
 @dataclass(frozen=True, kw_only=True)

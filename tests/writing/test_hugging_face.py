@@ -1,0 +1,139 @@
+"""Datasets of Hugging Face as rows: what they leave out, their images, sounds, classes and splits."""
+
+from __future__ import annotations
+
+import datasets
+import numpy as np
+import pytest
+
+import recordspec as rs
+from media import image_bytes, photo, sound_bytes
+from recordspec.writing.sources.parquet import Parquet
+
+IMAGES = rs.Schema.loads(
+    "schema: s\nfeatures:\n"
+    "  image: {kind: image, shape: [30, 40, 3]}\n"
+    "  label: {kind: label, names: [dog, cat]}\n"
+)
+FEATURES = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["cat", "dog"])})
+
+
+def images(**columns) -> datasets.Dataset:
+    pictures = [photo(), photo()[::-1], photo()[:, ::-1]]
+    return datasets.Dataset.from_dict({"image": pictures, "label": [0, 1, 1]} | columns, features=FEATURES)
+
+
+def read(schema, folder, split="train") -> list[dict]:
+    rows = rs.read(schema, folder / f"{split}-*")
+    return [{name: value.numpy() for name, value in row.items()} for row in rows]
+
+
+def test_the_files_of_images_are_stored_and_classes_keep_their_names(tmp_path):
+    png = image_bytes(photo(), "png")
+    (tmp_path / "a.png").write_bytes(png)
+    given = images(
+        image=[{"bytes": png, "path": None}, {"bytes": None, "path": str(tmp_path / "a.png")}, photo()]
+    )
+    rs.write(IMAGES, given, tmp_path / "data", key=None)
+    found = read(IMAGES, tmp_path / "data")
+    assert [row["label"] for row in found] == [1, 0, 0]  # in the schema, the dog is first
+    for row in found:
+        np.testing.assert_array_equal(row["image"], photo())
+    records = list(IMAGES.encode_batch({"image": [png] * 3, "label": ["cat", "dog", "dog"]}, 3))
+    manifest = rs.Manifest.load(tmp_path / "data")
+    assert manifest.rows("train") == 3
+    assert png in records[0]
+    rs.write(IMAGES, given.to_iterable_dataset(), tmp_path / "streamed", key=None)
+    shard = manifest.shards("train")[0].file
+    assert (tmp_path / "data" / shard).read_bytes() == (tmp_path / "streamed" / shard).read_bytes()
+    rs.write(IMAGES, given, tmp_path / "jobs", key=None, jobs=2)
+    assert (tmp_path / "data" / shard).read_bytes() == (tmp_path / "jobs" / shard).read_bytes()
+
+
+def test_what_was_filtered_and_shuffled_is_read_in_that_order(tmp_path):
+    given = datasets.Dataset.from_dict({"n": list(range(100)), "other": ["x"] * 100})
+    given = given.shuffle(seed=1).filter(lambda row: row["n"] % 3 == 0, load_from_cache_file=False)
+    schema = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
+    with pytest.raises(rs.SpecError, match="expected names of `s`, got `other`"):
+        rs.write(schema, given, tmp_path / "data")
+    given = given.select_columns("n")
+    rs.write(schema, given.with_format("numpy"), tmp_path / "data")
+    assert [row["n"] for row in read(schema, tmp_path / "data")] == list(given["n"])
+    doubled = given.with_transform(lambda batch: {"n": [2 * n for n in batch["n"]]})
+    rs.write(schema, doubled, tmp_path / "doubled")
+    assert [row["n"] for row in read(schema, tmp_path / "doubled")] == [2 * n for n in given["n"]]
+    mapped = given.to_iterable_dataset().map(lambda row: {"n": row["n"] + 1})
+    rs.write(schema, mapped, tmp_path / "mapped")
+    assert [row["n"] for row in read(schema, tmp_path / "mapped")] == [n + 1 for n in given["n"]]
+
+
+def test_a_row_without_a_class_or_a_picture_is_an_error(tmp_path):
+    for number, (given, expected) in enumerate(
+        [
+            (
+                images(label=[0, -1, 1]),
+                "row 1: features.label: expected one of dog, cat, or an index, got nothing",
+            ),
+            (
+                images(image=[photo(), photo(), None]),
+                "row 2: features.image: expected a path, bytes, an array or a PIL image, got nothing",
+            ),
+        ]
+    ):
+        for rows in (given, given.to_iterable_dataset()):
+            with pytest.raises(rs.RecordError) as caught:
+                rs.write(IMAGES, rows, tmp_path / str(number))
+            assert str(caught.value).startswith(expected)
+
+
+def test_lists_of_classes_must_be_in_the_order_of_the_schema(tmp_path):
+    features = datasets.Features({"f": datasets.Sequence(datasets.ClassLabel(names=["a", "b"]))})
+    given = datasets.Dataset.from_dict({"f": [[0, 1], [], [1]]}, features=features)
+    schema = rs.Schema.loads("schema: s\nfeatures: {f: {kind: label, names: [a, b], shape: [null]}}")
+    rs.write(schema, given, tmp_path / "data")
+    assert [row["f"].tolist() for row in read(schema, tmp_path / "data")] == [[0, 1], [], [1]]
+    other = rs.Schema.loads("schema: s\nfeatures: {f: {kind: label, names: [b, a], shape: [null]}}")
+    with pytest.raises(rs.SpecError, match=r"f\.names: expected the 2 classes of the dataset, in its order"):
+        rs.write(other, given, tmp_path / "other")
+
+
+def test_sounds_and_arrays(tmp_path):
+    sound = sound_bytes(np.arange(8, dtype=np.int16)[:, None], 8000)
+    features = {
+        "sound": {"bytes": datasets.Value("binary"), "path": datasets.Value("string")},
+        "grid": datasets.Array2D((2, 2), "float32"),
+    }
+    rows = {"sound": [{"bytes": sound, "path": None}] * 2, "grid": [[[1, 2], [3, 4]]] * 2}
+    given = datasets.Dataset.from_dict(rows, features=datasets.Features(features))
+    given = given.cast_column("sound", datasets.Audio(8000))
+    schema = rs.Schema.loads(
+        "schema: s\nfeatures:\n"
+        "  sound: {kind: audio, sample_rate: 8000, dtype: int16}\n  grid: {dtype: float32, shape: [2, 2]}"
+    )
+    rs.write(schema, given, tmp_path / "data")
+    for row in read(schema, tmp_path / "data"):
+        assert row["sound"][:, 0].tolist() == list(range(8))
+        assert row["grid"].tolist() == [[1, 2], [3, 4]]
+
+
+def test_a_dict_of_datasets_brings_its_splits(tmp_path):
+    splits = datasets.DatasetDict(train=images().select([0, 1]), test=images().select([2]))
+    manifest = rs.write(IMAGES, splits, tmp_path / "data")
+    assert {name: manifest.rows(name) for name in manifest.splits} == {"train": 2, "test": 1}
+    assert [row["label"] for row in read(IMAGES, tmp_path / "data", "test")] == [0]
+    with pytest.raises(rs.SpecError) as caught:
+        rs.write(IMAGES, splits, tmp_path / "other", split={"train": 80, "test": 20})
+    assert (
+        str(caught.value) == "split: expected rows without splits, got rows with (give the rows of one split)"
+    )
+    with pytest.raises(rs.SpecError, match="resume: expected rows of files, which can be read again"):
+        rs.write(IMAGES, splits, tmp_path / "other", resume=True)
+
+
+def test_parquet_files_of_hugging_face_have_images(tmp_path):
+    images().to_parquet(str(tmp_path / "train.parquet"))
+    schema = rs.Schema.loads(IMAGES.dump().replace("[dog, cat]", "[cat, dog]"))
+    rs.write(schema, Parquet(files="train.parquet").open(tmp_path), tmp_path / "data")
+    found = read(schema, tmp_path / "data")
+    assert [row["label"] for row in found] == [0, 1, 1]
+    np.testing.assert_array_equal(found[1]["image"], photo()[::-1])
