@@ -9,6 +9,7 @@ import tensorflow as tf
 import recordspec as rs
 from media import decodes, sound_bytes, tone
 from recordspec.spec.features.audio import Audio
+from recordspec.testing import LAWS, Case, stored_again_it_is_the_same
 
 RNG = np.random.default_rng(0)
 EDGES = np.array([[-32768, 32767], [0, -1], [1, 2]], np.int16)
@@ -247,3 +248,28 @@ def test_wav_files_with_other_chunks_are_read_whole(place, size):
     at = len(body) if place is None else place - 8
     data = b"RIFF" + (len(body) + len(extra)).to_bytes(4, "little") + body[:at] + extra + body[at:]
     np.testing.assert_array_equal(decoded(schema(dtype="int16"), data), tone())
+
+
+@pytest.mark.parametrize(("rate", "wanted"), [(16000, 8000), (8000, 48000), (44100, 16000)])
+def test_tones_are_resampled(rate, wanted):
+    """A tone below the cutoff stays, but for the ends; one above half of the new rate goes."""
+
+    def tones(rate: int, count: int, *hertz: float) -> np.ndarray:
+        return np.sin(2 * np.pi * np.arange(count)[:, None] / rate * np.array(hertz)).astype(np.float32)
+
+    low, high = 0.4 * min(rate, wanted), 0.55 * min(rate, wanted)
+    given = schema(sample_rate=rate, resample=wanted, channels=2, encoding="raw")
+    count = rate // 5 + 1
+    found = decoded(given, tones(rate, count, low, high))
+    assert len(found) == -(-count * wanted // rate)
+    inside = slice(len(found) // 10, -len(found) // 10)
+    expected = tones(wanted, len(found), low, high)
+    assert np.abs(found - expected)[inside, 0].max() < 2e-3
+    if wanted < rate:
+        assert np.abs(found[inside, 1]).max() < 2e-3
+
+
+@pytest.mark.parametrize("law", [law for law in LAWS if law is not stored_again_it_is_the_same])
+@pytest.mark.parametrize("options", [{"encoding": "raw", "dtype": "int16"}, {"channels": 2}])
+def test_resampled_sounds_keep_the_laws(law, options):
+    law(Case(Audio(name="x", sample_rate=8000, resample=6000, **options)))

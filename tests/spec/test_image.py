@@ -12,6 +12,7 @@ import recordspec as rs
 from media import decodes, image_bytes, photo
 from recordspec._tf import tf
 from recordspec.spec.features.image import Image as ImageFeature
+from recordspec.spec.features.image import Resize
 from recordspec.spec.values import BadValue
 
 RNG = np.random.default_rng(0)
@@ -384,3 +385,38 @@ def test_sides_that_are_too_long_are_refused(encoding, shape, expected):
     with pytest.raises(rs.RecordError) as caught:
         given.encode({"x": np.zeros(shape, np.uint8)})
     assert str(caught.value).startswith(f"row 0: features.x: {expected}")
+
+
+def resized(pixels: np.ndarray, **options) -> np.ndarray:
+    return decoded(schema(resize=Resize(**options), pad=7), pixels)[..., 0]
+
+
+def test_images_are_resized_as_tensorflow_does():
+    pixels = noise(3)
+    for method in ("bilinear", "area", "lanczos3"):
+        found = decoded(schema(resize=Resize(size=(3, 4), method=method, antialias=True)), pixels)
+        expected = tf.image.resize(pixels, (3, 4), method, antialias=True).numpy()
+        np.testing.assert_array_equal(found, np.clip(np.rint(expected), 0, 255).astype(np.uint8))
+    short = schema(resize=(3, 4))
+    np.testing.assert_array_equal(decoded(short, pixels), decoded(schema(resize=Resize(size=(3, 4))), pixels))
+    assert rs.Schema.loads(short.dump()) == short
+    assert short.fingerprint == schema().fingerprint
+
+
+def test_other_aspect_ratios_are_cropped_or_padded():
+    wide = np.stack([np.tile(np.arange(6, dtype=np.uint8), (2, 1))] * 3, -1)
+    assert resized(wide, size=(2, 2), aspect="crop").tolist() == [[2, 3]] * 2
+    assert resized(wide, size=(1, 1), aspect="crop", method="nearest").tolist() == [[3]]
+    assert resized(wide, size=(4, 6), aspect="pad").tolist() == [[7] * 6, *wide[..., 0].tolist(), [7] * 6]
+    assert resized(wide.transpose(1, 0, 2), size=(6, 5), aspect="pad").tolist() == [
+        [7, row, row, 7, 7] for row in range(6)
+    ]
+    assert resized(wide, size=(1, 1), aspect="pad", method="nearest").shape == (1, 1)
+
+
+def test_a_batch_of_several_sizes_is_dense():
+    given = schema(resize=(4, 3))
+    rows = [{"x": noise(3)}, {"x": noise(3)[:2]}, {"x": noise(3)[:, :1]}]
+    batch = given.decode([given.encode(row) for row in rows])["x"]
+    assert batch.shape == (3, 4, 3, 3)
+    assert batch.dtype == tf.uint8

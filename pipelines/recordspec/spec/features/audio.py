@@ -13,6 +13,7 @@ from recordspec.errors import Problem
 from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
 from recordspec.spec.features.options import check_positive, check_value, problem
 from recordspec.spec.media.decoders import decode_sound
+from recordspec.spec.media.resampling import MOST_WEIGHTS, resampled, weights
 from recordspec.spec.media.sounds import SoundEncoding, encoded
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec, split_raw
 from recordspec.wire.columns import Cells, Column, Fixed
@@ -40,6 +41,8 @@ class Audio(Feature):
         dtype: what is decoded to: float32, with 1.0 as full scale, or int16 (not for mp3 and ogg).
         max_seconds: a longer sound is refused at write.
         pad: the padding where `fit` makes a batch dense; 0, which is silence, by default.
+        resample: the rate in Hz to which sounds are resampled when they are read; the stored samples keep
+            theirs.
     """
 
     kind: ClassVar[str] = "audio"
@@ -50,6 +53,7 @@ class Audio(Feature):
     dtype: Literal["float32", "int16"] = "float32"
     max_seconds: float | None = field(default=None, metadata=WRITING)
     pad: Any = field(default=None, metadata=READING)
+    resample: int | None = field(default=None, metadata=READING)
 
     def check(self) -> Iterator[Problem]:
         yield from check_positive("sample_rate", self.sample_rate)
@@ -59,6 +63,10 @@ class Audio(Feature):
         if self.max_seconds is not None and not self.max_seconds > 0:
             yield problem("max_seconds", "a number above 0", f"{self.max_seconds:g}")
         yield from check_value("pad", self.pad, self.dtype, ())
+        yield from check_positive("resample", self.resample)
+        if self.resample and self.sample_rate > 0 and weights(self.sample_rate, self.resample) > MOST_WEIGHTS:
+            expected = f"a rate that has a large divisor in common with {self.sample_rate}"
+            yield problem("resample", expected, str(self.resample))
 
     @property
     def per_example(self) -> bool:
@@ -76,7 +84,12 @@ class Audio(Feature):
         return (Cells(flat=stored, lengths=1, rows=len(values)),)
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
-        data = columns[self.stored]
+        samples = self._samples(columns[self.stored])
+        if self.resample in (None, self.sample_rate):
+            return samples
+        return resampled(samples, self.sample_rate, self.resample)
+
+    def _samples(self, data: Tensor) -> Tensor:
         if self.encoding == "raw":
             size = self.channels * np.dtype(self.dtype).itemsize
             return split_raw(data, lambda joined: tf.io.decode_raw(joined, self.dtype), size, [self.channels])

@@ -25,13 +25,61 @@ _LOSSY = ("jpeg", "webp")
 
 
 @dataclass(frozen=True, kw_only=True)
+class Resize:
+    """How images are resized when they are read, by `tf.image.resize`.
+
+    Attributes:
+        size: height and width in pixels.
+        method: of the interpolation; see `tf.image.ResizeMethod`.
+        aspect: what becomes of an image of another aspect ratio: `stretch` changes it, `crop` cuts off what
+            is too long, on both sides equally, and `pad` fills what is too short, with the image's `pad`.
+        antialias: whether a filter is wide enough for an image that becomes smaller.
+    """
+
+    size: tuple[int, ...]
+    method: Literal["bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5"] = "bilinear"
+    aspect: Literal["stretch", "crop", "pad"] = "stretch"
+    antialias: bool = False
+
+    def check(self) -> Iterator[Problem]:
+        """Yields the problem of a size."""
+        if len(self.size) != 2 or min(self.size) < 1:
+            yield problem("resize", "[height, width] of at least 1", str(list(self.size)))
+
+    def apply(self, pixels: Tensor, pad: int | None) -> Tensor:
+        """Resizes `[h, w, c]` or `[n, h, w, c]`, of any integers, which are rounded."""
+        dtype, channels = pixels.dtype, pixels.shape[-1]
+        sides = tf.shape(pixels)[-3:-1]
+        wanted = tf.constant(self.size)
+        if self.aspect == "crop":
+            # the largest part of the wanted ratio, in the middle
+            part = tf.minimum(sides, tf.maximum(1, sides[::-1] * wanted // wanted[::-1]))
+            start = (sides - part) // 2
+            pixels = pixels[..., start[0] : start[0] + part[0], start[1] : start[1] + part[1], :]
+        size = wanted
+        if self.aspect == "pad":
+            scale = tf.reduce_min(wanted / sides)
+            scaled = tf.cast(tf.round(tf.cast(sides, scale.dtype) * scale), tf.int32)
+            size = tf.clip_by_value(scaled, 1, wanted)
+        pixels = tf.image.resize(pixels, size, self.method, antialias=self.antialias)
+        if pixels.dtype != dtype:
+            pixels = tf.saturate_cast(tf.round(pixels), dtype)
+        if self.aspect == "pad":
+            before = (wanted - size) // 2
+            around = tf.stack([before, wanted - size - before], 1)
+            around = tf.pad(around, [[pixels.shape.rank - 3, 1], [0, 0]])
+            pixels = tf.pad(pixels, around, constant_values=tf.constant(pad or 0, dtype))
+        return tf.ensure_shape(pixels, [*pixels.shape[:-3], *self.size, channels])
+
+
+@dataclass(frozen=True, kw_only=True)
 class Image(Feature):
     """An image.
 
     Given as a path, as bytes, as an array `[h, w, c]` (or `[h, w]` of one channel) of `dtype`, or as a
     PIL image. Bytes that have the encoding are stored as they are, those of another are encoded anew.
-    Decodes to a dense tensor `[h, w, c]`; where height or width is null, a batch is a RaggedTensor
-    `[n, (h), (w), c]`.
+    Decodes to a dense tensor `[h, w, c]`; where height or width is null, and without `resize`, a batch is a
+    RaggedTensor `[n, (h), (w), c]`.
 
     Attributes:
         shape: height, width, channels; height and width may be null.
@@ -42,6 +90,8 @@ class Image(Feature):
             is (TensorFlow's decoders do not turn it), `upright` turns it, `error` refuses it.
         pad: the padding of images of different sizes where `fit` makes a batch dense, and of steps; 0 by
             default.
+        resize: the height and width to which images are resized when they are read, or a `Resize`; the
+            stored bytes keep their size.
     """
 
     kind: ClassVar[str] = "image"
@@ -52,9 +102,12 @@ class Image(Feature):
     quality: int | None = field(default=None, metadata=WRITING)
     orientation: Literal["keep", "upright", "error"] = field(default="keep", metadata=WRITING)
     pad: int | None = field(default=None, metadata=READING)
+    resize: tuple[int, ...] | Resize | None = field(default=None, metadata=READING)
 
     def check(self) -> Iterator[Problem]:
         yield from check_value("pad", self.pad, self.dtype, ())
+        if self._resize is not None:
+            yield from self._resize.check()
         if len(self.shape) != 3 or self.shape[-1] is None:
             expected = "[height, width, channels], the channels known"
             yield problem("shape", expected, show_shape(self.shape))
@@ -73,6 +126,10 @@ class Image(Feature):
             yield problem("quality", f"none for {self.encoding}", str(self.quality), hint)
         elif self.quality is not None and not 1 <= self.quality <= 100:
             yield problem("quality", "1 to 100", str(self.quality))
+
+    @property
+    def _resize(self) -> Resize | None:
+        return Resize(size=self.resize) if isinstance(self.resize, tuple) else self.resize
 
     @property
     def per_example(self) -> bool:
@@ -97,7 +154,16 @@ class Image(Feature):
         return self.pixels(columns[self.stored])
 
     def pixels(self, data: Tensor) -> Tensor:
-        """Stored bytes, string `[]`, as pixels `[h, w, c]`; raw ones with any leading dimensions."""
+        """Stored bytes, string `[]`, as pixels `[h, w, c]`; raw ones also string `[n]`."""
+        pixels = self._stored_pixels(data)
+        return pixels if self._resize is None else self._resize.apply(pixels, self.pad)
+
+    @property
+    def decoded_shape(self) -> tuple[int | None, ...]:
+        """Height, width and channels of what is decoded."""
+        return self.shape if self._resize is None else (*self._resize.size, self.channels)
+
+    def _stored_pixels(self, data: Tensor) -> Tensor:
         if self.encoding == "raw":
             return reshaped(tf.io.decode_raw(data, tf.as_dtype(self.dtype)), data, static(self.shape))
         if self.encoding == "jpeg":
@@ -113,9 +179,9 @@ class Image(Feature):
         return tf.ensure_shape(pixels, self.shape)
 
     def spec(self) -> TypeSpec:
-        if None in self.shape:
-            return ragged_spec(self.shape, self.dtype)
-        return tf.TensorSpec(self.shape, self.dtype)
+        if None in self.decoded_shape:
+            return ragged_spec(self.decoded_shape, self.dtype)
+        return tf.TensorSpec(self.decoded_shape, self.dtype)
 
     def sample(self, rng: np.random.Generator) -> Any:
         shape = [int(rng.integers(1, 9)) if size is None else size for size in self.shape]

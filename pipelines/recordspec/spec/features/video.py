@@ -13,7 +13,7 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, show_shape
 from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
-from recordspec.spec.features.image import Image
+from recordspec.spec.features.image import Image, Resize
 from recordspec.spec.features.options import check_sizes, problem
 from recordspec.spec.lists import by_row, check_lengths, rows_of
 from recordspec.spec.media.images import ImageEncoding, encoded, pillow
@@ -37,6 +37,7 @@ class Video(Feature):
         quality: of a JPEG or WebP made here, 1 to 100.
         pad: the padding of videos of different sizes where `fit` makes a batch dense, and of steps; 0 by
             default.
+        resize: the height and width of frames when they are read; see `image`.
     """
 
     kind: ClassVar[str] = "video"
@@ -46,6 +47,7 @@ class Video(Feature):
     dtype: Literal["uint8", "uint16"] = "uint8"
     quality: int | None = field(default=None, metadata=WRITING)
     pad: int | None = field(default=None, metadata=READING)
+    resize: tuple[int, ...] | Resize | None = field(default=None, metadata=READING)
 
     def check(self) -> Iterator[Problem]:
         if len(self.shape) != 4:
@@ -68,7 +70,12 @@ class Video(Feature):
             dtype=self.dtype,
             quality=self.quality,
             pad=self.pad,
+            resize=self.resize,
         )
+
+    @property
+    def _decoded_shape(self) -> tuple[int | None, ...]:
+        return (*self.shape[:1], *self._frame.decoded_shape)
 
     @property
     def value_type(self) -> ValueType:
@@ -116,14 +123,14 @@ class Video(Feature):
             return self._frame.pixels(data)
         some = tf.debugging.assert_positive(tf.size(data), "expected at least 1 frame, got none")
         with tf.control_dependencies([some]):
-            signature = tf.TensorSpec(self._frame.shape, self.dtype)
+            signature = tf.TensorSpec(self._frame.decoded_shape, self.dtype)
             pixels = mapped(self._frame.pixels, tf.identity(data), signature)
-        return tf.ensure_shape(pixels, self.shape)
+        return tf.ensure_shape(pixels, self._decoded_shape)
 
     def spec(self) -> TypeSpec:
-        if None in self.shape:
-            return ragged_spec(self.shape, self.dtype)
-        return tf.TensorSpec(self.shape, self.dtype)
+        if None in self._decoded_shape:
+            return ragged_spec(self._decoded_shape, self.dtype)
+        return tf.TensorSpec(self._decoded_shape, self.dtype)
 
     def sample(self, rng: np.random.Generator) -> Any:
         frames = self.shape[0] or int(rng.integers(1, 4))
