@@ -7,7 +7,7 @@ from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.box import Box
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
-from recordspec.spec.features.image import Image
+from recordspec.spec.features.image import Image, Resize
 from recordspec.spec.features.label import Label
 from recordspec.spec.features.ragged import RaggedLists
 from recordspec.spec.features.sparse import SparseValues
@@ -29,6 +29,14 @@ FIXED += [
     FixedLen(name="on", dtype="string", default="none", key="1"),
     FixedLen(name="default", dtype="float32", shape=(2,), default=(0.5, 1.5)),
     FixedLen(name="empty", dtype="int64", shape=(0,)),
+    FixedLen(name="may be missing", dtype="float32", default=0.0, with_missing=True),
+    FixedLen(
+        name="shaped, may be missing",
+        dtype="string",
+        shape=(2, 1),
+        default=(("",), ("-",)),
+        with_missing=True,
+    ),
 ]
 LISTS = [VariableLen(name=f"list {dtype}", dtype=dtype) for dtype in TF_DTYPES]
 LISTS += [
@@ -92,6 +100,9 @@ MEANINGS = [
     Image(name="deep alpha", shape=(None, 4, 4), dtype="uint16", pad=65535),
     *(Image(name=f"bmp{c}", shape=(None, 5, c), encoding="bmp") for c in (1, 3)),
     Image(name="gif", shape=(6, None, 3), encoding="gif"),
+    Image(name="resized", shape=(None, None, 3), resize=(5, 4)),
+    Image(name="cropped", shape=(None, None, 1), resize=Resize(size=(4, 6), aspect="crop", antialias=True)),
+    Image(name="padded", dtype="uint16", pad=9, resize=Resize(size=(6, 5), aspect="pad", method="bicubic")),
     Image(name="raw", shape=(4, 5, 2), encoding="raw"),
     Image(name="raw16", shape=(4, 5, 3), encoding="raw", dtype="uint16"),
 ]
@@ -113,6 +124,7 @@ VIDEOS = [
     Video(name="clip", shape=(3, 6, 5, 3), encoding="png"),
     Video(name="frames", shape=(None, 6, 5, 1), encoding="png", dtype="uint16", pad=7),
     Video(name="clips", shape=(2, None, None, 3), encoding="gif", key="v"),
+    Video(name="small frames", encoding="png", resize=(3, 2)),
     Video(name="raw frames", shape=(None, 4, 3, 2), encoding="raw"),
     Video(name="raw clip", shape=(2, 4, 3, 1), encoding="raw", dtype="uint16"),
 ]

@@ -108,6 +108,8 @@ class Case:
         if len(self.feature.outputs) == 1:
             return {name: value}
         (length,) = (decoded[output].numpy() for output in self.feature.outputs[1:])
+        if length.dtype == bool:
+            return {} if length else {name: value}
         if length.ndim:  # of each step
             return {name: [one[:size] for one, size in zip(value, length, strict=True)]}
         return {name: value[: int(length)]}

@@ -152,6 +152,17 @@ def test_four_lists_of_different_lengths_are_never_cut(without, tmp_path):
             "{kind: var_len, dtype: int64, with_length: true}",
             "expected false unless `as: dense`, got true (a ragged value knows it)",
         ),
+        (
+            "{dtype: int64, with_missing: true}",
+            "expected false without a default, got true (no value is ever missing)",
+        ),
+        ("{kind: image, resize: [4]}", "expected [height, width] of at least 1, got [4]"),
+        ("{kind: image, resize: {size: [4, 0]}}", "expected [height, width] of at least 1, got [4, 0]"),
+        ("{kind: audio, sample_rate: 8000, resample: 0}", "expected at least 1, got 0"),
+        (
+            "{kind: audio, sample_rate: 44100, resample: 44101}",
+            "expected a rate that has a large divisor in common with 44100, got 44101",
+        ),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options, expected):
@@ -240,6 +251,25 @@ def test_the_length_of_a_padded_list_is_told():
     decoded = given.decode(list(given.encode_batch({"f": [[7], [], [1, 7]]}, 3)))
     assert decoded["f"].numpy().tolist() == [[7, 7], [7, 7], [1, 7]]
     assert decoded["f_length"].numpy().tolist() == [1, 0, 2]
+
+
+def test_what_is_missing_is_told():
+    """In rows and in blocks, where TensorFlow's parse dictionary has the default alone."""
+    given = schema("{dtype: int64, shape: [2], default: [7, 8], with_missing: true}")
+    assert str(given.parse_dict()["f"]) == (
+        "FixedLenFeature(shape=[2], dtype=tf.int64, default_value=[7, 8])"
+    )
+    columns = {"f": [[1, 2], None, [7, 8]]}
+    for decoded in (
+        given.decode(list(given.encode_batch(columns, 3))),
+        given.decode_block(given.encode_block(columns, 3)),
+    ):
+        assert decoded["f"].numpy().tolist() == [[1, 2], [7, 8], [7, 8]]
+        assert decoded["f_missing"].numpy().tolist() == [False, True, False]
+    longer = tf.train.Example()
+    longer.features.feature["f"].int64_list.value.extend([1, 2, 3, 4])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="expected one value, or none"):
+        given.decode([longer.SerializeToString()])
 
 
 def test_text_names_the_byte_that_is_no_utf8():

@@ -11,7 +11,7 @@ import numpy as np
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.spec.feature_set import FeatureSet, columns_in
-from recordspec.spec.tensors import Tensor
+from recordspec.spec.tensors import Tensor, with_default
 from recordspec.spec.validate import aligned_steps, check_structure, step_counts
 from recordspec.wire import blocks, proto
 from recordspec.wire.columns import (
@@ -217,7 +217,7 @@ def _batch(column: Column, value: Tensor, held: Mapping[str, Tensor]) -> Tensor:
     """Converts a column of blocks to that of a batch: dense, ragged or sparse, by its layout."""
     layout = column.layout
     if isinstance(layout, Fixed) and column.has_default:
-        return _with_default(value, layout)
+        return value if layout.ragged else with_default(value, layout.default, layout.shape)[0]
     if isinstance(layout, Fixed) and value is None:  # a column without any values
         shape = tf.stack([tf.shape(held[blocks.ROWS])[0], *layout.shape])
         return tf.ensure_shape(tf.zeros(shape, TF_DTYPES[column.storage]), [None, *layout.shape])
@@ -230,12 +230,3 @@ def _batch(column: Column, value: Tensor, held: Mapping[str, Tensor]) -> Tensor:
         size = tf.concat([[value.nrows()], tf.constant(layout.size, tf.int64)], 0)
         return tf.SparseTensor(tf.stack(places, 1), value.values, size)
     return value
-
-
-def _with_default(value: Tensor, layout: Fixed) -> Tensor:
-    """Converts ragged `[rows, (0 or 1), *shape]` to dense `[rows, *shape]`; empty rows have the default."""
-    default = tf.reshape(tf.constant(layout.default, value.dtype), [1, *layout.shape])
-    given = tf.reshape(value.flat_values, [-1, *layout.shape])
-    present = tf.cast(value.row_lengths() > 0, tf.int64)
-    place = tf.where(present > 0, tf.cumsum(present) - 1, tf.shape(given, tf.int64)[0])
-    return tf.ensure_shape(tf.gather(tf.concat([given, default], 0), place), [None, *layout.shape])

@@ -110,6 +110,18 @@ class FeatureSet:
         }
         return dataclasses.replace(self, **kept)  # type: ignore[arg-type]
 
+    def without(self: _Set, *names: str) -> _Set:
+        """The schema without the features that decode to these names, such as the label of a request.
+
+        Raises SpecError for unknown names.
+        """
+        left_out = set(self.only(names).names)
+        kept = {
+            section: tuple(feature for feature in getattr(self, section) if feature.name not in left_out)
+            for section in self.sections
+        }
+        return dataclasses.replace(self, **kept)  # type: ignore[arg-type]
+
     def columns(self, section: Section) -> tuple[Column, ...]:
         """The columns that the features of a section store."""
         features: tuple[Feature, ...] = getattr(self, section)

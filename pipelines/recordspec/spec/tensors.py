@@ -28,6 +28,29 @@ def lengths_of(value: Tensor) -> Tensor:
     return tf.shape(value, tf.int64)[0]
 
 
+def with_default(value: Tensor, default: Any, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Fills in what is missing.
+
+    Args:
+        value: RaggedTensor `[n, (0 or 1), *shape]`, or of one record `[0 or 1, *shape]`.
+        default: what stands for a missing value, of `shape`.
+
+    Returns:
+        The values, dense `[n, *shape]` or `[*shape]`, and which of them are missing, bool `[n]` or `[]`.
+        More than one value is an InvalidArgumentError.
+    """
+    alone = value.shape.rank == 1 + len(shape)
+    given = tf.reshape(value.flat_values if isinstance(value, tf.RaggedTensor) else value, [-1, *shape])
+    counts = tf.shape(given, tf.int64)[:1] if alone else value.row_lengths()
+    one = tf.debugging.assert_less(counts, tf.constant(2, tf.int64), "expected one value, or none")
+    with tf.control_dependencies([one]):
+        missing = counts < 1
+    places = tf.where(missing, tf.shape(given, tf.int64)[0], tf.cumsum(counts, exclusive=True))
+    filler = tf.reshape(tf.constant(default, given.dtype), [1, *shape])
+    filled = tf.ensure_shape(tf.gather(tf.concat([given, filler], 0), places), [None, *shape])
+    return (filled[0], missing[0]) if alone else (filled, missing)
+
+
 def padded(value: Tensor, pad: Any, length: int | None, shape: Sequence[int | None] = ()) -> Tensor:
     """Pads items of `shape` and different numbers to a dense tensor of `length`, or of the longest.
 

@@ -31,10 +31,16 @@ TF_DTYPES: dict[str, str] = {"int64": "int64", "float32": "float32", "bytes": "s
 
 @dataclass(frozen=True, kw_only=True)
 class Fixed:
-    """Exactly `shape` values in every record; `default` where the key is absent."""
+    """Exactly `shape` values in every record; `default` where the key is absent.
+
+    Attributes:
+        ragged: whether it is decoded from a ragged tensor, in which a row without the key is empty, and not
+            from the dense one with defaults that the parse dictionary gives.
+    """
 
     shape: tuple[int, ...] = ()
     default: Any = None
+    ragged: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -336,8 +342,10 @@ def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
 
 def as_decoded(column: Column) -> Column:
     """The column as the decoder parses it, which for some differs from the parse dictionary."""
-    varying = isinstance(column.layout, VarLen) and column.layout.ragged
-    return replace(column, layout=Ragged()) if varying else column
+    layout = column.layout
+    if isinstance(layout, VarLen | Fixed) and layout.ragged:
+        return replace(column, layout=Ragged(shape=column.cell))
+    return column
 
 
 def _make(value: Any) -> Any:

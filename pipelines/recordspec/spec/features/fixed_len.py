@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -23,7 +23,7 @@ from recordspec.spec.features.options import (
     value_item,
 )
 from recordspec.spec.lists import cells
-from recordspec.spec.tensors import TypeSpec
+from recordspec.spec.tensors import Tensor, TypeSpec, with_default
 from recordspec.spec.values import encode_list, encode_scalar
 from recordspec.wire.columns import Cells, Column, Fixed
 
@@ -33,12 +33,14 @@ class FixedLen(Feature):
     """Exactly `shape` values in every record.
 
     Given as a number or string, or nested lists or an array of `shape`. Decodes to a dense tensor
-    `[*shape]`.
+    `[*shape]`, and with `with_missing` to a second one, bool `[]`.
 
     Attributes:
         dtype: float32, int64 or string.
         shape: a scalar by default.
         default: what a record without the key reads as; it has the full shape.
+        with_missing: whether it is decoded, too, that a record has no value, as `<name>_missing`: a default
+            cannot be told from data.
     """
 
     kind: ClassVar[str] = "fixed_len"
@@ -46,6 +48,7 @@ class FixedLen(Feature):
     dtype: str
     shape: tuple[int | None, ...] = ()
     default: Any = field(default=None, metadata=READING)
+    with_missing: bool = field(default=False, metadata=READING)
 
     def check(self) -> Iterator[Problem]:
         yield from check_dtype(self.dtype)
@@ -56,6 +59,13 @@ class FixedLen(Feature):
             yield problem(
                 "default", "no default of a shape without values", f"shape {show_shape(self.shape)}", hint
             )
+        if self.with_missing and self.default is None:
+            yield problem("with_missing", "false without a default", "true", "no value is ever missing")
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the decoded tensors."""
+        return (self.name, f"{self.name}_missing") if self.with_missing else (self.name,)
 
     @property
     def optional(self) -> bool:
@@ -66,7 +76,7 @@ class FixedLen(Feature):
         return ValueType(value_item(self.dtype), self.shape)
 
     def columns(self) -> tuple[Column, ...]:
-        layout = Fixed(shape=static(self.shape), default=self.default)
+        layout = Fixed(shape=static(self.shape), default=self.default, ragged=self.with_missing)
         return (Column(key=self.stored, storage=STORAGE[self.dtype], layout=layout),)
 
     def encode(self, values: Any) -> tuple[Cells, ...]:
@@ -79,8 +89,17 @@ class FixedLen(Feature):
         flat = encode_list(value, self.dtype)
         return flat if flat is not None and (len(flat),) == self.shape else None
 
-    def spec(self) -> TypeSpec:
-        return tf.TensorSpec(self.shape, self.dtype)
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
+        value = columns[self.stored]
+        if not self.with_missing:
+            return value
+        return dict(zip(self.outputs, with_default(value, self.default, static(self.shape)), strict=True))
+
+    def spec(self) -> TypeSpec | dict[str, TypeSpec]:
+        values = tf.TensorSpec(self.shape, self.dtype)
+        if not self.with_missing:
+            return values
+        return dict(zip(self.outputs, (values, tf.TensorSpec([], "bool")), strict=True))
 
     def sample(self, rng: np.random.Generator) -> Any:
         return sample_of(rng, self.dtype, static(self.shape))
