@@ -24,6 +24,7 @@ README = (ROOT / "README.md").read_text()
 BUILDING = (ROOT / "docs/building.md").read_text()
 INTEROP = (ROOT / "docs/interop.md").read_text()
 STORES = (ROOT / "docs/stores.md").read_text()
+TRAINING = (ROOT / "docs/training.md").read_text()
 READING = (ROOT / "docs/reading.md").read_text()
 INFERRING = (ROOT / "docs/inferring.md").read_text()
 INSPECTING = (ROOT / "docs/inspecting.md").read_text()
@@ -110,6 +111,15 @@ def test_the_page_on_interop_runs(tmp_path, monkeypatch):
 def test_the_page_on_reading_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run(READING, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_page_on_training_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = run(TRAINING, tmp_path)
+    names["rs"].Schema.load("schemas/pets.yaml")
+    _, accuracy = names["model"].evaluate(names["test"], verbose=0)
+    assert accuracy > 0.85  # 0.63 of the rows have no tip
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -16,18 +18,20 @@ from recordspec.errors import Problem, SpecError, StoreError
 from recordspec.locations import Location, below, local, location
 from recordspec.reading import bench as benching
 from recordspec.reading import dataset as reading
+from recordspec.reading import encoding, serving
 from recordspec.reading.corrupt_records import locating
 from recordspec.reading.filtering import class_counts, class_weights
+from recordspec.reading.fit import check_arguments
 from recordspec.reading.options import Read, Staging
 from recordspec.reading.order import Position
 from recordspec.reading.plan import Plan, WorkerShard, plan_files
 from recordspec.reading.transformations import without_autograph
 from recordspec.remote import RemotePath
 from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.options import from_python, options_of
+from recordspec.spec.options import from_python, options_of, to_builtins
 from recordspec.spec.schema import Schema
 from recordspec.spec.tensors import dense
-from recordspec.store.manifest import Manifest, Shard
+from recordspec.store.manifest import LAYERS_FILE, Manifest, Shard
 from recordspec.store.shards import check_schema
 from recordspec.writing.build import write
 from recordspec.writing.estimate import BuildEstimate, estimate
@@ -126,6 +130,8 @@ class Pipeline:
         *,
         map: Callable[..., Any] | None = None,  # noqa: A002  tf.data's name
         filter: Callable[..., Any] | None = None,  # noqa: A002
+        map_fit: Callable[..., Any] | None = None,
+        layers: Mapping[str, Any] | None = None,
         start: Position | tuple[int, int] | None = None,
         **options: Any,
     ) -> Any:
@@ -133,8 +139,13 @@ class Pipeline:
 
         Args:
             split: the name of a split, or the names of several, such as folds.
-            map: a function on each decoded batch, a dict, before `fit` selects from it.
-            filter: a function of a decoded batch that gives a bool for each row: whether it is kept.
+            map: a function on each decoded batch, a dict, before `fit` selects from it and encodes: gives a
+                dict, whose new names the config lists in `fit.derived`.
+            filter: a function of a decoded batch that gives a bool for each row: whether it is kept. It comes
+                before `map`.
+            map_fit: a function on what `fit` gives: of (inputs), (inputs, targets) or (inputs, targets,
+                weights), as `tf.data.Dataset.map` calls it.
+            layers: the Keras layers of `fit.encode`; by default those of `layers()`.
             start: the epoch and the step, both from 0, to begin at, as if all before had been read.
             options: options of `read` that replace those of the config: batch, shuffle, interleave, bucket,
                 balance, features, cache, repeat, prefetch, deterministic, corrupt, service.
@@ -143,7 +154,8 @@ class Pipeline:
             SpecError: an option is wrong.
             StoreError: the dataset is not built, has no such split, or was written with another spec.
         """
-        return self._dataset(split, self._read(options), map, filter, start=Position.of(start))
+        mapped = self._mapped(map, map_fit, layers)
+        return self._dataset(split, self._read(options), mapped, filter, start=Position.of(start))
 
     def preview(
         self,
@@ -152,6 +164,7 @@ class Pipeline:
         *,
         map: Callable[..., Any] | None = None,  # noqa: A002
         filter: Callable[..., Any] | None = None,  # noqa: A002
+        map_fit: Callable[..., Any] | None = None,
         **options: Any,
     ) -> Any:
         """A small batch of what `dataset` gives, to look at: NumPy arrays, and lists of ragged features.
@@ -164,13 +177,14 @@ class Pipeline:
         Args:
             split: the name of a split, or the names of several.
             rows: the number of rows, at most.
-            map, filter: as `dataset` takes them.
+            map, filter, map_fit: as `dataset` takes them.
             options: as `dataset` takes them; only features and corrupt are used.
 
         Raises what `dataset` raises, and StoreError where there is no row to show.
         """
         read = reading.at_a_glance(self._read(options), rows)
-        for batch in self._dataset(split, read, map, filter, start=None).take(1):
+        mapped = self._mapped(map, map_fit)
+        for batch in self._dataset(split, read, mapped, filter, start=None).take(1):
             parts = () if self.config.fit is None else self.config.fit.parts
             return _shown(batch, parts[0] if len(parts) == 1 else parts, self.schema.padding)
         raise StoreError(Problem(where=str(self.data), expected="a row to show", got="none"))
@@ -181,6 +195,7 @@ class Pipeline:
         *,
         map: Callable[..., Any] | None = None,  # noqa: A002
         filter: Callable[..., Any] | None = None,  # noqa: A002
+        map_fit: Callable[..., Any] | None = None,
         start: Position | tuple[int, int] | None = None,
         **options: Any,
     ) -> Callable[..., Any]:
@@ -191,14 +206,14 @@ class Pipeline:
         of batches.
         """
         begin = Position.of(start)
-        read = self._read(options)
+        read, mapped = self._read(options), self._mapped(map, map_fit)
 
         def make(context: Any = None) -> Any:
             if context is None:
-                return self._dataset(split, read, map, filter, start=begin)
+                return self._dataset(split, read, mapped, filter, start=begin)
             share = WorkerShard(context.num_input_pipelines, context.input_pipeline_id)
             divided = reading.per_replica(read, context.num_replicas_in_sync)
-            return self._dataset(split, divided, map, filter, start=begin, share=share)
+            return self._dataset(split, divided, mapped, filter, start=begin, share=share)
 
         return make
 
@@ -208,13 +223,14 @@ class Pipeline:
         *,
         map: Callable[..., Any] | None = None,  # noqa: A002
         filter: Callable[..., Any] | None = None,  # noqa: A002
+        map_fit: Callable[..., Any] | None = None,
         seconds: float = 5.0,
         **options: Any,
     ) -> benching.Bench:
         """Measures how fast `dataset` is, stage by stage, and how well it shuffles.
 
         Args:
-            split, map, filter, options: as `dataset` takes them.
+            split, map, filter, map_fit, options: as `dataset` takes them.
             seconds: the time that each stage is run.
 
         Raises what `dataset` raises, and SpecError if `seconds` is not above 0.
@@ -222,8 +238,47 @@ class Pipeline:
         read = self._read(options)
         plan = self._plan(split, read)
         return benching.bench(
-            read, self.schema, plan, map=self._mapped(map), predicate=filter, seconds=seconds
+            read, self.schema, plan, map=self._mapped(map, map_fit), predicate=filter, seconds=seconds
         )
+
+    def export(
+        self,
+        model: Any,
+        folder: str | os.PathLike[str],
+        *,
+        map: Callable[..., Any] | None = None,  # noqa: A002
+        layers: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Writes a trained model as a SavedModel, with the decoding and the encoding of its training.
+
+        TensorFlow Serving, or `tf.saved_model.load` without recordspec, finds two signatures:
+
+        - `examples` takes `examples`, string `[n]`: serialized records, which need no targets or weights.
+        - `serving_default` takes the decoded features, each a tensor `[n, ...]` by its name, in which other
+          characters than letters and digits are `_`. A ragged feature is padded, with the lengths of its
+          rows, int64 `[n]`, as `<name>_row_lengths`; values of more than one ragged dimension, such as
+          images, have one size in a request. Of a sparse feature, zeros and empty strings are absent.
+
+        Without a `map`, a request has the inputs of `fit`; with one, all features but targets and weights.
+
+        Args:
+            model: a Keras model, or a function of what `fit.inputs` gives.
+            folder: of the SavedModel, such as `models/taxi/1`; must not exist yet.
+            map, layers: as `dataset` takes them.
+
+        Raises:
+            SpecError: the config has no `fit`, or the model cannot be exported.
+            StoreError: the folder exists, or cannot be written.
+        """
+        fit = self.config.fit
+        if fit is None:
+            raise SpecError(Problem(path=("fit",), expected="the inputs of the model", got="none"))
+        if map is not None:
+            check_arguments("map", map, 1, "(features), a dict")
+        schema = fit.request(self.schema, whole=map is not None)
+        serving.check_exportable(model, schema)
+        chosen = self.layers() if layers is None else layers
+        serving.export(model, local(folder), schema, fit, chosen, map)
 
     def steps(self, split: str | Sequence[str], **options: Any) -> int:
         """The exact number of batches of all passes of a split; takes the options of `dataset`.
@@ -317,17 +372,66 @@ class Pipeline:
         share: WorkerShard | None = None,
     ) -> Any:
         plan = self._plan(split, read, share)
-        return reading.build(
-            read, self.schema, plan, map=self._mapped(mapped), predicate=predicate, start=start
-        )
+        return reading.build(read, self.schema, plan, map=mapped, predicate=predicate, start=start)
 
-    def _mapped(self, mapped: Callable[..., Any] | None) -> Callable[..., Any] | None:
-        """A user's function, followed by the selection of `fit`, if there is one."""
+    def layers(self, split: str | Sequence[str] = "train") -> dict[str, Any]:
+        """The Keras layers of the inputs that `fit.encode` names, by name, with the statistics of a split.
+
+        They are those that `adapt` of `keras.layers.Normalization`, `StringLookup`, `IntegerLookup` and
+        `Discretization` makes of the stored values: a function `map` or a filter comes after. All are taken
+        in one pass, and kept in `layers.json` beside the dataset until it, or `fit.encode`, is another. The
+        layers encode single values, or all of a batch; `dataset` also pads, and sums `multi_hot` and `count`.
+
+        Args:
+            split: the name of the training split, or the names of several.
+
+        Raises what `dataset` raises, and SpecError for values that a layer cannot learn from.
+        """
+        encodes = {} if self.config.fit is None else self.config.fit.encode
+        if not encodes:
+            return {}
+        known = {
+            "schema": self.schema.fingerprint,
+            "shards": [shard.sha256 for shard in self._shards(split)],
+            "encode": {name: to_builtins(encode) for name, encode in encodes.items()},
+        }
+        whole = dict.fromkeys(("shuffle", "bucket", "balance", "service")) | {"repeat": 1, "cache": "none"}
+
+        def batches(names: tuple[str, ...]) -> Any:
+            read = self._read({**whole, "batch": encoding.ROWS, "features": names})
+            return self._dataset(split, read, None, None, start=None)
+
+        fingerprint = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+        return encoding.layers(self.schema, encodes, fingerprint, self.data / LAYERS_FILE, batches)
+
+    def _mapped(
+        self,
+        mapped: Callable[..., Any] | None,
+        map_fit: Callable[..., Any] | None,
+        layers: Mapping[str, Any] | None = None,
+    ) -> Callable[..., Any] | None:
+        """A user's `map`, the selection of `fit`, and a user's `map_fit`, of which any may be missing."""
         fit, schema = self.config.fit, self.schema
+        if mapped is not None:
+            check_arguments("map", mapped, 1, "(features), a dict")
         if fit is None:
+            if map_fit is not None:
+                hint = "`map` takes all features"
+                problem = Problem(path=("map_fit",), expected="a config with `fit`", got="none", hint=hint)
+                raise SpecError(problem)
             return mapped
-        pick = without_autograph(lambda features: fit.pick(features, schema))
-        return pick if mapped is None else lambda features: pick(mapped(features))
+        if map_fit is not None:
+            parts = ("inputs", "targets", "weights")[: len(fit.parts)]
+            check_arguments("map_fit", map_fit, len(parts), f"({', '.join(parts)})")
+        chosen = self.layers() if layers is None else layers
+        pick = without_autograph(lambda features: fit.pick(features, schema, chosen))
+        # these are converted by autograph, as a user expects of functions for tf.data
+        picked: Callable[..., Any] = pick if mapped is None else lambda features: pick(mapped(features))
+        if map_fit is None:
+            return picked
+        if len(fit.parts) == 1:
+            return lambda features: map_fit(picked(features))
+        return lambda features: map_fit(*picked(features))
 
 
 def _shown(value: Any, names: Any, padding: Mapping[str, Any]) -> Any:

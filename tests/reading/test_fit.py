@@ -122,7 +122,7 @@ def test_lengths_and_names_that_are_none_have_their_place(make, tmp_path):
         ),
         (
             "  pad: {words: 3}\n",
-            "8:3: fit.pad: expected one of inputs, targets, weights, ragged, pad_to, got `pad` "
+            "8:3: fit.pad: expected one of inputs, targets, weights, ragged, pad_to, derived, encode, got `pad` "
             "(did you mean `pad_to`?)",
         ),
     ]:

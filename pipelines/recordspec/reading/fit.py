@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, nearest, one_of
+from recordspec.reading.encoding import Encode, apply
 from recordspec.spec.lists import cells
 from recordspec.spec.schema import Schema
 from recordspec.spec.tensors import dense, mask_of
@@ -38,6 +40,9 @@ class Fit:
             `pad`; `keep` leaves both as they are.
         pad_to: the lengths that ragged features are padded to, so that shapes are static. A longer row is an
             error: InvalidArgumentError, when its batch is made.
+        derived: the names that a function `map` adds to the features.
+        encode: how inputs are encoded, by name: `normalize`, `index`, `one_hot`, `multi_hot`, `count` or
+            `discretize`, or an `Encode`. See `Pipeline.layers`.
     """
 
     inputs: Names
@@ -45,6 +50,8 @@ class Fit:
     weights: Names | Mapping[str, Names] | None = None
     ragged: Literal["dense", "keep"] = "dense"
     pad_to: Mapping[str, int] = field(default_factory=dict)
+    derived: tuple[str, ...] = ()
+    encode: Mapping[str, Encode] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         problems = [
@@ -88,16 +95,35 @@ class Fit:
             yield Problem(path=("fit", "inputs"), expected="every name once", got=got)
         if not parts["inputs"]:
             yield Problem(path=("fit", "inputs"), expected="at least one feature", got="none")
-        yield from self._check_weights(schema.outputs)
-        taken = dict.fromkeys(_owner(name, schema.outputs) for names in parts.values() for name in names)
+        known = self.known(schema)
+        for place, name in enumerate(self.derived):
+            if name in (*self.derived[:place], *schema.outputs):
+                expected, got = "a name of its own", f"`{name}` again"
+                yield Problem(path=("fit", "derived", place), expected=expected, got=got)
+        yield from self._check_encode([name for name in parts["inputs"] if name in schema.names], schema)
+        yield from self._check_weights(known)
+        taken = dict.fromkeys(_owner(name, known) for names in parts.values() for name in names)
         for name in self.pad_to:
             if name not in taken:
                 hint = nearest(name, taken)
                 got = f"`{name}`"
                 yield Problem(path=("fit", "pad_to", name), expected=one_of(taken), got=got, hint=hint)
 
+    def _check_encode(self, inputs: list[str], schema: Schema) -> Iterator[Problem]:
+        for name, encode in self.encode.items():
+            problem = encode.problem(schema.names[name]) if name in inputs else None
+            if name not in inputs:
+                hint = "encode it in `map`" if name in self.derived else nearest(name, inputs)
+                problem = Problem(expected=one_of(inputs), got=f"`{name}`", hint=hint)
+            if problem is not None:
+                yield problem.under("fit", "encode", name)
+
+    def known(self, schema: Schema) -> tuple[str, ...]:
+        """The names that there are to select: derived ones, and what the schema decodes to."""
+        return (*self.derived, *schema.outputs)
+
     def _check_name(self, part: str, name: str, schema: Schema) -> Iterator[Problem]:
-        known = schema.outputs
+        known = self.known(schema)
         owner = name if part == "targets" else _owner(name, known)
         if owner not in known:
             masks = () if part == "targets" else tuple(f"{one}{MASK}" for one in known)
@@ -128,12 +154,32 @@ class Fit:
             got = f"`{masks[0]}` for {len(targets)} targets"
             yield Problem(path=path, expected="a mapping from targets to their weights", got=got)
 
-    def pick(self, features: Mapping[str, Any], schema: Schema) -> Any:
+    def request(self, schema: Schema, *, whole: bool) -> Schema:
+        """The schema of what predictions are asked for: of the inputs alone, or of all but targets and
+        weights. Raises SpecError where derived inputs need all."""
+        outputs = schema.outputs
+        inputs = {_owner(name, self.known(schema)) for name in _names(self.inputs)}
+        if whole:
+            given = {_owner(name, outputs) for name in (*_names(self.targets), *self._weight_names)}
+            return schema.without(*(given - inputs).intersection(outputs))
+        derived = [name for name in inputs if name not in outputs]
+        if derived:
+            expected, got = f"the function that adds `{derived[0]}`", "none"
+            raise SpecError(Problem(path=("map",), expected=expected, got=got))
+        return schema.only(inputs)
+
+    def pick(self, features: Any, schema: Schema, layers: Mapping[str, Any] | None = None) -> Any:
         """The tuple for `model.fit`, from a batch that `schema` decoded and a user's `map` may have changed.
+
+        Args:
+            layers: the Keras layers of encoded inputs, by name.
 
         Raises SpecError for a feature of `pad_to` that is not ragged, and for a mask of one without padding.
         """
-        batch = _Batch(self, features, schema)
+        if not isinstance(features, Mapping):
+            got = type(features).__name__
+            raise SpecError(Problem(path=("map",), expected="a dict of features from `map`", got=got))
+        batch = _Batch(self, features, schema, layers or {})
         picked = [batch.values("inputs", self.inputs)]
         if self.targets is not None:
             picked.append(batch.values("targets", self.targets))
@@ -158,6 +204,7 @@ class _Batch:
     fit: Fit
     features: Mapping[str, Any]
     schema: Schema
+    layers: Mapping[str, Any]
 
     def values(self, part: str, names: Names) -> Any:
         wanted = {name: self.value(part, name) for name in _names(names)}
@@ -167,10 +214,14 @@ class _Batch:
         if name not in self.features and _owner(name, self.features) in self.features:
             return self.mask(part, _owner(name, self.features))
         if name not in self.features:
-            hint = nearest(name, self.features) or "`map` and `features` must leave it"
+            derived = name in self.fit.derived
+            hint = "`map` is to add it" if derived else nearest(name, self.features)
+            hint = hint or "`map` and `features` must leave it"
             problem = Problem(path=("fit", part), expected=one_of(self.features), got=f"`{name}`", hint=hint)
             raise SpecError(problem)
         value = self._short_enough(name)
+        if part == "inputs" and name in self.layers:
+            return apply(value, self.fit.encode[name], self.layers[name], self.fit.pad_to.get(name))
         if self._is_kept(name):
             return value
         return dense(value, self._pad(part, name), self.fit.pad_to.get(name))
@@ -256,3 +307,20 @@ def _owner(name: str, known: Any) -> str:
 
 def _is_composite(value: Any) -> bool:
     return isinstance(value, tf.RaggedTensor | tf.sparse.SparseTensor)
+
+
+def check_arguments(option: str, function: Callable[..., Any], count: int, arguments: str) -> None:
+    """Raises SpecError for a function that does not take so many arguments.
+
+    Otherwise AutoGraph would say so, with a trace of its own code.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of a builtin
+        return
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        got = f"{getattr(function, '__name__', 'one')}{signature}"
+        expected = f"a function of {arguments}"
+        raise SpecError(Problem(path=(option,), expected=expected, got=got)) from None

@@ -21,6 +21,8 @@ SCHEMA_FILE = "schema.yaml"
 REJECTS_FILE = "rejects.jsonl"
 KEYS_FILE = "keys.bin"
 REPORT_FILE = "repair.json"
+# The statistics of `fit.encode`, which are taken when they are first needed.
+LAYERS_FILE = "layers.json"
 # What a dataset has beside its manifest and its shards.
 DATASET_FILES = (SCHEMA_FILE, REJECTS_FILE, KEYS_FILE)
 # Behind the name of a shard: the index that recordspec uses, and those for the tfrecord package and DALI.
@@ -88,7 +90,7 @@ def _are_texts(value: Any) -> bool:
 
 
 # Names that no sidecar may have.
-_OWN_FILES = (FILE, REPORT_FILE, *DATASET_FILES)
+_OWN_FILES = (FILE, REPORT_FILE, LAYERS_FILE, *DATASET_FILES)
 # The values that a manifest may have; somebody else may have written or changed it.
 _FITS: Mapping[str, Callable[[Any], bool]] = {
     "schema": lambda value: value is None or isinstance(value, str),

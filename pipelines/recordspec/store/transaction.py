@@ -28,6 +28,7 @@ from recordspec.store.manifest import (
     DATASET_FILES,
     FILE,
     INDEX_SUFFIXES,
+    LAYERS_FILE,
     REPORT_FILE,
     SCHEMA_FILE,
     Manifest,
@@ -279,6 +280,7 @@ def _check_is_dataset(folder: Path, name: str) -> None:
     known = {
         FILE,
         REPORT_FILE,
+        LAYERS_FILE,
         *DATASET_FILES,
         OWNER,  # of a writer that died just after it had published
         *shards,

@@ -1,0 +1,246 @@
+"""Encodes inputs of a model by Keras' preprocessing layers, whose statistics are those of one split."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from recordspec._tf import tf
+from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.locations import Location, output_file, read_text
+from recordspec.spec.decoder import batch_spec
+from recordspec.spec.features import Feature
+from recordspec.spec.schema import Schema
+from recordspec.spec.tensors import Tensor, dense
+from recordspec.spec.values import Array
+
+_LOOKUPS = ("index", "one_hot", "multi_hot", "count")
+_BINS = 10
+# Of the file of statistics: vocabularies are in it.
+_MOST_BYTES = 1 << 30
+# Rows whose statistics are taken at once.
+ROWS = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encode:
+    """How an input is encoded.
+
+    Attributes:
+        as_: `normalize` numbers to the mean 0 and the variance 1 (`keras.layers.Normalization`; those of the
+            last axis apart); `index` gives each text or integer a number (`StringLookup`, `IntegerLookup`),
+            `one_hot` a vector with a 1 at that, `multi_hot` and `count` one vector for all of a list;
+            `discretize` gives the number of the bin of a number (`Discretization`). Of a label, the
+            classes are known. Of a list, `index` is 0 for padding.
+        max_tokens: of the lookups: as many of the most frequent texts or integers, less one for all others,
+            have numbers of their own; by default all that the split has.
+        bins: of `discretize`, about equally full; 10 by default.
+    """
+
+    SHORT_FORM: ClassVar[str] = "as_"
+
+    as_: Literal["normalize", "index", "one_hot", "multi_hot", "count", "discretize"]
+    max_tokens: int | None = None
+    bins: int | None = None
+
+    def __post_init__(self) -> None:
+        problems = []
+        for option, value, least, ways in (
+            ("max_tokens", self.max_tokens, 2, _LOOKUPS),
+            ("bins", self.bins, 2, ("discretize",)),
+        ):
+            if value is not None and self.as_ not in ways:
+                expected = f"none with `as: {self.as_}`"
+                problems.append(Problem(path=(option,), expected=expected, got=str(value)))
+            elif value is not None and value < least:
+                expected = f"at least {least}"
+                problems.append(Problem(path=(option,), expected=expected, got=str(value)))
+        if problems:
+            raise SpecError(problems)
+
+    def problem(self, feature: Feature) -> Problem | None:
+        """What is wrong with a feature that is to be encoded so."""
+        given = feature.value_type
+        is_number = given.is_number and given.item != "bool"
+        if self.as_ == "normalize":
+            expected, fits = "numbers", is_number or given.item == "media"
+        elif self.as_ == "discretize":
+            expected, fits = "numbers of one shape", is_number and None not in given.shape
+        else:
+            expected, fits = "text, integers or a label", given.item == "text" or "int" in given.item
+            fits = fits or (given.item == "class" and self.as_ != "index")  # a label is its index
+        if fits:
+            return None
+        got = f"`{feature.name}`, {feature.kind} of {given.item}"
+        return Problem(expected=f"{expected} to {self.as_}", got=got)
+
+
+def apply(value: Tensor, encode: Encode, layer: Any, length: int | None = None) -> Tensor:
+    """An encoded batch, dense. Where rows are shorter than others, the rest is 0.
+
+    Args:
+        value: dense `[n, ...]`, or ragged.
+        layer: one of `layers`.
+        length: to which the rows of a ragged batch are padded.
+    """
+    flat = value.flat_values if isinstance(value, tf.RaggedTensor) else value
+    if encode.as_ in _LOOKUPS:  # Keras' own treats a last dimension of 1 in another way
+        codes = layer(tf.reshape(flat, [-1]))
+        if encode.as_ != "index":  # a vector; versions of Keras differ in its dtype
+            codes = tf.cast(codes, tf.float32)
+        made = tf.reshape(codes, tf.concat([tf.shape(flat), tf.shape(codes)[1:]], 0))
+        made = tf.ensure_shape(made, [*flat.shape, *codes.shape[1:]])
+    else:
+        made = layer(tf.cast(flat, tf.float32))
+    if isinstance(value, tf.RaggedTensor):
+        made = value.with_flat_values(made)
+    if encode.as_ in ("multi_hot", "count"):
+        while made.shape.rank > 2:
+            made = tf.reduce_sum(made, 1)
+        return tf.minimum(made, 1.0) if encode.as_ == "multi_hot" else made
+    return dense(made, None, length)
+
+
+class Statistics:
+    """What the layer of a feature learns from a split, batch by batch."""
+
+    def __init__(self, feature: Feature, encode: Encode) -> None:
+        self._feature, self._encode = feature, encode
+        self._count, self._mean, self._squares = 0, np.zeros(()), np.zeros(())
+        self._layer = None if encode.as_ == "normalize" else _layer(feature, encode, {})
+
+    @property
+    def learns(self) -> bool:
+        """Whether the layer depends on values."""
+        return not self._feature.class_names
+
+    def add(self, value: Tensor) -> None:
+        """The values of a batch, dense or ragged."""
+        flat = value.flat_values if isinstance(value, tf.RaggedTensor) else value
+        if self._layer is not None:
+            if tf.size(flat):
+                self._layer.update_state(tf.reshape(flat, [-1]))
+                self._count += int(tf.size(flat))
+            return
+        self._add_moments(flat.numpy().astype(np.float64))
+
+    def check(self, batch: Any) -> None:
+        """Raises SpecError for the type of a padded or sparse batch."""
+        padded = isinstance(batch, tf.TensorSpec) and None in batch.shape[1:].as_list()
+        if padded or isinstance(batch, tf.SparseTensorSpec):
+            kind = "a padded" if padded else "a sparse"
+            raise SpecError(self._problem("a feature without padding", f"{kind} batch", "`as: ragged`"))
+
+    def _add_moments(self, values: Array) -> None:
+        """Adds the mean and the sum of squared deviations (Chan, Golub and LeVeque, 1979)."""
+        values = values.reshape(-1, *values.shape[1:][-1:])
+        count = len(values)
+        if not count:
+            return
+        mean = values.mean(0)
+        apart = mean - self._mean
+        total = self._count + count
+        self._squares = self._squares + ((values - mean) ** 2).sum(0) + apart**2 * self._count * count / total
+        self._mean = self._mean + apart * count / total
+        self._count = total
+
+    def state(self) -> dict[str, Any]:
+        """What the layer needs, as JSON holds it. Raises SpecError where there was no value, or NaN."""
+        if not self._count:
+            raise SpecError(self._problem("values to learn from", "none"))
+        if self._layer is None:
+            variance = self._squares / self._count
+            if not np.isfinite(variance).all():
+                raise SpecError(self._problem("finite numbers to normalize", "NaN or infinity"))
+            return {"mean": self._mean.tolist(), "variance": variance.tolist()}
+        self._layer.finalize_state()
+        if self._encode.as_ == "discretize":
+            return {"bin_boundaries": [float(bound) for bound in self._layer.bin_boundaries]}
+        try:
+            tokens = self._layer.get_vocabulary(include_special_tokens=False)
+        except UnicodeDecodeError as error:
+            raise SpecError(self._problem("text", f"bytes that are none: {error}")) from None
+        return {"vocabulary": [token if isinstance(token, str) else int(token) for token in tokens]}
+
+    def _problem(self, expected: str, got: str, hint: str = "") -> Problem:
+        path = ("fit", "encode", self._feature.name)
+        return Problem(path=path, expected=expected, got=got, hint=hint)
+
+
+def _layer(feature: Feature, encode: Encode, state: Mapping[str, Any]) -> Any:
+    """The Keras layer of a feature; without a state, one that is to learn it."""
+    layers = tf.keras.layers
+    if encode.as_ == "normalize":
+        size = np.shape(state["mean"])
+        layer = layers.Normalization(axis=-1 if size else None, **state)
+        layer.build((None, *size))  # until then it has no mean
+        return layer
+    if encode.as_ == "discretize":
+        return layers.Discretization(**(state or {"num_bins": encode.bins or _BINS}))
+    mode = "int" if encode.as_ == "index" else "one_hot"
+    if feature.class_names:
+        return layers.CategoryEncoding(num_tokens=len(feature.class_names), output_mode=mode)
+    options = {"output_mode": mode if state else "int", "max_tokens": encode.max_tokens, **state}
+    padded = encode.as_ == "index" and None in feature.value_type.shape
+    if feature.value_type.item == "text":
+        return layers.StringLookup(mask_token="" if padded else None, **options)
+    # no integer that there is, nor -1, which stands for unknown ones; none while the layer learns, which
+    # leaves it out
+    mask = min([0, *state["vocabulary"]]) - 2 if padded and state else None
+    return layers.IntegerLookup(mask_token=mask, **options)
+
+
+def layers(
+    schema: Schema,
+    encodes: Mapping[str, Encode],
+    fingerprint: str,
+    kept: Location,
+    batches: Callable[[tuple[str, ...]], Iterable[Mapping[str, Tensor]]],
+) -> dict[str, Any]:
+    """The Keras layer of each encoded feature, by name, with the statistics of a split.
+
+    Args:
+        fingerprint: of the rows that the statistics are taken from.
+        kept: the file of the statistics, which is read where it has this fingerprint, else written.
+        batches: reads the batches of these features.
+
+    Raises what reading raises, and SpecError for values of which a layer cannot learn.
+    """
+    states = _kept_states(kept, fingerprint)
+    if states is None:
+        learning = {name: Statistics(schema.names[name], encode) for name, encode in encodes.items()}
+        learning = {name: one for name, one in learning.items() if one.learns}
+        types = batch_spec(schema)
+        for name, one in learning.items():
+            one.check(types[name])
+        for batch in batches(tuple(learning)) if learning else ():
+            for name, one in learning.items():
+                one.add(batch[name])
+        states = {name: one.state() for name, one in learning.items()}
+        _keep(kept, fingerprint, states)
+    return {
+        name: _layer(schema.names[name], encode, states.get(name, {})) for name, encode in encodes.items()
+    }
+
+
+def _kept_states(path: Location, fingerprint: str) -> dict[str, Any] | None:
+    """The states in a file; None if there is none, or it is of other rows."""
+    try:
+        found = json.loads(read_text(path, _MOST_BYTES))
+    except (StoreError, SpecError, ValueError):
+        return None
+    return found["layers"] if isinstance(found, dict) and found.get("fingerprint") == fingerprint else None
+
+
+def _keep(path: Location, fingerprint: str, states: Mapping[str, Any]) -> None:
+    text = json.dumps({"fingerprint": fingerprint, "layers": states}, ensure_ascii=False)
+    try:
+        with output_file(path, force=True) as file:
+            file.write_text(text, encoding="utf-8")
+    except (StoreError, SpecError, OSError) as error:  # such as a dataset that may only be read
+        warnings.warn(f"the statistics of `fit.encode` are not kept: {error}", stacklevel=5)

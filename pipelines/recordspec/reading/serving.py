@@ -1,0 +1,116 @@
+"""Exports a trained model with the decoding and the encoding of its training."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from recordspec._tf import tf
+from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.locations import system_errors
+from recordspec.reading.fit import Fit
+from recordspec.spec import decoder
+from recordspec.spec.schema import Schema
+from recordspec.spec.tensors import Tensor
+
+# The signature that TensorFlow Serving calls where a request names none: it takes plain tensors.
+TENSORS = "serving_default"
+# The signature that takes serialized Examples or SequenceExamples.
+EXAMPLES = "examples"
+# The suffix of the input with the lengths of the rows of a ragged feature.
+_LENGTHS = "_row_lengths"
+
+
+def export(
+    model: Any,
+    folder: Path,
+    schema: Schema,
+    fit: Fit,
+    layers: Mapping[str, Any],
+    mapped: Callable[..., Any] | None,
+) -> None:
+    """Writes a SavedModel. `Pipeline.export` documents the arguments."""
+    inputs = replace(fit, targets=None, weights=None)
+
+    def predict(features: Mapping[str, Tensor]) -> Any:
+        return model(inputs.pick(features if mapped is None else mapped(features), schema, layers))
+
+    def of_examples(examples: Tensor) -> Any:
+        return predict(decoder.decode(schema, examples))
+
+    given = {
+        safe: tensor
+        for name, spec in decoder.batch_spec(schema).items()
+        for safe, tensor in _dense_specs(name, spec).items()
+    }
+
+    def of_tensors(**tensors: Tensor) -> Any:
+        types = decoder.batch_spec(schema)
+        return predict({name: _as_decoded(name, spec, tensors) for name, spec in types.items()})
+
+    module = tf.Module()
+    module.model, module.layers = model, list(layers.values())  # their variables and tables are saved
+    signatures = {
+        TENSORS: tf.function(of_tensors).get_concrete_function(**given),
+        EXAMPLES: tf.function(of_examples).get_concrete_function(tf.TensorSpec([None], tf.string, EXAMPLES)),
+    }
+    if folder.exists():
+        raise StoreError(Problem(where=str(folder), expected="a new folder", got="one that exists"))
+    with system_errors("write", folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as name:
+            made = Path(name) / "model"
+            tf.saved_model.save(module, str(made), signatures)
+            made.rename(folder)
+
+
+def check_exportable(model: Any, schema: Schema) -> None:
+    """Raises SpecError for a model of another backend, and for features that no server decodes or names."""
+    if tf.keras.backend.backend() != "tensorflow":
+        got = tf.keras.backend.backend()
+        raise SpecError(
+            Problem(path=("model",), expected="one with the TensorFlow backend of Keras", got=got)
+        )
+    if not callable(model):
+        raise SpecError(Problem(path=("model",), expected="a Keras model", got=type(model).__name__))
+    names: dict[str, str] = {}
+    for name in schema.outputs:
+        other = names.setdefault(_safe(name), name)
+        if other != name:
+            expected, got = f"a name that differs from `{other}` in letters or digits", f"`{name}`"
+            raise SpecError(Problem(path=("features", name), expected=expected, got=got))
+
+
+def _safe(name: str) -> str:
+    """The name of an input of a signature: TensorFlow allows only those of Python's arguments."""
+    safe = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return f"_{safe}" if not safe or safe[0].isdigit() or keyword.iskeyword(safe) else safe
+
+
+def _dense_specs(name: str, spec: Any) -> dict[str, Any]:
+    """The tensors that a client gives for a decoded feature, by the names of a signature's inputs.
+
+    Of a ragged feature, a dense tensor padded to the longest row; if single items vary in number, also the
+    length of each row.
+    """
+    safe = _safe(name)
+    found = {safe: tf.TensorSpec(spec.shape, spec.dtype, safe)}
+    if isinstance(spec, tf.RaggedTensorSpec) and spec.ragged_rank == 1:
+        found[safe + _LENGTHS] = tf.TensorSpec([None], tf.int64, safe + _LENGTHS)
+    return found
+
+
+def _as_decoded(name: str, spec: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """A feature as it is decoded, from the tensors of `_dense_specs`."""
+    value = tensors[_safe(name)]
+    if isinstance(spec, tf.SparseTensorSpec):
+        return tf.sparse.from_dense(value)
+    if not isinstance(spec, tf.RaggedTensorSpec):
+        return value
+    lengths = tensors.get(_safe(name) + _LENGTHS)
+    return tf.RaggedTensor.from_tensor(value, lengths, ragged_rank=spec.ragged_rank)

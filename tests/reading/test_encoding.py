@@ -1,0 +1,445 @@
+"""Inputs encoded by Keras' layers, functions on features and on what a model takes, and models that are served."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import recordspec as rs
+from recordspec.reading.encoding import ROWS
+
+SCHEMA = """\
+schema: s
+features:
+  company: {dtype: string, default: ""}
+  fare: {dtype: float32, default: 0.0, with_missing: true}
+  day: int64
+  vec: {dtype: float32, shape: [3]}
+  tags: {kind: var_len, dtype: string}
+  ids: {kind: var_len, dtype: int64}
+  two: {dtype: string, shape: [2]}
+  kind: {kind: label, names: [a, b, c]}
+  photo: {kind: image, resize: [4, 4]}
+  w: float32
+  y: {kind: label, names: [n, p]}
+"""
+ENCODE = {
+    "company": "one_hot",
+    "fare": "normalize",
+    "day": "{as: discretize, bins: 5}",
+    "vec": "normalize",
+    "tags": "multi_hot",
+    "ids": "index",
+    "two": "{as: count, max_tokens: 3}",
+    "kind": "one_hot",
+    "photo": "normalize",
+}
+CONFIG = f"""\
+schema: s.yaml
+data: data
+write: {{splits: {{train: 8, test: 2}}, shuffle: {{seed: 1}}, shards: 2}}
+read: {{batch: 32}}
+fit:
+  inputs: [company, fare, fare_missing, day, vec, tags, ids, two, kind, photo, tags_mask]
+  targets: y
+  weights: w
+  encode: {{{", ".join(f"{name}: {how}" for name, how in ENCODE.items())}}}
+"""
+
+
+def rows(count: int) -> list[dict]:
+    draw = np.random.default_rng(0)
+    made = [
+        {
+            "company": draw.choice(["x", "y", "", "[UNK]"]),
+            "fare": float(draw.normal(5, 3)),
+            "day": int(draw.integers(-5, 30)),
+            "vec": (draw.normal(size=3) * [1, 2, 3] + [0, 5, 9]).astype(np.float32),
+            "tags": list(draw.choice(list("pqr"), draw.integers(0, 4))),
+            "ids": draw.integers(-3, 5, draw.integers(0, 4)).tolist(),
+            "two": list(draw.choice(list("stuv"), 2)),
+            "kind": int(draw.integers(3)),
+            "photo": draw.integers(0, 255, (*draw.integers(2, 9, 2), 3), np.uint8),
+            "w": 1.0,
+            "y": int(draw.integers(2)),
+        }
+        for _ in range(count)
+    ]
+    for row in made[::7]:
+        del row["fare"]
+    return made
+
+
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory) -> rs.Pipeline:
+    folder = tmp_path_factory.mktemp("encoded")
+    (folder / "s.yaml").write_text(SCHEMA)
+    (folder / "c.yaml").write_text(CONFIG)
+    made = rs.Pipeline.load(folder / "c.yaml")
+    made.build(rows(600))
+    return made
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A pipeline of two features, `x` and `y`, by its `fit`."""
+
+    def make(fit: str, features: str = "{x: float32, y: int64}", some: list | None = None) -> rs.Pipeline:
+        (tmp_path / "s.yaml").write_text(f"schema: s\nfeatures: {features}\n")
+        (tmp_path / "c.yaml").write_text(f"schema: s.yaml\ndata: data\nread: {{batch: 4}}\nfit: {fit}\n")
+        found = rs.Pipeline.load(tmp_path / "c.yaml")
+        found.build([{"x": n / 2, "y": n} for n in range(8)] if some is None else some, force=True)
+        return found
+
+    return make
+
+
+def adapted(layer, dataset, name: str):
+    """A layer that Keras adapts to the values of a feature."""
+
+    def values(batch):
+        value = batch[name]
+        flat = value.flat_values if isinstance(value, tf.RaggedTensor) else value
+        return flat if flat.shape.rank > 1 else tf.expand_dims(flat, 1)  # Keras would take rows for batches
+
+    layer.adapt(dataset.map(values))
+    return layer
+
+
+def test_layers_are_those_that_keras_adapts_to_the_training_split(pipeline):
+    layers, keras = pipeline.layers(), tf.keras.layers
+    train = rs.read(pipeline.schema, pipeline.data / "train-*", batch=ROWS)
+    for name, axis in (("fare", None), ("vec", -1), ("photo", -1)):
+        expected = adapted(keras.Normalization(axis=axis), train, name)
+        np.testing.assert_allclose(np.ravel(layers[name].mean), np.ravel(expected.mean), 1e-5)
+        np.testing.assert_allclose(np.ravel(layers[name].variance), np.ravel(expected.variance), 1e-5)
+    bins = adapted(keras.Discretization(num_bins=5), train, "day")
+    assert layers["day"].bin_boundaries == bins.bin_boundaries
+    lookups = {
+        "company": keras.StringLookup(),
+        "tags": keras.StringLookup(),
+        "ids": keras.IntegerLookup(),
+        "two": keras.StringLookup(max_tokens=3),
+    }
+    for name, layer in lookups.items():
+        expected = adapted(layer, train, name).get_vocabulary(include_special_tokens=False)
+        assert layers[name].get_vocabulary(include_special_tokens=False) == expected
+    assert -2 in layers["ids"].get_vocabulary()
+
+
+def test_each_input_is_encoded(pipeline):
+    layers, test = pipeline.layers(), rs.read(pipeline.schema, pipeline.data / "test-*", batch=32)
+    stored, (inputs, *_) = next(iter(test)), next(iter(pipeline.dataset("test")))
+
+    def same(name, expected):
+        np.testing.assert_array_equal(inputs[name], expected, name)
+
+    for name in ("company", "fare", "day", "vec", "kind"):
+        same(name, layers[name](stored[name]))
+    same("photo", layers["photo"](tf.cast(stored["photo"], tf.float32)))
+    same("fare_missing", stored["fare_missing"])
+    assert inputs["fare_missing"].numpy().any()
+    vocabulary = layers["tags"].get_vocabulary()
+    same("tags", [[float(token.encode() in row) for token in vocabulary] for row in stored["tags"].to_list()])
+    known = [token.encode() for token in layers["two"].get_vocabulary()[1:]]
+    same(
+        "two",
+        [
+            [sum(one not in known for one in row), *(list(row).count(token) for token in known)]
+            for row in stored["two"].numpy()
+        ],
+    )
+    numbers = layers["ids"].get_vocabulary()
+    longest = int(stored["ids"].bounding_shape()[1])
+    same(
+        "ids",
+        [
+            [*(numbers.index(one) if one in numbers else 1 for one in row), *[0] * (longest - len(row))]
+            for row in stored["ids"].to_list()
+        ],
+    )
+    same("tags_mask", tf.sequence_mask(stored["tags"].row_lengths()))
+
+
+def test_the_statistics_are_kept_until_the_dataset_is_another(small, monkeypatch):
+    made = small("{inputs: x, targets: y, encode: {x: normalize}}")
+    assert made.layers()["x"].mean.numpy() == [1.75]
+    kept = json.loads((made.data / "layers.json").read_text())
+    assert kept["layers"] == {"x": {"mean": 1.75, "variance": 1.3125}}
+    with monkeypatch.context() as patched:
+        patched.setattr(rs.Pipeline, "_dataset", None)  # nothing is read
+        assert made.layers()["x"].mean.numpy() == [1.75]
+    made.build([{"x": 1.0, "y": 1}, {"x": 3.0, "y": 1}], force=True)
+    assert made.layers()["x"].mean.numpy() == [2.0]
+    made.build([{"x": 8.0, "y": 1}], append=True)
+    assert made.layers()["x"].mean.numpy() == [4.0]
+    (made.data / "layers.json").write_text("{")
+    assert made.layers()["x"].mean.numpy() == [4.0]
+
+
+def test_statistics_that_cannot_be_kept_are_taken_again(small, monkeypatch):
+    made = small("{inputs: x, targets: y, encode: {x: normalize}}")
+    (made.data / "layers.json").mkdir()
+    with pytest.warns(UserWarning, match=r"the statistics of `fit.encode` are not kept: .*layers.json"):
+        assert made.layers()["x"].mean.numpy() == [1.75]
+
+
+def test_another_training_split_is_named(small):
+    made = small("{inputs: x, targets: y, encode: {x: normalize}}")
+    text = (made.folder / "c.yaml").read_text()
+    (made.folder / "c.yaml").write_text(text + "write: {splits: {one: 1, two: 1}, key: y}\n")
+    folds = rs.Pipeline.load(made.folder / "c.yaml")
+    folds.build([{"x": n / 2, "y": n} for n in range(8)], force=True)
+    with pytest.raises(rs.StoreError, match="train"):
+        folds.dataset("two")
+    layers = folds.layers("one")
+    (first, _), *_ = folds.dataset("two", layers=layers)
+    stored = next(iter(rs.read(folds.schema, folds.data / "two-*", batch=4)))
+    np.testing.assert_array_equal(first, layers["x"](stored["x"]))
+
+
+@pytest.mark.parametrize(
+    ("features", "row", "expected"),
+    [
+        (
+            "{x: float32, y: int64}",
+            {"x": float("nan"), "y": 1},
+            "finite numbers to normalize, got NaN or infinity",
+        ),
+        (
+            "{x: {kind: var_len, dtype: float32}, y: int64}",
+            {"x": [], "y": 1},
+            "values to learn from, got none",
+        ),
+        (
+            "{x: {kind: var_len, dtype: float32, as: dense}, y: int64}",
+            {"x": [1.0], "y": 1},
+            "a feature without padding, got a padded batch (`as: ragged`)",
+        ),
+        (
+            "{x: {kind: var_len, dtype: float32, as: sparse}, y: int64}",
+            {"x": [1.0], "y": 1},
+            "a feature without padding, got a sparse batch (`as: ragged`)",
+        ),
+    ],
+)
+def test_values_that_a_layer_cannot_learn_from(small, features, row, expected):
+    made = small("{inputs: x, targets: y, encode: {x: normalize}}", features, [row])
+    with pytest.raises(rs.SpecError) as error:
+        made.layers()
+    assert str(error.value) == f"fit.encode.x: expected {expected}"
+
+
+@pytest.mark.parametrize(
+    ("fit", "expected"),
+    [
+        (
+            "encode: {x: one_hot}",
+            "fit.encode.x: expected text, integers or a label to one_hot, got `x`, fixed_len of float32",
+        ),
+        ("encode: {y: normalize}", "fit.encode.y: expected x, got `y`"),
+        ("encode: {z: normalize}", "fit.encode.z: expected x, got `z` (encode it in `map`)"),
+        (
+            "encode: {x: {as: normalize, bins: 3}}",
+            "fit.encode.x.bins: expected none with `as: normalize`, got 3",
+        ),
+        ("encode: {x: {as: discretize, bins: 1}}", "fit.encode.x.bins: expected at least 2, got 1"),
+        ("pad_to: {x: 0}", "fit.pad_to.x: expected a length of at least 1, got 0"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(small, fit, expected):
+    with pytest.raises(rs.SpecError) as error:
+        small(f"{{inputs: [x, z], targets: y, derived: [z], {fit}}}")
+    assert str(error.value).partition(": ")[2] == expected
+
+
+def test_a_derived_name_is_of_its_own(small):
+    for derived in ("x", "z, z"):
+        with pytest.raises(rs.SpecError) as error:
+            small(f"{{inputs: x, targets: y, derived: [{derived}]}}")
+        assert ": expected a name of its own, got `" in str(error.value)
+
+
+def test_a_map_derives_inputs_and_another_takes_what_fit_gives(small):
+    made = small("{inputs: [x, twice], targets: y, derived: [twice]}")
+
+    def derive(features):
+        return {**features, "twice": 2 * features["x"]}
+
+    def shifted(inputs, targets):
+        return inputs["twice"] + 1, targets
+
+    (inputs, targets), *_ = made.dataset("train", map=derive)
+    assert inputs["twice"].numpy().tolist() == [0, 1, 2, 3]
+    (inputs, targets), *_ = made.dataset("train", map=derive, map_fit=shifted)
+    assert inputs.numpy().tolist() == [1, 2, 3, 4]
+    assert targets.numpy().tolist() == [0, 1, 2, 3]
+    made.preview("train", 2, map=derive, map_fit=shifted)
+    (inputs, _), *_ = made.input_fn("train", map=derive, map_fit=shifted)()
+    assert inputs.numpy().tolist() == [1, 2, 3, 4]
+    alone = small("{inputs: x}")
+    assert [batch.numpy().tolist() for batch in alone.dataset("train", map_fit=lambda x: -x)][1][1] == -2.5
+
+
+@pytest.mark.parametrize(
+    ("functions", "expected"),
+    [
+        ({"map": lambda x, y: (x, y)}, "map: expected a function of (features), a dict, got <lambda>(x, y)"),
+        (
+            {"map": lambda features: features["x"]},
+            "map: expected a dict of features from `map`, got SymbolicTensor",
+        ),
+        (
+            {"map": lambda features: features},
+            "fit.inputs: expected one of x, y, got `z` (`map` is to add it)",
+        ),
+        ({}, "fit.inputs: expected one of x, y, got `z` (`map` is to add it)"),
+        (
+            {"map_fit": lambda batch: batch},
+            "map_fit: expected a function of (inputs, targets), got <lambda>(batch)",
+        ),
+    ],
+)
+def test_functions_that_do_not_fit_are_named(small, functions, expected):
+    made = small("{inputs: [x, z], targets: y, derived: [z]}")
+    with pytest.raises(rs.SpecError) as error:
+        made.dataset("train", **functions)
+    assert str(error.value) == expected
+
+
+def test_without_fit_there_is_nothing_for_map_fit(small):
+    made = small("")
+    with pytest.raises(rs.SpecError) as error:
+        made.dataset("train", map_fit=lambda x: x)
+    assert str(error.value) == "map_fit: expected a config with `fit`, got none (`map` takes all features)"
+    with pytest.raises(rs.SpecError) as error:
+        made.export(lambda x: x, made.folder / "m")
+    assert str(error.value) == "fit: expected the inputs of the model, got none"
+
+
+SERVED = """
+import base64, json, sys
+sys.modules["recordspec"] = None
+import numpy as np, tensorflow as tf
+
+model = tf.saved_model.load(sys.argv[1])
+request = json.load(open(sys.argv[2]))
+# as TensorFlow Serving reads a request of its REST API
+signature = model.signatures[request.get("signature_name", "serving_default")]
+types = signature.structured_input_signature[1]
+
+def value(one):
+    if isinstance(one, list):
+        return [value(item) for item in one]
+    return base64.b64decode(one["b64"]) if isinstance(one, dict) and one.keys() == {"b64"} else one
+
+rows = request["instances"]
+if len(types) == 1 and not all(isinstance(row, dict) and row.keys() == types.keys() for row in rows):
+    columns = {name: [value(row) for row in rows] for name in types}
+else:
+    columns = {name: [value(row[name]) for row in rows] for name in types}
+found = signature(**{name: tf.constant(columns[name], spec.dtype) for name, spec in types.items()})
+np.save(sys.argv[3], found["output_0"].numpy())
+"""
+
+
+def served(folder: Path, request: dict) -> np.ndarray:
+    """What a SavedModel predicts, in a process without recordspec."""
+    (folder / "request.json").write_text(json.dumps(request))
+    command = [sys.executable, "-c", SERVED, folder / "model", folder / "request.json", folder / "found.npy"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+    return np.load(folder / "found.npy")
+
+
+def test_a_model_is_served_as_it_was_trained(pipeline, tmp_path):
+    """With both signatures, bit for bit: of the same inputs as in training, and of the same predictions."""
+    keras = tf.keras
+    types, *_ = pipeline.dataset("train").element_spec
+    inputs = {name: keras.Input(spec.shape[1:], dtype=spec.dtype, name=name) for name, spec in types.items()}
+    flat = [
+        keras.layers.Flatten()(keras.ops.cast(one, "float32"))
+        if len(one.shape) > 1
+        else keras.ops.expand_dims(keras.ops.cast(one, "float32"), 1)
+        for name, one in inputs.items()
+        if name not in ("ids", "tags_mask")
+    ]
+    words = keras.layers.Embedding(20, 3)(inputs["ids"])
+    flat += [keras.layers.GlobalAveragePooling1D()(words)]
+    flat += [keras.ops.sum(keras.ops.cast(inputs["tags_mask"], "float32"), 1, keepdims=True)]
+    model = keras.Model(inputs, keras.layers.Dense(2)(keras.layers.Concatenate()(flat)))
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.fit(pipeline.dataset("train"), verbose=0)
+    pipeline.export(model, tmp_path / "model")
+
+    batch, _, _ = next(iter(pipeline.dataset("test", batch=8)))
+    expected = model(batch).numpy()
+    stored = next(iter(rs.read(pipeline.schema, pipeline.data / "test-*", batch=8)))
+    columns = {}
+    for name, value in stored.items():
+        if isinstance(value, tf.RaggedTensor):
+            columns[f"{name}_row_lengths"] = value.row_lengths().numpy().tolist()
+            value = value.to_tensor()
+        columns[name] = value.numpy().tolist()
+    rows = [
+        {name: text(value[row]) for name, value in columns.items() if name not in ("y", "w")}
+        for row in range(8)
+    ]
+    np.testing.assert_array_equal(served(tmp_path, {"instances": rows}), expected)
+    files = tf.data.Dataset.list_files(str(pipeline.data / "test-*"), shuffle=False)
+    records = [
+        base64.b64encode(record).decode()
+        for record in tf.data.TFRecordDataset(files).take(8).as_numpy_iterator()
+    ]
+    request = {"signature_name": "examples", "instances": [{"b64": record} for record in records]}
+    np.testing.assert_array_equal(served(tmp_path, request), expected)
+    with pytest.raises(rs.StoreError, match=r"model: expected a new folder, got one that exists"):
+        pipeline.export(model, tmp_path / "model")
+
+
+def text(value):
+    if isinstance(value, list):
+        return [text(one) for one in value]
+    return {"b64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+
+
+def test_a_request_needs_no_label_and_a_map_is_served(small, tmp_path):
+    made = small("{inputs: [x, z], targets: y, derived: [z]}")
+
+    def derive(features):
+        return {**features, "z": 2 * features["x"]}
+
+    with pytest.raises(rs.SpecError) as error:
+        made.export(lambda inputs: inputs["z"], tmp_path / "m")
+    assert str(error.value) == "map: expected the function that adds `z`, got none"
+    made.export(lambda inputs: inputs["z"] + inputs["x"], tmp_path / "m", map=derive)
+    signatures = tf.saved_model.load(str(tmp_path / "m")).signatures
+    request = made.schema.without("y")
+    assert [feature.name for feature in request.features] == ["x"]
+    found = signatures["examples"](examples=tf.constant([request.encode({"x": 1.5})]))
+    assert found["output_0"].numpy().tolist() == [4.5]
+    assert signatures["serving_default"](x=tf.constant([2.0]))["output_0"].numpy().tolist() == [6.0]
+    assert set(signatures["serving_default"].structured_input_signature[1]) == {"x"}
+    with pytest.raises(rs.SpecError) as error:
+        made.schema.without("z")
+    assert str(error.value) == "expected one of x, y, got `z`"
+
+
+def test_names_that_a_signature_cannot_tell_apart(small, tmp_path):
+    made = small(
+        "{inputs: [a b, a-b], targets: y}",
+        "{a b: float32, a-b: float32, y: int64}",
+        [{"a b": 1.0, "a-b": 2.0, "y": 1}],
+    )
+    with pytest.raises(rs.SpecError) as error:
+        made.export(lambda inputs: inputs["a b"], tmp_path / "m")
+    assert str(error.value) == (
+        "features.a-b: expected a name that differs from `a b` in letters or digits, got `a-b`"
+    )
