@@ -165,7 +165,7 @@ def test_a_custom_kind_runs_and_keeps_every_law(tmp_path, monkeypatch):
     ("text", "pythons", "yamls"),
     [
         (README, 6, 3),
-        (BUILDING, 2, 2),
+        (BUILDING, 2, 3),
         (INTEROP, 4, 1),
         (INSPECTING, 7, 3),
         (CUSTOM_KINDS, 3, 1),

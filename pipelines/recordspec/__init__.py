@@ -27,6 +27,7 @@ _HOMES = {
     "ShardedWriter": "writing.writer",
     "write": "writing.build",
     "reshard": "writing.reshard",
+    "infer": "scaffold",
     "read": "reading.dataset",
     "locating": "reading.corrupt_records",
     "mix": "reading.mixture",
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from recordspec.reading.mixture import mix
     from recordspec.reading.order import Position
     from recordspec.reading.resume import Backup
+    from recordspec.scaffold import infer
     from recordspec.spec.features import KINDS, Feature
     from recordspec.spec.schema import Schema
     from recordspec.store.manifest import Manifest

@@ -1,97 +1,392 @@
-"""A first schema and a first config for files that have neither."""
+"""A first schema and a first config for data that has neither."""
 
 from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from recordspec.errors import Problem, SpecError
-from recordspec.inspect.infer import infer
-from recordspec.locations import Location
+from recordspec.errors import Problem, RecordError, SpecError, StoreError
+from recordspec.inspect.count import count
+from recordspec.inspect.infer import infer_media, infer_records
+from recordspec.interop.tfds import dataset_info
+from recordspec.locations import Location, location, system_errors
 from recordspec.progress import Progress
-from recordspec.remote import is_url
+from recordspec.remote import RemotePath, is_url
+from recordspec.spec.features import Feature
 from recordspec.spec.infer import Inferred
+from recordspec.spec.media import images, sounds
 from recordspec.spec.schema import Schema
-from recordspec.store.shards import expand
+from recordspec.store.manifest import manifest_in
+from recordspec.store.shards import expand, is_shard, numbered, path_list
+from recordspec.writing.sources.folders import AudioFolder, ImageFolder
+from recordspec.writing.sources.infer_table import DELIMITERS, LINES, infer_rows, infer_table
 
-_TABLES = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet"}
+_TABLES = {**dict.fromkeys(DELIMITERS, "csv"), **dict.fromkeys(LINES, "jsonl"), ".parquet": "parquet"}
 _LANGUAGES = {".pbtxt": "tfmd", ".pb": "tfmd", ".binpb": "tfmd", ".json": "tfds"}
+_MEDIA: dict[str, type[ImageFolder] | type[AudioFolder]] = {
+    "image_folder": ImageFolder,
+    "audio_folder": AudioFolder,
+}
+# What people call the files and folders of splits.
+_SPLITS = re.compile(r"(train|training|val|valid|validation|dev|eval|evaluation|test|testing)", re.IGNORECASE)
+# What people call what a model is to predict, and what only identifies a row.
+_TARGETS = re.compile(
+    r"(.*[/_. -])?(labels?|targets?|class(es|_id)?|categor(y|ies)|species|outcome|sentiment|survived|y)",
+    re.IGNORECASE,
+)
+_IDENTIFIERS = re.compile(r"(?i:(.*[/_. -])?(id|key|uuid|guid|index))|.*[a-z](Id|ID|Key|Uuid|UUID)")
 
 
-def inferred(
-    files: Sequence[str],
-    name: str | None,
+@dataclass(frozen=True, kw_only=True)
+class InputFiles:
+    """Files to infer a schema from.
+
+    Attributes:
+        source: the source of a config that reads them; `tfmd` or `tfds` for a schema of another language.
+        splits: the files, or the folders of media, by split; under "" where no splits are given.
+        given: the same as people gave them, where no splits are.
+        features: the features.json of a dataset of TFDS.
+        lengths: how many records each file should have, where that is known.
+    """
+
+    source: str
+    splits: Mapping[str, tuple[Location, ...]]
+    given: tuple[str, ...]
+    features: Location | None = None
+    lengths: Mapping[Path, int] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> tuple[Location, ...]:
+        return tuple(path for paths in self.splits.values() for path in paths)
+
+    @property
+    def name(self) -> str:
+        """What a schema of them is called: as the first file, or as its folder where that names a split."""
+        first = self.paths[0]
+        folders = first.resolve().parents if isinstance(first, Path) else (first.parent,)
+        names = (first.name, *(folder.name for folder in folders))
+        return next((stem for stem in map(_stem, names) if self._names_data(stem)), "data")
+
+    def _names_data(self, stem: str) -> bool:
+        return bool(stem) and stem not in self.splits and _SPLITS.fullmatch(stem) is None
+
+
+def _stem(name: str) -> str:
+    first = name.partition(".")[0].partition("-")[0]
+    return "".join(letter if letter.isalnum() else "_" for letter in first)
+
+
+def input_files(files: Sequence[str]) -> InputFiles:
+    """What the files, patterns and folders are. Raises StoreError, SpecError where they are no data."""
+    given = path_list(files)
+    if len(given) == 1 and not is_url(given[0]) and (Path(given[0]) / dataset_info.FEATURES).exists():
+        return _tfds_folder(Path(given[0]))
+    paths: list[Location] = []
+    for one in given:
+        place = location(one)
+        is_folder = isinstance(place, Path) and place.is_dir()
+        paths += _contents(place) if isinstance(place, Path) and is_folder else expand(one)
+    paths = list(dict.fromkeys(paths)) if len(paths) > 1 else paths
+    sources = {_source_of(path): path for path in paths}
+    if len(sources) > 1:
+        got = " and ".join(f"{path.name} ({source})" for source, path in sources.items())
+        raise SpecError(Problem(where=str(paths[0]), expected="files of one format", got=got))
+    (source,) = sources
+    if source in _LANGUAGES.values() and len(paths) > 1:
+        expected = f"one {paths[0].suffix} file"
+        raise SpecError(Problem(where=str(paths[1]), expected=expected, got="several"))
+    return InputFiles(source=source, splits=_by_split(paths), given=given)
+
+
+def _tfds_folder(folder: Path) -> InputFiles:
+    splits = dataset_info.given_splits(folder)
+    lengths = {path: length for shards in splits.values() for path, length in shards.items()}
+    missing = [path for path in lengths if not path.exists()]
+    if missing or not lengths:
+        expected = f"the shards that {dataset_info.INFO} names"
+        raise StoreError(Problem(where=str(next(iter(missing), folder)), expected=expected, got="none"))
+    return InputFiles(
+        source="tfrecord",
+        splits={split: tuple(shards) for split, shards in splits.items()},
+        given=(str(folder),),
+        features=folder / dataset_info.FEATURES,
+        lengths=lengths,
+    )
+
+
+def _contents(folder: Path) -> list[Location]:
+    """The data in a folder: its shards or tables; those of its folders of splits; or itself, of media.
+
+    Raises StoreError where it has none.
+    """
+    with system_errors("read", folder):
+        inside = sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))
+    if any(map(is_shard, inside)):
+        return [*expand(folder)]
+    files = [path for path in inside if path.is_file() and _is_data(path)]
+    if files:
+        return [*expand(files)]
+    folders = [path for path in inside if path.is_dir()]
+    if folders and all(_SPLITS.fullmatch(path.name) for path in folders):
+        return [path for one in folders for path in _contents(one)]
+    if _media_source(folder) is not None:
+        return [folder]
+    expected = "TFRecords, tables, or images or sounds by class"
+    raise StoreError(Problem(where=str(folder), expected=expected, got="none"))
+
+
+def _is_data(path: Path) -> bool:
+    return path.suffix in _TABLES or ".tfrecord" in path.name or numbered(path.name) is not None
+
+
+def _source_of(path: Location) -> str:
+    if isinstance(path, Path) and path.is_dir():
+        return _media_source(path) or ""
+    return {**_TABLES, **_LANGUAGES}.get(path.suffix, "tfrecord")
+
+
+def _media_source(folder: Path) -> str | None:
+    """The source that reads a folder of media, by the suffix of the first file."""
+    for _, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            suffix = Path(name).suffix.lower()
+            if suffix in images.SUFFIXES:
+                return "image_folder"
+            if suffix in sounds.SUFFIXES:
+                return "audio_folder"
+    return None
+
+
+def _by_split(paths: Iterable[Location]) -> dict[str, tuple[Location, ...]]:
+    """The files by the splits that their names, or those of their folders, tell: all under "" where these do
+    not name two splits at least, or not for each file."""
+    found: dict[str, list[Location]] = {}
+    manifests: dict[Location, bool] = {}
+    for path in paths:
+        found.setdefault(_split_of(path, manifests), []).append(path)
+    if "" in found or len(found) < 2:
+        return {"": tuple(path for some in found.values() for path in some)}
+    train_first = sorted(found, key=lambda split: not split.startswith("train"))
+    return {split: tuple(found[split]) for split in train_first}
+
+
+def _split_of(path: Location, manifests: dict[Location, bool]) -> str:
+    """The split that a file is in; "" where its name does not tell."""
+    shard = numbered(path.name)
+    if shard is not None and is_shard(path):
+        folder = path.parent
+        if folder not in manifests:
+            manifests[folder] = manifest_in(folder) is not None
+        if manifests[folder]:
+            return shard.partition("+")[0]
+    for name in (path.name.partition(".")[0], path.parent.name):
+        for word in re.split(r"[^A-Za-z]+", name):
+            if _SPLITS.fullmatch(word):
+                return word.lower()
+    return ""
+
+
+def infer(
+    data: Any,
+    name: str | None = None,
     *,
     sample: int | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Inferred:
-    """A schema inferred from TFRecords or a table, or translated from another language, by the file names.
+    """Infers a schema.
 
     Args:
+        data: the paths of files: TFRecords, CSV, JSONL or Parquet files, patterns, folders of these, of TFDS,
+            or of images or sounds by class; or a schema of another language. Or rows, as `recordspec.write`
+            takes them.
         name: the name of the schema; by default that of the first file, or that in the other language.
-        sample: the number of records of each file, or rows of a table, to read; None for all.
+        sample: the number of records of each file, or of rows, to read; None for all.
+        jobs: how many processes share the reading of TFRecords.
+
+    Returns:
+        `schema`, `notes` on what it does not express and what is a guess, and `rows`, how many were read.
 
     Raises StoreError, RecordError or SpecError where there is none.
     """
-    paths = expand(files)
-    suffix = paths[0].suffix
-    if suffix not in (*_TABLES, *_LANGUAGES):
-        return infer(files, name or stem(paths[0]), sample=sample, jobs=jobs, progress=progress)
-    if len(paths) > 1:
-        raise SpecError(Problem(where=str(paths[1]), expected=f"one {suffix} file", got="several"))
-    if suffix in _TABLES:
-        from recordspec.writing.sources.infer_table import infer_table
-
-        return infer_table(paths[0], name or stem(paths[0]), sample)
-    language = importlib.import_module(f"recordspec.interop.{_LANGUAGES[suffix]}")
-    schema, translated = language.load(paths[0])
-    schema = schema if name is None else replace(schema, name=name)
-    return Inferred(schema=schema, notes=tuple(map(str, translated)), rows=None)
+    paths = [data] if isinstance(data, (str, os.PathLike, RemotePath)) else data
+    listed = isinstance(paths, (list, tuple)) and bool(paths)
+    if not listed or not all(isinstance(one, (str, os.PathLike, RemotePath)) for one in paths):
+        return infer_rows(data, name or "data", sample)
+    files = input_files([str(one) for one in paths])
+    return infer_files(files, name, sample=sample, jobs=jobs, progress=progress)
 
 
-def config_text(files: Sequence[str], schema: Schema, schema_path: Path, path: Path) -> str:
+def infer_files(
+    files: InputFiles,
+    name: str | None = None,
+    *,
+    sample: int | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Inferred:
+    """As `infer`."""
+    named, paths = name or files.name, files.paths
+    if files.source in _LANGUAGES.values() or files.features is not None:
+        rows = _check_lengths(files.lengths, progress) if files.lengths else None
+        language = importlib.import_module(f"recordspec.interop.{_LANGUAGES.get(paths[0].suffix, 'tfds')}")
+        schema, translated = language.load(files.features or paths[0])
+        schema = schema if name is None else replace(schema, name=name)
+        return Inferred(schema=schema, notes=tuple(map(str, translated)), rows=rows)
+    if files.source in _TABLES.values():
+        return infer_table(paths, named, sample)
+    if files.source in _MEDIA:
+        return _infer_folders(files, named, sample)
+    return infer_records(paths, named, sample=sample, jobs=jobs, progress=progress)
+
+
+def _check_lengths(lengths: Mapping[Path, int], progress: Progress | None) -> int:
+    """How many records there are. Raises RecordError where a file has others than it should have."""
+    problems = [
+        Problem(
+            where=one.file,
+            expected=f"{length:,} records, as {dataset_info.INFO} says",
+            got=f"{one.records:,}",
+        )
+        for one, length in zip(count(list(lengths), progress), lengths.values(), strict=True)
+        if one.records != length
+    ]
+    if problems:
+        raise RecordError(problems)
+    return sum(lengths.values())
+
+
+def _infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred:
+    """A schema for folders of media; the names of their subfolders are the classes."""
+    folders = [_MEDIA[files.source](path=str(path)) for path in files.paths]
+    found = [file for folder in folders for file in folder.files]
+    classes = sorted({one for folder in folders for one in folder.classes})
+    unsorted = [file for folder in folders for file in folder.files if folder.class_of(file) is None]
+    if classes and unsorted:
+        expected = "every file in the folder of its class"
+        raise RecordError(Problem(where=str(unsorted[0]), expected=expected, got="one beside these folders"))
+    feature = folders[0].FEATURE
+    inferred = infer_media(found, classes, name, feature, sample)
+    notes = dict.fromkeys(note for folder in folders for note in folder.notes)
+    return replace(inferred, notes=(*inferred.notes, *notes))
+
+
+def config_text(files: InputFiles, found: Inferred, schema_path: Path, path: Path) -> str:
     """A config, in YAML, that builds a dataset of these files and trains on it.
 
-    What a model takes is a guess: the labels, or else the last feature, from all others. Raises SpecError
+    Splits that are given are kept. What a model takes is a guess, which comments explain. Raises SpecError
     for a schema of another language, which has no rows.
     """
-    paths, home = expand(files), path.parent
-    if paths[0].suffix in _LANGUAGES:
+    home, schema = path.parent, found.schema
+    if files.source in _LANGUAGES.values():
         expected, hint = "TFRecords, CSV or Parquet", "a config names its rows: infer without --config"
-        raise SpecError(Problem(where=str(paths[0]), expected=expected, got="a schema", hint=hint))
-    targets = [feature.name for _, feature in schema.placed if feature.class_names]
-    names = [feature.name for _, feature in schema.placed]
-    targets = targets or names[-1:]
-    source = _TABLES.get(paths[0].suffix, "tfrecord")
-    given = [one if is_url(one) else os.path.relpath(one, home) for one in files]
+        raise SpecError(Problem(where=str(files.paths[0]), expected=expected, got="a schema", hint=hint))
+    if "" in files.splits:
+        given = {"source": _source(files, found, files.given, home), "splits": {"train": 80, "test": 20}}
+    else:
+        sources = {
+            split: _source(files, found, _compact(paths), home) for split, paths in files.splits.items()
+        }
+        given = {"source": sources}
+    guess = guess_fit(schema)
     config = {
         "schema": os.path.relpath(schema_path, home),
         "data": os.path.relpath(home / f"{schema.name}-data", home),
-        "write": {
-            "source": {source: given[0] if len(given) == 1 else given},
-            "splits": {"train": 80, "test": 20},
-            "shuffle": {"seed": 1},
-        },
+        "write": {**given, "shuffle": {"seed": 1}},
         "read": {"batch": 32, "shuffle": {"buffer": 10_000, "seed": 1}},
-        "fit": {
-            "inputs": _one_or_all([one for one in names if one not in targets] or targets),
-            "targets": _one_or_all(targets),
-        },
+        "fit": {"inputs": _one_or_all(guess.inputs), "targets": guess.target},
     }
-    return yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+    lines = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=1 << 16).splitlines()
+    comments = {"  inputs:": guess.without, "  targets:": guess.reason}
+    for number, line in enumerate(lines):
+        comment = next((text for key, text in comments.items() if line.startswith(key) and text), "")
+        lines[number] = f"{line}  # {comment}" if comment else line
+    return "\n".join(lines) + "\n"
 
 
-def _one_or_all(names: list[str]) -> str | list[str]:
-    return names[0] if len(names) == 1 else names
+def _source(files: InputFiles, found: Inferred, paths: Sequence[str], home: Path) -> dict[str, Any]:
+    """The source of a config, whose paths are relative to its folder."""
+    places = [one if is_url(one) else os.path.relpath(one, home) for one in paths]
+    place = places[0] if len(places) == 1 else places
+    options: dict[str, Any] = {}
+    if files.source == "csv" and DELIMITERS[files.paths[0].suffix] != ",":
+        options = {"path": place, "delimiter": DELIMITERS[files.paths[0].suffix]}
+    elif files.source == "jsonl" and found.left_out:
+        options = {"path": place, "ignore": [*found.left_out]}
+    elif files.source in _MEDIA and "label" not in found.schema.names:
+        options = {"path": place, "label": None}
+    return {files.source: options or place}
 
 
-def stem(path: Location) -> str:
-    """What a schema of a file is called."""
-    first = path.name.partition(".")[0].partition("-")[0]
-    return "".join(letter if letter.isalnum() else "_" for letter in first) or "data"
+def _compact(paths: Sequence[Location]) -> tuple[str, ...]:
+    """The paths of files; a pattern for all the shards of one split."""
+    first, folder = paths[0], paths[0].parent
+    pattern = re.sub(r"-\d{5,}-of-", "-*-of-", first.name)
+    if len(paths) > 1 and pattern != first.name and not set("*?[") & set(str(folder) + first.name):
+        found = expand(str(folder / pattern), as_found=True)
+        if set(found) == set(paths):
+            return (str(folder / pattern),)
+    return tuple(map(str, paths))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitGuess:
+    """What a model may take.
+
+    Attributes:
+        reason: why this is the target.
+        without: which features are no inputs, and why; empty if all others are.
+    """
+
+    inputs: tuple[str, ...]
+    target: str
+    reason: str
+    without: str
+
+
+def guess_fit(schema: Schema) -> FitGuess:
+    """Guesses the target: a feature with the name of one, a label first; else a label; else the last feature
+    that has numbers. All others are inputs, but for identifiers of rows."""
+    features = [feature for _, feature in schema.placed]
+    target, reason = _guess_target([one for one in features if not _identifies(one)] or features)
+    identifiers = [one.name for one in features if _identifies(one) and one is not target]
+    others = [one.name for one in features if one is not target]
+    inputs = [name for name in others if name not in identifiers] or others or [target.name]
+    left = [name for name in identifiers if name not in inputs]
+    return FitGuess(
+        inputs=tuple(inputs),
+        target=target.name,
+        reason=f"{reason}, of {len(features):,} features",
+        without=f"without {', '.join(left)}: it identifies rows" if left else "",
+    )
+
+
+def _guess_target(features: Sequence[Feature]) -> tuple[Feature, str]:
+    labels = [one for one in features if one.class_names]
+    numbers = [one for one in features if one.class_names or one.value_type.is_number]
+    named = [one for one in numbers if _TARGETS.fullmatch(one.name)]
+    for one in (*(label for label in labels if label in named), *named[:1], *labels[-1:]):
+        which = f", the last of {len(labels)}" if one not in named and len(labels) > 1 else ""
+        if one.class_names:
+            return one, f"a label of {len(one.class_names):,} classes{which}"
+        return one, "by its name"
+    return (numbers or features)[-1], "the last" if not numbers else "the last with numbers"
+
+
+def _identifies(feature: Feature) -> bool:
+    """Whether a feature is one value that names its row, by its name."""
+    named = _IDENTIFIERS.fullmatch(feature.name)
+    scalar = feature.value_type.shape == () and feature.value_type.item in ("int64", "text")
+    return bool(named) and scalar and not feature.class_names
+
+
+def _one_or_all(names: Sequence[str]) -> str | list[str]:
+    return names[0] if len(names) == 1 else list(names)

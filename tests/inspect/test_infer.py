@@ -11,8 +11,8 @@ import pytest
 import recordspec as rs
 from examples import example, file_of
 from recordspec.inspect.check import check
-from recordspec.inspect.infer import infer
-from recordspec.scaffold import inferred
+from recordspec.inspect.infer import infer_records as infer
+from recordspec.scaffold import infer as inferred
 from recordspec.store.shards import expand, shard_files
 from recordspec.wire.framing import framed
 from shell import run_here as run

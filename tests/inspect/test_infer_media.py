@@ -12,7 +12,7 @@ from PIL import Image
 import recordspec as rs
 from examples import example, file_of
 from recordspec.inspect.check import check
-from recordspec.inspect.infer import infer
+from recordspec.inspect.infer import infer_records as infer
 from recordspec.store.shards import File
 
 GREY = Image.fromarray(np.arange(63, dtype=np.uint8).reshape(7, 9))

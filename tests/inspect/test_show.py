@@ -16,7 +16,7 @@ from recordspec.errors import RecordError, SpecError
 from recordspec.inspect.columns import shortest
 from recordspec.inspect.diff import diff
 from recordspec.inspect.export import export
-from recordspec.inspect.infer import infer
+from recordspec.inspect.infer import infer_records as infer
 from recordspec.inspect.info import info
 from recordspec.inspect.query import Query
 from recordspec.inspect.show import RecordViewer

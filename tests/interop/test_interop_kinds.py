@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import recordspec as rs
 from recordspec.inspect.explain import features, python_source
-from recordspec.inspect.infer import infer
+from recordspec.inspect.infer import infer_records as infer
 from recordspec.interop import tfds, tfmd
 from recordspec.kinds import Cells, Column, Feature, Fixed, Ragged, Sparse, items, numbers, ragged_spec
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import recordspec as rs
-from recordspec.scaffold import inferred
+from recordspec.scaffold import infer as inferred
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.parquet import Parquet
 from shell import run_here as run

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from in_parts import MANY, NUMBER, TEXTS, batches_of, error_of, parts_of, records, rows_in, rows_of, schema
 
 import recordspec as rs
-from recordspec.scaffold import inferred
+from recordspec.scaffold import infer as inferred
 from recordspec.writing.sources import base, ranges
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.jsonl import Jsonl

@@ -30,18 +30,19 @@ def infer(
     jobs: int | None,
     as_json: bool,
 ) -> None:
-    """Infer a schema for FILES: TFRecords, a CSV or Parquet file, TensorFlow Metadata's `schema.pbtxt`, or
-    TFDS's `features.json`.
+    """Infer a schema for FILES: TFRecords, CSV, JSONL or Parquet files; a folder of these, of TFDS, or of
+    images or sounds by class; TensorFlow Metadata's `schema.pbtxt`, or TFDS's `features.json`.
 
     \b
       recordspec infer 'data/digits/train-*'
       recordspec infer rows.csv --out schemas/rows.yaml --config configs/rows.yaml
 
-    The schema goes to --out or to stdout. Notes go to stderr: keys that are always empty, how often others
+    Splits that the names of files or folders tell (train, validation, test, ...) are kept in the config. The
+    schema goes to --out or to stdout. Notes go to stderr: keys that are always empty, how often others
     are missing, what may be a class.
     """
     from recordspec.progress import Progress
-    from recordspec.scaffold import config_text, inferred
+    from recordspec.scaffold import config_text, infer_files, input_files
 
     if config is not None and out is None:
         raise click.UsageError("--config needs --out, the schema that it names")
@@ -49,10 +50,11 @@ def infer(
         if path is not None and path.exists():
             raise StoreError(Problem(where=str(path), expected="a new file", got="one that exists"))
     with Progress() as progress:
-        found = inferred(files, name, sample=sample, jobs=jobs, progress=progress)
+        given = input_files(files)
+        found = infer_files(given, name, sample=sample, jobs=jobs, progress=progress)
     texts = {} if out is None else {out: found.schema.dump()}
     if config is not None and out is not None:
-        texts[config] = config_text(files, found.schema, out, config)
+        texts[config] = config_text(given, found, out, config)
     for path, text in texts.items():
         _write(path, text)
     if as_json:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.inspect.media import MediaInfo
+from recordspec.inspect.media import MediaInfo, media_info
 from recordspec.inspect.scan import Scanner
 from recordspec.inspect.stats.tally import (
     EMPTY,
@@ -18,21 +18,28 @@ from recordspec.inspect.stats.tally import (
     count,
     together,
 )
+from recordspec.locations import Location, read_bytes
 from recordspec.progress import Progress
-from recordspec.spec.features import Feature
+from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.box import Box
+from recordspec.spec.features.label import Label
 from recordspec.spec.infer import Evidence, Inferred, infer_feature
+from recordspec.spec.media import images, sounds
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import Files
 from recordspec.wire.columns import TF_DTYPES
+from recordspec.wire.file_types import describe_type, type_name
 
+# Of more files, so many are looked at.
+_MOST_MEDIA = 1024
+_LARGEST_MEDIUM = 1 << 30
 _IMAGES = {f"{name} image": name.lower() for name in ("PNG", "JPEG", "WebP", "BMP", "GIF")}
 # The keys of the TensorFlow Object Detection API, in the order of `yxyx`.
 _SIDES = ("ymin", "xmin", "ymax", "xmax")
 _SOUNDS = {"WAV file": "wav", "FLAC file": "flac", "Ogg file": "ogg", "MP3 file": "mp3"}
 
 
-def infer(
+def infer_records(
     files: Files,
     name: str,
     *,
@@ -63,11 +70,14 @@ def infer(
         raise RecordError(tally.problems)
     features: dict[bool, list[Feature]] = {False: [], True: []}
     notes: list[str] = []
+    left_out: list[str] = []
     for evidence in _evidence(tally):
         feature, more = infer_feature(evidence)
         notes += more
         if feature is not None:
             features[evidence.sequence].append(feature)
+        else:
+            left_out.append(evidence.name)
     features[False] = list(_with_boxes(features[False], tally, notes))
     if tally.conflicts:
         rows = f"{tally.conflicts:,} of {tally.rows:,} rows"
@@ -80,7 +90,74 @@ def infer(
         f"{key}: twice in {many:,} records, of which the last counts" for key, many in tally.repeated.items()
     ]
     schema = _schema(name, tuple(features[False]), tuple(features[True]))
-    return Inferred(schema=schema, notes=tuple(notes), rows=tally.rows)
+    return Inferred(schema=schema, notes=tuple(notes), rows=tally.rows, left_out=tuple(left_out))
+
+
+def infer_media(
+    files: Sequence[Location], classes: Sequence[str], name: str, feature: str, sample: int | None = None
+) -> Inferred:
+    """A schema for files of images or of sounds, by the headers of at most 1,024 of them.
+
+    Args:
+        classes: the names of the classes; empty where there are none.
+        feature: `image` or `audio`, the kind and the name of the feature.
+        sample: how many files to read instead.
+
+    Raises:
+        RecordError: no feature stores them all; soundfile is missing for sounds.
+    """
+    most = min(len(files), sample or _MOST_MEDIA)
+    some = [files[index * len(files) // most] for index in range(most)]
+    if feature == "audio":
+        sounds.soundfile("the sample rates of sounds")
+    media = []
+    for path in some:
+        data = read_bytes(path, _LARGEST_MEDIUM)
+        found = media_info(data, type_name(data) or "")
+        if found is None or found.takers is None:
+            got = describe_type(data)
+            raise RecordError(Problem(where=str(path), expected=f"an {feature} file", got=got))
+        media.append(found)
+    notes = [f"{feature}: judged by the headers of {most:,} of {len(files):,} files"] * (most < len(files))
+    options = (_image_options if feature == "image" else _audio_options)(media, notes, str(some[0]))
+    if None in options.get("shape", ()):
+        notes.append(f"{feature}: of different sizes, which `fit` pads to the largest of a batch")
+    made = [KINDS[feature](name=feature, **options)]
+    if classes:
+        made.append(Label(name="label", names=tuple(classes)))
+    return Inferred(schema=_schema(name, tuple(made), ()), notes=tuple(notes), rows=len(files))
+
+
+def _image_options(media: list[MediaInfo], notes: list[str], where: str) -> dict[str, Any]:
+    """The options of a feature that stores all images: as they are, or else as PNG."""
+    forms = {medium.form for medium in media}
+    options = _media_options(min(forms), media) if len(forms) == 1 and forms <= _IMAGES.keys() else None
+    if options is not None:
+        del options["kind"]
+        return options
+    modes = {medium.mode for medium in media}
+    common = images.lossless(modes)
+    if common is None:
+        expected, got = "images that one feature holds", f"modes {', '.join(sorted(modes))}"
+        raise RecordError(Problem(where=where, expected=expected, got=got, hint="convert them"))
+    notes.append(f"image: {', '.join(sorted(forms))}s of modes {', '.join(sorted(modes))}, stored as PNG")
+    sizes = [_common(medium.measures[side] for medium in media) for side in ("height", "width")]
+    return {"shape": (*sizes, common[0]), "encoding": "png", "dtype": common[1]}
+
+
+def _audio_options(media: list[MediaInfo], notes: list[str], where: str) -> dict[str, Any]:
+    """The options of a feature that stores all sounds: as they are, or else as WAV."""
+    modes = {medium.mode for medium in media}
+    if len(modes) > 1:
+        expected, got = "sounds of one sample rate, and as many channels", " and ".join(sorted(modes)[:2])
+        raise RecordError(Problem(where=where, expected=expected, got=got, hint="resample them"))
+    forms = {medium.form for medium in media}
+    options = _media_options(min(forms), media) if len(forms) == 1 else None
+    if options is not None:
+        del options["kind"]
+        return options
+    notes.append(f"audio: {', '.join(sorted(forms))}s, stored as WAV")
+    return {"sample_rate": media[0].rate, "channels": media[0].channels, "encoding": "wav"}
 
 
 def _with_boxes(features: list[Feature], tally: SplitTally, notes: list[str]) -> Iterator[Feature]:

@@ -36,11 +36,13 @@ class Inferred:
     Attributes:
         notes: what the schema does not express, and what is a guess.
         rows: the number of rows that were read; None for a schema that was imported.
+        left_out: the keys or columns that no feature holds.
     """
 
     schema: Schema
     notes: tuple[str, ...]
     rows: int | None
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +179,9 @@ def _scalar(evidence: Evidence, named: dict[str, Any], guesses: list[str]) -> Fe
 
 
 def _fixed(evidence: Evidence, dtype: str, named: dict[str, Any]) -> Feature:
+    if dtype not in STORAGE:
+        encoding: Any = "raw" if evidence.shape else None  # one `decode_raw` reads a batch of them
+        return AnyTensor(dtype=dtype, shape=evidence.shape, encoding=encoding, **named)
     if not evidence.sequence:
         default = _DEFAULTS[dtype] if evidence.missing else None
         return FixedLen(dtype=dtype, shape=evidence.shape, default=default, **named)

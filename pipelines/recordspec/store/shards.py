@@ -72,6 +72,12 @@ def parse_name(file: str) -> ShardName | None:
     return ShardName(split=match["split"], index=int(match["index"]), count=int(match["count"]))
 
 
+def numbered(file: str) -> str | None:
+    """What stands before the number of a shard in its name, also as others number them; None without one."""
+    match = _NUMBERED.fullmatch(file)
+    return None if match is None else match["split"]
+
+
 def auto_count(size: int, rows: int) -> int:
     """The number of shards that `auto` stands for: a power of two, so that each has 64 to 128 MiB, and never
     more than rows."""
@@ -150,7 +156,7 @@ def _matches(pattern: str, manifests: dict[Location, Manifest]) -> tuple[list[Lo
         return _remote_matches(RemotePath.parse(pattern), manifests)
     path = Path(pattern)
     if path.is_dir():
-        found, names = [*filter(_is_shard, path.iterdir())], "*"
+        found, names = [*filter(is_shard, path.iterdir())], "*"
         expected, beside = "shards in the folder", path / "*"
     elif path.exists():
         return [path], None
@@ -181,7 +187,7 @@ def _remote_matches(
         return [*sorted(_named(place, manifest, manifests))], None
     if place.is_http or place.exists():
         return [place], None
-    if shards := sorted(filter(_is_shard, place.iterdir())):
+    if shards := sorted(filter(is_shard, place.iterdir())):
         return [*shards], "*"
     raise StoreError(Problem(where=str(place), expected="a file, or a folder of shards", got="none"))
 
@@ -194,7 +200,8 @@ def _named(
     yield from (folder / shard.file for shard in manifest.all_shards)
 
 
-def _is_shard(path: Location) -> bool:
+def is_shard(path: Location) -> bool:
+    """Whether a file is named as a shard."""
     return parse_name(path.name) is not None
 
 

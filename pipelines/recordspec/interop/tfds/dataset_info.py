@@ -1,16 +1,21 @@
-"""dataset_info.json, by which TFDS opens a dataset, from its manifest."""
+"""dataset_info.json, by which TFDS opens a dataset: made from its manifest, and read for its splits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem
+from recordspec.errors import Problem, SpecError
+from recordspec.interop import MAX_SCHEMA_BYTES
+from recordspec.locations import read_text
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.store.shards import parse_name
 
 INFO, FEATURES = "dataset_info.json", "features.json"
+_DEFAULT_TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 _TEMPLATE = "{SPLIT}-{SHARD_X_OF_Y}.tfrecord"
 
 
@@ -56,3 +61,43 @@ def dataset_info(manifest: Manifest, schema: Schema) -> dict[str, Any]:
         "fileFormat": "tfrecord",
         "splits": splits,
     }
+
+
+def given_splits(folder: Path) -> dict[str, dict[Path, int]]:
+    """The shards of each split of a dataset of TFDS, and the number of records that each should have.
+
+    Raises SpecError where dataset_info.json does not tell, StoreError where it cannot be read.
+    """
+    path = folder / INFO
+    text = read_text(path, MAX_SCHEMA_BYTES)
+    try:
+        info = json.loads(text)
+        file_format = info.get("fileFormat") or "tfrecord"
+        shards = {
+            str(split["name"]): dict(_shards(folder, info, split))
+            for split in info["splits"]
+            if split.get("shardLengths")
+        }
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        expected, got = "the splits of a dataset, as TFDS writes them", f"{type(error).__name__}: {error}"
+        raise SpecError(Problem(where=str(path), expected=expected, got=got)) from None
+    if file_format != "tfrecord":
+        expected, hint = "tfrecord", "prepare it with `file_format='tfrecord'`"
+        problem = Problem(path=("fileFormat",), expected=expected, got=f"`{file_format}`", hint=hint)
+        raise SpecError(problem.at(str(path)))
+    return shards
+
+
+def _shards(folder: Path, info: Mapping[str, Any], split: Mapping[str, Any]) -> Iterator[tuple[Path, int]]:
+    lengths = [int(length) for length in split["shardLengths"]]
+    template = split.get("filepathTemplate") or _DEFAULT_TEMPLATE
+    for index, length in enumerate(lengths):
+        name = template.format(
+            DATASET=info["name"],
+            SPLIT=split["name"],
+            FILEFORMAT="tfrecord",
+            SHARD_INDEX=f"{index:05d}",
+            NUM_SHARDS=f"{len(lengths):05d}",
+            SHARD_X_OF_Y=f"{index:05d}-of-{len(lengths):05d}",
+        )
+        yield folder / name, length

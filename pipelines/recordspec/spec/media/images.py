@@ -6,6 +6,7 @@ import io
 import os
 import struct
 import zlib
+from collections.abc import Collection
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -177,6 +178,11 @@ def features_storing(data: bytes, image: Any) -> frozenset[tuple[int, str]]:
         for channels, dtype in _MODES
         if _mode_loss(channels, dtype, mode, image) is None and _decodes(encoding, channels, data, image)
     )
+
+
+def lossless(modes: Collection[str]) -> tuple[int, str] | None:
+    """The fewest channels, and the dtype, to which images of all of Pillow's modes convert without a loss."""
+    return next((form for form, known in _MODES.items() if set(modes) <= set(known)), None)
 
 
 def _encoding(image: Any) -> str:

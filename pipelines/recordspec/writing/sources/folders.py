@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
 from recordspec.errors import Problem, SpecError, StoreError
@@ -64,6 +64,15 @@ class MediaFolder(FileSource):
         if links:
             self.notes.append(f"{len(links)} links to folders were not followed")
         return files
+
+    @property
+    def classes(self) -> list[str]:
+        """The names of the subfolders that have files, sorted."""
+        return sorted({name for file in self.files if (name := self.class_of(file)) is not None})
+
+    def class_of(self, file: Location) -> str | None:
+        """The name of the subfolder that a file is in; None for one in the folder itself."""
+        return _class_of(relative(file, self.paths[0]))
 
     @property
     def rows(self) -> int:
@@ -145,8 +154,12 @@ class FolderPart:
         if "path" in extra:
             values["path"] = [path.as_posix() for path in paths]
         if self.label is not None:
-            values[self.label] = [path.parts[0] if len(path.parts) > 1 else None for path in paths]
+            values[self.label] = [_class_of(path) for path in paths]
         return values
+
+
+def _class_of(path: PurePath) -> str | None:
+    return path.parts[0] if len(path.parts) > 1 else None
 
 
 def _walk(folder: Location, links: list[Location]) -> Iterator[Location]:

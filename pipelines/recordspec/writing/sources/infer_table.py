@@ -1,26 +1,34 @@
-"""A schema for the rows of a CSV or Parquet file, inferred from the types of its columns and their values."""
+"""A schema for rows of tables, in files or in memory, inferred from the types of columns and their values."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import Location
 from recordspec.spec.features import Feature
 from recordspec.spec.infer import MAX_CLASSES, Evidence, Inferred, infer_feature
 from recordspec.spec.schema import Schema
-from recordspec.writing.sources import text
-from recordspec.writing.sources.arrow import is_list
+from recordspec.writing.sources import DictRows, source_of, text
+from recordspec.writing.sources.arrays import is_frame
+from recordspec.writing.sources.arrow import is_array, is_list
 from recordspec.writing.sources.base import not_once
 from recordspec.writing.sources.csv import Csv
+from recordspec.writing.sources.jsonl import read_rows
 from recordspec.writing.sources.parquet import opened
+from recordspec.writing.sources.rows import not_a_mapping
 
+# The suffixes of CSV files, with their delimiters, and of JSON lines.
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+LINES = (".jsonl", ".ndjson")
 _BATCH_ROWS = 1 << 16
 _INT64 = range(-(1 << 63), 1 << 63)
 _SURELY_INT64 = "^[-+]?[0-9]{1,18}$"
@@ -29,32 +37,89 @@ _MAX_FLOAT32 = float(np.finfo(np.float32).max)
 _INDEX = re.compile("0|[1-9][0-9]{0,3}")
 
 
-def infer_table(path: Location, name: str, sample: int | None = None) -> Inferred:
-    """A schema for the first `sample` rows of a table, or for all.
+def infer_table(paths: Sequence[Location], name: str, sample: int | None = None) -> Inferred:
+    """A schema for the first `sample` rows of each of these CSV, JSONL or Parquet files, or for all.
 
     Raises RecordError for a file that cannot be read, or has no values; SpecError for two columns of one
-    name; MissingExtra without pyarrow.
+    name, and for files of different columns; MissingExtra without pyarrow.
     """
-    columns: dict[str, ColumnProfile] = {}
-    rows, in_text = 0, path.suffix != ".parquet"
-    csv = Csv(path=str(path), delimiter="\t" if path.suffix == ".tsv" else ",")
-    for whole in csv.blocks() if in_text else _parquet_batches(path):
-        batch = whole if sample is None else whole.slice(0, sample - rows)
-        rows += batch.num_rows
-        for column, values in zip(batch.schema.names, batch.columns, strict=True):
-            columns.setdefault(column, ColumnProfile(column, values.type, in_text)).add(values)
-        if rows == sample:
+    suffix = paths[0].suffix
+    table = _Table(where=str(paths[0]), in_text=suffix in DELIMITERS, by_length=suffix in LINES)
+    first: Mapping[str, Any] = {}
+    for path in paths:
+        rows = 0
+        for columns, count in _batches(path):
+            if suffix not in LINES:
+                first = first or columns
+                _check_columns(columns, first, str(path), paths[0].name)
+            taken = count if sample is None else min(count, sample - rows)
+            table.add(columns, taken)
+            rows += taken
+            if rows == sample:
+                break
+    return table.inferred(name)
+
+
+def infer_rows(given: Any, name: str, sample: int | None = None) -> Inferred:
+    """A schema for the first `sample` rows in memory, or for all: what `source_of` takes.
+
+    Raises SpecError for other values, RecordError where there are no values.
+    """
+    table = _Table(where="rows", by_length=True)
+    for columns, count in _batches_in_memory(given, sample):
+        taken = count if sample is None else min(count, sample - table.rows)
+        table.add({str(column): values for column, values in columns.items()}, taken)
+        if table.rows == sample:
             break
-    features: list[Feature] = []
-    notes: list[str] = []
-    for profile in columns.values():
-        feature, more = infer_feature(profile.evidence())
-        notes += more
-        features += [] if feature is None else [feature]
-    if not features:
-        hint = "; ".join(notes[:3])
-        raise RecordError(Problem(where=str(path), expected="a column with values", got="none", hint=hint))
-    return Inferred(schema=Schema(name=name, features=tuple(features)), notes=tuple(notes), rows=rows)
+    return table.inferred(name)
+
+
+# The values of columns, by name, and the number of rows. Text instead of values says what they are that Arrow
+# does not take.
+ColumnBatches = Iterator[tuple[Mapping[str, Any], int]]
+
+
+def _batches_in_memory(given: Any, sample: int | None) -> ColumnBatches:
+    source = source_of(given)  # it refuses others
+    if is_frame(given):
+        yield {name: _array(given[name], from_pandas=True) for name in given.columns}, len(given)
+    elif isinstance(given, Mapping):
+        yield {name: _array(values) for name, values in given.items()}, source.rows or 0
+    elif isinstance(source, DictRows):
+        yield from _row_batches(islice(source, sample))
+    else:
+        table = given.to_arrow() if hasattr(given, "get_columns") else given
+        if not hasattr(table, "to_batches") and not hasattr(table, "read_next_batch"):
+            table = arrow().RecordBatchReader.from_stream(table)
+        for batch in table.to_batches() if hasattr(table, "to_batches") else table:
+            yield dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows
+
+
+def _row_batches(rows: Iterable[Any]) -> ColumnBatches:
+    """Rows that come one by one; a name that one lacks is missing."""
+    number, rows = 0, iter(rows)
+    while some := list(islice(rows, _BATCH_ROWS)):
+        names: dict[str, None] = {}
+        for row in some:
+            if not isinstance(row, Mapping):
+                raise not_a_mapping(row, number)
+            names |= dict.fromkeys(row)
+            number += 1
+        yield {str(name): _array([row.get(name) for row in some]) for name in names}, len(some)
+
+
+def _batches(path: Location) -> ColumnBatches:
+    """The rows of a file. The columns of CSV are text."""
+    if path.suffix in LINES:
+        yield from _row_batches(read_rows(path))
+        return
+    batches = (
+        Csv(path=str(path), delimiter=DELIMITERS[path.suffix]).blocks()
+        if path.suffix in DELIMITERS
+        else _parquet_batches(path)
+    )
+    for batch in batches:
+        yield dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows
 
 
 def _parquet_batches(path: Location) -> Iterator[Any]:
@@ -66,13 +131,111 @@ def _parquet_batches(path: Location) -> Iterator[Any]:
         yield from file.iter_batches(_BATCH_ROWS)
 
 
+def _check_columns(found: Mapping[str, Any], first: Mapping[str, Any], path: str, name: str) -> None:
+    """Raises SpecError where a file has other columns than the first, or another type of one."""
+    problems = []
+    for column in {**first, **found}:
+        ours, theirs = (str(one[column].type) if column in one else "none" for one in (found, first))
+        if ours != theirs:
+            problems.append(Problem(where=path, path=(column,), expected=f"{theirs}, as in {name}", got=ours))
+    if problems:
+        raise SpecError(problems)
+
+
+def _array(values: Any, *, from_pandas: bool = False) -> Any:
+    """An Arrow array of values of a column; text that says what they are, if Arrow has no type for them."""
+    pyarrow = arrow()
+    if isinstance(values, np.ma.MaskedArray):
+        values = [None if value is np.ma.masked else value for value in values]
+    if is_array(values):
+        return values.combine_chunks() if isinstance(values, pyarrow.ChunkedArray) else values
+    if hasattr(values, "to_arrow"):
+        return _array(values.to_arrow())
+    if isinstance(values, (list, tuple)) and any(map(_is_nested, values[:1])):
+        values = _stacked(values)
+    if isinstance(values, np.ndarray) and values.ndim > 1 and values.dtype.kind in "iuf" and values.size:
+        return pyarrow.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(values))
+    if isinstance(values, np.ndarray) and values.ndim > 1:
+        values = list(values)
+    try:
+        return pyarrow.array(values, from_pandas=from_pandas)
+    except (pyarrow.ArrowException, OverflowError, TypeError, ValueError):
+        kinds = dict.fromkeys(type(value).__name__ for value in values if value is not None)
+        return " and ".join(list(kinds)[:3])
+
+
+def _is_nested(value: Any) -> bool:
+    """Whether a value of a row has two dimensions or more."""
+    if isinstance(value, np.ndarray):
+        return value.ndim > 1
+    lists = (list, tuple, np.ndarray)
+    return isinstance(value, lists) and isinstance(next(iter(value), None), lists)
+
+
+def _stacked(values: Any) -> Any:
+    """Arrays of one shape as one array; other values as they are."""
+    try:
+        array = np.array(values)
+    except ValueError:  # of different shapes
+        return values
+    return values if array.dtype == object else array
+
+
+@dataclass(kw_only=True)
+class _Table:
+    """Profiles of the columns of rows that are added in batches.
+
+    Attributes:
+        where: the rows are, in messages.
+        in_text: whether they are cells of a CSV file.
+        by_length: whether lists of one length have a shape.
+    """
+
+    where: str
+    in_text: bool = False
+    by_length: bool = False
+    rows: int = 0
+    columns: dict[str, ColumnProfile] = field(default_factory=dict)
+
+    def add(self, columns: Mapping[str, Any], rows: int) -> None:
+        """Adds the first `rows` rows of a batch."""
+        for name, values in columns.items():
+            if name not in self.columns:
+                profile = ColumnProfile(name, None, self.in_text, self.by_length)
+                profile.rows = profile.nulls = self.rows
+                self.columns[name] = profile
+            self.columns[name].add(values if isinstance(values, str) else values[:rows], rows)
+        self.rows += rows
+        for profile in self.columns.values():  # of a name that these rows lack
+            profile.nulls += self.rows - profile.rows
+            profile.rows = self.rows
+
+    def inferred(self, name: str) -> Inferred:
+        features: list[Feature] = []
+        notes: list[str] = []
+        left_out: list[str] = []
+        for profile in self.columns.values():
+            feature, more = infer_feature(profile.evidence())
+            notes += more
+            features += [] if feature is None else [feature]
+            left_out += [profile.name] if feature is None else []
+        if not features:
+            problem = Problem(where=self.where, expected="a column with values", got="none")
+            raise RecordError(replace(problem, hint="; ".join(notes[:3])))
+        schema = Schema(name=name, features=tuple(features))
+        return Inferred(schema=schema, notes=tuple(notes), rows=self.rows, left_out=tuple(left_out))
+
+
 @dataclass
 class ColumnProfile:
     """What the values of a column have in common.
 
     Attributes:
-        type: the Arrow type; string for any column of a CSV file.
+        type: the Arrow type, of all values that are not null; string for any column of a CSV file.
         in_text: whether the values are cells of a CSV file.
+        by_length: whether lists of one length have a shape.
+        odd: what the values are, if they have no type in common, or one that Arrow does not have.
+        lengths: the different lengths of lists, at most two.
         nulls: the number of rows without a value.
         empty: the number of quoted empty cells, which are text, but no numbers.
         values: the distinct texts or integers; None if there are more than `MAX_CLASSES`.
@@ -84,6 +247,7 @@ class ColumnProfile:
     name: str
     type: Any
     in_text: bool
+    by_length: bool = False
     rows: int = 0
     nulls: int = 0
     empty: int = 0
@@ -91,13 +255,19 @@ class ColumnProfile:
     rounded: float | None = None
     large: bool = False
     gaps: bool = False
+    odd: str = ""
+    lengths: set[int] = field(default_factory=set)
     _dtypes: tuple[str, ...] = ("int64", "float64", "bool")
 
-    def add(self, column: Any) -> None:
-        """Adds the next rows: an Arrow array."""
+    def add(self, column: Any, rows: int) -> None:
+        """Adds the next rows: an Arrow array, or what the values are that Arrow does not take."""
         import pyarrow.types as types
 
-        self.rows += len(column)
+        self.rows += rows
+        if isinstance(column, str):
+            self.odd = self.odd or column
+            return
+        self._add_type(column.type)
         self.nulls += column.null_count
         some = column.drop_null()
         if types.is_dictionary(column.type):
@@ -113,6 +283,20 @@ class ColumnProfile:
             self._add_numbers(some.to_numpy(zero_copy_only=False).astype(np.float64))
         elif is_list(some.type):
             self.gaps |= some.flatten().null_count > 0
+            if self.by_length and len(self.lengths) < 2:
+                self.lengths |= set(some.value_lengths().unique().to_pylist()[:2])
+        elif is_tensor(some.type) and types.is_float64(some.type.value_type):
+            self._add_numbers(some.to_numpy_ndarray())
+
+    def _add_type(self, kind: Any) -> None:
+        import pyarrow.types as types
+
+        if self.type is None or types.is_null(self.type):
+            self.type = kind
+        elif not kind.equals(self.type) and not types.is_null(kind):
+            common = _common_type(self.type, kind)
+            self.odd = self.odd or ("" if common else f"{self.type} and {kind}")
+            self.type = common or self.type
 
     def _add_values(self, some: Any) -> None:
         if self.values is not None:
@@ -146,19 +330,21 @@ class ColumnProfile:
 
     def evidence(self) -> Evidence:
         """The evidence of all rows that were added."""
-        dtype, shape = ("string", ()) if self.gaps else _dtype_and_shape(self.type)
+        dtype, shape = ("string", ()) if self.gaps or self.type is None else _dtype_and_shape(self.type)
+        if len(self.lengths) == 1 and shape == (None,):
+            shape = tuple(self.lengths)
         if self.in_text and self._dtypes and self.rows > self.nulls + self.empty:
             dtype = {"float64": "float32"}.get(self._dtypes[0], self._dtypes[0])
         missing = self.nulls + (self.empty if self.in_text and dtype != "string" else 0)
-        type_name = f"{self.type} with items that are missing" if self.gaps else str(self.type)
+        type_name = f"{self.type} with items that are missing" if self.gaps else self.odd or str(self.type)
         return Evidence(
             name=self.name,
             rows=self.rows,
             missing=missing,
             type_name=type_name if self.name else "a column without a name",
-            dtype=None if self.gaps or missing == self.rows else self._wide(dtype),
+            dtype=None if self.gaps or self.odd or missing == self.rows else self._wide(dtype),
             shape=shape,
-            is_text=_is_text(self.type),
+            is_text=self.type is not None and _is_text(self.type),
             may_be_string=self.in_text,
             values=self._distinct(dtype),
             too_large_for=("float32" if dtype == "float32" else "int64") if self.large else "",
@@ -188,6 +374,9 @@ def _dtype_and_shape(kind: Any) -> tuple[str | None, tuple[int | None, ...]]:
         dtype, shape = _dtype_and_shape(kind.value_type)
         known = dtype != "bool" and shape == ()
         return dtype if known else None, (kind.list_size if types.is_fixed_size_list(kind) else None,)
+    if is_tensor(kind):
+        item = np.dtype(kind.value_type.to_pandas_dtype()).name
+        return "float32" if item == "float64" else item, tuple(kind.shape)
     if types.is_boolean(kind):
         return "bool", ()
     if types.is_integer(kind):
@@ -195,6 +384,26 @@ def _dtype_and_shape(kind: Any) -> tuple[str | None, tuple[int | None, ...]]:
     if types.is_floating(kind):
         return "float32", ()
     return "string" if _is_text(kind) or types.is_binary(kind) or types.is_large_binary(kind) else None, ()
+
+
+def is_tensor(kind: Any) -> bool:
+    """Whether a value is an array of two dimensions or more, as `_array` makes them."""
+    return isinstance(kind, arrow().FixedShapeTensorType)
+
+
+def _common_type(one: Any, other: Any) -> Any:
+    """The type of numbers, or of lists of numbers, of two types; None where there is none."""
+    import pyarrow.types as types
+
+    if is_list(one) and is_list(other):
+        items = one.value_type, other.value_type
+        common = next((item for item in items if not types.is_null(item)), items[0])
+        if not any(map(types.is_null, items)) and not items[0].equals(items[1]):
+            common = _common_type(*items)
+        return None if common is None else arrow().list_(common)
+    numbers = [types.is_integer(kind) or types.is_floating(kind) for kind in (one, other)]
+    whole = types.is_integer(one) and types.is_integer(other)
+    return None if whole or not all(numbers) else arrow().float64()
 
 
 def _is_text(kind: Any) -> bool:

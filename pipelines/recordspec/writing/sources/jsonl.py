@@ -78,7 +78,7 @@ class JsonPart:
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         with self.span.open(self.path) as file:
             while some := file.readlines(_BATCH_BYTES):
-                rows = [line for line in map(self._content, some) if line]
+                rows = [line for line in map(self.content, some) if line]
                 if rows:
                     yield from converted(len(rows), partial(self._columns, schema, rows))
 
@@ -92,9 +92,9 @@ class JsonPart:
 
     def _line_numbers(self) -> Iterator[int]:
         with self.span.open(self.path) as file:
-            yield from (number for number, line in enumerate(file, self.span.line) if self._content(line))
+            yield from (number for number, line in enumerate(file, self.span.line) if self.content(line))
 
-    def _content(self, line: bytes) -> bytes:
+    def content(self, line: bytes) -> bytes:
         text = line.removeprefix(BOM) if self.span.start == 0 else line
         return text.rstrip(_WHITE)
 
@@ -115,6 +115,20 @@ class JsonPart:
             hint = problem.hint or "`ignore` of the source lists names to leave out"
             raise RecordError(replace(problem, hint=hint), number)
         return row
+
+
+def read_rows(path: Location) -> Iterator[Row]:
+    """The objects of a file, one after another. Raises RecordError for a line that is none."""
+    for span in line_ranges(path):
+        if span.too_long:
+            LongRow.of(path, span, "line").blocks()
+        part = JsonPart(path=path, wanted={}, ignore=frozenset(), span=span)
+        with span.open(path) as file:
+            for row, line in enumerate(one for one in map(part.content, file) if one):
+                try:
+                    yield parsed(line)
+                except RecordError as error:
+                    raise error.at(part.place(row)) from None
 
 
 def parsed(line: bytes) -> Row:

@@ -1,0 +1,421 @@
+"""`infer X --out s.yaml --config c.yaml`, `lint`, `build`, `model.fit`: for every X that `infer` takes."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+import yaml
+from pyarrow import parquet
+
+import recordspec as rs
+from examples import example, file_of
+from media import image_bytes, sound_bytes
+from recordspec.interop import tfds
+from recordspec.scaffold import guess_fit
+from shell import run_here as run
+
+ROWS = 40
+SCHEMA = rs.Schema.loads("""
+schema: flowers
+features:
+  id: int64
+  petals: {dtype: float32, shape: [4]}
+  species: {kind: label, names: [setosa, virginica]}
+""")
+
+
+def row(number: int) -> dict[str, Any]:
+    return {"id": number, "petals": [number / 9, 1.0, 2.0, 3.0], "species": number % 2}
+
+
+def record(number: int) -> bytes:
+    return SCHEMA.encode(row(number))
+
+
+def flat(number: int) -> dict[str, Any]:
+    return {"id": number, "length": number / 9, "species": ["setosa", "virginica"][number % 2]}
+
+
+def tfrecord(path: Path, rows: range = range(ROWS)) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return file_of(path, map(record, rows))
+
+
+def table(path: Path, rows: range = range(ROWS)) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    found = [flat(number) for number in rows]
+    if path.suffix == ".parquet":
+        parquet.write_table(pyarrow.Table.from_pylist(found), path)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps({**one, "made": {"by": "hand"}}) + "\n" for one in found))
+    else:
+        with path.open("w", newline="") as file:
+            delimiter = "\t" if path.suffix == ".tsv" else ","
+            writer = csv.DictWriter(file, found[0], delimiter=delimiter)
+            writer.writeheader()
+            writer.writerows(found)
+    return path
+
+
+def steps(path: Path) -> None:
+    records = []
+    for number in range(ROWS):
+        words = [("int64", [number + step]) for step in range(1 + number % 3)]
+        points = [("float32", [0.5, 1.5])] * len(words)
+        records.append(example({"label": ("int64", [number % 3])}, {"tokens": words, "points": points}))
+    file_of(path, records)
+
+
+def images(folder: Path, count: int, size: Callable[[int], int]) -> None:
+    for number in range(count):
+        path = folder / ("cat" if number % 2 else "dog") / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(image_bytes(np.full((size(number), 5, 3), number, np.uint8), "png"))
+
+
+def sounds(folder: Path) -> None:
+    for number in range(8):
+        path = folder / ("yes" if number % 2 else "no") / f"{number}.wav"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(sound_bytes(np.full((8 + number, 1), number, np.int16), 8000))
+
+
+def of_tfds(folder: Path, first: int = 30) -> None:
+    """As `tfds.builder_from_directory` opens it, the shards named as TFDS names them."""
+    folder.mkdir()
+    file_of(folder / "flowers-train.tfrecord-00000-of-00002", map(record, range(20)))
+    file_of(folder / "flowers-train.tfrecord-00001-of-00002", map(record, range(20, 30)))
+    file_of(folder / "flowers-test.tfrecord-00000-of-00001", map(record, range(first, ROWS)))
+    text, _ = tfds.dumps(SCHEMA)
+    (folder / "features.json").write_text(text)
+    (folder / "species.labels.txt").write_text("setosa\nvirginica\n")
+    splits = [
+        {"name": "train", "shardLengths": ["20", "10"]},
+        {"name": "test", "shardLengths": ["10"], "filepathTemplate": ""},
+    ]
+    info = {"name": "flowers", "fileFormat": "tfrecord", "splits": splits}
+    (folder / "dataset_info.json").write_text(json.dumps(info))
+
+
+def dataset(folder: Path) -> None:
+    rs.write(SCHEMA, map(row, range(ROWS)), folder, split={"folds": 2}, shards=3, progress=False)
+
+
+def halves(make: Callable[..., Any], first: str, second: str) -> Callable[[Path], None]:
+    def made(folder: Path) -> None:
+        make(folder / first, range(30))
+        make(folder / second, range(30, ROWS))
+
+    return made
+
+
+BOTH = {"train": 30, "test": 10}
+# By a name: what makes the files in a folder, what `infer` is given, and the rows of each split that is kept.
+CASES: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], dict[str, int] | None]] = {
+    "a TFRecord": (lambda folder: tfrecord(folder / "x.tfrecord"), ("x.tfrecord",), None),
+    "several": (halves(tfrecord, "a.tfrecord", "b.tfrecord"), ("a.tfrecord", "b.tfrecord"), None),
+    "a pattern": (halves(tfrecord, "x-a.tfrecord", "x-b.tfrecord"), ("x-*.tfrecord",), None),
+    "splits": (
+        halves(tfrecord, "train.tfrecord", "eval.tfrecord"),
+        ("train.tfrecord", "eval.tfrecord"),
+        {"train": 30, "eval": 10},
+    ),
+    "splits of TFDS": (
+        halves(tfrecord, "x-train.tfrecord-00000-of-00001", "x-test.tfrecord-00000-of-00001"),
+        ("*.tfrecord-*",),
+        BOTH,
+    ),
+    "folders": (halves(tfrecord, "d/train/x.tfrecord", "d/validation/y.tfrecord"), ("d",), {"train": 30, "validation": 10}),
+    "shards": (dataset, ("data",), {"fold0": 20, "fold1": 20}),
+    "SequenceExamples": (lambda folder: steps(folder / "x.tfrecord"), ("x.tfrecord",), None),
+    "TFDS": (lambda folder: of_tfds(folder / "tfds"), ("tfds",), BOTH),
+    "images": (lambda folder: images(folder / "pets", 20, lambda number: 4), ("pets",), None),
+    "images of sizes": (lambda folder: images(folder / "pets", 20, lambda number: 4 + number), ("pets",), None),
+    "images in splits": (
+        lambda folder: [images(folder / "pets" / name, rows, lambda number: 4) for name, rows in BOTH.items()],
+        ("pets",),
+        BOTH,
+    ),
+    "sounds": (lambda folder: sounds(folder / "words"), ("words",), None),
+    "JSONL": (lambda folder: table(folder / "x.jsonl"), ("x.jsonl",), None),
+    "CSV": (lambda folder: table(folder / "x.csv"), ("x.csv",), None),
+    "TSV": (lambda folder: table(folder / "x.tsv"), ("x.tsv",), None),
+    "CSVs": (halves(table, "a.csv", "b.csv"), ("a.csv", "b.csv"), None),
+    "CSV splits": (halves(table, "t/train.csv", "t/test.csv"), ("t",), BOTH),
+    "JSONL splits": (halves(table, "t/train.jsonl", "t/test.jsonl"), ("t/*.jsonl",), BOTH),
+    "Parquet": (lambda folder: table(folder / "x.parquet"), ("x.parquet",), None),
+    "Parquet splits": (halves(table, "t/train-00000-of-00001.parquet", "t/test-00000-of-00001.parquet"), ("t",), BOTH),
+}  # fmt: skip
+
+
+def fit(pipeline: rs.Pipeline) -> None:
+    """Trains a model of any inputs for an epoch."""
+    import keras
+    import tensorflow as tf
+
+    names = tuple(pipeline.manifest.splits)
+    data = pipeline.dataset(names[-1])
+    spec, target = data.element_spec
+    specs = spec if isinstance(spec, dict) else {"one": spec}
+
+    class Model(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.out = keras.layers.Dense(10)
+
+        def call(self, given: Any) -> Any:
+            given = given if isinstance(given, dict) else {"one": given}
+            means = []
+            for name in specs:
+                value = given[name]
+                if value.dtype == tf.string:
+                    value = tf.strings.length(value)
+                value = tf.cast(value, tf.float32)
+                means.append(tf.reduce_mean(tf.reshape(value, [tf.shape(value)[0], -1]), 1, keepdims=True))
+            return self.out(tf.concat(means, 1))
+
+    model = Model()
+    assert target.dtype == tf.int64
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.fit(data, verbose=0)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_inferred_builds_and_trains(tmp_path, case):
+    make, given, splits = CASES[case]
+    make(tmp_path / "data" if case == "shards" else tmp_path)
+    done = run("infer", *given, "--out", "s/x.yaml", "--config", "c/x.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "s/x.yaml\nc/x.yaml\n"), done.stderr
+    done = run("lint", "c/x.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "c/x.yaml: no problems\n")
+    done = run("build", "c/x.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    pipeline = rs.Pipeline.load(tmp_path / "c/x.yaml")
+    rows = {split: pipeline.manifest.rows(split) for split in pipeline.manifest.splits}
+    assert rows == (splits or rows)
+    assert rows.keys() == (splits or {"train", "test"}).keys() if splits else rows.keys() == {"train", "test"}
+    fit(pipeline)
+
+
+def test_a_config_names_the_splits_and_says_what_it_guessed(tmp_path):
+    of_tfds(tmp_path / "tfds")
+    assert run("infer", "tfds", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path).returncode == 0
+    text = (tmp_path / "c.yaml").read_text()
+    assert yaml.safe_load(text)["write"]["source"] == {
+        "train": {"tfrecord": "tfds/flowers-train.tfrecord-*-of-00002"},
+        "test": {"tfrecord": "tfds/flowers-test.tfrecord-00000-of-00001"},
+    }
+    assert "  inputs: petals  # without id: it identifies rows\n" in text
+    assert "  targets: species  # a label of 2 classes, of 3 features\n" in text
+
+
+def test_lengths_of_tfds_that_differ_are_an_error(tmp_path):
+    of_tfds(tmp_path / "tfds", first=31)
+    done = run("infer", "tfds", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    shard = "tfds/flowers-test.tfrecord-00000-of-00001"
+    assert done.stderr == f"{shard}: expected 10 records, as dataset_info.json says, got 9\n"
+    (tmp_path / shard).unlink()
+    done = run("infer", "tfds", cwd=tmp_path)
+    assert done.stderr == f"{shard}: expected the shards that dataset_info.json names, got none\n"
+    info = tmp_path / "tfds/dataset_info.json"
+    info.write_text(info.read_text().replace('"tfrecord"', '"array_record"'))
+    assert run("infer", "tfds", cwd=tmp_path).stderr == (
+        "tfds/dataset_info.json: fileFormat: expected tfrecord, got `array_record` "
+        "(prepare it with `file_format='tfrecord'`)\n"
+    )
+    info.write_text("[]")
+    assert run("infer", "tfds", cwd=tmp_path).stderr.startswith(
+        "tfds/dataset_info.json: expected the splits of a dataset, as TFDS writes them, got "
+    )
+
+
+def test_files_that_do_not_go_together_are_refused(tmp_path):
+    table(tmp_path / "a.csv")
+    tfrecord(tmp_path / "b.tfrecord")
+    (tmp_path / "c.csv").write_text("id,more\n1,2\n")
+    (tmp_path / "empty").mkdir()
+    for files, said in [
+        (("a.csv", "b.tfrecord"), "a.csv: expected files of one format, got a.csv (csv) and b.tfrecord (tfrecord)"),
+        (("a.csv", "c.csv"), "c.csv: length: expected string, as in a.csv, got none"),
+        (("empty",), "empty: expected TFRecords, tables, or images or sounds by class, got none"),
+    ]:  # fmt: skip
+        done = run("infer", *files, cwd=tmp_path)
+        assert (done.stdout, done.stderr.splitlines()[0]) == ("", said)
+        assert done.returncode > 0
+
+
+def test_sounds_of_several_rates_are_refused(tmp_path):
+    sounds(tmp_path / "words")
+    (tmp_path / "words/no/9.wav").write_bytes(sound_bytes(np.zeros((8, 1), np.int16), 16000))
+    done = run("infer", "words", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "words/no/0.wav: expected sounds of one sample rate, and as many channels, "
+        "got 16,000 Hz, 1 channel and 8,000 Hz, 1 channel (resample them)\n",
+    )
+
+
+def test_images_of_several_encodings_become_one(tmp_path):
+    images(tmp_path / "pets", 4, lambda number: 4)
+    (tmp_path / "pets/cat/x.jpg").write_bytes(image_bytes(np.zeros((4, 5, 1), np.uint8), "jpeg"))
+    found = rs.infer(tmp_path / "pets")
+    assert found.schema.names["image"].encoding == "png"
+    assert found.notes == ("image: JPEG image, PNG images of modes L, RGB, stored as PNG",)
+    assert found.rows == 5
+
+
+@pytest.mark.parametrize(
+    ("features", "inputs", "target", "reason", "without"),
+    [
+        ("a: int64, label: {kind: label, names: [x, y]}, z: int64", ["a", "z"], "label", "a label of 2 classes", ""),
+        ("y: float32, sex: {kind: label, names: [f, m]}", ["sex"], "y", "by its name", ""),
+        ("a: {kind: label, names: [f, m]}, b: {kind: label, names: [k]}, c: float32", ["a", "c"], "b",
+         "a label of 1 classes, the last of 2", ""),
+        ("a: float32, b: float32, note: text", ["a", "note"], "b", "the last with numbers", ""),
+        ("userId: int64, movie_id: int64, rating: float32, x: float32", ["rating"], "x", "the last with numbers",
+         "without userId, movie_id: it identifies rows"),
+        ("input_ids: {kind: var_len, dtype: int64}, is_valid: int64, label: int64", ["input_ids", "is_valid"],
+         "label", "by its name", ""),
+        ("id: int64, label: int64", ["id"], "label", "by its name", ""),
+        ("note: text, more: text", ["note"], "more", "the last", ""),
+        ("x: int64", ["x"], "x", "the last with numbers", ""),
+    ],
+)  # fmt: skip
+def test_what_a_model_takes_is_guessed(features, inputs, target, reason, without):
+    schema = rs.Schema.loads(f"schema: s\nfeatures: {{{features}}}")
+    guess = guess_fit(schema)
+    count = len(schema.names)
+    assert (list(guess.inputs), guess.target) == (inputs, target)
+    assert (guess.reason, guess.without) == (f"{reason}, of {count} features", without)
+
+
+COLUMNS = {
+    "n": [1, 2, 3, 4] * 10,
+    "x": [0.5] * 40,
+    "kind": ["a", "b"] * 20,
+    "gap": [1, None] * 20,
+    "ok": [True, False] * 20,
+    "blob": [b"\xff"] * 40,
+}
+IN_MEMORY = {
+    "rows": lambda: [
+        dict(zip(COLUMNS, values, strict=True)) for values in zip(*COLUMNS.values(), strict=True)
+    ],
+    "columns": lambda: COLUMNS,
+    "pandas": lambda: __import__("pandas").DataFrame(COLUMNS),
+    "Polars": lambda: __import__("polars").DataFrame(COLUMNS),
+    "Arrow": lambda: pyarrow.table(COLUMNS),
+    "a batch": lambda: pyarrow.RecordBatch.from_pydict(COLUMNS),
+    "a reader": lambda: pyarrow.table(COLUMNS).to_reader(7),
+    "a generator": lambda: iter(IN_MEMORY["rows"]()),
+}
+
+
+@pytest.mark.parametrize("form", IN_MEMORY)
+def test_rows_in_memory_have_a_schema(tmp_path, form):
+    found = rs.infer(IN_MEMORY[form]())
+    gap = "int64" if form != "pandas" else "float32"  # pandas has no integers with gaps
+    assert found.schema == rs.Schema.loads(f"""
+schema: data
+features:
+  n: int64
+  x: float32
+  kind: {{kind: label, names: [a, b]}}
+  gap: {{dtype: {gap}, default: 0, description: missing in 20 of 40}}
+  ok: {{kind: tensor, dtype: bool}}
+  blob: string
+""")
+    assert found.notes == ("gap: missing in 20 of 40 rows and reads as its default",)
+    assert found.rows == 40
+    assert rs.write(found.schema, IN_MEMORY[form](), tmp_path / "d", progress=False).rows("train") == 40
+
+
+def test_a_sample_of_rows_in_memory():
+    for form, make in IN_MEMORY.items():
+        assert rs.infer(make(), "some", sample=9).rows == 9, form
+
+
+def test_arrays_keep_their_shape(tmp_path):
+    arrays = {
+        "image": np.zeros((20, 4, 5), np.uint8),
+        "points": np.zeros((20, 2, 3)),
+        "ids": np.zeros((20, 7), np.int64),
+        "words": np.array([["a", "b"]] * 20),
+        "label": np.arange(20) % 2,
+    }
+    rows = [dict(zip(arrays, values, strict=True)) for values in zip(*arrays.values(), strict=True)]
+    expected = rs.Schema.loads("""
+schema: arrays
+features:
+  image: {kind: tensor, dtype: uint8, shape: [4, 5], encoding: raw}
+  points: {dtype: float32, shape: [2, 3]}
+  ids: {dtype: int64, shape: [7]}
+  words: {dtype: string, shape: [2]}
+  label: {kind: label, names: ["0", "1"]}
+""")
+    for number, given in enumerate((arrays, rows)):
+        found = rs.infer(given, "arrays")
+        assert found.schema == expected
+        assert rs.write(found.schema, given, tmp_path / str(number), progress=False).rows("train") == 20
+
+
+@pytest.mark.parametrize(
+    ("values", "note"),
+    [
+        ([1, "a"], "x: int and str, which no feature holds, so it is left out"),
+        (
+            [[[1]], [[1, 2], [3]]],
+            "x: list<item: list<item: int64>>, which no feature holds, so it is left out",
+        ),
+        ([None, None], "x: always empty, in 2 rows: its type is unknown, so it is left out"),
+        ([object(), object()], "x: object, which no feature holds, so it is left out"),
+        ([1, 2**70], "x: int, which no feature holds, so it is left out"),
+    ],
+)
+def test_values_that_no_feature_holds(values, note):
+    found = rs.infer([{"x": value, "n": 1} for value in values])
+    assert (list(found.schema.names), found.notes) == (["n"], (note,))
+
+
+def test_rows_that_are_none_are_refused():
+    for given, said in [
+        (7, "rows: expected an iterable of dicts, a dict of arrays, a frame, or an Arrow table, got int 7"),
+        ([1], "row 0: expected a mapping from names to values, got int 1"),
+        ([], "rows: expected a column with values, got none"),
+    ]:
+        with pytest.raises(rs.RecordspecError) as caught:
+            rs.infer(given)
+        assert str(caught.value) == said
+
+
+def test_types_of_json_lines_are_joined(tmp_path, monkeypatch):
+    from recordspec.writing.sources import infer_table
+
+    monkeypatch.setattr(infer_table, "_BATCH_ROWS", 2)
+    lines = [
+        {"x": 1, "late": None, "list": [1, 2]},
+        {"x": 2, "odd": 1, "list": []},
+        {"x": 2.5, "late": 7, "odd": "a", "list": [0.5]},
+    ]
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = rs.infer([tmp_path / "x.jsonl"])
+    assert found.schema == rs.Schema.loads("""
+schema: x
+features:
+  x: float32
+  late: {dtype: int64, default: 0, description: missing in 2 of 3}
+  list: {kind: var_len, dtype: float32}
+""")
+    assert found.left_out == ("odd",)
+    (tmp_path / "x.jsonl").write_text('{"x": 1}\n\n{"x": \n')
+    with pytest.raises(rs.RecordError) as caught:
+        rs.infer(tmp_path / "x.jsonl")
+    assert str(caught.value).startswith(f"{tmp_path}/x.jsonl:3: expected JSON, got other text")
