@@ -20,6 +20,7 @@ from recordspec.spec.yaml_text import ScalarNode
 from recordspec.writing.options import SPLIT_NAME, ByColumn, Write, is_split_name
 from recordspec.writing.sources.base import Source
 from recordspec.writing.sources.csv import Csv
+from recordspec.writing.sources.detection import Coco, PascalVoc
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
@@ -36,6 +37,8 @@ class From:
     parquet: Parquet | None = None
     image_folder: ImageFolder | None = None
     audio_folder: AudioFolder | None = None
+    coco: Coco | None = None
+    voc: PascalVoc | None = None
     tfrecord: TFRecords | None = None
 
     def __post_init__(self) -> None:

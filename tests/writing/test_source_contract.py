@@ -25,6 +25,7 @@ from media import image_bytes, sound_bytes
 from recordspec.wire.framing import framed
 from recordspec.writing.sources import DictRows, Source, SourcePart, base, rows, source_of
 from recordspec.writing.sources.csv import Csv
+from recordspec.writing.sources.detection import Coco, PascalVoc
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
@@ -40,6 +41,10 @@ STEPS = rs.Schema.loads(
 )
 IMAGES = rs.Schema.loads(
     "schema: s\nfeatures: {image: {kind: image, shape: [2, 3, 1]}, label: {kind: label, names: [a, b]}}"
+)
+DETECTION = rs.Schema.loads(
+    "schema: s\nfeatures: {image: {kind: image, shape: [2, 3, 1]}, boxes: {kind: box, format: rel_yxyx},"
+    " labels: {kind: label, names: [a, b], shape: [null]}}"
 )
 SOUNDS = rs.Schema.loads(
     "schema: s\nfeatures: {audio: {kind: audio, sample_rate: 8000}, label: {kind: label, names: [a, b]}}"
@@ -219,6 +224,33 @@ def media_places(suffix: str) -> Callable[[Path], list[str]]:
     ]
 
 
+def write_coco(folder: Path, first: int) -> None:
+    """Images of which some have no object."""
+    write_folder(lambda index: image_bytes(np.full((2, 3, 1), index, np.uint8), "png"), ".png")(folder, first)
+    names = [os.path.relpath(path, folder / "media") for path in sorted((folder / "media").rglob("*.png"))]
+    size = {"width": 3, "height": 2}
+    annotated = {
+        "images": [{"id": at, "file_name": name, **size} for at, name in enumerate(names)],
+        "categories": [{"id": 7, "name": "a"}, {"id": 3, "name": "b"}],
+        "annotations": [
+            {"id": at, "image_id": at // 2 * 2, "category_id": 3, "bbox": [0, 1, 2, 1]} for at in range(COUNT)
+        ],
+    }
+    (folder / "instances.json").write_text(json.dumps(annotated))
+
+
+def write_voc(folder: Path, first: int) -> None:
+    write_folder(lambda index: image_bytes(np.full((2, 3, 1), index, np.uint8), "png"), ".png")(folder, first)
+    for number, path in enumerate(sorted((folder / "media").rglob("*.png"))):
+        box = "<bndbox><xmin>0</xmin><ymin>1</ymin><xmax>2</xmax><ymax>2</ymax></bndbox>"
+        path.with_suffix(".xml").write_text(
+            f"<annotation><filename>{path.relative_to(folder / 'media')}</filename>"
+            "<size><width>3</width><height>2</height></size>"
+            + f"<object><name>b</name>{box}</object>" * (number % 3)
+            + "</annotation>"
+        )
+
+
 FILES = [
     Case("csv", write_csv, lambda folder: Csv(path="rows.csv").open(folder), csv_places),
     Case(
@@ -283,8 +315,29 @@ FILES = [
     ),
 ]
 
+FILES += [
+    Case(
+        "coco",
+        write_coco,
+        lambda folder: Coco(annotations="instances.json", images="media", columns={"path": "file_name"}).open(
+            folder
+        ),
+        media_places(".png"),
+        schema=DETECTION,
+        extra="path",
+    ),
+    Case(
+        "voc",
+        write_voc,
+        lambda folder: PascalVoc(annotations="media", columns={"path": "file_name"}).open(folder),
+        lambda folder: [place.replace(".png", ".xml") for place in media_places(".png")(folder)],
+        schema=DETECTION,
+        extra="path",
+    ),
+]
+
 # Those that name their files.
-LISTED = ("csv", "jsonl", "several csv", "splits", "sequence examples")
+LISTED = ("coco", "csv", "jsonl", "several csv", "splits", "sequence examples")
 
 
 def given(name: str, rows: Callable[[], Any], *, once: bool = False) -> Case:
@@ -358,7 +411,8 @@ def test_a_row_has_its_record_and_its_place(case, written, small_parts):
         assert [value for _, value, _ in found] == [one["id"] for one in table()]
     else:
         assert [value for _, value, _ in found] == [
-            os.path.relpath(place, written / "media") for place in case.places(written)
+            os.path.relpath(place, written / "media").replace(".xml", ".png")
+            for place in case.places(written)
         ]
 
 

@@ -151,6 +151,24 @@ class Box(Feature):
             return first - second / 2, first + second / 2
         return first, second
 
+    def of_corners(self, corners: Array, width: float, height: float) -> Array:
+        """Corners in pixels, (left, top, right, bottom), float64 `[m, 4]`, as boxes of this format.
+
+        Args:
+            width, height: of the image, in pixels.
+        """
+        first, second = corners[:, :2], corners[:, 2:]
+        if self._relative:
+            first, second = (point / [width, height] for point in (first, second))
+        order = self.format.removeprefix("rel_")
+        if order == "yxyx":
+            first, second = first[:, ::-1], second[:, ::-1]
+        elif order == "xywh":
+            second = second - first
+        elif order == "center_xywh":
+            first, second = (first + second) / 2, second - first
+        return np.concatenate([first, second], axis=1).astype(np.float32)
+
     def spec(self) -> TypeSpec:
         return ragged_spec((None, 4), "float32")
 

@@ -53,14 +53,11 @@ class MediaFolder(FileSource):
     def files(self) -> list[Location]:
         """All of them. Raises StoreError where there is no such folder, or it cannot be listed."""
         (folder,) = self.paths
-        if not folder.is_dir():
-            raise StoreError(Problem(where=self.path, expected="a folder", got="none"))
         links: list[Location] = []
-        found = sorted(file for file in _walk(folder, links) if not _hidden(file, folder))
+        found = files_below(folder, links)
         files = [file for file in found if file.suffix.lower() in self.SUFFIXES]
         if others := len(found) - len(files):
             self.notes.append(f"{others} files with no {self.WHAT}'s suffix were left out")
-        links = [link for link in links if not _hidden(link, folder)]
         if links:
             self.notes.append(f"{len(links)} links to folders were not followed")
         return files
@@ -160,6 +157,23 @@ class FolderPart:
 
 def _class_of(path: PurePath) -> str | None:
     return path.parts[0] if len(path.parts) > 1 else None
+
+
+def files_below(folder: Location, links: list[Location] | None = None) -> list[Location]:
+    """All files below a folder, in the order of their paths, but for hidden ones.
+
+    Args:
+        links: receives the links to folders, which are not followed.
+
+    Raises StoreError where there is no such folder, or it cannot be listed.
+    """
+    if not folder.is_dir():
+        raise StoreError(Problem(where=str(folder), expected="a folder", got="none"))
+    unfollowed: list[Location] = []
+    found = sorted(file for file in _walk(folder, unfollowed) if not _hidden(file, folder))
+    if links is not None:
+        links += [link for link in unfollowed if not _hidden(link, folder)]
+    return found
 
 
 def _walk(folder: Location, links: list[Location]) -> Iterator[Location]:

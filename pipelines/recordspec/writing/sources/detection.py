@@ -1,0 +1,453 @@
+"""Images with the boxes of their objects: annotations of COCO and of Pascal VOC."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, ClassVar
+from xml.etree import ElementTree
+from xml.parsers import expat
+
+import numpy as np
+
+from recordspec.errors import Problem, RecordError, SpecError, StoreError, describe
+from recordspec.locations import Location, LocationText, below, location, read_bytes
+from recordspec.spec.features import Feature
+from recordspec.spec.features.box import Box
+from recordspec.spec.options import to_builtins
+from recordspec.spec.schema import Schema
+from recordspec.spec.values import BadValue
+from recordspec.writing.sources.arrow import inside
+from recordspec.writing.sources.base import (
+    Batches,
+    FileSource,
+    by_feature,
+    converted,
+    even_ranges,
+    identity_of,
+    wanted_columns,
+)
+from recordspec.writing.sources.folders import files_below
+
+# About the size of a photo: an image is read when it is encoded.
+_IMAGE_BYTES = 1 << 18
+_LARGEST_JSON = 4 << 30
+_LARGEST_XML = 16 << 20
+# The slack of a box that a tool has rounded, in pixels.
+_SLACK = 1e-3
+
+
+@dataclass(frozen=True)
+class AnnotatedImage:
+    """An image and its objects.
+
+    Attributes:
+        values: by column what the image has: `file_name`, `width`, `height`, ...
+        objects: by column what each object has: `boxes`, its corners (left, top, right, bottom) in pixels,
+            `labels`, the name of its class, ...
+        names: what messages call each object.
+    """
+
+    values: Mapping[str, Any]
+    objects: tuple[Mapping[str, Any], ...]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Detection(FileSource):
+    """What COCO and Pascal VOC have in common: `FILES` are annotations, and a folder has the images.
+
+    Columns of the image are single values, those of its objects lists, empty where it has none.
+    """
+
+    SHORT_FORM: ClassVar[str] = "annotations"
+    IMAGE: ClassVar[tuple[str, ...]]
+    OBJECT: ClassVar[tuple[str, ...]]
+
+    annotations: LocationText
+    images: LocationText | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    clip: bool = False
+
+    def open(self, folder: Path) -> Any:
+        """The same source; relative paths start at `folder`."""
+        images = None if self.images is None else str(below(folder, self.images))
+        return replace(super().open(folder), images=images)
+
+    @property
+    def folder(self) -> Location:
+        """The folder of the images: by default that of the annotations."""
+        (path,) = self.paths
+        home = path if path.is_dir() else path.parent
+        return home if self.images is None else location(self.images)
+
+    @cached_property
+    def _images(self) -> list[Location]:
+        return [file for file in files_below(self.folder) if file.suffix.lower() not in (".xml", ".json")]
+
+    def _wanted(self, schema: Schema, extra: tuple[str, ...]) -> dict[str, str]:
+        header = ("image", *self.IMAGE, *self.OBJECT)
+        return wanted_columns(schema, extra, self.columns, str(self.annotations), header)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coco(_Detection):
+    """The images of an annotations file of COCO, `instances_*.json`, with their objects.
+
+    Attributes:
+        annotations: the JSON file.
+        images: the folder of the images; by default that of the file.
+        columns: the column of a feature, where it has another name: `image`; of the image `image_id`,
+            `file_name`, `width`, `height`; of its objects the lists `boxes`, `labels`, `category_id`,
+            `annotation_id`, `area`, `iscrowd`.
+        clip: whether boxes are clipped to their image, and objects left out that then have no area; otherwise
+            a box that leaves its image is an error.
+    """
+
+    IMAGE = ("image_id", "file_name", "width", "height")
+    OBJECT = ("boxes", "labels", "category_id", "annotation_id", "area", "iscrowd")
+
+    @property
+    def rows(self) -> int:
+        return len(self._annotated)
+
+    def identity(self) -> Any:
+        return [identity_of((*self.paths, *self._images)), to_builtins(self)]
+
+    @cached_property
+    def _annotated(self) -> list[AnnotatedImage]:
+        (path,) = self.paths
+        return list(_read_coco(path))
+
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[CocoPart]:
+        wanted, annotated = self._wanted(schema, extra), self._annotated
+        for start, stop in even_ranges(len(annotated), _IMAGE_BYTES):
+            given = tuple(annotated[start:stop])
+            yield CocoPart(folder=self.folder, wanted=wanted, clip=self.clip, annotated=given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PascalVoc(_Detection):
+    """The images of a folder of annotations of Pascal VOC, an XML file each, with their objects.
+
+    Coordinates are taken as they are, as TFDS and the TensorFlow Object Detection API do.
+
+    Attributes:
+        annotations: the folder of the XML files.
+        images: the folder of the images; by default that of the annotations.
+        columns: the column of a feature, where it has another name: `image`; of the image `file_name`,
+            `width`, `height`; of its objects the lists `boxes`, `labels`, `difficult`, `truncated`, `pose`.
+        clip: whether boxes are clipped to their image, and objects left out that then have no area; otherwise
+            a box that leaves its image is an error.
+    """
+
+    IMAGE = ("file_name", "width", "height")
+    OBJECT = ("boxes", "labels", "difficult", "truncated", "pose")
+
+    @cached_property
+    def _files(self) -> list[Location]:
+        (folder,) = self.paths
+        files = [file for file in files_below(folder) if file.suffix.lower() == ".xml"]
+        if not files:
+            raise StoreError(Problem(where=str(folder), expected="files named .xml", got="none"))
+        return files
+
+    @property
+    def rows(self) -> int:
+        return len(self._files)
+
+    def identity(self) -> Any:
+        return [identity_of((*self._files, *self._images)), to_builtins(self)]
+
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[VocPart]:
+        wanted = self._wanted(schema, extra)
+        for start, stop in even_ranges(len(self._files), _IMAGE_BYTES):
+            files = tuple(self._files[start:stop])
+            yield VocPart(folder=self.folder, wanted=wanted, clip=self.clip, files=files)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _DetectionPart:
+    """Annotated images that follow each other."""
+
+    folder: Location
+    wanted: Mapping[str, str]
+    clip: bool
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def annotated_image(self, row: int) -> AnnotatedImage:
+        """Raises RecordError where its annotations cannot be read."""
+        raise NotImplementedError
+
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
+        yield from converted(len(self), partial(self._columns, schema))
+
+    def _columns(self, schema: Schema, start: int, stop: int) -> dict[str, Any]:
+        rows = [self._row(row, start) for row in range(start, stop)]
+
+        def column(name: str) -> Any:
+            what, feature = self.wanted[name], schema.names.get(name)
+            if what == "image":
+                return inside([one.values["file_name"] for one in rows], self.folder)
+            if what == "boxes":
+                return [_boxes(row, one, feature) for row, one in enumerate(rows)]
+            if rows and what in rows[0].values:
+                return [one.values[what] for one in rows]
+            return [[each[what] for each in one.objects] for one in rows]
+
+        return by_feature(self.wanted, column)
+
+    def _row(self, row: int, start: int) -> AnnotatedImage:
+        try:
+            one = self.annotated_image(row)
+        except RecordError as error:
+            raise RecordError(error.problems, row - start) from None
+        return _clipped(one) if self.clip else one
+
+
+@dataclass(frozen=True, kw_only=True)
+class CocoPart(_DetectionPart):
+    """Images of an annotations file of COCO."""
+
+    annotated: tuple[AnnotatedImage, ...]
+
+    def __len__(self) -> int:
+        return len(self.annotated)
+
+    def annotated_image(self, row: int) -> AnnotatedImage:
+        return self.annotated[row]
+
+    def place(self, row: int) -> str:
+        return f"{self.folder}/{self.annotated[row].values['file_name']}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class VocPart(_DetectionPart):
+    """Images of XML files of Pascal VOC."""
+
+    files: tuple[Location, ...]
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def annotated_image(self, row: int) -> AnnotatedImage:
+        return _read_voc(self.files[row])
+
+    def place(self, row: int) -> str:
+        return str(self.files[row])
+
+
+# The boxes, which are checked here, where the size of the image and the names of objects are known.
+
+
+def _boxes(row: int, image: AnnotatedImage, feature: Feature | None) -> Any:
+    """The boxes of an image, `[k, 4]`, in the format of their feature; in xywh for one of another kind."""
+    width, height = image.values["width"], image.values["height"]
+    corners = np.array([one["boxes"] for one in image.objects], np.float64).reshape(-1, 4)
+    low, high = corners[:, :2], corners[:, 2:]
+    for expected, wrong, hint in (
+        ("a box with an area", ~(low < high).all(axis=1), ""),  # also NaN
+        (
+            f"a box in its image, {width} x {height}",
+            (low < -_SLACK).any(axis=1) | (high > np.array([width, height]) + _SLACK).any(axis=1),
+            "`clip: true` of the source clips it",
+        ),
+    ):
+        if wrong.any():
+            place = int(wrong.argmax())
+            shown = ", ".join(f"{number:g}" for number in corners[place])
+            raise BadValue(row, expected, f"corners [{shown}] of {image.names[place]}", hint)
+    corners = np.clip(corners, 0, np.array([width, height] * 2))
+    box = feature if isinstance(feature, Box) else Box(name="boxes", format="xywh")
+    return box.of_corners(corners, width, height)
+
+
+def _clipped(image: AnnotatedImage) -> AnnotatedImage:
+    """The image with boxes clipped to it, without the objects that then have no area."""
+    limits = (image.values["width"], image.values["height"]) * 2
+    objects = [
+        {**one, "boxes": [min(max(side, 0), most) for side, most in zip(one["boxes"], limits, strict=True)]}
+        for one in image.objects
+    ]
+    kept = [
+        (one, name)
+        for one, name in zip(objects, image.names, strict=True)
+        if one["boxes"][0] < one["boxes"][2] and one["boxes"][1] < one["boxes"][3]
+    ]
+    return AnnotatedImage(image.values, tuple(one for one, _ in kept), tuple(name for _, name in kept))
+
+
+# COCO.
+
+_USED = {
+    "images",
+    "annotations",
+    "categories",
+    "id",
+    "image_id",
+    "category_id",
+    "file_name",
+    "width",
+    "height",
+}
+_USED |= {"bbox", "area", "iscrowd", "name"}
+
+
+def _kept(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object without what is not used: segmentations are most of such a file."""
+    return {name: value for name, value in pairs if name in _USED}
+
+
+def _read_coco(path: Location) -> Iterator[AnnotatedImage]:
+    """The images of an annotations file, in its order. Raises RecordError, StoreError."""
+    try:
+        given = json.loads(read_bytes(path, _LARGEST_JSON), object_pairs_hook=_kept)
+    except (ValueError, RecursionError) as error:
+        raise RecordError(Problem(where=str(path), expected="JSON", got=str(error))) from None
+    where = str(path)
+    names = {
+        key: _entry(where, "categories", at, one, "name", str)
+        for at, key, one in _by_id(where, given, "categories")
+    }
+    repeated = [name for name, many in Counter(names.values()).items() if many > 1]
+    if repeated:
+        raise _wrong(where, ("categories",), "every name once", f"`{repeated[0]}` again")
+    images = {key: (at, one) for at, key, one in _by_id(where, given, "images")}
+    objects: dict[Any, list[tuple[str, dict[str, Any]]]] = {key: [] for key in images}
+    for at, key, one in _by_id(where, given, "annotations"):
+        image, category = one.get("image_id"), one.get("category_id")
+        if not isinstance(image, int | str) or image not in objects:
+            raise _wrong(where, ("annotations", at, "image_id"), "the id of an image", describe(image))
+        if not isinstance(category, int | str) or category not in names:
+            raise _wrong(
+                where, ("annotations", at, "category_id"), "the id of a category", describe(category)
+            )
+        left, top, width, height = _bbox(where, at, one.get("bbox"))
+        values = {
+            "boxes": [left, top, left + width, top + height],
+            "labels": names[category],
+            "category_id": category,
+            "annotation_id": key,
+            "area": one.get("area", width * height),
+            "iscrowd": one.get("iscrowd", 0),
+        }
+        objects[image].append((f"annotation {key}", values))
+    for key, (at, one) in images.items():
+        sizes = {side: _entry(where, "images", at, one, side, int) for side in ("width", "height")}
+        name = _entry(where, "images", at, one, "file_name", str)
+        values = {"image_id": key, "file_name": name, **sizes}
+        found = objects[key]
+        yield AnnotatedImage(values, tuple(each for _, each in found), tuple(what for what, _ in found))
+
+
+def _by_id(where: str, given: Any, name: str) -> Iterator[tuple[int, Any, dict[str, Any]]]:
+    """The index, the id, and the entry of each item of a list. Raises RecordError for an id that is twice."""
+    items = given.get(name) if isinstance(given, dict) else None
+    if not isinstance(items, list):
+        raise _wrong(where, (name,), "a list", "none" if items is None else describe(items))
+    seen = set()
+    for at, one in enumerate(items):
+        key = _entry(where, name, at, one, "id", (int, str))
+        if key in seen:
+            raise _wrong(where, (name, at, "id"), "every id once", f"{key} again")
+        seen.add(key)
+        yield at, key, one
+
+
+def _entry(where: str, name: str, at: int, one: Any, key: str, kind: Any) -> Any:
+    value = one.get(key) if isinstance(one, dict) else None
+    if not isinstance(value, kind) or isinstance(value, bool):
+        expected = {str: "text", int: "a whole number"}.get(kind, "a number or text")
+        raise _wrong(where, (name, at, key), expected, "none" if value is None else describe(value))
+    return value
+
+
+def _bbox(where: str, at: int, value: Any) -> list[float]:
+    numbers = isinstance(value, list) and [one for one in value if isinstance(one, int | float)]
+    if not numbers or len(numbers) != 4 or len(value) != 4 or not all(map(math.isfinite, numbers)):
+        got = "none" if value is None else describe(value)
+        raise _wrong(where, ("annotations", at, "bbox"), "[x, y, width, height]", got)
+    return numbers
+
+
+def _wrong(where: str, path: tuple[str | int, ...], expected: str, got: str) -> RecordError:
+    return RecordError(Problem(where=where, path=path, expected=expected, got=got))
+
+
+# Pascal VOC.
+
+
+def _read_voc(path: Location) -> AnnotatedImage:
+    """The image of an XML file. Raises RecordError with what is wrong, StoreError."""
+    try:
+        root = _xml(read_bytes(path, _LARGEST_XML))
+        size = _child(root, "size")
+        values: dict[str, Any] = {"file_name": _text(root, "filename")}
+        values |= {side: int(_number(size, side)) for side in ("width", "height")}
+        objects = [_voc_object(one) for one in root.iter("object")]
+    except (SpecError, expat.ExpatError) as error:
+        problems = (
+            [Problem(expected="XML", got=str(error))]
+            if isinstance(error, expat.ExpatError)
+            else error.problems
+        )
+        raise RecordError(problems) from None
+    names = tuple(f"object {at} (`{one['labels']}`)" for at, one in enumerate(objects))
+    return AnnotatedImage(values, tuple(objects), names)
+
+
+def _voc_object(element: ElementTree.Element) -> dict[str, Any]:
+    box = _child(element, "bndbox")
+    return {
+        "boxes": [_number(box, side) for side in ("xmin", "ymin", "xmax", "ymax")],
+        "labels": _text(element, "name"),
+        **{flag: int(_number(element, flag, "0")) for flag in ("difficult", "truncated")},
+        "pose": element.findtext("pose") or "",
+    }
+
+
+def _xml(data: bytes) -> ElementTree.Element:
+    """A document without declarations of types or entities, which can expand without end, or name files."""
+    builder, parser = ElementTree.TreeBuilder(), expat.ParserCreate()
+
+    def refuse(*declared: Any) -> None:
+        raise SpecError(Problem(expected="XML without a document type", got="<!DOCTYPE"))
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.data
+    parser.Parse(data, True)
+    return builder.close()
+
+
+def _child(element: ElementTree.Element, tag: str) -> ElementTree.Element:
+    found = element.find(tag)
+    if found is None:
+        raise SpecError(Problem(path=(element.tag,), expected=f"<{tag}>", got="none"))
+    return found
+
+
+def _text(element: ElementTree.Element, tag: str) -> str:
+    text = (_child(element, tag).text or "").strip()
+    if not text:
+        raise SpecError(Problem(path=(element.tag, tag), expected="text", got="none"))
+    return text
+
+
+def _number(element: ElementTree.Element, tag: str, default: str | None = None) -> float:
+    text = element.findtext(tag) or default or _text(element, tag)
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise SpecError(Problem(path=(element.tag, tag), expected="a number", got=f"`{text}`"))
+    return number

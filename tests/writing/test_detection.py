@@ -1,0 +1,192 @@
+"""Annotations of COCO and Pascal VOC as rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import recordspec as rs
+from media import image_bytes, photo
+from recordspec.writing.sources.detection import Coco, PascalVoc
+
+SCHEMA = """
+schema: objects
+features:
+  image: {kind: image, shape: [null, null, 3]}
+  boxes: {kind: box, format: FORMAT}
+  labels: {kind: label, names: [cat, dog], shape: [null]}
+  area: {kind: var_len, dtype: float32}
+  id: {dtype: int64}
+"""
+COCO = {
+    "info": {"year": 2017},
+    "images": [
+        {"id": 5, "file_name": "b.png", "width": 40, "height": 30, "license": 1},
+        {"id": 2, "file_name": "sub/a.png", "width": 40, "height": 30},
+    ],
+    "annotations": [
+        {"id": 70, "image_id": 5, "category_id": 18, "bbox": [10, 3, 20, 6.5], "area": 99.5, "iscrowd": 0,
+         "segmentation": [[1, 2, 3, 4]]},
+        {"id": 71, "image_id": 5, "category_id": 17, "bbox": [0, 0, 40, 30], "area": 7, "iscrowd": 1},
+    ],
+    "categories": [{"id": 17, "name": "cat"}, {"id": 18, "name": "dog", "supercategory": "animal"}],
+}  # fmt: skip
+VOC = """<annotation><folder>x</folder><filename>b.png</filename>
+<size><width>40</width><height>30</height><depth>3</depth></size>
+<object><name>dog</name><pose>Left</pose><difficult>1</difficult>
+ <bndbox><xmin>10</xmin><ymin>3</ymin><xmax>30</xmax><ymax>9.5</ymax></bndbox>
+ <part><name>head</name><bndbox><xmin>0</xmin><ymin>0</ymin><xmax>1</xmax><ymax>1</ymax></bndbox></part></object>
+</annotation>"""
+
+
+def schema(format_: str = "rel_yxyx", without: str = "") -> rs.Schema:
+    lines = SCHEMA.replace("FORMAT", format_).splitlines()
+    return rs.Schema.loads("\n".join(line for line in lines if not without or f" {without}:" not in line))
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    (tmp_path / "images/sub").mkdir(parents=True)
+    (tmp_path / "images/b.png").write_bytes(image_bytes(photo(), "png"))
+    (tmp_path / "images/sub/a.png").write_bytes(image_bytes(photo()[::-1], "png"))
+    (tmp_path / "coco.json").write_text(json.dumps(COCO))
+    return tmp_path
+
+
+def coco(folder: Path, change=None, **options) -> Coco:
+    given = json.loads(json.dumps(COCO))
+    if change is not None:
+        change(given)
+        (folder / "coco.json").write_text(json.dumps(given))
+    options = {"columns": {"id": "image_id"}} | options
+    return Coco(annotations="coco.json", images="images", **options).open(folder)
+
+
+@pytest.mark.parametrize(
+    ("format_", "first"),
+    [
+        ("xyxy", [10, 3, 30, 9.5]),
+        ("yxyx", [3, 10, 9.5, 30]),
+        ("xywh", [10, 3, 20, 6.5]),
+        ("center_xywh", [20, 6.25, 20, 6.5]),
+        ("rel_yxyx", [0.1, 0.25, 9.5 / 30, 0.75]),
+        ("rel_center_xywh", [0.5, 6.25 / 30, 0.5, 6.5 / 30]),
+    ],
+)
+def test_objects_of_coco_have_the_format_of_the_schema(folder, format_, first):
+    rs.write(schema(format_), coco(folder), folder / "data", key=None, progress=False)
+    crowd, empty = rs.read(schema(format_), folder / "data")
+    np.testing.assert_array_equal(crowd["boxes"][0], np.float32(first))
+    assert crowd["labels"].numpy().tolist() == [1, 0]
+    assert crowd["area"].numpy().tolist() == [99.5, 7]
+    assert [int(crowd["id"]), int(empty["id"])] == [5, 2]
+    np.testing.assert_array_equal(crowd["image"], photo())
+    np.testing.assert_array_equal(empty["image"], photo()[::-1])
+    assert empty["boxes"].shape.as_list() == [0, 4]
+    assert empty["labels"].shape.as_list() == [0]
+
+
+def test_a_box_that_leaves_its_image_is_refused_or_clipped(folder):
+    def change(given):
+        given["annotations"][0]["bbox"] = [10, 3, 31, 6.5]
+        given["annotations"][1]["bbox"] = [45, 3, 5, 5]
+
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(schema(), coco(folder, change), folder / "data", progress=False)
+    assert str(caught.value).splitlines()[0] == (
+        f"{folder}/images/b.png: features.boxes: expected a box in its image, 40 x 30, "
+        "got corners [10, 3, 41, 9.5] of annotation 70 (`clip: true` of the source clips it)"
+    )
+    rs.write(schema("xyxy"), coco(folder, change, clip=True), folder / "data", key=None, progress=False)
+    first, _ = rs.read(schema("xyxy"), folder / "data")
+    assert first["boxes"].numpy().tolist() == [[10, 3, 40, 9.5]]
+    assert first["labels"].numpy().tolist() == [1]
+    assert first["area"].numpy().tolist() == [99.5]
+
+
+def test_a_bad_image_can_be_quarantined(folder):
+    def change(given):
+        given["annotations"][0]["bbox"] = [10, 3, 0, 6.5]
+        given["images"].append({"id": 9, "file_name": "../coco.json", "width": 1, "height": 1})
+        given["images"].append({"id": 10, "file_name": "none.png", "width": 1, "height": 1})
+
+    source = coco(folder, change)
+    rs.write(schema(), source, folder / "data", key=None, invalid="quarantine", progress=False)
+    lines = [json.loads(line) for line in (folder / "data/rejects.jsonl").read_text().splitlines()]
+    assert sorted(line["problems"][0] for line in lines) == [
+        "features.boxes: expected a box with an area, got corners [10, 3, 10, 9.5] of annotation 70",
+        f"features.image: expected a path in {folder}/images, got `../coco.json`",
+        f"features.image: expected an image file at {folder}/images/none.png, got no such file or directory",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda given: given.pop("categories"), "categories: expected a list, got none"),
+        (lambda given: given["images"][1].update(id=5), "images[1].id: expected every id once, got 5 again"),
+        (lambda given: given["images"][1].pop("width"), "images[1].width: expected a whole number, got none"),
+        (lambda given: given["annotations"][1].update(image_id=[3]), "annotations[1].image_id: expected the id of an image, got list [3]"),
+        (lambda given: given["annotations"][1].update(category_id=1), "annotations[1].category_id: expected the id of a category, got int 1"),
+        (lambda given: given["annotations"][1].update(bbox=[1, 2, 3, "4"]), "annotations[1].bbox: expected [x, y, width, height], got list [1, 2, 3, '4']"),
+        (lambda given: given["categories"][1].update(name="cat"), "categories: expected every name once, got `cat` again"),
+    ],
+)  # fmt: skip
+def test_annotations_that_contradict_themselves_are_refused(folder, change, expected):
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(schema(), coco(folder, change), folder / "data", progress=False)
+    assert str(caught.value).splitlines()[0].startswith(f"{folder}/coco.json: {expected}")
+
+
+def test_a_feature_of_no_column_is_named(folder):
+    with pytest.raises(rs.SpecError) as caught:
+        rs.write(schema(), coco(folder, columns={}), folder / "data", progress=False)
+    assert str(caught.value) == f"{folder}/coco.json: id: expected one column `id`, got none"
+
+
+def test_a_config_reads_voc_in_jobs_as_it_reads_coco(folder):
+    (folder / "images/b.xml").write_text(VOC)
+    empty = VOC.replace("b.png", "sub/a.png")
+    (folder / "images/sub/a.xml").write_text(empty[: empty.index("<object>")] + "</annotation>")
+    (folder / "s.yaml").write_text(
+        schema(without="area").dump().replace("id: int64", "difficult: {kind: var_len, dtype: int64}")
+    )
+    (folder / "c.yaml").write_text(
+        "schema: s.yaml\ndata: data\nwrite:\n  source: {voc: images}\n  shuffle: null\n  key: file_name\n"
+    )
+    pipeline = rs.Pipeline.load(folder / "c.yaml")
+    pipeline.build(jobs=2, progress=False)
+    batch = next(iter(rs.read(pipeline.schema, folder / "data", batch=2)))
+    np.testing.assert_array_equal(batch["boxes"].to_list()[0], np.float32([[0.1, 0.25, 9.5 / 30, 0.75]]))
+    assert batch["labels"].to_list() == [[1], []]
+    assert batch["difficult"].to_list() == [[1], []]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            '<!DOCTYPE a [<!ENTITY x "y">]><annotation/>',
+            "expected XML without a document type, got <!DOCTYPE",
+        ),
+        ("<annotation>", "expected XML, got no element found: line 1, column 12"),
+        ("<annotation><filename>b.png</filename></annotation>", "annotation: expected <size>, got none"),
+        (VOC.replace("<xmin>10", "<xmin>ten"), "bndbox.xmin: expected a number, got `ten`"),
+        (
+            VOC.replace("<xmax>30", "<xmax>50"),
+            "features.boxes: expected a box in its image, 40 x 30, got corners [10, 3, 50, 9.5] of "
+            "object 0 (`dog`) (`clip: true` of the source clips it)",
+        ),
+    ],
+)
+def test_what_is_no_annotation_of_voc_is_refused(folder, text, expected):
+    (folder / "images/b.xml").write_text(text)
+    source = PascalVoc(annotations="images").open(folder)
+    small = schema(without="area")
+    small = small.only(["image", "boxes", "labels"])
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(small, source, folder / "data", progress=False)
+    assert str(caught.value).splitlines()[0] == f"{folder}/images/b.xml: {expected}"
