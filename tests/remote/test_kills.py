@@ -15,7 +15,7 @@ import recordspec as rs
 from recordspec.remote import RemotePath
 from recordspec.wire.hashes import sha256_of
 
-pytestmark = pytest.mark.services
+pytestmark = [pytest.mark.services, pytest.mark.newest]
 
 SCHEMA = "schema: s\nfeatures:\n  id: int64\n  text: string\n"
 CONFIG = """\

@@ -37,7 +37,7 @@ def stores(tmp_path_factory):
             one.close()
 
 
-@pytest.fixture(params=["s3", "gs"])
+@pytest.fixture(params=["s3", pytest.param("gs", marks=pytest.mark.newest)])
 def store(request, stores) -> str:
     """The URL of a bucket."""
     found = stores[request.param]

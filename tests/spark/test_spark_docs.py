@@ -6,7 +6,7 @@ import pytest
 
 from test_docs import ROOT, blocks, run
 
-pytestmark = pytest.mark.services
+pytestmark = [pytest.mark.services, pytest.mark.newest]
 
 PAGE = (ROOT / "docs/spark.md").read_text()
 

@@ -1,0 +1,45 @@
+# COCO annotations, to a model that finds the box of an image.
+python "$RAW" objects
+# --
+cat > objects.yaml <<'YAML'
+schema: objects
+features:
+  image: {kind: image, shape: [48, 48, 3]}
+  box: {kind: box, format: rel_center_xywh}
+  label: {kind: label, names: [box], shape: [null]}
+YAML
+cat > config.yaml <<'YAML'
+schema: objects.yaml
+data: data
+write:
+  source: {coco: {annotations: raw/instances.json, images: raw/images}}
+  splits: {train: 80, test: 20}
+  shuffle: {seed: 1}
+read: {batch: 32, shuffle: {seed: 1}}
+fit: {inputs: image, targets: box, pad_to: {box: 1}}
+YAML
+recordspec build config.yaml
+cat > train.py <<'PYTHON'
+import json
+import keras
+import numpy as np
+import recordspec as rs
+
+pipeline = rs.Pipeline.load("config.yaml")
+first = lambda images, boxes: (images, boxes[:, 0])
+train, test = (pipeline.dataset(split, map_fit=first) for split in ("train", "test"))
+model = keras.Sequential([
+    keras.Input((48, 48, 3)),
+    keras.layers.Rescaling(1 / 255),
+    keras.layers.Conv2D(8, 5, 2, activation="relu"),
+    keras.layers.Conv2D(16, 3, 2, activation="relu"),
+    keras.layers.Flatten(),
+    keras.layers.Dense(32, "relu"),
+    keras.layers.Dense(4),
+])
+model.compile("adam", "mae")
+model.fit(train, epochs=10, verbose=0)
+boxes = np.concatenate([batch for _, batch in test])
+print(json.dumps({"loss": model.evaluate(test, verbose=0), "chance": float(np.abs(boxes - boxes.mean(0)).mean())}))
+PYTHON
+python train.py

@@ -1,0 +1,32 @@
+# A dataset in a bucket: built, verified and trained on there.
+python "$RAW" reviews
+# --
+recordspec infer raw/reviews.parquet --out reviews.yaml
+cat > config.yaml <<YAML
+schema: reviews.yaml
+data: $BUCKET/reviews
+write:
+  source: {parquet: raw/reviews.parquet}
+  splits: {train: 80, test: 20}
+  shuffle: {seed: 1}
+read: {batch: 32, shuffle: {seed: 1}, staging: {folder: copies, size: 64MiB}}
+fit: {inputs: tokens, targets: sentiment}
+YAML
+recordspec build config.yaml
+recordspec verify "$BUCKET/reviews"
+cat > train.py <<'PYTHON'
+import json
+import keras
+import recordspec as rs
+
+pipeline = rs.Pipeline.load("config.yaml")
+model = keras.Sequential([
+    keras.layers.Embedding(100, 8, mask_zero=True),
+    keras.layers.GlobalAveragePooling1D(),
+    keras.layers.Dense(2),
+])
+model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+model.fit(pipeline.dataset("train"), epochs=10, verbose=0)
+print(json.dumps({"accuracy": model.evaluate(pipeline.dataset("test"), verbose=0)[1], "chance": 0.5}))
+PYTHON
+python train.py

@@ -1,0 +1,30 @@
+# A pandas frame, to a model.
+# --
+cat > config.yaml <<'YAML'
+schema: wine.yaml
+data: data
+write: {splits: {train: 3, test: 1}, shuffle: {seed: 1}}
+read: {batch: 16, shuffle: {seed: 1}}
+fit: {inputs: [alcohol, flavanoids, hue, proline], targets: target, encode: {alcohol: normalize, flavanoids: normalize, hue: normalize, proline: normalize}}
+YAML
+cat > train.py <<'PYTHON'
+import json
+import keras
+import recordspec as rs
+from sklearn.datasets import load_wine
+
+frame = load_wine(as_frame=True).frame
+rs.infer(frame, "wine").schema.dump("wine.yaml")
+pipeline = rs.Pipeline.load("config.yaml")
+pipeline.build(frame)
+
+train, test = pipeline.dataset("train"), pipeline.dataset("test")
+inputs = {name: keras.Input((), name=name) for name in train.element_spec[0]}
+hidden = keras.layers.Dense(16, "relu")(keras.ops.stack(list(inputs.values()), 1))
+model = keras.Model(inputs, keras.layers.Dense(3)(hidden))
+model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+model.fit(train, epochs=30, verbose=0)
+chance = frame["target"].value_counts(normalize=True).max()
+print(json.dumps({"accuracy": model.evaluate(test, verbose=0)[1], "chance": chance}))
+PYTHON
+python train.py

@@ -1,0 +1,24 @@
+# WAV files by class, of several lengths.
+python "$RAW" sounds
+# --
+recordspec infer raw/sounds --out sounds.yaml --config config.yaml
+sed -i 's/sample_rate: 8000/sample_rate: 8000, resample: 4000/' sounds.yaml
+recordspec build config.yaml
+cat > train.py <<'PYTHON'
+import json
+import keras
+import recordspec as rs
+
+pipeline = rs.Pipeline.load("config.yaml")
+model = keras.Sequential([
+    keras.Input((None, 1)),
+    keras.layers.Conv1D(8, 32, 8, activation="relu"),
+    keras.layers.Conv1D(16, 8, 4, activation="relu"),
+    keras.layers.GlobalMaxPooling1D(),
+    keras.layers.Dense(2),
+])
+model.compile(keras.optimizers.Adam(0.01), keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+model.fit(pipeline.dataset("train"), epochs=10, verbose=0)
+print(json.dumps({"accuracy": model.evaluate(pipeline.dataset("test"), verbose=0)[1], "chance": 0.5}))
+PYTHON
+python train.py

@@ -1,0 +1,24 @@
+# A TFDS folder, there and back: described for TFDS, inferred from it, and built anew.
+python "$RAW" reviews
+# --
+recordspec infer raw/reviews.parquet --out reviews.yaml --config first.yaml
+recordspec build first.yaml
+recordspec describe reviews-data
+recordspec infer reviews-data --out again.yaml --config config.yaml
+recordspec build config.yaml
+cat > train.py <<'PYTHON'
+import json
+import keras
+import recordspec as rs
+
+pipeline = rs.Pipeline.load("config.yaml")
+model = keras.Sequential([
+    keras.layers.Embedding(100, 8, mask_zero=True),
+    keras.layers.GlobalAveragePooling1D(),
+    keras.layers.Dense(2),
+])
+model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+model.fit(pipeline.dataset("train"), epochs=10, verbose=0)
+print(json.dumps({"accuracy": model.evaluate(pipeline.dataset("test"), verbose=0)[1], "chance": 0.5}))
+PYTHON
+python train.py

@@ -1,0 +1,33 @@
+# A dataset that is read without recordspec, by the module that `explain` wrote.
+python "$RAW" shapes
+# --
+recordspec infer raw/shapes --out shapes.yaml --config config.yaml
+sed -i 's/encoding: jpeg/encoding: jpeg, resize: [32, 32]/' shapes.yaml
+recordspec build config.yaml
+recordspec explain shapes.yaml --as python > shapes_reader.py
+cat > train.py <<'PYTHON'
+import glob
+import json
+import sys
+
+sys.modules["recordspec"] = None
+import keras
+import shapes_reader
+
+train, test = (
+    shapes_reader.dataset(sorted(glob.glob(f"shapes-data/{split}-*")), 32).map(lambda row: (row["image"], row["label"]))
+    for split in ("train", "test")
+)
+model = keras.Sequential([
+    keras.Input((32, 32, 3)),
+    keras.layers.Rescaling(1 / 255),
+    keras.layers.Conv2D(8, 5, 2, activation="relu"),
+    keras.layers.Conv2D(16, 3, 2, activation="relu"),
+    keras.layers.Flatten(),
+    keras.layers.Dense(2),
+])
+model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+model.fit(train, epochs=10, verbose=0)
+print(json.dumps({"accuracy": model.evaluate(test, verbose=0)[1], "chance": 0.5}))
+PYTHON
+python train.py
