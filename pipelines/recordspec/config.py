@@ -26,6 +26,7 @@ from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
 from recordspec.writing.sources.splits import SplitSources
 from recordspec.writing.sources.tfrecord import TFRecords
+from recordspec.writing.sources.webdataset import WebDataset
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,7 @@ class From:
     audio_folder: AudioFolder | None = None
     coco: Coco | None = None
     voc: PascalVoc | None = None
+    webdataset: WebDataset | None = None
     tfrecord: TFRecords | None = None
 
     def __post_init__(self) -> None:

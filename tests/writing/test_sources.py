@@ -201,7 +201,7 @@ def test_a_config_names_one_source():
     for given, got in [({}, "none"), ({"csv": Csv(path="a"), "tfrecord": TFRecords(files="b")}, "several")]:
         with pytest.raises(rs.SpecError) as caught:
             From(**given)
-        forms = "csv, jsonl, parquet, image_folder, audio_folder, coco, voc, tfrecord"
+        forms = "csv, jsonl, parquet, image_folder, audio_folder, coco, voc, webdataset, tfrecord"
         assert str(caught.value) == f"expected one of {forms}, got {got}"
 
 

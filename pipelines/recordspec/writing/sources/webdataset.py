@@ -1,0 +1,292 @@
+"""Tars of WebDataset: members that follow each other and have one key form a row."""
+
+from __future__ import annotations
+
+import io
+import json
+import lzma
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from recordspec._arrow import arrow
+from recordspec.errors import Problem, RecordError, SpecError, nearest
+from recordspec.locations import Location, open_file
+from recordspec.spec.features import Feature
+from recordspec.spec.media import images, sounds
+from recordspec.spec.schema import Schema
+from recordspec.spec.values import BadValue
+from recordspec.writing.sources.base import (
+    Batches,
+    FileSource,
+    FilesText,
+    RowPlaces,
+    by_feature,
+    converted,
+)
+from recordspec.writing.sources.text import from_text
+
+# Rows of about so many bytes are in memory at once.
+_BATCH_BYTES = 4 << 20
+_BATCH_ROWS = 1024
+_LARGEST = 1 << 31  # a record, which holds a member, is smaller
+# The extensions of a feature that has none of its own name.
+_USUAL = {
+    "image": tuple(suffix[1:] for suffix in images.SUFFIXES),
+    "audio": tuple(suffix[1:] for suffix in sounds.SUFFIXES),
+    "label": ("cls",),
+    "text": ("txt",),
+}
+# The extra name of what the members of a row have in common.
+KEY = "__key__"
+
+# The members of a row by extension; the key of a row is that of its members.
+Members = dict[str, bytes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebDataset(FileSource):
+    """The rows of tars, file after file. Nothing is extracted to the disk.
+
+    The name of a member is its key, up to the first dot behind the last slash, and an extension. The column
+    `__key__` is the key of a row.
+
+    Attributes:
+        files: a path or a pattern of tars, which may be compressed; several are a list.
+        columns: the extension of a feature, where it has another name; several that are alternatives with
+            semicolons between them (`jpg;png`); a value in a JSON member by its name (`json.caption`). By
+            default an image takes any extension of images, likewise a sound, a label `cls` and a text `txt`.
+    """
+
+    SHORT_FORM: ClassVar[str] = "files"
+
+    files: FilesText
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TarPart]:
+        known = {**schema.names, **dict.fromkeys(extra)}
+        problems = [
+            Problem(
+                path=("columns",),
+                expected=f"features of `{schema.name}`",
+                got=f"`{name}`",
+                hint=nearest(name, known),
+            )
+            for name in self.columns
+            if name not in known
+        ]
+        if problems:
+            raise SpecError(problems)
+        wanted = {name: self._extensions(name, feature) for name, feature in known.items()}
+        self._check_first(schema, wanted)
+        for path, after in zip(self.paths, (*self.paths[1:], None), strict=True):
+            yield TarPart(path=path, after=after, wanted=wanted)
+
+    def _check_first(self, schema: Schema, wanted: Mapping[str, tuple[str, ...]]) -> None:
+        """Raises SpecError for features that the first row has not; of one with a default, it is a note."""
+        path = self.paths[0]
+        key, members = next(_rows(path), (None, {}))
+        problems = []
+        for name, feature in schema.names.items():
+            if key is None or _found(members, wanted[name]) is not None:
+                continue
+            expected, got = f"a member .{' or .'.join(wanted[name][:3])} of `{key}`", ", ".join(members)
+            if feature.optional:
+                self.notes.append(f"{name}: {key} has no member for it, only {got}")
+            else:
+                hint = "`columns` of the source names the extension"
+                problems.append(Problem(where=str(path), path=(name,), expected=expected, got=got, hint=hint))
+        if problems:
+            raise SpecError(problems)
+
+    def _extensions(self, name: str, feature: Feature | None) -> tuple[str, ...]:
+        if name in self.columns:
+            return tuple(self.columns[name].split(";"))
+        return (name, *_USUAL.get("" if feature is None else feature.kind, ()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TarPart:
+    """The rows of a tar.
+
+    Attributes:
+        path: of the tar.
+        after: the next tar, if any, which must not go on with the last row.
+        wanted: the extensions of each feature, and of each extra name, the first that a row has counts.
+    """
+
+    path: Location
+    after: Location | None
+    wanted: Mapping[str, tuple[str, ...]]
+
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
+        some: list[tuple[str, Members]] = []
+        size = 0
+        for row in _rows(self.path, self.after):
+            some.append(row)
+            size += sum(map(len, row[1].values()))
+            if size >= _BATCH_BYTES or len(some) == _BATCH_ROWS:
+                yield from converted(len(some), partial(self._columns, schema, some))
+                some, size = [], 0
+        yield from converted(len(some), partial(self._columns, schema, some))
+
+    def place(self, row: int) -> str:
+        return f"{self.path}: {self._places.of(row)}"
+
+    @cached_property
+    def _places(self) -> RowPlaces[str]:
+        return RowPlaces(self._keys)
+
+    def _keys(self) -> Iterator[str]:
+        return (key for key, _ in _rows(self.path, read=False))
+
+    def _columns(
+        self, schema: Schema, rows: list[tuple[str, Members]], start: int, stop: int
+    ) -> dict[str, Any]:
+        def column(name: str) -> Any:
+            if name == KEY:
+                return [key for key, _ in rows[start:stop]]
+            found = [_found(members, self.wanted[name]) for _, members in rows[start:stop]]
+            return _values(found, schema.names.get(name), self.path)
+
+        return by_feature(self.wanted, column)
+
+
+# A member of a row: its extension, its bytes, and the names that lead to a value in its JSON.
+_Member = tuple[str, bytes, tuple[str, ...]]
+
+
+def _found(members: Members, extensions: tuple[str, ...]) -> _Member | None:
+    """The first of these extensions that a row has."""
+    for extension in extensions:
+        if extension in members:
+            return extension, members[extension], ()
+        outer, json_, names = extension.partition("json.")
+        if json_ and f"{outer}json" in members:
+            return f"{outer}json", members[f"{outer}json"], tuple(names.split("."))
+    return None
+
+
+def _values(found: list[_Member | None], feature: Feature | None, path: Location) -> Any:
+    """What members say, as a column for a feature. Raises BadValue."""
+    kind = None if feature is None else feature.value_type
+    as_bytes = kind is not None and kind.shape == () and kind.item in ("media", "text")
+    values = [
+        None if member is None else _value(row, *member, as_bytes=as_bytes)
+        for row, member in enumerate(found)
+    ]
+    texts = [value for value in values if isinstance(value, bytes)]
+    if as_bytes or not texts:
+        return values
+    try:
+        cells = [value.decode().strip() if isinstance(value, bytes) else None for value in values]
+    except UnicodeDecodeError:
+        row = next(
+            row for row, value in enumerate(values) if isinstance(value, bytes) and not _is_text(value)
+        )
+        raise BadValue(row, "UTF-8 text", "other bytes") from None
+    if feature is None:
+        return [value if cell is None else cell for cell, value in zip(cells, values, strict=True)]
+    if len(texts) + values.count(None) == len(values):
+        return from_text(arrow().array(cells, arrow().string()), feature, path.parent)
+    row = next(row for row, cell in enumerate(cells) if cell is not None)
+    raise BadValue(row, "a member of one sort in all rows", "text beside JSON or arrays")
+
+
+def _is_text(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _value(row: int, extension: str, data: bytes, names: tuple[str, ...], *, as_bytes: bool) -> Any:
+    """A value of JSON, an array, or else the bytes."""
+    sort = extension.rpartition(".")[2]
+    if sort == "npy" and not as_bytes:
+        try:
+            return np.load(io.BytesIO(data), allow_pickle=False)
+        except (ValueError, OSError, EOFError):
+            raise BadValue(row, "a file .npy of numbers", "another, or one of Python's objects") from None
+    if not names and (as_bytes or sort != "json"):
+        return data
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BadValue(row, "JSON", str(error)) from None
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _rows(
+    path: Location, after: Location | None = None, *, read: bool = True
+) -> Iterator[tuple[str, Members]]:
+    """The rows of a tar: the key and the members of each; without `read`, without their bytes.
+
+    Raises RecordError for a broken tar, and for a row whose members do not follow each other.
+    """
+    key, members = "", Members()
+    seen: set[str] = set()
+    for name, extension, data in _members(path, read):
+        if name != key:
+            if members:
+                yield key, members
+            if name in seen:
+                raise _wrong(path, "the members of a key one behind the other", f"`{name}` again")
+            seen.add(name)
+            key, members = name, {}
+        if extension in members:
+            raise _wrong(path, "every extension of a key once", f"`{name}.{extension}` again")
+        members[extension] = data
+    if after is not None:
+        other, rest = next(_rows(after, read=False), ("", Members()))
+        if other == key and members.keys().isdisjoint(rest):
+            raise _wrong(path, f"all members of `{key}` in one tar", f"others in {after}")
+    if members:
+        yield key, members
+
+
+class _Header(tarfile.TarInfo):
+    """A header; the end of a tar, two blocks of zeros, is noted in the tar."""
+
+    @classmethod
+    def fromtarfile(cls, tarfile: Any) -> Any:
+        try:
+            return super().fromtarfile(tarfile)
+        except Exception as error:
+            tarfile.is_whole = type(error).__name__ == "EOFHeaderError"
+            raise
+
+
+def _members(path: Location, read: bool) -> Iterator[tuple[str, str, bytes]]:
+    """The key, the extension and the bytes of each file in a tar, which is read from its start to its end."""
+    with open_file(path) as file:
+        try:
+            with tarfile.open(fileobj=file, mode="r|*", tarinfo=_Header) as tar:
+                for member in tar:
+                    tar.__dict__["members"].clear()  # it would keep them all
+                    folder, slash, name = member.name.rpartition("/")
+                    key, _, extension = name.partition(".")
+                    if member.isdir() or not key or name.startswith("__"):
+                        continue  # `._a.jpg` of macOS, `__info__`
+                    if not member.isfile() or member.size >= _LARGEST:
+                        got = "one of 2 GiB or more" if member.isfile() else "a link or a device"
+                        raise _wrong(path, f"a file `{member.name}`", got)
+                    content = tar.extractfile(member) if read else None
+                    data = b"" if content is None else content.read()
+                    yield f"{folder}{slash}{key}", extension.lower(), data
+                if not getattr(tar, "is_whole", False):
+                    raise _wrong(path, "a whole tar", "one without its end")
+        except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+            raise _wrong(path, "a whole tar", str(error)) from None
+
+
+def _wrong(path: Location, expected: str, got: str) -> RecordError:
+    return RecordError(Problem(where=str(path), expected=expected, got=got))
