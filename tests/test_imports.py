@@ -19,7 +19,7 @@ LAYERS = [
     {"store"},
     {"interop"},
     {"writing", "reading", "inspect"},
-    {"config", "pipeline", "spark", "scaffold", "testing", "kinds"},
+    {"config", "pipeline", "spark", "scaffold", "language", "testing", "kinds"},
     {"cli", "__main__"},
 ]
 SIBLINGS_APART = {"writing", "reading", "inspect"}

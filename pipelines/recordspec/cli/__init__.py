@@ -31,6 +31,7 @@ _MODULES = {
     "infer": "infer",
     "info": "info",
     "init": "schemas",
+    "language": "schemas",
     "lint": "schemas",
     "repair": "integrity",
     "reshard": "build",

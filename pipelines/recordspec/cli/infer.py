@@ -41,6 +41,7 @@ def infer(
     schema goes to --out or to stdout. Notes go to stderr: keys that are always empty, how often others
     are missing, what may be a class.
     """
+    from recordspec.language import header, write_json_schema
     from recordspec.progress import Progress
     from recordspec.scaffold import config_text, infer_files, input_files
 
@@ -56,14 +57,14 @@ def infer(
     if config is not None and out is not None:
         texts[config] = config_text(given, found, out, config)
     for path, text in texts.items():
-        _write(path, text)
+        _write(path, header() + text)
+    folders = dict.fromkeys(path.parent for path in texts)
+    written = [*texts, *filter(None, map(write_json_schema, folders))]
     if as_json:
-        written = list(map(str, texts))
-        print_json(
-            {"schema": found.schema.dump(), "rows": found.rows, "notes": found.notes, "files": written}
-        )
+        told = {"rows": found.rows, "notes": found.notes, "files": list(map(str, written))}
+        print_json({"schema": found.schema.dump(), **told})
         return
-    for path in texts:
+    for path in written:
         echo(path)
     if not texts:
         print_text(found.schema.dump())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.resources
+import json
 from pathlib import Path
 
 import click
@@ -58,6 +59,29 @@ def lint(files: tuple[Path, ...], as_json: bool) -> int:
         else:
             echo(f"{file}: no problems")
     return exit_code
+
+
+@click.command(short_help="List the kinds, the sections and their options.")
+@click.option(
+    "--json-schema", is_flag=True, help="A JSON Schema (2020-12) of specs and configs, for editors."
+)
+@json_option
+def language(json_schema: bool, as_json: bool) -> None:
+    """List every option of the YAML language: of the kinds of features, and of the sections of a config.
+
+    \b
+      recordspec language
+      recordspec language --json-schema > recordspec.schema.json
+
+    A file whose first line is `# yaml-language-server: $schema=recordspec.schema.json` is completed and
+    checked by editors with the YAML language server. `recordspec lint` finds more than a JSON Schema can say.
+    """
+    from recordspec import language as of_yaml
+
+    if json_schema:
+        print_text(json.dumps(of_yaml.json_schema(), indent=1))
+    else:
+        print_rows(of_yaml.options_table(), as_json)
 
 
 @click.command(short_help="Show what a spec or config compiles to.")
@@ -138,8 +162,11 @@ def init(folder: Path) -> None:
       recordspec init my-data
       recordspec build my-data/configs/flowers.yaml
 
-    Existing files are not overwritten.
+    Existing files are not overwritten. Editors with the YAML language server complete and check the YAML by
+    recordspec.schema.json.
     """
+    from recordspec.language import FILE, header, write_json_schema
+
     targets = {name: folder / place for name, place in _STARTER_FILES.items()}
     for target in targets.values():
         if target.exists():
@@ -148,6 +175,9 @@ def init(folder: Path) -> None:
     for name, target in targets.items():
         with system_errors("write", target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text((starter / name).read_text(encoding="utf-8"), encoding="utf-8")
+            first = header(f"../{FILE}") if target.suffix == ".yaml" else ""
+            target.write_text(first + (starter / name).read_text(encoding="utf-8"), encoding="utf-8")
         echo(target)
+    if (written := write_json_schema(folder)) is not None:
+        echo(written)
     echo(f"next: recordspec build {targets['config.yaml']}", err=True)

@@ -24,6 +24,10 @@ class Batch:
 
     Several workers have the same number of batches each. Where rows do not divide evenly, some are left out
     if the remainder is dropped, and read twice if it is not.
+
+    Attributes:
+        size: rows, at least 1.
+        drop_remainder: whether a smaller last batch is left out.
     """
 
     SHORT_FORM: ClassVar[str] = "size"

@@ -165,7 +165,8 @@ class _Setting(NamedTuple):
     folder: Location | None
 
 
-_HEAD: dict[str, Any] = {
+# The keys of a feature spec beside its sections.
+HEAD: dict[str, Any] = {
     "schema": str,
     "version": int,
     "description": str,
@@ -176,7 +177,7 @@ _HEAD: dict[str, Any] = {
 def _read_schema(node: MappingNode, log: Log, setting: _Setting) -> Any:
     """The schema in a file, or INVALID."""
     head = {
-        key: read(YamlValue(node.values[key]), _HEAD[key], (key,), log) for key in _HEAD if key in node.values
+        key: read(YamlValue(node.values[key]), HEAD[key], (key,), log) for key in HEAD if key in node.values
     }
     if "schema" not in node.values:
         log.add(node.position, (), "the key `schema`, a name", "none")
@@ -186,7 +187,7 @@ def _read_schema(node: MappingNode, log: Log, setting: _Setting) -> Any:
         for key, value in node.values.items()
         if key in ALL_SECTIONS
     }
-    known = [*_HEAD, *ALL_SECTIONS]
+    known = [*HEAD, *ALL_SECTIONS]
     for key in node.values:
         if key not in known:
             log.add(node.keys[key].position, (key,), one_of(known), f"`{key}`", nearest(key, known))

@@ -23,7 +23,11 @@ def is_split_name(name: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ShardSize:
-    """Shards of about this many bytes before compression, such as `128MiB`."""
+    """Shards of about this many bytes before compression, such as `128MiB`.
+
+    Attributes:
+        size: in B, KiB, MiB or GiB.
+    """
 
     size: str
 
@@ -50,14 +54,22 @@ class Key:
 
 @dataclass(frozen=True, kw_only=True)
 class ByColumn:
-    """Each row says itself which split it belongs to: in a feature, or in a column of the source."""
+    """Each row says itself which split it belongs to: in a feature, or in a column of the source.
+
+    Attributes:
+        column: the name of the feature, or of the column.
+    """
 
     column: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Folds:
-    """So many splits of equal weight, `fold0`, `fold1`, ..., for cross-validation."""
+    """So many splits of equal weight, `fold0`, `fold1`, ..., for cross-validation.
+
+    Attributes:
+        folds: how many, 2 to 1000.
+    """
 
     folds: int
 
@@ -68,7 +80,11 @@ class Folds:
 
 @dataclass(frozen=True, kw_only=True)
 class Blocks:
-    """Records that hold many rows each, which read faster and take less room."""
+    """Records that hold many rows each, which read faster and take less room.
+
+    Attributes:
+        blocks: the rows of a record.
+    """
 
     blocks: int
 
@@ -80,7 +96,11 @@ class Blocks:
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """A global shuffle: the order of rows is a function of the seed and of their keys."""
+    """A global shuffle: the order of rows is a function of the seed and of their keys.
+
+    Attributes:
+        seed: of the order.
+    """
 
     SHORT_FORM: ClassVar[str] = "seed"
 
