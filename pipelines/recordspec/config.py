@@ -40,6 +40,8 @@ class From:
         image_folder: a folder of images, in one folder a class.
         audio_folder: a folder of sounds, in one folder a class.
         tfrecord: existing TFRecord files, decoded and encoded again.
+        coco: the images and boxes of an annotation file of COCO.
+        voc: the images and boxes of a folder of annotations of Pascal VOC.
     """
 
     EXACTLY_ONE: ClassVar[bool] = True
