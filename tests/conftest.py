@@ -58,7 +58,11 @@ def command(monkeypatch, capsys):
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
-    """How many instances keep how many laws."""
+    """How many instances keep how many laws; of each journey, what a user wrote, and how good the model was."""
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties:
+            if name == "journey" and report.when == "call":
+                terminalreporter.write_line(value)
     laws: dict[str, set[str]] = {}
     for report in terminalreporter.stats.get("passed", []):
         found = re.search(r"test_laws\.py::test_law\[(.*)-(\w+)\]$", report.nodeid)

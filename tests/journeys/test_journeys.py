@@ -71,7 +71,9 @@ def test_journey(script, tmp_path, request, record_property):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
-    record_property("journey", json.dumps({"journey": script.stem, **lines_of(text), **found}))
+    written = ", ".join(f"{count} of {language}" for language, count in lines_of(text).items())
+    result = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
+    record_property("journey", f"journey {script.stem}: lines: {written}; {result}")
     if "accuracy" in found:
         assert found["accuracy"] > found["chance"] + 0.1, found
     else:
