@@ -72,18 +72,19 @@ def kill_worker() -> None:
 @pytest.mark.parametrize(
     ("stage", "act"),
     [
-        ("_task_encode_frame", kill_executor),
-        pytest.param("_task_assign", kill_executor, marks=pytest.mark.newest),
-        ("_task_write", kill_executor),
-        pytest.param("_task_write", kill_worker, marks=pytest.mark.newest),
+        ("encode_frame", kill_executor),
+        pytest.param("assign", kill_executor, marks=pytest.mark.newest),
+        ("write_shard", kill_executor),
+        pytest.param("write_shard", kill_worker, marks=pytest.mark.newest),
     ],
 )
 def test_what_is_killed_is_done_again(session, tmp_path, same, monkeypatch, stage, act):
     from recordspec import spark
+    from recordspec.spark import driver
 
     some, options = rows(900), {"shuffle": 1, "shards": 4, "key": "id"}
     rs.write(SCHEMA, some, tmp_path / "local", **options)
-    monkeypatch.setattr(spark, stage, after_a_batch(getattr(spark, stage), tmp_path / "killed", act))
+    monkeypatch.setattr(driver, stage, after_a_batch(getattr(driver, stage), tmp_path / "killed", act))
     spark.write(frame_of(session, some), SCHEMA, tmp_path / "spark", **options)
     assert (tmp_path / "killed").exists()
     same(tmp_path / "spark", tmp_path / "local")
@@ -96,13 +97,14 @@ def names_in(place: RemotePath) -> list[str]:
 def test_a_bucket(session, tmp_path, same, monkeypatch, store):
     """A worker is killed when it has uploaded its shard; then the dataset is replaced, and rows are added."""
     from recordspec import spark
+    from recordspec.spark import driver
 
     some, options = rows(900), {"shuffle": 1, "shards": 3, "key": "id"}
     place = location(f"{store}/{tmp_path.name}")
     rs.write(SCHEMA, some[:600], tmp_path / "local", **options)
     with monkeypatch.context() as patched:
         marker = tmp_path / "killed"
-        patched.setattr(spark, "_task_write", killed_at_the_end(spark._task_write, marker))
+        patched.setattr(driver, "write_shard", killed_at_the_end(driver.write_shard, marker))
         spark.write(frame_of(session, some[:600]), SCHEMA, place, **options)
     assert marker.exists()
     assert {name: (place / name).read_bytes() for name in names_in(place)} == {
@@ -168,6 +170,7 @@ def fail() -> None:
 
 def test_a_job_that_fails_leaves_nothing(session, tmp_path, monkeypatch):
     from recordspec import spark
+    from recordspec.spark import driver
 
     def always(task, act):
         def run(*arguments):
@@ -176,7 +179,7 @@ def test_a_job_that_fails_leaves_nothing(session, tmp_path, monkeypatch):
 
         return run
 
-    monkeypatch.setattr(spark, "_task_write", always(spark._task_write, fail))
+    monkeypatch.setattr(driver, "write_shard", always(driver.write_shard, fail))
     with pytest.raises(rs.StoreError) as error:
         spark.write(frame_of(session, rows(9)), SCHEMA, tmp_path / "data")
     assert str(error.value) == (
@@ -206,9 +209,10 @@ def test_a_frame_that_fails(session, tmp_path):
 def test_a_frame_that_changes(session, tmp_path, monkeypatch):
     """Its rows are counted, and are others when they are computed once more."""
     from recordspec import spark
+    from recordspec.spark import driver, tasks
 
-    sizes = spark.RowBatches.sizes
-    monkeypatch.setattr(spark, "_task_encode_frame", one_row_more(spark._task_encode_frame, sizes))
+    sizes = tasks.RowBatches.sizes
+    monkeypatch.setattr(driver, "encode_frame", one_row_more(driver.encode_frame, sizes))
     with pytest.raises(rs.StoreError) as error:
         spark.write(frame_of(session, rows(9), partitions=1), SCHEMA, tmp_path / "data", shards=1)
     assert str(error.value) == (
@@ -219,24 +223,25 @@ def test_a_frame_that_changes(session, tmp_path, monkeypatch):
 
 def one_row_more(task, sizes):
     def run(*arguments):
-        from recordspec import spark
+        from recordspec.spark import tasks
 
-        spark.RowBatches.sizes = lambda self, splits: {
+        tasks.RowBatches.sizes = lambda self, splits: {
             split: (rows + 1, size) for split, (rows, size) in sizes(self, splits).items()
         }
         try:
             yield from task(*arguments)
         finally:
-            spark.RowBatches.sizes = sizes
+            tasks.RowBatches.sizes = sizes
 
     return run
 
 
 def test_ctrl_c_cancels_the_job_and_leaves_nothing(session, tmp_path, monkeypatch):
     from recordspec import spark
+    from recordspec.spark import driver
 
     marker = tmp_path / "writing"
-    monkeypatch.setattr(spark, "_task_write", after_a_batch(spark._task_write, marker, wait))
+    monkeypatch.setattr(driver, "write_shard", after_a_batch(driver.write_shard, marker, wait))
 
     def interrupt():
         while not marker.exists():
@@ -262,8 +267,9 @@ def wait() -> None:
 
 def test_a_folder_that_executors_do_not_see(session, tmp_path, monkeypatch):
     from recordspec import spark
+    from recordspec.spark import driver
 
-    monkeypatch.setattr(spark, "_task_write", elsewhere(spark._task_write))
+    monkeypatch.setattr(driver, "write_shard", elsewhere(driver.write_shard))
     with pytest.raises(rs.StoreError) as error:
         spark.write(frame_of(session, rows(9)), SCHEMA, tmp_path / "data")
     assert str(error.value).startswith(

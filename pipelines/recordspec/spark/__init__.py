@@ -1,0 +1,149 @@
+"""Builds on Spark: the bytes of a local build, of any number of rows.
+
+`tasks` is what executors run, and `driver` the build that starts them and publishes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from recordspec.errors import MissingExtra, Problem, SpecError, StoreError, missing_package
+from recordspec.remote import RemotePath
+from recordspec.spec.schema import Schema
+from recordspec.store.manifest import Manifest
+from recordspec.writing.build import Execution, write_options
+from recordspec.writing.options import Write
+from recordspec.writing.sources.arrow import check_table
+
+try:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.pandas.types import to_arrow_schema
+except ImportError as missing:
+    raise missing_package("pyspark", "builds on Spark", "recordspec[spark]", missing) from None
+
+from recordspec.spark.driver import SparkBuild, reason, spark_errors
+from recordspec.spark.tasks import FrameRows
+
+if TYPE_CHECKING:
+    from recordspec.pipeline import Pipeline
+
+
+_MASTER = re.compile(r"local(-cluster)?(\[.+\])?|yarn|\w+://.+")
+_REFUSED = {
+    "jobs": "Spark's executors share the work",
+    "memory": "Spark's configuration says how much executors have",
+    "limit": "`frame.limit(n)` is a frame of fewer rows",
+    "resume": "Spark repeats the tasks that fail",
+}
+
+
+def build(
+    pipeline: Pipeline,
+    session: SparkSession,
+    *,
+    source: str | os.PathLike[str] | RemotePath | None = None,
+    **options: Any,
+) -> Manifest:
+    """Builds the dataset of a config on Spark, byte for byte as `Pipeline.build` does.
+
+    Executors read the files of the source, and write to the folder of the dataset, under the paths that they
+    have here.
+
+    Args:
+        source: a file or folder to read instead of the one that the config names.
+        options: allow_empty, force, append and progress, as `recordspec.write` takes them.
+
+    Raises what `recordspec.write` raises, and nothing of Spark's: a job that fails is a StoreError.
+    """
+    rows, section = pipeline._to_write(None, source)
+    pipeline.__dict__.pop("manifest", None)
+    return _build(session, None, rows, pipeline.schema, pipeline.data, {**section, **options})
+
+
+def write(
+    frame: DataFrame,
+    schema: Schema,
+    directory: str | os.PathLike[str] | RemotePath,
+    *,
+    split: Any = "train",
+    **options: Any,
+) -> Manifest:
+    """Writes the rows of a Spark DataFrame as a sharded dataset, which appears whole or not at all.
+
+    The same rows and options give the bytes that `recordspec.write` gives, whatever the partitions are;
+    without a shuffle the order is that of the partitions. A frame must give the same rows when a partition of
+    it is computed once more: persist one that does not, such as one with `rand()`.
+
+    Args:
+        frame: has a column for each feature, and for each name that the options need.
+        directory: a folder that does not exist yet, under a path that executors have too.
+        split, options: as `recordspec.write` takes them, but for jobs, memory, limit and resume.
+
+    Raises what `recordspec.write` raises, and nothing of Spark's: a job that fails is a StoreError. A row is
+    named by its partition and its number there.
+    """
+    return _build(frame.sparkSession, frame, FrameRows(), schema, directory, {"split": split, **options})
+
+
+@contextmanager
+def session_at(master: str) -> Iterator[SparkSession]:
+    """A Spark session at a master: `local[4]`, or the URL of a cluster.
+
+    Raises SpecError, StoreError, MissingExtra.
+    """
+    if _MASTER.fullmatch(master) is None:
+        hint = "such as local[4], spark://host:7077 or yarn"
+        raise SpecError(Problem(expected="a master of Spark", got=f"`{master}`", hint=hint))
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java", path=f"{home}/bin" if home else None) is None:
+        hint = "install a JRE, and set JAVA_HOME if it is not on the path"
+        raise MissingExtra(Problem(expected="Java 17 or later for Spark", got="none", hint=hint))
+    if master.startswith("local"):  # the executors are on this machine
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName("recordspec").config("spark.log.level", "ERROR")
+    with spark_errors(StoreError, master, "a session of Spark"):
+        session = builder.getOrCreate()
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _build(
+    session: SparkSession,
+    frame: DataFrame | None,
+    source: Any,
+    schema: Schema,
+    directory: Any,
+    options: dict[str, Any],
+) -> Manifest:
+    if not hasattr(session, "_jsparkSession"):
+        problem = Problem(
+            path=("session",), expected="a session with a SparkContext", got="one of Spark Connect"
+        )
+        raise SpecError(problem)
+    for name, hint in _REFUSED.items():
+        if name in options:
+            expected = "an option of a build on Spark"
+            raise SpecError(Problem(path=(name,), expected=expected, got=f"`{name}`", hint=hint))
+    how = {name: options.pop(name) for name in Execution.__dataclass_fields__ if name in options}
+    written = write_options(schema, options.pop("split"), options)
+    if frame is not None:
+        _check_frame(frame, schema, written)
+    return SparkBuild(session, frame, schema, source, directory, written, Execution(**how)).run()
+
+
+def _check_frame(frame: DataFrame, schema: Schema, options: Write) -> None:
+    try:
+        columns = to_arrow_schema(frame.schema)
+    except PySparkException as error:
+        problem = Problem(path=("frame",), expected="columns that Arrow has", got=reason(error))
+        raise SpecError(problem) from None
+    check_table(schema, options.columns, columns)

@@ -1,0 +1,351 @@
+"""What Spark's executors run: rows are encoded where they are, assigned to shards, and written.
+
+Parts of a config's source, or partitions of a DataFrame, become rows of `split`, `order` and `record`.
+`order` has 32 bytes, which compare as a local build compares rows: the order word, the two words of the key's
+hash, and the row's number, big-endian.
+
+Errors of the data are results here: Spark would repeat the task of one that is raised. What is raised is the
+system's, and worth another attempt.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import count, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from pyspark import TaskContext
+
+from recordspec._arrow import arrow
+from recordspec.errors import Problem, RecordspecError, StoreError
+from recordspec.executors import new_attempt
+from recordspec.locations import Location, sync_file
+from recordspec.remote import RemotePath
+from recordspec.spec.schema import Schema
+from recordspec.store import key_hashes
+from recordspec.store.manifest import Shard
+from recordspec.store.publication import ConflictError
+from recordspec.wire.framing import FRAME_BYTES
+from recordspec.wire.hashes import Words, sha256_of
+from recordspec.wire.strings import Ints, Strings, offsets
+from recordspec.writing.encoder import PART_BITS, EncodedRows, Encoder
+from recordspec.writing.failures import DiskError, source_errors
+from recordspec.writing.shards import ShardRange, ShardWriter
+from recordspec.writing.sorter import END, EXISTING, KEY, NUMBER, index_of
+from recordspec.writing.sources import SourcePart
+from recordspec.writing.sources.arrow import table_batches, to_numpy, to_strings
+from recordspec.writing.sources.base import Batches
+from recordspec.writing.tasks import BuildPlan, EncodedPart
+
+# Rows beside those of splits, none of which has such a name: the report of a task, and an invalid row's line.
+REPORT, REJECT = "/report", "/reject"
+ROWS = "split string, order binary, record binary"
+ORDER_BYTES = END * 8
+
+
+class FrameRows:
+    """Stands for the rows of a DataFrame: names them in messages."""
+
+    rows = None
+    notes: tuple[str, ...] = ()
+
+    def parts(self, schema: Any, extra: tuple[str, ...]) -> Iterator[FramePart]:
+        return (FramePart(number, ()) for number in count())
+
+    def identity(self) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class FramePart:
+    """A partition of a DataFrame: its number, and Arrow's record batches."""
+
+    number: int
+    tables: Iterable[Any]
+
+    def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
+        for table in self.tables:
+            yield from table_batches(table, {name: name for name in table.schema.names}, schema)
+
+    def place(self, row: int) -> str:
+        return f"partition {self.number}, row {row}"
+
+
+@dataclass(frozen=True)
+class EncodeReport:
+    """What a task tells of a part that it has encoded.
+
+    Attributes:
+        part: the number of its rows, and of its invalid ones, and the label counts.
+        sizes: by split its rows, and their bytes.
+    """
+
+    part: EncodedPart
+    sizes: Mapping[str, tuple[int, int]]
+
+
+class RowBatches:
+    """A sink that makes Arrow record batches of encoded rows: `split`, `order` and `record`."""
+
+    def __init__(self, plan: BuildPlan) -> None:
+        shuffle, order = plan.options.shuffle, plan.order
+        self._seed = None if shuffle is None else shuffle.seed
+        self._by_record = order.shuffled and order.ties
+        self._rows: list[tuple[Ints, Strings, Strings]] = []
+        self._sizes: dict[int, tuple[int, int]] = {}
+
+    def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
+        records = rows.records
+        index = index_of(records, numbers, hashed, self._seed)
+        if self._by_record:
+            # of rows with one key the length is compared, as it lies in a frame, and then the record
+            index[NUMBER] = (index[END] - np.uint64(FRAME_BYTES)).byteswap()
+        order = Strings.rows(np.ascontiguousarray(index[:END].T, ">u8").view(np.uint8))
+        splits = np.zeros(len(rows), np.int64) if splits is None else splits
+        for split in np.unique(splits).tolist():
+            sizes = records.sizes[splits == split]
+            known = self._sizes.get(split, (0, 0))
+            self._sizes[split] = known[0] + len(sizes), known[1] + int(sizes.sum())
+        self._rows.append((splits, order, records))
+
+    def taken(self, splits: list[str]) -> Iterator[Any]:
+        """The rows so far, whose splits have these names."""
+        rows, self._rows = self._rows, []
+        names = arrow().array(splits, "string")
+        for numbers, order, records in rows:
+            yield _batch(names.take(arrow().array(numbers)), order, records)
+
+    def sizes(self, splits: list[str]) -> dict[str, tuple[int, int]]:
+        """The rows of each split, and their bytes with room for their frames."""
+        return {splits[number]: size for number, size in self._sizes.items()}
+
+
+def _batch(splits: Any, order: Strings, records: Strings) -> Any:
+    columns = [splits, *(_binary(strings) for strings in (order, records))]
+    return arrow().RecordBatch.from_arrays(columns, ["split", "order", "record"])
+
+
+def _binary(strings: Strings) -> Any:
+    pyarrow = arrow()
+    buffers = [pyarrow.py_buffer(strings.offsets.astype(np.int32)), pyarrow.py_buffer(strings.buffer)]
+    return pyarrow.Array.from_buffers(pyarrow.binary(), len(strings), [None, *buffers])
+
+
+def _lines(name: str, order: list[bytes], lines: list[bytes]) -> Any:
+    return _batch(arrow().array([name] * len(order), "string"), Strings.of(order), Strings.of(lines))
+
+
+def encode_parts(plan: BuildPlan, folder: str, batches: Iterable[Any]) -> Iterator[Any]:
+    parts = (pickle.loads(part.as_py()) for batch in batches for part in batch.column(0))
+    with _working_in(folder):
+        yield from _encoded(plan, parts)
+
+
+def encode_frame(plan: BuildPlan, folder: str, batches: Iterable[Any]) -> Iterator[Any]:
+    number = _partition()
+    with _working_in(folder):
+        yield from _encoded(plan, [(number, FramePart(number, batches))])
+
+
+def _partition() -> int:
+    context = TaskContext.get()
+    assert context is not None
+    return int(context.partitionId())
+
+
+@contextmanager
+def _working_in(folder: str) -> Iterator[None]:
+    """Relative paths are those of the driver, if it has this folder in common with the executor."""
+    before = os.getcwd()
+    with suppress(OSError):
+        os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def _encoded(plan: BuildPlan, parts: Iterable[tuple[int, SourcePart]]) -> Iterator[Any]:
+    """The rows of parts, and a report of each; the report of one that fails is its error, the last row."""
+    for number, part in parts:
+        sink, lines = RowBatches(plan), list[str]()
+        encoder = Encoder(plan.checked_schema, plan.options, sink, lines.append, plan.name)
+        encoder.begin(number, part.place)
+        rejected = count(number << PART_BITS)
+        report: EncodeReport | RecordspecError
+        try:
+            for batch in source_errors(part.batches(plan.checked_schema, plan.options.columns), plan.name):
+                encoder.add(batch)
+                yield from sink.taken(encoder.splits)
+                if lines:
+                    order = [row.to_bytes(8, "big") for row in islice(rejected, len(lines))]
+                    yield _lines(REJECT, order, [line.encode() for line in lines])
+                    lines.clear()
+            report = EncodeReport(EncodedPart.of(encoder, (), ""), sink.sizes(encoder.splits))
+        except RecordspecError as error:
+            report = _with_host(error)
+        yield _lines(REPORT, [pickle.dumps(report)], [b""])
+        if isinstance(report, RecordspecError):
+            return
+
+
+def _with_host(error: RecordspecError) -> RecordspecError:
+    """The error with a hint where a file is not there: on another machine it may be."""
+    if isinstance(error.__cause__, FileNotFoundError):
+        hint = f"on executor {socket.gethostname()}: all of them need it under this path"
+        error = type(error)([replace(problem, hint=hint) for problem in error.problems])
+    return error
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardPartition:
+    """A shard, and the partition that has its rows.
+
+    Attributes:
+        shard: its rows among those of its split.
+        split: the name of that.
+        key: an integer whose hash is the number of the partition, for Spark.
+        skip: how many rows of the partition are before the shard, with the `order` of its first row.
+    """
+
+    shard: ShardRange
+    split: str
+    key: int
+    skip: int = 0
+
+    @property
+    def rows(self) -> int:
+        assert self.shard.stop is not None
+        return self.shard.stop - self.shard.start
+
+
+# By split: the number of its first shard, and the `order` of the first row of each of the others, in order.
+Bounds = Mapping[str, tuple[int, Any]]
+
+
+def assign(bounds: Bounds, keys: list[int], batches: Iterable[Any]) -> Iterator[Any]:
+    """Puts before each row the key of its shard. A row whose `order` is a bound goes to both sides of it."""
+    pyarrow, key_of = arrow(), np.array(keys, np.int32)
+    for batch in batches:
+        names = batch.column(0).dictionary_encode()
+        numbers = to_numpy(names.indices)
+        order = _orders(batch.column(1))
+        low, high = np.zeros((2, batch.num_rows), np.int64)
+        for number, name in enumerate(names.dictionary.to_pylist()):
+            rows, (first, cuts) = np.flatnonzero(numbers == number), bounds[name]
+            low[rows] = first + np.searchsorted(cuts, order[rows])
+            high[rows] = first + np.searchsorted(cuts, order[rows], side="right")
+        times = high - low + 1
+        rows = np.repeat(np.arange(batch.num_rows), times)
+        shards = np.arange(len(rows)) - np.repeat(offsets(times)[:-1], times) + low[rows]
+        taken = batch if len(rows) == batch.num_rows else batch.take(pyarrow.array(rows))
+        columns = [pyarrow.array(key_of[shards]), taken.column(1), taken.column(2)]
+        yield pyarrow.RecordBatch.from_arrays(columns, ["shard", "order", "record"])
+
+
+def _orders(column: Any) -> Any:
+    """The column `order`, as NumPy's bytes, which compare as they do."""
+    return to_strings(column).buffer.view(f"S{ORDER_BYTES}")
+
+
+def write_shard(
+    plan: BuildPlan, job: str, store: RemotePath | None, shards: list[ShardPartition], batches: Iterable[Any]
+) -> Iterator[Any]:
+    """Writes the shard of a partition; gives the name of its file, and what is in it."""
+    found: tuple[str, Shard] | RecordspecError
+    try:
+        with _output_folder(plan, store) as folder:
+            found = _written(plan, folder, shards[_partition()], batches)
+            if store is not None:
+                _upload(folder, job, store, *found)
+    except DiskError:
+        raise
+    except RecordspecError as error:
+        found = error
+    yield arrow().RecordBatch.from_pydict({"shard": [pickle.dumps(found)]})
+
+
+@contextmanager
+def _output_folder(plan: BuildPlan, store: RemotePath | None) -> Iterator[Path]:
+    """Where a task writes: the plan's folder, or, where files are uploaded, one of its own."""
+    if store is not None:
+        with TemporaryDirectory(prefix="recordspec-") as name:
+            yield Path(name)
+    elif plan.folder.is_dir():
+        yield plan.folder
+    else:
+        expected, got = "a folder that all executors have in common", f"none on {socket.gethostname()}"
+        raise StoreError(Problem(where=str(plan.folder), expected=expected, got=got))
+
+
+def _upload(folder: Path, job: str, store: RemotePath, file: str, shard: Shard) -> None:
+    """Uploads a shard and the hashes of its keys. Another attempt has the same bytes. Raises StoreError."""
+    keys = folder / f"{file}.keys"
+    try:
+        free = (store / shard.file).upload(folder / file, shard.sha256)
+        if keys.exists():
+            keys_of(shard, job, store).upload(keys, sha256_of(keys))
+    except StoreError as error:  # another attempt may have more luck
+        raise DiskError(error.problems) from None
+    if not free:
+        expected, got = "no file of this name", "one of another writer"
+        raise ConflictError(Problem(where=str(store / shard.file), expected=expected, got=got))
+
+
+def keys_of(shard: Shard, job: str, store: RemotePath) -> RemotePath:
+    """Where the hashes of the keys of a shard are until the driver has them."""
+    return store / f"{shard.file}.{job}.keys"
+
+
+def _written(
+    plan: BuildPlan, folder: Path, task: ShardPartition, batches: Iterable[Any]
+) -> tuple[str, Shard]:
+    name = task.shard.file
+    file = f"{name}.{new_attempt()}"
+    keys = folder / f"{file}.keys"
+    writer = ShardWriter(folder / file, plan.schema, plan.options, name)
+    try:
+        skip, left = task.skip, task.rows
+        for batch in batches:
+            assert bool((to_numpy(batch.column(0)) == task.key).all()), "rows of another shard"
+            start, stop = min(skip, batch.num_rows), min(skip + left, batch.num_rows)
+            skip, left = skip - start, left - (stop - start)
+            if start < stop:
+                part = batch.slice(start, stop - start)
+                records = to_strings(part.column(2))
+                # a copy, in which the rows are framed
+                records = Strings(records.buffer.copy(), records.offsets)
+                writer.add(EncodedRows(plan.schema, len(records), records=records))
+                if plan.options.unique:
+                    words = to_strings(part.column(1)).buffer.view(">u8").reshape(-1, END)
+                    key_hashes.add(keys, words[:, KEY].T)
+        if left:
+            hint = "does the frame give other rows each time? persist it"
+            expected, got = f"{task.rows:,} rows", f"{task.rows - left:,}"
+            raise StoreError(Problem(where=name, expected=expected, got=got, hint=hint))
+        sync_file(keys)
+        return file, writer.close(name)
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+def known_keys(path: Location, batches: Iterable[Any]) -> Iterator[Any]:
+    """The hashes of the keys of rows that a dataset has already, by their first numbers, and the numbers."""
+    for batch in batches:
+        for first, rows in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            hashed = key_hashes.read(path, first, rows)
+            numbers = np.arange(first, first + rows, dtype=np.uint64) + np.uint64(EXISTING)
+            words = np.column_stack([hashed, numbers]).astype(">u8").view(np.uint8)
+            columns = [
+                _binary(Strings.rows(np.ascontiguousarray(part))) for part in (words[:, :16], words[:, 16:])
+            ]
+            yield arrow().RecordBatch.from_arrays(columns, ["key", "number"])
