@@ -29,6 +29,8 @@ FIXED += [
     FixedLen(name="on", dtype="string", default="none", key="1"),
     FixedLen(name="default", dtype="float32", shape=(2,), default=(0.5, 1.5)),
     FixedLen(name="empty", dtype="int64", shape=(0,)),
+    FixedLen(name="day", dtype="int64", date="days"),
+    FixedLen(name="time", dtype="int64", date="milliseconds", default=0),
     FixedLen(name="may be missing", dtype="float32", default=0.0, with_missing=True),
     FixedLen(
         name="shaped, may be missing",

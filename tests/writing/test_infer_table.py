@@ -81,7 +81,7 @@ CELLS = {
     "int64": ([str(2**63 - 1), str(-(2**63))], {"dtype": "int64"}),
     "beyond int64": (["1", str(2**63)], {"kind": "text"}),
     "beyond float32": (["1.5", "1e39"], {"kind": "tensor", "dtype": "float64"}),
-    "dates": (["2024-01-01", "2024-01-02"], {"kind": "text"}),
+    "dates": (["2024-01-01", "2024-01-02"], {"dtype": "int64", "date": "days"}),
     "an empty text": (["a", '""'], {"kind": "text"}),
     "classes": (["a", "b"] * 10, {"kind": "label", "names": ["a", "b"]}),
     "classes and an empty text": (["a", '""'] * 10, {"kind": "text"}),

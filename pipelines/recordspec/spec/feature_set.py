@@ -265,8 +265,8 @@ def _differences(path: Path, written: Feature, wanted: Feature) -> Iterator[Prob
         return
     old, new = written.stored_options(), wanted.read_options()
     for name in new:
-        if old[name] != new[name]:
-            yield _difference((*path, name.rstrip("_")), old[name], new[name])
+        if old.get(name) != new[name]:
+            yield _difference((*path, name.rstrip("_")), old.get(name), new[name])
     if written.optional and not wanted.optional:
         expected = "a default, as rows were written that may lack it"
         yield Problem(path=(*path, "default"), expected=expected, got="none")

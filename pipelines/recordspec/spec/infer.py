@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordspec.errors import SpecError
+from recordspec.spec.dates import DateUnit
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
@@ -63,6 +64,7 @@ class Evidence:
             default.
         is_text: whether all strings are UTF-8.
         may_be_string: whether numbers may be stored as strings, as they are in a CSV file.
+        date: the coarsest unit of dates and times.
         values: the distinct values, if they are at most `MAX_CLASSES` integers or texts.
         media: the common format of all strings, such as `PNG image`.
         media_options: the kind and the options that decode them; None if there are none.
@@ -83,6 +85,7 @@ class Evidence:
     stored: bool = False
     is_text: bool = False
     may_be_string: bool = False
+    date: DateUnit | None = None
     values: frozenset[Any] | None = None
     media: str = ""
     media_options: Mapping[str, Any] | None = None
@@ -164,6 +167,10 @@ def _feature(evidence: Evidence, guesses: list[str]) -> Feature | None:
 
 def _scalar(evidence: Evidence, named: dict[str, Any], guesses: list[str]) -> Feature | None:
     dtype = evidence.dtype or "string"
+    if evidence.date is not None:
+        said = [f"{evidence.date} since 1970-01-01", named["description"]]
+        named["description"] = ", ".join(filter(None, said))
+        return FixedLen(dtype=dtype, date=evidence.date, default=0 if evidence.missing else None, **named)
     if dtype not in STORAGE and evidence.missing:  # `kind: tensor` has no default
         return _fixed(evidence, "string", named) if evidence.may_be_string else None
     names = () if evidence.missing else _class_names(evidence, dtype, guesses)

@@ -11,6 +11,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, show_shape
+from recordspec.spec.dates import DateUnit, since_epoch
 from recordspec.spec.features.base import READING, Feature, ValueType
 from recordspec.spec.features.options import (
     STORAGE,
@@ -39,6 +40,8 @@ class FixedLen(Feature):
         dtype: float32, int64 or string.
         shape: a scalar by default.
         default: what a record without the key reads as; it has the full shape.
+        date: dates and times are given, and stored as the number, int64, of these units since 1970-01-01 in
+            UTC: days, seconds, milliseconds, microseconds or nanoseconds. Nothing is rounded.
         with_missing: whether it is decoded, too, that a record has no value, as `<name>_missing`: a default
             cannot be told from data.
     """
@@ -48,6 +51,7 @@ class FixedLen(Feature):
     dtype: str
     shape: tuple[int | None, ...] = ()
     default: Any = field(default=None, metadata=READING)
+    date: DateUnit | None = None
     with_missing: bool = field(default=False, metadata=READING)
 
     def check(self) -> Iterator[Problem]:
@@ -59,8 +63,15 @@ class FixedLen(Feature):
             yield problem(
                 "default", "no default of a shape without values", f"shape {show_shape(self.shape)}", hint
             )
+        if self.date is not None and (self.dtype != "int64" or self.shape):
+            got = self.dtype if self.dtype != "int64" else f"shape {show_shape(self.shape)}"
+            yield problem("date", "one int64", got)
         if self.with_missing and self.default is None:
             yield problem("with_missing", "false without a default", "true", "no value is ever missing")
+
+    def stored_options(self) -> dict[str, Any]:
+        options = super().stored_options()
+        return options if self.date else {name: value for name, value in options.items() if name != "date"}
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -80,6 +91,8 @@ class FixedLen(Feature):
         return (Column(key=self.stored, storage=STORAGE[self.dtype], layout=layout),)
 
     def encode(self, values: Any) -> tuple[Cells, ...]:
+        if self.date is not None:
+            return (Cells(flat=since_epoch(values, self.date), lengths=1, rows=len(values)),)
         flat = cells(values, self.dtype, static(self.shape))
         return (Cells(flat=flat, lengths=math.prod(static(self.shape)), rows=len(values)),)
 

@@ -86,6 +86,8 @@ def _values(array: Any, feature: Feature | None) -> Any:
     kind = array.type
     if _is_number(kind):
         return to_numpy(array)
+    if _is_date(kind) and _takes_dates(feature):
+        return to_dates(array)
     if _is_text(kind) and _takes_text(feature):
         return to_strings(array)
     if is_list(kind) and _takes_lists(feature):
@@ -117,6 +119,26 @@ def _is_text(kind: Any) -> bool:
     types = arrow().types
     texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
     return any(is_one(kind) for is_one in texts)
+
+
+def _is_date(kind: Any) -> bool:
+    types = arrow().types
+    return bool(types.is_date(kind) or types.is_timestamp(kind))
+
+
+def _takes_dates(feature: Feature | None) -> bool:
+    return getattr(feature, "date", None) is not None
+
+
+def to_dates(array: Any) -> Any:
+    """Dates or times without nulls as datetime64 `[n]`; those with a time zone in UTC."""
+    pyarrow = arrow()
+    kind = array.type
+    if not pyarrow.types.is_timestamp(kind):
+        kind = pyarrow.timestamp("s")  # date64 has milliseconds, all of whole days
+        array = array.cast(kind)
+        return to_numpy(array.view(pyarrow.int64())).view("datetime64[s]").astype("datetime64[D]")
+    return to_numpy(array.view(pyarrow.int64())).view(f"datetime64[{kind.unit}]")
 
 
 def is_list(kind: Any) -> bool:
@@ -165,6 +187,7 @@ def check_types(schema: Schema, types: Mapping[str, Any], where: str = "") -> No
         Problem(where=where, path=(name,), expected=expected, got=str(types[name]), hint=hint)
         for name, feature in schema.names.items()
         if name in types and _is_unsupported(types[name]) and feature.value_type.item != "any"
+        if not (_is_date(types[name]) and _takes_dates(feature))
         for expected, hint in [_needs(feature)]
     ]
     if problems:
@@ -191,7 +214,7 @@ def _needs(feature: Feature) -> tuple[str, str]:
         return "a column of text", "cast it to string"
     dtype = item if feature.value_type.is_number else str(getattr(feature, "dtype", "int64"))
     if "int" in dtype:
-        return f"a column for {dtype}", "cast it to int64, in the unit that you mean"
+        return f"a column for {dtype}", "`date: days` or `date: seconds` takes dates; cast others to int64"
     return f"a column for {dtype}", "cast it to float64"
 
 

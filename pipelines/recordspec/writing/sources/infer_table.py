@@ -14,12 +14,13 @@ import numpy.typing as npt
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import Location
+from recordspec.spec.dates import DateUnit, finest, unit_of_dates
 from recordspec.spec.features import Feature
 from recordspec.spec.infer import MAX_CLASSES, Evidence, Inferred, infer_feature
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources import DictRows, source_of, text
 from recordspec.writing.sources.arrays import is_frame
-from recordspec.writing.sources.arrow import is_array, is_list
+from recordspec.writing.sources.arrow import is_array, is_list, to_dates
 from recordspec.writing.sources.base import not_once
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.jsonl import read_rows
@@ -242,6 +243,7 @@ class ColumnProfile:
         rounded: the first integer that float32 does not hold, perhaps an identifier.
         large: whether float32 does not hold a number at all, or int64 an integer.
         gaps: whether a list has a missing item.
+        date: the coarsest unit of all values, if they are dates and times, or their text.
     """
 
     name: str
@@ -257,7 +259,9 @@ class ColumnProfile:
     gaps: bool = False
     odd: str = ""
     lengths: set[int] = field(default_factory=set)
+    date: DateUnit | None = None
     _dtypes: tuple[str, ...] = ("int64", "float64", "bool")
+    _may_be_dates: bool = True
 
     def add(self, column: Any, rows: int) -> None:
         """Adds the next rows: an Arrow array, or what the values are that Arrow does not take."""
@@ -270,12 +274,17 @@ class ColumnProfile:
         self._add_type(column.type)
         self.nulls += column.null_count
         some = column.drop_null()
-        if types.is_dictionary(column.type):
-            some = some.dictionary_decode()
+        self._add_some(some.dictionary_decode() if types.is_dictionary(column.type) else some)
+
+    def _add_some(self, some: Any) -> None:
+        """Adds values none of which is missing."""
+        import pyarrow.types as types
+
         if types.is_string(some.type) or types.is_large_string(some.type):
             self._add_values(some)
-            if self.in_text:
-                self._add_cells(some)
+            self._add_texts(some)
+        elif types.is_date(some.type) or types.is_timestamp(some.type):
+            self._add_dates(to_dates(some))
         elif types.is_integer(some.type):
             self._add_values(some)
             self.large |= types.is_uint64(some.type) and bool((some.to_numpy() > _INT64[-1]).any())
@@ -297,6 +306,19 @@ class ColumnProfile:
             common = _common_type(self.type, kind)
             self.odd = self.odd or ("" if common else f"{self.type} and {kind}")
             self.type = common or self.type
+
+    def _add_texts(self, some: Any) -> None:
+        if self.in_text:
+            self._add_cells(some)
+        if self._may_be_dates:
+            texts = some.to_pylist()
+            self._add_dates([text for text in texts if text] if self.in_text else texts)
+
+    def _add_dates(self, values: Any) -> None:
+        unit = unit_of_dates(values)
+        self._may_be_dates = unit is not None
+        if unit is not None and len(values):
+            self.date = finest(self.date or unit, unit)
 
     def _add_values(self, some: Any) -> None:
         if self.values is not None:
@@ -331,6 +353,8 @@ class ColumnProfile:
     def evidence(self) -> Evidence:
         """The evidence of all rows that were added."""
         dtype, shape = ("string", ()) if self.gaps or self.type is None else _dtype_and_shape(self.type)
+        date = self.date if self._may_be_dates else None
+        dtype = dtype if date is None else "int64"
         if len(self.lengths) == 1 and shape == (None,):
             shape = tuple(self.lengths)
         if self.in_text and self._dtypes and self.rows > self.nulls + self.empty:
@@ -345,6 +369,7 @@ class ColumnProfile:
             dtype=None if self.gaps or self.odd or missing == self.rows else self._wide(dtype),
             shape=shape,
             is_text=self.type is not None and _is_text(self.type),
+            date=date,
             may_be_string=self.in_text,
             values=self._distinct(dtype),
             too_large_for=("float32" if dtype == "float32" else "int64") if self.large else "",

@@ -1,0 +1,123 @@
+"""Dates and times as whole numbers: days, seconds or parts of them since 1970-01-01, in UTC."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import Any, Literal
+
+import numpy as np
+
+from recordspec.errors import describe
+from recordspec.spec.values import Array, BadValue, numbers
+
+DateUnit = Literal["days", "seconds", "milliseconds", "microseconds", "nanoseconds"]
+
+# NumPy's names, from the coarsest to the finest unit.
+_CODES: dict[DateUnit, str] = {
+    "days": "D",
+    "seconds": "s",
+    "milliseconds": "ms",
+    "microseconds": "us",
+    "nanoseconds": "ns",
+}
+# A date of ISO 8601, or a date and a time, with or without an offset from UTC.
+_ISO = re.compile(
+    r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d)?(\.\d{1,9})?(?:Z|([+-]\d\d:?\d\d))?)?", re.ASCII
+)
+_EXPECTED = "a date, a time, or their text as 2026-01-31 or 2026-01-31T12:00:00Z"
+
+
+def since_epoch(values: Any, unit: DateUnit) -> Array:
+    """Dates and times as int64 `[n]`, the number of units since 1970-01-01 00:00 UTC, rounded never.
+
+    Takes an array datetime64, or a list of dates, times (without an offset: in UTC), their ISO text, and
+    numbers that are such numbers already. Raises BadValue for others, and for what the unit does not hold.
+    """
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+        return numbers(values, "int64")
+    if not (isinstance(values, np.ndarray) and values.dtype.kind == "M"):
+        found = np.empty(len(values), np.int64)
+        for index, value in enumerate(values):
+            try:
+                found[index] = _number(value, unit)
+            except BadValue as bad:
+                raise bad.moved(index) from None
+        return found
+    cast = values.astype(f"datetime64[{_CODES[unit]}]")
+    wrong = np.flatnonzero(np.isnat(values) | (cast.astype(values.dtype) != values))
+    if len(wrong):
+        index = int(wrong[0])
+        finer = next((one for one in _CODES if _holds(values[index], one)), "")
+        hint = f"`date: {finer}` holds it" if finer else ""
+        raise BadValue(index, f"whole {unit} since 1970-01-01", str(values[index]), hint)
+    return cast.astype(np.int64)
+
+
+def _holds(value: Any, unit: DateUnit) -> bool:
+    return bool(value.astype(f"datetime64[{_CODES[unit]}]").astype(value.dtype) == value)
+
+
+def _number(value: Any, unit: DateUnit) -> int:
+    """One value; the index of a BadValue is 0."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
+        return int(numbers([value], "int64")[0])
+    return int(since_epoch(np.array([_datetime64(value)]), unit)[0])
+
+
+def _datetime64(value: Any) -> np.datetime64:
+    if isinstance(value, np.datetime64):
+        return value
+    if isinstance(value, str):
+        return _parsed(value)
+    if hasattr(value, "to_datetime64"):  # of pandas, which has nanoseconds
+        return value.to_datetime64()  # type: ignore[no-any-return]
+    if isinstance(value, datetime.datetime):
+        offset = value.utcoffset()
+        return np.datetime64(value.replace(tzinfo=None) - (offset or datetime.timedelta()), "us")
+    if isinstance(value, datetime.date):
+        return np.datetime64(value, "D")
+    raise BadValue(0, _EXPECTED, describe(value))
+
+
+def _parsed(text: str) -> np.datetime64:
+    match = _ISO.fullmatch(text.strip())
+    try:
+        if match is None:
+            raise ValueError
+        day, minute, second, fraction, offset = match.groups()
+        if minute is None:
+            return np.datetime64(datetime.date.fromisoformat(day), "D")
+        time = datetime.datetime.fromisoformat(f"{day}T{minute}{second or ''}")
+        if offset:
+            hours, minutes = int(offset[:3]), int(offset[0] + offset[-2:])
+            time -= datetime.timedelta(hours=hours, minutes=minutes)
+    except (ValueError, OverflowError):
+        raise BadValue(0, _EXPECTED, f"`{text}`") from None
+    whole = np.datetime64(time, "s")
+    if fraction is None:
+        return whole
+    unit: Any = "ms" if len(fraction) <= 4 else "us" if len(fraction) <= 7 else "ns"
+    digits = fraction[1:].ljust({"ms": 3, "us": 6, "ns": 9}[unit], "0")
+    found: np.datetime64 = whole.astype(f"datetime64[{unit}]") + np.timedelta64(int(digits), unit)
+    return found
+
+
+def unit_of_dates(values: Any) -> DateUnit | None:
+    """The coarsest unit of dates and times, an array datetime64 or texts; None where some are none."""
+    if not isinstance(values, np.ndarray) and not all(map(_ISO.fullmatch, values)):
+        return None
+    for unit in _CODES:
+        try:
+            since_epoch(values, unit)
+        except BadValue as bad:
+            if bad.problem.expected == _EXPECTED:
+                return None
+        else:
+            return unit
+    return None
+
+
+def finest(one: DateUnit, other: DateUnit) -> DateUnit:
+    """The finer of two units."""
+    return max(one, other, key=list(_CODES).index)

@@ -1,0 +1,123 @@
+"""Dates and times as whole numbers, from every source that has them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import recordspec as rs
+from recordspec.writing.sources.csv import Csv
+from recordspec.writing.sources.infer_table import infer_rows, infer_table
+from recordspec.writing.sources.jsonl import Jsonl
+from recordspec.writing.sources.parquet import Parquet
+
+DAY = 20_484  # 2026-01-31
+NOON = DAY * 86_400 + 43_200
+
+
+def schema(unit: str, default: str = "") -> rs.Schema:
+    return rs.Schema.loads(f"schema: s\nfeatures: {{t: {{dtype: int64, date: {unit}{default}}}}}")
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "expected"),
+    [
+        ("days", datetime.date(2026, 1, 31), DAY),
+        ("days", "2026-01-31", DAY),
+        ("days", "1969-12-31", -1),
+        ("days", np.datetime64("2026-01-31T00:00", "ns"), DAY),
+        ("days", DAY, DAY),
+        ("seconds", datetime.date(2026, 1, 31), DAY * 86_400),
+        ("seconds", datetime.datetime(2026, 1, 31, 12), NOON),
+        ("seconds", "2026-01-31T12:00", NOON),
+        ("seconds", "2026-01-31 12:00:00.000Z", NOON),
+        ("seconds", "2026-01-31T10:30:00-01:30", NOON),
+        ("seconds", pd.Timestamp("2026-01-31T14:00", tz="Europe/Helsinki"), NOON),
+        ("milliseconds", "2026-01-31T12:00:00.25", NOON * 1000 + 250),
+        ("nanoseconds", pd.Timestamp(NOON * 10**9 + 1), NOON * 10**9 + 1),
+    ],
+)
+def test_a_date_is_so_many_units_since_1970(unit, value, expected):
+    given = schema(unit)
+    assert int(given.decode(given.encode({"t": value}))["t"]) == expected
+    assert list(given.encode_batch({"t": [value] * 2}, 2)) == [given.encode({"t": expected})] * 2
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "expected"),
+    [
+        ("days", "2026-01-31T12:00", "expected whole days since 1970-01-01, got 2026-01-31T12:00:00 (`date: seconds` holds it)"),
+        ("seconds", "2026-01-31T12:00:00.5", "expected whole seconds since 1970-01-01, got 2026-01-31T12:00:00.500 (`date: milliseconds` holds it)"),
+        ("nanoseconds", "2500-01-01", "expected whole nanoseconds since 1970-01-01, got 2500-01-01 (`date: days` holds it)"),
+        ("days", "31.01.2026", "expected a date, a time, or their text as 2026-01-31 or 2026-01-31T12:00:00Z, got `31.01.2026`"),
+        ("days", "2026-02-30", "expected a date, a time, or their text as 2026-01-31 or 2026-01-31T12:00:00Z, got `2026-02-30`"),
+        ("days", 1.0, "expected a date, a time, or their text as 2026-01-31 or 2026-01-31T12:00:00Z, got float 1.0"),
+        ("days", True, "expected a date, a time, or their text as 2026-01-31 or 2026-01-31T12:00:00Z, got bool True"),
+    ],
+)  # fmt: skip
+def test_nothing_is_rounded_or_guessed(unit, value, expected):
+    with pytest.raises(rs.RecordError) as caught:
+        schema(unit).encode({"t": value})
+    assert str(caught.value) == f"row 0: features.t: {expected}"
+
+
+def test_columns_of_dates_are_stored_from_every_source(tmp_path):
+    days = [datetime.date(2026, 1, 31), None, datetime.date(1969, 12, 31)]
+    times = [None if day is None else datetime.datetime(day.year, day.month, day.day) for day in days]
+    table = pa.table({"t": pa.array(days, pa.date32())})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    texts = [None if day is None else day.isoformat() for day in days]
+    (tmp_path / "a.csv").write_text("t,n\n" + "".join(f"{text or ''},1\n" for text in texts))
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"t": text}) + "\n" for text in texts))
+    given = {
+        "date32": table,
+        "date64": table.cast(pa.schema([("t", pa.date64())])),
+        "timestamp": pa.table({"t": pa.array(times, pa.timestamp("us"))}),
+        "zone": pa.table({"t": pa.array(times, pa.timestamp("ms", "Asia/Tokyo"))}),
+        "text": pa.table({"t": texts}),
+        "frame": pd.DataFrame({"t": pd.to_datetime(texts)}),
+        "objects": pd.DataFrame({"t": days}),
+        "polars": pl.DataFrame({"t": days}),
+        "dicts": [{"t": day} for day in days],
+        "parquet": Parquet(files="a.parquet").open(tmp_path),
+        "csv": Csv(path="a.csv").open(tmp_path),
+        "jsonl": Jsonl(path="a.jsonl").open(tmp_path),
+    }
+    for unit, scale in (("days", 1), ("seconds", 86_400)):
+        for name, rows in given.items():
+            folder = tmp_path / f"{unit} {name}"
+            rs.write(schema(unit, ", default: 7"), rows, folder, progress=False)
+            found = [int(row["t"]) for row in rs.read(schema(unit, ", default: 7"), folder)]
+            assert found == [DAY * scale, 7, -scale], name
+    with pytest.raises(
+        rs.SpecError, match=r"t: expected a column for int64, got date32\[day\] \(`date: days` or"
+    ):
+        rs.write(rs.Schema.loads("schema: s\nfeatures: {t: int64}"), table, tmp_path / "plain")
+    with pytest.raises(rs.StoreError, match=r"features\.t\.date: expected `days`, as the data was written"):
+        rs.read(schema("seconds"), tmp_path / "days date32", batch=2)
+
+
+def test_the_unit_is_inferred(tmp_path):
+    cells = [("2026-01-31" if day < 10 else "", f"2026-01-{day:02d}") for day in range(1, 21)]
+    lines = [f"{day},{day}T10:00:00Z,{gap},2026-01-99\n" for gap, day in cells]
+    (tmp_path / "a.csv").write_text("day,time,gaps,none\n" + "".join(lines))
+    found = infer_table([tmp_path / "a.csv"], "s").schema
+    features = {name: feature for name, feature in found.names.items() if name != "none"}
+    assert {name: (feature.date, feature.default) for name, feature in features.items()} == {
+        "day": ("days", None),
+        "time": ("seconds", None),
+        "gaps": ("days", 0),
+    }
+    assert found.names["gaps"].description == "days since 1970-01-01, missing in 11 of 20"
+    assert found.names["none"].kind == "text"
+    rs.write(found, Csv(path="a.csv").open(tmp_path), tmp_path / "data", progress=False)
+    times = pa.table({"t": pa.array([NOON * 1000, NOON * 1000 + 1], pa.timestamp("ms"))})
+    assert infer_rows(times, "s").schema.names["t"].date == "milliseconds"
+    assert infer_rows([{"t": datetime.date(2026, 1, 31)}], "s").schema.names["t"].date == "days"
