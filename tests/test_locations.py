@@ -206,7 +206,8 @@ def test_what_is_below_a_folder(path, folder, inside):
 
 NO_PATHS = {
     *("Config.description", "Read.features", "Read.service", "Bucket.by", "Balance.by", "Shuffle.buffer"),
-    *("Fit.inputs", "Fit.targets", "Fit.weights", "Write.key", "Write.group_by", "Key.names"),
+    *("Fit.inputs", "Fit.targets", "Fit.weights", "Fit.derived", "Write.key", "Write.group_by", "Key.names"),
+    *("Box.keys", "WebDataset.columns", "_Detection.columns"),
     *(
         "ByColumn.column",
         "ShardSize.size",
@@ -495,6 +496,7 @@ CALLS = {
     "inspect.verify:verify:files": lambda call, data, url: call(url),
     "pipeline:Pipeline.__init__:folder": lambda call, data, url: call(pipeline().config, SCHEMA, url),
     "pipeline:Pipeline.build:source": lambda call, data, url: call(pipeline(), source=url),
+    "pipeline:Pipeline.export:folder": lambda call, data, url: call(pipeline(), None, url),
     "pipeline:Pipeline.load:path": lambda call, data, url: call(url),
     "pipeline:Pipeline.plan:source": lambda call, data, url: call(pipeline(), source=url),
     "reading.dataset:read:files": lambda call, data, url: call(SCHEMA, url),
@@ -530,7 +532,7 @@ TRIED_ELSEWHERE = {
 # Those that take a path on this machine alone.
 LOCAL_CALLS = {
     *("interop.tfds:describe:folder", "interop.tfds:load:path", "interop.tfmd:load:path"),
-    *("inspect.repair:repair:directory", "spec.schema:Schema.dump:path"),
+    *("inspect.repair:repair:directory", "spec.schema:Schema.dump:path", "pipeline:Pipeline.export:folder"),
     "store.transaction:Transaction.__init__:target",
 }
 # Those that take a file, which a folder is not, and those that make a dataset.
@@ -976,6 +978,8 @@ OPENERS = {
     "config.py: source.open": "the same",
     "config.py: one.open": "the same",
     "writing/sources/tfrecord.py: super().open": "the same",
+    "writing/sources/detection.py: super().open": "the same",
+    "writing/sources/webdataset.py: tarfile.open": "a tar that open_file opened",
     "writing/sources/csv.py: self.span.open": "a part of a file, by open_file",
     "writing/sources/jsonl.py: self.span.open": "the same",
     "writing/sources/jsonl.py: span.open": "the same",

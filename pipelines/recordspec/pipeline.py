@@ -270,7 +270,7 @@ class Pipeline:
             SpecError: the config has no `fit`, or the model cannot be exported.
             StoreError: the folder exists, or cannot be written.
         """
-        fit = self.config.fit
+        place, fit = local(folder), self.config.fit
         if fit is None:
             raise SpecError(Problem(path=("fit",), expected="the inputs of the model", got="none"))
         if map is not None:
@@ -278,7 +278,7 @@ class Pipeline:
         schema = fit.request(self.schema, whole=map is not None)
         serving.check_exportable(model, schema)
         chosen = self.layers() if layers is None else layers
-        serving.export(model, local(folder), schema, fit, chosen, map)
+        serving.export(model, place, schema, fit, chosen, map)
 
     def steps(self, split: str | Sequence[str], **options: Any) -> int:
         """The exact number of batches of all passes of a split; takes the options of `dataset`.
