@@ -278,6 +278,7 @@ def test_every_option_that_is_text_is_a_path_or_known_to_be_none():
     assert others == NO_PATHS
     assert {named(*place) for place in PATHS} == {
         *("Config.schema", "Config.data", "Csv.path", "Jsonl.path", "Parquet.files", "MediaFolder.path"),
+        *("_Detection.annotations", "_Detection.images", "WebDataset.files"),
         *("TFRecords.files", "TFRecords.schema", "Read.cache", "Staging.folder", "Label.vocabulary"),
     }
     alone = {named(*place) for place, is_local in PATHS.items() if is_local}
