@@ -14,18 +14,20 @@ import yaml
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError
 from recordspec.inspect.count import count
-from recordspec.inspect.infer import infer_media, infer_records
+from recordspec.inspect.infer import MOST_MEDIA, infer_media, infer_medium, infer_records
 from recordspec.interop.tfds import dataset_info
 from recordspec.locations import Location, location, system_errors
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath, is_url
 from recordspec.spec.features import Feature
+from recordspec.spec.features.label import Label
 from recordspec.spec.infer import Inferred
 from recordspec.spec.media import images, sounds
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import manifest_in
 from recordspec.store.shards import expand, is_shard, numbered, path_list
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
+from recordspec.writing.sources.hugging_face import HuggingFaceRows, hugging_face_source, is_hugging_face
 from recordspec.writing.sources.infer_table import DELIMITERS, LINES, infer_rows, infer_table
 
 _TABLES = {**dict.fromkeys(DELIMITERS, "csv"), **dict.fromkeys(LINES, "jsonl"), ".parquet": "parquet"}
@@ -220,9 +222,36 @@ def infer(
     paths = [data] if isinstance(data, (str, os.PathLike, RemotePath)) else data
     listed = isinstance(paths, (list, tuple)) and bool(paths)
     if not listed or not all(isinstance(one, (str, os.PathLike, RemotePath)) for one in paths):
+        if is_hugging_face(data):
+            return _infer_hugging_face(data, name or "data", sample)
         return infer_rows(data, name or "data", sample)
     files = input_files([str(one) for one in paths])
     return infer_files(files, name, sample=sample, jobs=jobs, progress=progress)
+
+
+def _infer_hugging_face(data: Any, name: str, sample: int | None) -> Inferred:
+    """The schema of a dataset, which says what classes, images and sounds are."""
+    if isinstance(data, Mapping):
+        data = next(iter(data.values()))
+    source = hugging_face_source(data)
+    if not isinstance(source, HuggingFaceRows):
+        return infer_rows(data, name, sample)
+    features: dict[str, Feature] = {}
+    notes: list[str] = []
+    for label in source.columns_of("ClassLabel"):
+        features[label] = Label(name=label, names=tuple(source.features[label].names))
+    for kind in ("image", "audio"):
+        for column in source.columns_of(kind.capitalize()):
+            features[column], more = infer_medium(kind, column, source.files(column, sample or MOST_MEDIA))
+            notes += more
+    others = infer_rows(data, name, sample) if set(source.features) - features.keys() else None
+    if others is not None:
+        features = {**others.schema.names, **features}
+        notes += [note for note in others.notes if note.partition(":")[0] not in features]
+    placed = tuple(features[column] for column in source.features if column in features)
+    schema = Schema(name=name, features=placed)
+    left_out = () if others is None else others.left_out
+    return Inferred(schema=schema, notes=tuple(notes), rows=source.rows, left_out=left_out)
 
 
 def infer_files(

@@ -130,6 +130,22 @@ def test_a_dict_of_datasets_brings_its_splits(tmp_path):
         rs.write(IMAGES, splits, tmp_path / "other", resume=True)
 
 
+def test_a_schema_is_inferred_with_its_classes_and_images(tmp_path):
+    given = images().add_column("n", [1, None, 3])
+    for rows in (given, given.to_iterable_dataset(), datasets.DatasetDict(train=given)):
+        schema = rs.infer(rows).schema
+        assert [(name, feature.kind) for name, feature in schema.names.items()] == [
+            ("image", "image"),
+            ("label", "label"),
+            ("n", "fixed_len"),
+        ]
+        assert schema.names["image"].shape == (30, 40, 3)
+        assert schema.names["label"].names == ("cat", "dog")
+        assert schema.names["n"].default == 0
+    rs.write(schema, given, tmp_path / "data", progress=False)
+    assert sorted(row["label"] for row in read(schema, tmp_path / "data")) == [0, 1, 1]
+
+
 def test_parquet_files_of_hugging_face_have_images(tmp_path):
     images().to_parquet(str(tmp_path / "train.parquet"))
     schema = rs.Schema.loads(IMAGES.dump().replace("[dog, cat]", "[cat, dog]"))

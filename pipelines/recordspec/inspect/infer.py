@@ -31,7 +31,7 @@ from recordspec.wire.columns import TF_DTYPES
 from recordspec.wire.file_types import describe_type, type_name
 
 # Of more files, so many are looked at.
-_MOST_MEDIA = 1024
+MOST_MEDIA = 1024
 _LARGEST_MEDIUM = 1 << 30
 _IMAGES = {f"{name} image": name.lower() for name in ("PNG", "JPEG", "WebP", "BMP", "GIF")}
 # The keys of the TensorFlow Object Detection API, in the order of `yxyx`.
@@ -106,26 +106,42 @@ def infer_media(
     Raises:
         RecordError: no feature stores them all; soundfile is missing for sounds.
     """
-    most = min(len(files), sample or _MOST_MEDIA)
+    most = min(len(files), sample or MOST_MEDIA)
     some = [files[index * len(files) // most] for index in range(most)]
-    if feature == "audio":
-        sounds.soundfile("the sample rates of sounds")
-    media = []
-    for path in some:
-        data = read_bytes(path, _LARGEST_MEDIUM)
-        found = media_info(data, type_name(data) or "")
-        if found is None or found.takers is None:
-            got = describe_type(data)
-            raise RecordError(Problem(where=str(path), expected=f"an {feature} file", got=got))
-        media.append(found)
-    notes = [f"{feature}: judged by the headers of {most:,} of {len(files):,} files"] * (most < len(files))
-    options = (_image_options if feature == "image" else _audio_options)(media, notes, str(some[0]))
-    if None in options.get("shape", ()):
-        notes.append(f"{feature}: of different sizes, which `fit` pads to the largest of a batch")
-    made = [KINDS[feature](name=feature, **options)]
+    contents = ((str(path), read_bytes(path, _LARGEST_MEDIUM)) for path in some)
+    medium, notes = infer_medium(feature, feature, contents)
+    notes += [f"{feature}: judged by the headers of {most:,} of {len(files):,} files"] * (most < len(files))
+    made = [medium]
     if classes:
         made.append(Label(name="label", names=tuple(classes)))
     return Inferred(schema=_schema(name, tuple(made), ()), notes=tuple(notes), rows=len(files))
+
+
+def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) -> tuple[Feature, list[str]]:
+    """The feature that stores these images or sounds, and notes.
+
+    Args:
+        kind: `image` or `audio`.
+        name: of the feature.
+        contents: files, each with what messages call it.
+
+    Raises:
+        RecordError: no feature stores them all; soundfile is missing for sounds.
+    """
+    if kind == "audio":
+        sounds.soundfile("the sample rates of sounds")
+    media, first, notes = [], "", list[str]()
+    for where, data in contents:
+        first = first or where
+        found = media_info(data, type_name(data) or "")
+        if found is None or found.takers is None:
+            got = describe_type(data)
+            raise RecordError(Problem(where=where, expected=f"an {kind} file", got=got))
+        media.append(found)
+    options = (_image_options if kind == "image" else _audio_options)(media, notes, first)
+    if None in options.get("shape", ()):
+        notes.append(f"{name}: of different sizes, which `fit` pads to the largest of a batch")
+    return KINDS[kind](name=name, **options), notes
 
 
 def _image_options(media: list[MediaInfo], notes: list[str], where: str) -> dict[str, Any]:

@@ -7,15 +7,17 @@ from typing import Any
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, SpecError
+from recordspec.locations import location, read_bytes
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources import base
-from recordspec.writing.sources.arrow import TablePart, check_table
+from recordspec.writing.sources.arrow import TablePart, check_table, from_arrow
 from recordspec.writing.sources.base import even_ranges
 from recordspec.writing.sources.rows import DictRows
 from recordspec.writing.sources.splits import SplitSources
 
 # Examples of an iterable dataset that are asked for at once; images among them are large.
 _EXAMPLES = 128
+_LARGEST_FILE = 1 << 31
 _NAMES = ("Dataset", "IterableDataset", "DatasetDict", "IterableDatasetDict")
 
 
@@ -90,6 +92,24 @@ class HuggingFaceRows:
         data = self._dataset.data
         for start, stop in even_ranges(self.rows, data.nbytes // max(1, data.num_rows)):
             yield self._dataset[start:stop]
+
+    def columns_of(self, kind: str) -> list[str]:
+        """The names of the columns of a kind of feature of Hugging Face: ClassLabel, Image, Audio."""
+        return [name for name in self._schema.names if type(self.features[name]).__name__ == kind]
+
+    def files(self, name: str, most: int) -> Iterator[tuple[str, bytes]]:
+        """The first files of a column of images or sounds, each with its row."""
+        row = 0
+        for table in self.tables():
+            values = from_arrow(table.column(name).drop_null())
+            for value in values:
+                if row == most:
+                    return
+                if isinstance(value, bytes):
+                    yield f"row {row}", value
+                elif isinstance(value, str):
+                    yield value, read_bytes(location(value), _LARGEST_FILE)
+                row += 1
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TablePart]:
         check_table(schema, extra, self._schema)

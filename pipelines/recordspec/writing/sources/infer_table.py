@@ -23,6 +23,7 @@ from recordspec.writing.sources.arrays import is_frame
 from recordspec.writing.sources.arrow import is_array, is_list, to_dates
 from recordspec.writing.sources.base import not_once
 from recordspec.writing.sources.csv import Csv
+from recordspec.writing.sources.hugging_face import HuggingFaceRows
 from recordspec.writing.sources.jsonl import read_rows
 from recordspec.writing.sources.parquet import opened
 from recordspec.writing.sources.rows import not_a_mapping
@@ -84,6 +85,13 @@ def _batches_in_memory(given: Any, sample: int | None) -> ColumnBatches:
     source = source_of(given)  # it refuses others
     if is_frame(given):
         yield {name: _array(given[name], from_pandas=True) for name in given.columns}, len(given)
+    elif isinstance(source, HuggingFaceRows):
+        files = {*source.columns_of("Image"), *source.columns_of("Audio")}
+        for table in source.tables():
+            yield (
+                {name: _array(table.column(name)) for name in table.column_names if name not in files},
+                len(table),
+            )
     elif isinstance(given, Mapping):
         yield {name: _array(values) for name, values in given.items()}, source.rows or 0
     elif isinstance(source, DictRows):
