@@ -42,6 +42,7 @@ class From:
         tfrecord: existing TFRecord files, decoded and encoded again.
         coco: the images and boxes of an annotation file of COCO.
         voc: the images and boxes of a folder of annotations of Pascal VOC.
+        webdataset: tars of WebDataset, in which the files of a row have one name.
     """
 
     EXACTLY_ONE: ClassVar[bool] = True

@@ -43,7 +43,11 @@ class FeatureNames:
         placed = [((section == "sequence", feature.stored), feature) for section, feature in schema.placed]
         return cls(
             names={key: feature.name for key, feature in placed},
-            classes={key: feature.class_names for key, feature in placed if feature.class_names},
+            classes={
+                key: feature.class_names
+                for key, feature in placed
+                if feature.class_names and feature.columns()[0].storage == "int64"
+            },
         )
 
     def name(self, key: FeatureKey) -> str:

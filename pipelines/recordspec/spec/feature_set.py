@@ -64,11 +64,12 @@ class FeatureSet:
 
     @cached_property
     def classes(self) -> dict[str, int]:
-        """The features with one class a row, by name, and the number of classes of each."""
+        """The features that store the index of one class a row, by name, with the number of classes."""
         return {
             feature.name: len(feature.class_names)
             for section, feature in self.placed
             if feature.class_names and not feature.value_type.shape and section != "sequence"
+            if feature.columns()[0].storage == "int64"
         }
 
     @cached_property

@@ -49,6 +49,8 @@ def invalid_values(feature: Feature, cells: Cells) -> Iterator[Invalid]:
 
 @invalid_values.register
 def _label(feature: Label, cells: Cells) -> Iterator[Invalid]:
+    if isinstance(cells.flat, Strings):
+        return _encoded(feature, cells)
     last = feature.classes - 1
     return _outside(cells, 0, last, f"an index from 0 to {last}")
 

@@ -21,10 +21,12 @@ from recordspec.interop.tfmd.proto import (
     STRUCT,
     add_sizes,
     classes,
+    names_domain,
 )
 from recordspec.spec.features import Feature
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.image import Image
+from recordspec.spec.features.label import Label
 from recordspec.spec.features.tensor import AnyTensor
 from recordspec.spec.features.text import Text
 from recordspec.spec.features.video import Video
@@ -70,6 +72,9 @@ class _FeatureExporter:
             if isinstance(column.layout, Part):
                 continue
             _set_domain(feature, message)
+            if isinstance(feature, Label) and column.storage == "int64":
+                name = names_domain(self._path, column.key)
+                self._schema.string_domain.add(name=name, value=feature.names)
             if feature.description:
                 message.annotation.comment.append(feature.description)
             self._count(message, column, feature)
@@ -162,6 +167,18 @@ def _set_domain_of_tensor(feature: AnyTensor, message: Any) -> None:
         message.bool_domain.SetInParent()
     elif feature.dtype in NARROW_DTYPES:
         message.int_domain.min, message.int_domain.max = dtype_range(feature.dtype)
+
+
+@_set_domain.register
+def _set_domain_of_label(feature: Label, message: Any) -> None:
+    """The names; of indices, their range, the names being in a domain of the schema: see `names_domain`."""
+    if message.type == INT:
+        domain = message.int_domain
+        domain.min, domain.max, domain.is_categorical = 0, feature.classes - 1, True
+        return
+    message.string_domain.value.extend(feature.names)
+    if feature.oov == "index":
+        message.distribution_constraints.min_domain_mass = 0
 
 
 @_set_domain.register

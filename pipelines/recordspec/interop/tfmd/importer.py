@@ -14,6 +14,7 @@ from recordspec.errors import Problem, SpecError
 from recordspec.interop.notes import Note
 from recordspec.interop.stored_tensor import StoredTensor, full_default
 from recordspec.interop.tfmd.proto import (
+    BYTES,
     DEFAULT_FIELDS,
     DTYPES,
     INT,
@@ -21,6 +22,7 @@ from recordspec.interop.tfmd.proto import (
     STEPS,
     inline,
     is_live,
+    names_domain,
     sizes,
 )
 from recordspec.interop.tfmd.representations import (
@@ -33,6 +35,7 @@ from recordspec.interop.tfmd.representations import (
 from recordspec.interop.tfmd.unsupported import NO_COUNTERPART, unsupported
 from recordspec.spec.feature_set import ALL_SECTIONS
 from recordspec.spec.features import Feature
+from recordspec.spec.features.label import Label
 from recordspec.spec.features.sparse import SparseValues
 from recordspec.spec.features.text import Text
 from recordspec.spec.schema import Schema
@@ -186,6 +189,9 @@ class _SchemaImporter:
         """The feature that stores a tensor. Takes from `given` the domain, text or the range of a dtype, that
         it expresses."""
         self._used.add(given.domain)
+        label = self._label(stored, given)
+        if label is not None:
+            return label
         is_text = given.HasField("natural_language_domain") and stored.default is None
         if is_text and not given.natural_language_domain.ListFields() and stored.shape == ():
             _take(given, "natural_language_domain")
@@ -198,6 +204,47 @@ class _SchemaImporter:
             return stored.feature()
         _take(given, "bool_domain", "int_domain", "domain")
         return replace(stored, dtype=dtype).feature()
+
+    def _label(self, stored: StoredTensor, given: Any) -> Feature | None:
+        """The label whose names a string domain has: of values that are names, or indices of names."""
+        path = (STEPS,) if stored.per_step else ()
+        shared, domain = self._shared["string_domain"], given.string_domain
+        if not given.HasField("string_domain"):
+            name = given.domain if given.type == BYTES else names_domain(path, stored.key)
+            if name not in shared:
+                return None
+            domain = shared[name]
+        plain = stored.default is None and stored.max_length is None
+        names = tuple(domain.value)
+        if not plain or stored.sparse or stored.row_lengths or len(stored.shape) > 1:
+            return None
+        mass = given.distribution_constraints.min_domain_mass
+        is_open = given.HasField("distribution_constraints") and mass == 0
+        if given.type == INT:
+            indices = given.int_domain
+            is_open = indices.max == len(names)
+            if not (indices.is_categorical and indices.min == 0 and indices.max + 1 - is_open == len(names)):
+                return None
+        try:
+            label = Label(
+                name=stored.name,
+                key=stored.key,
+                description=stored.description,
+                names=names,
+                shape=stored.shape,
+                oov="index" if is_open else "error",
+                encoding="index" if given.type == INT else "name",
+            )
+        except SpecError:  # two names are equal, or there is none
+            return None
+        self._used.add(domain.name)
+        _take(given, "domain", "int_domain")
+        _take(given.string_domain, "name", "value", "is_categorical")
+        if not given.string_domain.ListFields():
+            _take(given, "string_domain")
+        if given.type == BYTES and is_open:
+            _take(given, "distribution_constraints")
+        return label.shortest
 
     def _dtype(self, given: Any) -> str | None:
         """The dtype whose range is the domain of a feature."""

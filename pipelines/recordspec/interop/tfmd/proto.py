@@ -214,6 +214,14 @@ def add_sizes(shape: Any, given: tuple[int, ...]) -> None:
         shape.dim.add(size=size)
 
 
+def names_domain(path: tuple[str, ...], key: str) -> str:
+    """The name of the string domain of a schema that has the names of a label's indices.
+
+    A feature of type INT has an `int_domain`, and can have no other domain beside it.
+    """
+    return "/".join((*path, key))
+
+
 def is_live(feature: Any) -> bool:
     """Whether TensorFlow Metadata does not ignore a feature."""
     return not feature.deprecated and feature.lifecycle_stage not in ignored_stages()

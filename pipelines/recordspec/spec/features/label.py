@@ -1,8 +1,8 @@
-"""`label`: one of a few names, stored as its index."""
+"""`label`: one of a few names, stored as its index or by name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -18,11 +18,14 @@ from recordspec.spec.lists import by_row, check_lengths, rows_of
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec
 from recordspec.spec.values import BadValue
 from recordspec.wire.columns import Cells, Column, Fixed, Layout, Ragged
-from recordspec.wire.strings import Ints
+from recordspec.wire.strings import Ints, Strings
 
 _MOST_NAMES_SHOWN = 10
 # The class name of the index of all unknown names.
 OOV_NAME = "<oov>"
+_HASHES = 2**63 - 1
+_PLACEHOLDER = "<the unknown name>"
+_OOV_HINT = "`oov: index` gives all others one index"
 # In bytes. A vocabulary file is read into memory.
 _LONGEST_VOCABULARY = 64 << 20
 
@@ -43,6 +46,8 @@ class Label(Feature):
             them, `len(names)`. An index outside is always an error.
         pad: the padding of labels in steps or in lists; no class by default, and what `ignore_class` of a
             Keras loss takes. It may be an index: weights or masks can tell which labels are real.
+        encoding: `index` stores an int64; `name` stores the name as UTF-8, as others' records have it. A
+            stored name that is none of them decodes to the index of `oov: index`, else it is an error.
     """
 
     kind: ClassVar[str] = "label"
@@ -52,6 +57,7 @@ class Label(Feature):
     shape: tuple[int | None, ...] = ()
     oov: Literal["error", "index"] = "error"
     pad: int = field(default=-1, metadata=READING)
+    encoding: Literal["index", "name"] = "index"
 
     def check(self) -> Iterator[Problem]:
         if bool(self.names) == (self.vocabulary is not None):
@@ -115,9 +121,18 @@ class Label(Feature):
     def value_type(self) -> ValueType:
         return ValueType("class", self.shape)
 
+    def stored_options(self) -> dict[str, Any]:
+        """An index is what is stored unless the encoding says otherwise."""
+        options = super().stored_options()
+        return options if self._by_name else {key: one for key, one in options.items() if key != "encoding"}
+
+    @property
+    def _by_name(self) -> bool:
+        return self.encoding == "name"
+
     def columns(self) -> tuple[Column, ...]:
         layout: Layout = Ragged() if self._varies else Fixed(shape=static(self.shape))
-        return (Column(key=self.stored, storage="int64", layout=layout),)
+        return (Column(key=self.stored, storage="bytes" if self._by_name else "int64", layout=layout),)
 
     def encode(self, values: Any) -> tuple[Cells, ...]:
         if self.vocabulary is not None:
@@ -126,21 +141,61 @@ class Label(Feature):
                 problem("vocabulary", "names that have been read", "a file", hint).under(self.name)
             )
         if not self.shape:
-            return (Cells(flat=self._indices(values), lengths=1, rows=len(values)),)
+            return (Cells(flat=self._stored(self._indices(values)), lengths=1, rows=len(values)),)
         given, counts = rows_of(values, f"a list of labels {show_shape(self.shape)}")
         if not self._varies:
             check_lengths(counts, np.asarray(counts) == self.shape[0], f"{self.shape[0]} labels")
         with by_row(counts):
             flat = self._indices(given)
-        return (Cells(flat=flat, lengths=counts, rows=len(values)),)
+        return (Cells(flat=self._stored(flat), lengths=counts, rows=len(values)),)
+
+    def _stored(self, indices: Ints) -> Ints | Strings:
+        """Indices as they are stored."""
+        return self._name_strings.take(indices) if self._by_name else indices
+
+    @cached_property
+    def _name_strings(self) -> Strings:
+        return Strings.of([name.encode() for name in self.class_names])
 
     def encode_one(self, value: Any) -> Sequence[Any] | None:
         if self.shape or self.vocabulary is not None:
             return None
-        if type(value) is int:
-            return (value,) if 0 <= value < self.classes else None
-        index = self._places.get(value) if type(value) is str else None
-        return None if index is None else (index,)
+        index = self._places.get(value) if type(value) is str else value
+        if type(index) is not int or not 0 <= index < self.classes:
+            return None
+        return (self.class_names[index].encode() if self._by_name else index,)
+
+    def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
+        value = columns[self.stored]
+        if not self._by_name:
+            return value
+        if isinstance(value, tf.RaggedTensor):
+            return value.with_flat_values(self.indices_of(value.flat_values))
+        return self.indices_of(value)
+
+    def indices_of(self, names: Tensor) -> Tensor:
+        """The indices of names, strings of any shape, int64, in a graph or eagerly.
+
+        Raises InvalidArgumentError for a name that is none of them, unless `oov: index` has one for it.
+        """
+        known, given = tf.constant(self.names), tf.reshape(names, [-1])
+        # hashes in order, so that no table has to be made and kept outside of the graph
+        hashed = tf.strings.to_hash_bucket_fast(known, _HASHES)
+        order = tf.argsort(hashed)
+        place = tf.searchsorted(tf.gather(hashed, order), tf.strings.to_hash_bucket_fast(given, _HASHES))
+        index = tf.gather(order, tf.minimum(place, len(self.names) - 1))
+        found = tf.equal(tf.gather(known, index), given)
+        index = tf.reshape(tf.where(found, tf.cast(index, tf.int64), len(self.names)), tf.shape(names))
+        index.set_shape(names.shape)
+        if self.oov == "index":
+            return index
+        problem = Problem(
+            path=(self.name,), expected=self._expected(), got=f"`{_PLACEHOLDER}`", hint=_OOV_HINT
+        )
+        before, _, after = str(problem).partition(_PLACEHOLDER)
+        message = tf.strings.join([before, tf.strings.reduce_join(tf.boolean_mask(given, ~found)[:1]), after])
+        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(found), [message])]):
+            return tf.identity(index)
 
     def _indices(self, values: Any) -> Ints:
         given = values.tolist() if isinstance(values, np.ndarray) else values
