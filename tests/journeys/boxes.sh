@@ -5,8 +5,8 @@ cat > objects.yaml <<'YAML'
 schema: objects
 features:
   image: {kind: image, shape: [48, 48, 3]}
-  box: {kind: box, format: rel_center_xywh}
-  label: {kind: label, names: [box], shape: [null]}
+  boxes: {kind: box, format: rel_center_xywh}
+  labels: {kind: label, names: [box], shape: [null]}
 YAML
 cat > config.yaml <<'YAML'
 schema: objects.yaml
@@ -16,7 +16,7 @@ write:
   splits: {train: 80, test: 20}
   shuffle: {seed: 1}
 read: {batch: 32, shuffle: {seed: 1}}
-fit: {inputs: image, targets: box, pad_to: {box: 1}}
+fit: {inputs: image, targets: boxes, pad_to: {boxes: 1}}
 YAML
 recordspec build config.yaml
 cat > train.py <<'PYTHON'

@@ -11,9 +11,9 @@ write:
   shuffle: {seed: 1}
 read: {batch: 64, shuffle: {seed: 1}}
 fit:
-  inputs: [company, fare, payment]
+  inputs: [pickup, company, fare, payment]
   targets: tipped
-  encode: {company: one_hot, fare: normalize, payment: one_hot}
+  encode: {pickup: normalize, company: one_hot, fare: normalize, payment: one_hot}
 YAML
 recordspec build config.yaml
 cat > train.py <<'PYTHON'
