@@ -16,7 +16,7 @@ from recordspec.errors import Problem, RecordError, SpecError, StoreError
 from recordspec.inspect.count import count
 from recordspec.inspect.infer import MOST_MEDIA, infer_media, infer_medium, infer_records
 from recordspec.interop.tfds import dataset_info
-from recordspec.locations import Location, location, system_errors
+from recordspec.locations import Location, absolute, location, system_errors
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath, is_url
 from recordspec.spec.features import Feature
@@ -43,6 +43,8 @@ _TARGETS = re.compile(
     r"(.*[/_. -])?(labels?|targets?|class(es|_id)?|categor(y|ies)|species|outcome|sentiment|survived|y)",
     re.IGNORECASE,
 )
+# So many texts have a place of their own in a vector.
+_MOST_TOKENS = 1000
 _IDENTIFIERS = re.compile(r"(?i:(.*[/_. -])?(id|key|uuid|guid|index))|.*[a-z](Id|ID|Key|Uuid|UUID)")
 
 
@@ -326,12 +328,19 @@ def config_text(files: InputFiles, found: Inferred, schema_path: Path, path: Pat
         }
         given = {"source": sources}
     guess = guess_fit(schema)
+    fit: dict[str, Any] = {"inputs": _one_or_all(guess.inputs), "targets": guess.target}
+    encode = _encodes(schema, guess.inputs)
+    if encode and not {"", "train"}.isdisjoint(files.splits):  # which the layers learn from
+        fit["encode"] = encode
+    data = home / f"{schema.name}-data"
+    if str(absolute(data)) in map(str, map(absolute, files.given)):
+        data = home / f"{schema.name}-data-2"
     config = {
         "schema": os.path.relpath(schema_path, home),
-        "data": os.path.relpath(home / f"{schema.name}-data", home),
+        "data": os.path.relpath(data, home),
         "write": {**given, "shuffle": {"seed": 1}},
         "read": {"batch": 32, "shuffle": {"buffer": 10_000, "seed": 1}},
-        "fit": {"inputs": _one_or_all(guess.inputs), "targets": guess.target},
+        "fit": fit,
     }
     lines = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=1 << 16).splitlines()
     comments = {"  inputs:": guess.without, "  targets:": guess.reason}
@@ -396,6 +405,20 @@ def guess_fit(schema: Schema) -> FitGuess:
         reason=f"{reason}, of {len(features):,} features",
         without=f"without {', '.join(left)}: it identifies rows" if left else "",
     )
+
+
+def _encodes(schema: Schema, names: Iterable[str]) -> dict[str, Any]:
+    """How single values are encoded, which otherwise a model cannot take, or trains badly on."""
+    found: dict[str, Any] = {}
+    for feature in map(schema.names.__getitem__, names):
+        given = feature.value_type
+        if given.shape == () and given.item == "class":
+            found[feature.name] = "one_hot"
+        elif given.shape == () and given.item == "text" and (feature.kind == "text" or feature.optional):
+            found[feature.name] = {"as": "one_hot", "max_tokens": _MOST_TOKENS}
+        elif given.shape == () and given.is_number and given.item != "bool":
+            found[feature.name] = "normalize"
+    return found
 
 
 def _guess_target(features: Sequence[Feature]) -> tuple[Feature, str]:
