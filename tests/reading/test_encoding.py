@@ -168,6 +168,27 @@ def test_each_input_is_encoded(pipeline):
     same("tags_mask", tf.sequence_mask(stored["tags"].row_lengths()))
 
 
+def test_steps_are_encoded_with_an_index_of_their_own_for_padding(tmp_path):
+    (tmp_path / "s.yaml").write_text(
+        "schema: s\ncontext: {y: int64}\nsequence: {words: text, tags: {kind: label, names: [a, b]}}\n"
+    )
+    fit = "{inputs: [words, tags], targets: y, encode: {words: index, tags: one_hot}}"
+    (tmp_path / "c.yaml").write_text(f"schema: s.yaml\ndata: data\nread: {{batch: 4}}\nfit: {fit}\n")
+    made = rs.Pipeline.load(tmp_path / "c.yaml")
+    made.build(
+        [{"y": 1, "words": ["v", "w", "w"], "tags": [0, 1, 1]}, {"y": 2, "words": ["w"], "tags": ["b"]}]
+    )
+    (inputs, _), *_ = made.dataset("train")
+    assert inputs["words"].numpy().tolist() == [[3, 2, 2], [2, 0, 0]]
+    assert inputs["tags"].numpy().tolist() == [[[1, 0], [0, 1], [0, 1]], [[0, 1], [0, 0], [0, 0]]]
+    (tmp_path / "c.yaml").write_text(
+        f"schema: s.yaml\ndata: data\nread: {{batch: 4}}\nfit: {fit.replace('index', 'discretize')}\n"
+    )
+    with pytest.raises(rs.SpecError) as error:
+        rs.Pipeline.load(tmp_path / "c.yaml")
+    assert str(error.value).endswith("expected numbers of one shape to discretize, got `words`, text of text")
+
+
 def test_the_statistics_are_kept_until_the_dataset_is_another(small, monkeypatch):
     made = small("{inputs: x, targets: y, encode: {x: normalize}}")
     assert made.layers()["x"].mean.numpy() == [1.75]

@@ -63,14 +63,15 @@ class Encode:
         if problems:
             raise SpecError(problems)
 
-    def problem(self, feature: Feature) -> Problem | None:
-        """What is wrong with a feature that is to be encoded so."""
+    def problem(self, feature: Feature, *, in_steps: bool) -> Problem | None:
+        """What is wrong with a feature, or with one of each step, that is to be encoded so."""
         given = feature.value_type
         is_number = given.is_number and given.item != "bool"
         if self.as_ == "normalize":
             expected, fits = "numbers", is_number or given.item == "media"
         elif self.as_ == "discretize":
             expected, fits = "numbers of one shape", is_number and None not in given.shape
+            fits = fits and not in_steps
         else:
             expected, fits = "text, integers or a label", given.item == "text" or "int" in given.item
             fits = fits or (given.item == "class" and self.as_ != "index")  # a label is its index
@@ -109,15 +110,15 @@ def apply(value: Tensor, encode: Encode, layer: Any, length: int | None = None) 
 class Statistics:
     """What the layer of a feature learns from a split, batch by batch."""
 
-    def __init__(self, feature: Feature, encode: Encode) -> None:
+    def __init__(self, feature: Feature, encode: Encode, batch: Any) -> None:
+        """Raises SpecError for a padded or a sparse `batch`, the type of one."""
         self._feature, self._encode = feature, encode
         self._count, self._mean, self._squares = 0, np.zeros(()), np.zeros(())
-        self._layer = None if encode.as_ == "normalize" else _layer(feature, encode, {})
-
-    @property
-    def learns(self) -> bool:
-        """Whether the layer depends on values."""
-        return not self._feature.class_names
+        padded = isinstance(batch, tf.TensorSpec) and None in batch.shape[1:].as_list()
+        if padded or isinstance(batch, tf.SparseTensorSpec):
+            kind = "a padded" if padded else "a sparse"
+            raise SpecError(self._problem("a feature without padding", f"{kind} batch", "`as: ragged`"))
+        self._layer = None if encode.as_ == "normalize" else _layer(feature, encode, batch, {})
 
     def add(self, value: Tensor) -> None:
         """The values of a batch, dense or ragged."""
@@ -128,13 +129,6 @@ class Statistics:
                 self._count += int(tf.size(flat))
             return
         self._add_moments(flat.numpy().astype(np.float64))
-
-    def check(self, batch: Any) -> None:
-        """Raises SpecError for the type of a padded or sparse batch."""
-        padded = isinstance(batch, tf.TensorSpec) and None in batch.shape[1:].as_list()
-        if padded or isinstance(batch, tf.SparseTensorSpec):
-            kind = "a padded" if padded else "a sparse"
-            raise SpecError(self._problem("a feature without padding", f"{kind} batch", "`as: ragged`"))
 
     def _add_moments(self, values: Array) -> None:
         """Adds the mean and the sum of squared deviations (Chan, Golub and LeVeque, 1979)."""
@@ -165,6 +159,8 @@ class Statistics:
             tokens = self._layer.get_vocabulary(include_special_tokens=False)
         except UnicodeDecodeError as error:
             raise SpecError(self._problem("text", f"bytes that are none: {error}")) from None
+        if not tokens:
+            raise SpecError(self._problem("values to learn from", "only empty ones"))
         return {"vocabulary": [token if isinstance(token, str) else int(token) for token in tokens]}
 
     def _problem(self, expected: str, got: str, hint: str = "") -> Problem:
@@ -172,8 +168,8 @@ class Statistics:
         return Problem(path=path, expected=expected, got=got, hint=hint)
 
 
-def _layer(feature: Feature, encode: Encode, state: Mapping[str, Any]) -> Any:
-    """The Keras layer of a feature; without a state, one that is to learn it."""
+def _layer(feature: Feature, encode: Encode, batch: Any, state: Mapping[str, Any]) -> Any:
+    """The Keras layer of a feature, of batches of this type; without a state, one that is to learn it."""
     layers = tf.keras.layers
     if encode.as_ == "normalize":
         size = np.shape(state["mean"])
@@ -186,7 +182,7 @@ def _layer(feature: Feature, encode: Encode, state: Mapping[str, Any]) -> Any:
     if feature.class_names:
         return layers.CategoryEncoding(num_tokens=len(feature.class_names), output_mode=mode)
     options = {"output_mode": mode if state else "int", "max_tokens": encode.max_tokens, **state}
-    padded = encode.as_ == "index" and None in feature.value_type.shape
+    padded = encode.as_ == "index" and isinstance(batch, tf.RaggedTensorSpec)
     if feature.value_type.item == "text":
         return layers.StringLookup(mask_token="" if padded else None, **options)
     # no integer that there is, nor -1, which stands for unknown ones; none while the layer learns, which
@@ -211,20 +207,21 @@ def layers(
 
     Raises what reading raises, and SpecError for values of which a layer cannot learn.
     """
-    states = _kept_states(kept, fingerprint)
+    states, types = _kept_states(kept, fingerprint), batch_spec(schema)
     if states is None:
-        learning = {name: Statistics(schema.names[name], encode) for name, encode in encodes.items()}
-        learning = {name: one for name, one in learning.items() if one.learns}
-        types = batch_spec(schema)
-        for name, one in learning.items():
-            one.check(types[name])
+        learning = {
+            name: Statistics(schema.names[name], encode, types[name])
+            for name, encode in encodes.items()
+            if not schema.names[name].class_names  # which are known
+        }
         for batch in batches(tuple(learning)) if learning else ():
             for name, one in learning.items():
                 one.add(batch[name])
         states = {name: one.state() for name, one in learning.items()}
         _keep(kept, fingerprint, states)
     return {
-        name: _layer(schema.names[name], encode, states.get(name, {})) for name, encode in encodes.items()
+        name: _layer(schema.names[name], encode, types[name], states.get(name, {}))
+        for name, encode in encodes.items()
     }
 
 

@@ -110,9 +110,12 @@ class Fit:
                 yield Problem(path=("fit", "pad_to", name), expected=one_of(taken), got=got, hint=hint)
 
     def _check_encode(self, inputs: list[str], schema: Schema) -> Iterator[Problem]:
+        steps = [feature.name for feature in schema.sequence]
         for name, encode in self.encode.items():
-            problem = encode.problem(schema.names[name]) if name in inputs else None
-            if name not in inputs:
+            problem = None
+            if name in inputs:
+                problem = encode.problem(schema.names[name], in_steps=name in steps)
+            else:
                 hint = "encode it in `map`" if name in self.derived else nearest(name, inputs)
                 problem = Problem(expected=one_of(inputs), got=f"`{name}`", hint=hint)
             if problem is not None:
