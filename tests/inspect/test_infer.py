@@ -264,7 +264,8 @@ def test_a_schema_and_a_config_that_build(tmp_path):
         "mine",
         cwd=tmp_path,
     )
-    assert (done.returncode, done.stdout) == (0, "schemas/s.yaml\nconfigs/c.yaml\n")
+    language = ["schemas/recordspec.schema.json", "configs/recordspec.schema.json"]
+    assert (done.returncode, done.stdout.split()) == (0, ["schemas/s.yaml", "configs/c.yaml", *language])
     done = run("build", "configs/c.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert sum(json.loads(line)["rows"] for line in done.stdout.splitlines()) == 40

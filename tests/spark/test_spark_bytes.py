@@ -185,6 +185,23 @@ def test_a_config_and_its_rejects(session, pipelines, same, options):
     assert on_spark.manifest == Manifest.load(Path("local"))
 
 
+@pytest.mark.newest
+def test_given_splits(session, pipelines, same):
+    from recordspec import spark
+
+    pipelines([f"{number},n" for number in range(1000)])
+    Path("more.csv").write_text("id,name\n" + "".join(f"{number},m\n" for number in range(1000, 1500)))
+    for name in ("local", "spark"):
+        source = "source: {train: {csv: rows.csv}, test: {csv: more.csv}}"
+        text = Path(f"{name}.yaml").read_text().replace("source: {csv: rows.csv}", source)
+        Path(f"{name}.yaml").write_text(f"{text}  key: id\n  shuffle: 4\n")
+    local, on_spark = rs.Pipeline.load("local.yaml"), rs.Pipeline.load("spark.yaml")
+    local.build(progress=False)
+    manifest = spark.build(on_spark, session)
+    assert (manifest.rows("train"), manifest.rows("test")) == (1000, 500)
+    same(Path("spark"), Path("local"))
+
+
 def test_errors_are_those_of_a_local_build(session, pipelines, tmp_path):
     from recordspec import spark
 

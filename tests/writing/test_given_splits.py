@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -105,7 +106,7 @@ def test_rows_are_added_to_their_splits(folder):
     assert {split: manifest.rows(split) for split in manifest.splits} == {"train": 61, "eval": 18}
 
 
-FORMS = "csv, jsonl, parquet, image_folder, audio_folder, tfrecord"
+FORMS = ", ".join(field.name for field in fields(config.From))
 
 
 @pytest.mark.parametrize(
