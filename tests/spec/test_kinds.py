@@ -113,7 +113,7 @@ def test_four_lists_of_different_lengths_are_never_cut(without, tmp_path):
     expected = f"expected 2 items under `{SIDES[3]}`, as under `{SIDES[0]}`, got {0 if without else 1}"
     assert list(map(str, decode_problems(given, bad, in_blocks=False))) == [f"features.f: {expected}"]
     for records in (bad, [bad]):
-        with pytest.raises(tf.errors.InvalidArgumentError, match="expected as many numbers under"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="expected as many numbers under each key"):
             given.decode(records)
     with pytest.raises(rs.RecordError, match=f"as under `{SIDES[0]}`"):
         block_of_records(given, [bad])

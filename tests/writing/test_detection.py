@@ -141,6 +141,17 @@ def test_annotations_that_contradict_themselves_are_refused(folder, change, expe
     assert str(caught.value).splitlines()[0].startswith(f"{folder}/coco.json: {expected}")
 
 
+def test_features_take_the_columns_of_their_kinds(folder):
+    plain = rs.Schema.loads(
+        "schema: s\nfeatures: {photo: {kind: image, shape: [null, null, 3]}, box: {kind: box, format: xyxy}, "
+        "what: {kind: label, names: [cat, dog], shape: [null]}}"
+    )
+    rs.write(plain, coco(folder, columns={}), folder / "data", key=None, progress=False)
+    first = next(iter(rs.read(plain, folder / "data")))
+    assert first["box"].numpy()[0].tolist() == [10, 3, 30, 9.5]
+    assert first["what"].numpy().tolist() == [1, 0]
+
+
 def test_a_feature_of_no_column_is_named(folder):
     with pytest.raises(rs.SpecError) as caught:
         rs.write(schema(), coco(folder, columns={}), folder / "data", progress=False)

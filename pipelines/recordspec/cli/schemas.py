@@ -91,8 +91,8 @@ def language(json_schema: bool, as_json: bool) -> None:
     "--as",
     "form",
     type=click.Choice(["python", "tfmd", "tfds"]),
-    help="Only the spec, as: the parse dictionary in Python that runs; schema.pbtxt of TensorFlow Metadata; "
-    "features.json of TensorFlow Datasets.",
+    help="Only the spec, as: a Python module that reads it with TensorFlow alone; schema.pbtxt of TensorFlow "
+    "Metadata; features.json of TensorFlow Datasets.",
 )
 @json_option
 def explain(file: Location, python: bool, form: str | None, as_json: bool) -> None:
@@ -116,7 +116,10 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
         print_text(text)
         print_notes(notes)
     elif python or form is not None:
-        print_text(python_source(schema))
+        from recordspec.inspect.decode_source import module_source
+
+        with quiet_tensorflow():
+            print_text(module_source(schema))
     else:
         with quiet_tensorflow():
             rows = features(schema)

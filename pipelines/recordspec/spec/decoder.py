@@ -105,7 +105,7 @@ def _one_item_a_step(value: Tensor, layout: Layout, single: bool) -> Tensor:
     """Removes the ragged dimension in which steps with one item each are parsed."""
     if not isinstance(layout, Fixed | Sequence) or not isinstance(value, tf.RaggedTensor):
         return value
-    return _merged(value) if single else value.with_values(_merged(value.values))
+    return tensors.merged_steps(value) if single else value.with_values(tensors.merged_steps(value.values))
 
 
 def _decode(feature: Feature, columns: Mapping[str, Tensor]) -> Any:
@@ -128,14 +128,6 @@ def _decode_steps(feature: Feature, columns: Mapping[str, Tensor]) -> Any:
     if isinstance(decoded, dict):
         return {name: first.with_values(value) for name, value in decoded.items()}
     return first.with_values(decoded)
-
-
-def _merged(steps: Tensor) -> Tensor:
-    """Converts a ragged `[steps, (k), ...]` in which every k is 1 to `[steps, ...]`."""
-    one = tf.ones([], tf.int64)
-    message = "expected one item in every step"
-    with tf.control_dependencies([tf.debugging.assert_equal(steps.row_lengths(), one, message)]):
-        return tf.identity(steps.values)
 
 
 def specs(schema: FeatureSet) -> dict[str, Any]:

@@ -122,6 +122,14 @@ def _first_items(lengths: Tensor, value: Tensor) -> Tensor:
     return tf.sequence_mask(lengths, tf.shape(value)[1] if longest is None else longest)
 
 
+def merged_steps(steps: Tensor) -> Tensor:
+    """Converts a ragged `[steps, (k), ...]` in which every k is 1 to `[steps, ...]`."""
+    one = tf.ones([], tf.int64)
+    message = "expected one item in every step"
+    with tf.control_dependencies([tf.debugging.assert_equal(steps.row_lengths(), one, message)]):
+        return tf.identity(steps.values)
+
+
 def reshaped(value: Tensor, leading: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Reshapes `value` to the leading dimensions of the tensor `leading`, then `shape`."""
     target = tf.concat([tf.shape(leading), tf.constant(shape, tf.int32)], 0)

@@ -269,7 +269,7 @@ class Call:
         return target(**{name: _make(value) for name, value in self.arguments})
 
     def source(self) -> str:
-        arguments = ", ".join(f"{name}={_source(value)}" for name, value in self.arguments)
+        arguments = ", ".join(f"{name}={literal(value)}" for name, value in self.arguments)
         return f"tf.io.{self.function}({arguments})"
 
 
@@ -354,11 +354,12 @@ def _make(value: Any) -> Any:
     return [_make(item) for item in value] if isinstance(value, list) else value
 
 
-def _source(value: Any) -> str:
+def literal(value: Any) -> str:
+    """A value of an option, or a call of `tf.io`, as Python."""
     if isinstance(value, Name | Call):
         return value.source()
-    if isinstance(value, list):
-        return f"[{', '.join(map(_source, value))}]"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(literal, value))}]"
     if isinstance(value, float) and not np.isfinite(value):
         return f"float({str(value)!r})"
     return repr(value)

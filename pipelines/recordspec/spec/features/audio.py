@@ -93,25 +93,11 @@ class Audio(Feature):
         if self.encoding == "raw":
             size = self.channels * np.dtype(self.dtype).itemsize
             return split_raw(data, lambda joined: tf.io.decode_raw(joined, self.dtype), size, [self.channels])
-        samples = tf.ensure_shape(self._decoded(data), [None, self.channels])
-        # decoders of sound fail without an error, and return no samples
-        some = tf.debugging.assert_positive(tf.shape(samples)[0], "expected samples, got none")
-        with tf.control_dependencies([some]):
-            if samples.dtype == self.dtype:
-                return tf.identity(samples)
-            if self.dtype == "int16":  # exact: the floats are these integers divided by full scale
-                return tf.cast(samples * _FULL_SCALE, tf.int16)
-            return tf.cast(samples, tf.float32) / _FULL_SCALE
-
-    def _decoded(self, data: Tensor) -> Tensor:
-        if self.encoding != "wav":
-            return decode_sound(self.encoding, data)
-        # all channels: for another number, it would pad or drop channels
-        samples, rate = tf.audio.decode_wav(data)
-        message = f"expected a sample rate of {self.sample_rate} Hz"
-        same = tf.debugging.assert_equal(rate, self.sample_rate, message)
-        with tf.control_dependencies([same]):
-            return tf.identity(samples)
+        if self.encoding == "wav":
+            samples = decode_wav(data, self.sample_rate)
+        else:
+            samples = decode_sound(self.encoding, data)
+        return converted_samples(samples, self.channels, self.dtype)
 
     def spec(self) -> TypeSpec:
         return ragged_spec((None, self.channels), self.dtype)
@@ -122,3 +108,26 @@ class Audio(Feature):
         if self.dtype == "int16":
             return rng.integers(-_FULL_SCALE, _FULL_SCALE, (count, self.channels), np.int16)
         return rng.uniform(-1, 1, (count, self.channels)).astype(np.float32)
+
+
+def decode_wav(data: Tensor, rate: int) -> Tensor:
+    """A WAV file, string `[]`, as float32 `[n, channels]`. Another sample rate is an InvalidArgumentError."""
+    # all channels: for another number, it would pad or drop channels
+    samples, found = tf.audio.decode_wav(data)
+    same = tf.debugging.assert_equal(found, rate, f"expected a sample rate of {rate} Hz")
+    with tf.control_dependencies([same]):
+        return tf.identity(samples)
+
+
+def converted_samples(samples: Tensor, channels: int, dtype: str) -> Tensor:
+    """Samples `[n, channels]`, at least one, as float32 or int16."""
+    full_scale = 1 << 15
+    samples = tf.ensure_shape(samples, [None, channels])
+    # decoders of sound fail without an error, and return no samples
+    some = tf.debugging.assert_positive(tf.shape(samples)[0], "expected samples, got none")
+    with tf.control_dependencies([some]):
+        if samples.dtype == dtype:
+            return tf.identity(samples)
+        if dtype == "int16":  # exact: the floats are these integers divided by full scale
+            return tf.cast(samples * full_scale, tf.int16)
+        return tf.cast(samples, tf.float32) / full_scale

@@ -118,14 +118,7 @@ class Box(Feature):
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         if not self.keys:
             return columns[self.stored]
-        first, *others = sides = [columns[key] for key in self.keys]
-        message = f"expected as many numbers under {', '.join(self.keys[1:])} as under {self.keys[0]}"
-        with tf.control_dependencies(
-            [tf.debugging.assert_equal(lengths_of(other), lengths_of(first), message) for other in others]
-        ):
-            if isinstance(first, tf.RaggedTensor):
-                return first.with_values(tf.stack([side.values for side in sides], 1))
-            return tf.stack(sides, 1)
+        return stacked([columns[key] for key in self.keys])
 
     def _check_boxes(self, boxes: Array) -> None:
         low, high = self._corners(boxes.astype(np.float64))
@@ -190,3 +183,14 @@ def _refuse(boxes: Array, bad: Any, expected: str, hint: str = "") -> None:
         place = int(bad.argmax())
         shown = ", ".join(f"{number:g}" for number in boxes[place])
         raise BadValue(place, expected, f"[{shown}]", hint)
+
+
+def stacked(sides: list[Tensor]) -> Tensor:
+    """The numbers of four lists, each `[k]` or ragged `[n, (k)]`, as boxes `[k, 4]` or `[n, (k), 4]`."""
+    first, *others = sides
+    message = "expected as many numbers under each key of a box"
+    same = [tf.debugging.assert_equal(lengths_of(other), lengths_of(first), message) for other in others]
+    with tf.control_dependencies(same):
+        if isinstance(first, tf.RaggedTensor):
+            return first.with_values(tf.stack([side.values for side in sides], 1))
+        return tf.stack(sides, 1)

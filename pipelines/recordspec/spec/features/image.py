@@ -48,28 +48,7 @@ class Resize:
 
     def apply(self, pixels: Tensor, pad: int | None) -> Tensor:
         """Resizes `[h, w, c]` or `[n, h, w, c]`, of any integers, which are rounded."""
-        dtype, channels = pixels.dtype, pixels.shape[-1]
-        sides = tf.shape(pixels)[-3:-1]
-        wanted = tf.constant(self.size)
-        if self.aspect == "crop":
-            # the largest part of the wanted ratio, in the middle
-            part = tf.minimum(sides, tf.maximum(1, sides[::-1] * wanted // wanted[::-1]))
-            start = (sides - part) // 2
-            pixels = pixels[..., start[0] : start[0] + part[0], start[1] : start[1] + part[1], :]
-        size = wanted
-        if self.aspect == "pad":
-            scale = tf.reduce_min(wanted / sides)
-            scaled = tf.cast(tf.round(tf.cast(sides, scale.dtype) * scale), tf.int32)
-            size = tf.clip_by_value(scaled, 1, wanted)
-        pixels = tf.image.resize(pixels, size, self.method, antialias=self.antialias)
-        if pixels.dtype != dtype:
-            pixels = tf.saturate_cast(tf.round(pixels), dtype)
-        if self.aspect == "pad":
-            before = (wanted - size) // 2
-            around = tf.stack([before, wanted - size - before], 1)
-            around = tf.pad(around, [[pixels.shape.rank - 3, 1], [0, 0]])
-            pixels = tf.pad(pixels, around, constant_values=tf.constant(pad or 0, dtype))
-        return tf.ensure_shape(pixels, [*pixels.shape[:-3], *self.size, channels])
+        return resized(pixels, self.size, self.method, self.aspect, self.antialias, pad or 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,3 +168,31 @@ class Image(Feature):
             few = rng.integers(0, 256, (4, 3), np.uint8)
             return few[rng.integers(0, 4, shape[:2])]
         return rng.integers(0, np.iinfo(self.dtype).max, shape, self.dtype, endpoint=True)
+
+
+def resized(
+    pixels: Tensor, size: tuple[int, ...], method: str, aspect: str, antialias: bool, pad: int
+) -> Tensor:
+    """Resizes `[h, w, c]` or `[n, h, w, c]`, of any integers, which are rounded."""
+    dtype, channels = pixels.dtype, pixels.shape[-1]
+    sides = tf.shape(pixels)[-3:-1]
+    wanted = tf.constant(size)
+    if aspect == "crop":
+        # the largest part of the wanted ratio, in the middle
+        part = tf.minimum(sides, tf.maximum(1, sides[::-1] * wanted // wanted[::-1]))
+        start = (sides - part) // 2
+        pixels = pixels[..., start[0] : start[0] + part[0], start[1] : start[1] + part[1], :]
+    inner = wanted
+    if aspect == "pad":
+        scale = tf.reduce_min(wanted / sides)
+        scaled = tf.cast(tf.round(tf.cast(sides, scale.dtype) * scale), tf.int32)
+        inner = tf.clip_by_value(scaled, 1, wanted)
+    pixels = tf.image.resize(pixels, inner, method, antialias=antialias)
+    if pixels.dtype != dtype:
+        pixels = tf.saturate_cast(tf.round(pixels), dtype)
+    if aspect == "pad":
+        before = (wanted - inner) // 2
+        around = tf.stack([before, wanted - inner - before], 1)
+        around = tf.pad(around, [[pixels.shape.rank - 3, 1], [0, 0]])
+        pixels = tf.pad(pixels, around, constant_values=tf.constant(pad, dtype))
+    return tf.ensure_shape(pixels, [*pixels.shape[:-3], *size, channels])

@@ -127,7 +127,7 @@ class AnyTensor(Feature):
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         value = columns[self.stored]
         if self._is_list:
-            return _narrowed(value, self.dtype)
+            return narrowed(value, self.dtype)
         if self.encoding == "zlib":
             value = tf.io.decode_compressed(value, "ZLIB")
         if self._varies:
@@ -160,7 +160,7 @@ class AnyTensor(Feature):
         return np.asarray(real + imaginary).astype(numpy_dtype(dtype))
 
 
-def _narrowed(value: Tensor, dtype: str) -> Tensor:
+def narrowed(value: Tensor, dtype: str) -> Tensor:
     """Casts the numbers of a list to `dtype`. A number of another writer that overflows is an error."""
     narrow = tf.cast(value, dtype)
     if narrow.dtype == value.dtype or not narrow.dtype.is_integer:

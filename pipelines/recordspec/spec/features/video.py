@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -57,12 +57,13 @@ class Video(Feature):
         if self.shape[0] == 0:
             yield problem("shape", "at least 1 frame", "0")
         try:
-            _ = self._frame
+            _ = self.frame
         except SpecError as error:
             yield from error.problems
 
     @cached_property
-    def _frame(self) -> Image:
+    def frame(self) -> Image:
+        """What one frame is."""
         return Image(
             name=self.name,
             shape=self.shape[1:],
@@ -75,7 +76,7 @@ class Video(Feature):
 
     @property
     def _decoded_shape(self) -> tuple[int | None, ...]:
-        return (*self.shape[:1], *self._frame.decoded_shape)
+        return (*self.shape[:1], *self.frame.decoded_shape)
 
     @property
     def value_type(self) -> ValueType:
@@ -93,38 +94,31 @@ class Video(Feature):
         expected = "at least 1 frame" if known is None else f"{known} frames"
         check_lengths(lengths, lengths >= 1 if known is None else lengths == known, expected)
         with by_row(lengths):
-            frames = [encoded(self._frame, place, image) for place, image in enumerate(images)]
-        if None in self._frame.shape:
+            frames = [encoded(self.frame, place, image) for place, image in enumerate(images)]
+        if None in self.frame.shape:
             _check_sizes(frames, lengths)
         return (Cells(flat=Strings.of(frames), lengths=lengths, rows=len(values)),)
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         data = columns[self.stored]
-        if isinstance(data, tf.RaggedTensor):
-            return data.with_values(self._frames(data.values))
-        if data.shape.rank == 1:
+        if not isinstance(data, tf.RaggedTensor) and data.shape.rank == 1:
             return self._one(data)
-        frames = self._frames(tf.reshape(data, [-1]))
-        if isinstance(frames, tf.RaggedTensor):
-            counts = tf.fill([tf.shape(data)[0]], tf.constant(self.shape[0], tf.int64))
-            return tf.RaggedTensor.from_row_lengths(frames, counts, validate=False)
-        together = tf.reshape(frames, tf.concat([tf.shape(data), tf.shape(frames)[1:]], 0))
-        return tf.ensure_shape(together, data.shape.concatenate(frames.shape[1:]))
+        return decode_videos(data, self._frames)
 
     def _frames(self, data: Tensor) -> Tensor:
         """Decodes the frames of many videos, string `[m]`; a RaggedTensor if sizes differ."""
-        if not self._frame.per_example:
-            return self._frame.pixels(data)
-        return one_by_one(self._frame.decode, {self._frame.stored: data}, self._frame.spec())
+        if not self.frame.per_example:
+            return self.frame.pixels(data)
+        return one_by_one(self.frame.decode, {self.frame.stored: data}, self.frame.spec())
 
     def _one(self, data: Tensor) -> Tensor:
         """Decodes the frames of one video, string `[frames]`, which have one size."""
-        if not self._frame.per_example:
-            return self._frame.pixels(data)
+        if not self.frame.per_example:
+            return self.frame.pixels(data)
         some = tf.debugging.assert_positive(tf.size(data), "expected at least 1 frame, got none")
         with tf.control_dependencies([some]):
-            signature = tf.TensorSpec(self._frame.decoded_shape, self.dtype)
-            pixels = mapped(self._frame.pixels, tf.identity(data), signature)
+            signature = tf.TensorSpec(self.frame.decoded_shape, self.dtype)
+            pixels = mapped(self.frame.pixels, tf.identity(data), signature)
         return tf.ensure_shape(pixels, self._decoded_shape)
 
     def spec(self) -> TypeSpec:
@@ -134,8 +128,20 @@ class Video(Feature):
 
     def sample(self, rng: np.random.Generator) -> Any:
         frames = self.shape[0] or int(rng.integers(1, 4))
-        first = self._frame.sample(rng)
+        first = self.frame.sample(rng)
         return np.stack([rng.permutation(first) for _ in range(frames)])  # all of one size
+
+
+def decode_videos(data: Tensor, decode: Callable[[Tensor], Tensor]) -> Tensor:
+    """Decodes videos, string `[n, frames]` or ragged; `decode` takes the frames of all, string `[m]`."""
+    if isinstance(data, tf.RaggedTensor):
+        return data.with_values(decode(data.values))
+    frames = decode(tf.reshape(data, [-1]))
+    if isinstance(frames, tf.RaggedTensor):
+        counts = tf.fill([tf.shape(data)[0]], tf.constant(data.shape[1], tf.int64))
+        return tf.RaggedTensor.from_row_lengths(frames, counts, validate=False)
+    together = tf.reshape(frames, tf.concat([tf.shape(data), tf.shape(frames)[1:]], 0))
+    return tf.ensure_shape(together, data.shape.concatenate(frames.shape[1:]))
 
 
 def _check_sizes(frames: list[bytes], lengths: Ints) -> None:

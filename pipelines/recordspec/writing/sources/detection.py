@@ -34,6 +34,8 @@ from recordspec.writing.sources.base import (
 )
 from recordspec.writing.sources.folders import files_below
 
+# The columns of features by kind, where their names are none of a column.
+_BY_KIND = {"image": "image", "box": "boxes", "label": "labels"}
 # About the size of a photo: an image is read when it is encoded.
 _IMAGE_BYTES = 1 << 18
 _LARGEST_JSON = 4 << 30
@@ -92,7 +94,12 @@ class _Detection(FileSource):
 
     def _wanted(self, schema: Schema, extra: tuple[str, ...]) -> dict[str, str]:
         header = ("image", *self.IMAGE, *self.OBJECT)
-        return wanted_columns(schema, extra, self.columns, str(self.annotations), header)
+        by_kind = {
+            name: _BY_KIND[feature.kind]
+            for name, feature in schema.names.items()
+            if name not in header and feature.kind in _BY_KIND
+        }
+        return wanted_columns(schema, extra, {**by_kind, **self.columns}, str(self.annotations), header)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +109,9 @@ class Coco(_Detection):
     Attributes:
         annotations: the JSON file.
         images: the folder of the images; by default that of the file.
-        columns: the column of a feature, where it has another name: `image`; of the image `image_id`,
-            `file_name`, `width`, `height`; of its objects the lists `boxes`, `labels`, `category_id`,
-            `annotation_id`, `area`, `iscrowd`.
+        columns: the column of a feature, where neither its name nor its kind says it: `image`; of the image
+            `image_id`, `file_name`, `width`, `height`; of its objects the lists `boxes`, `labels`,
+            `category_id`, `annotation_id`, `area`, `iscrowd`.
         clip: whether boxes are clipped to their image, and objects left out that then have no area; otherwise
             a box that leaves its image is an error.
     """
@@ -140,8 +147,9 @@ class PascalVoc(_Detection):
     Attributes:
         annotations: the folder of the XML files.
         images: the folder of the images; by default that of the annotations.
-        columns: the column of a feature, where it has another name: `image`; of the image `file_name`,
-            `width`, `height`; of its objects the lists `boxes`, `labels`, `difficult`, `truncated`, `pose`.
+        columns: the column of a feature, where neither its name nor its kind says it: `image`; of the image
+            `file_name`, `width`, `height`; of its objects the lists `boxes`, `labels`, `difficult`,
+            `truncated`, `pose`.
         clip: whether boxes are clipped to their image, and objects left out that then have no area; otherwise
             a box that leaves its image is an error.
     """

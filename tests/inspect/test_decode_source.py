@@ -1,0 +1,109 @@
+"""The module that `explain --as python` writes: it decodes to the tensors of recordspec, without it."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import recordspec as rs
+from instances import CASES
+from recordspec._tf import tf
+from recordspec.inspect.decode_source import module_source
+from recordspec.spec.features.audio import Audio
+from recordspec.spec.features.image import Image
+from recordspec.testing import Case
+from recordspec.wire.columns import Section
+
+ROOT = Path(__file__).parents[2]
+FURTHER: list[tuple[str, Section]] = [
+    ("{dtype: int64, default: -1, with_missing: true}", "features"),
+    ("{kind: image, shape: [null, null, 3], resize: [4, 5]}", "features"),
+    ("{kind: image, shape: [null, null, 3], pad: 9, resize: {size: [4, 5], aspect: pad, method: area}}", "features"),
+    ("{kind: image, shape: [6, 7, 1], encoding: raw, resize: {size: [4, 5], aspect: crop}}", "sequence"),
+    ("{kind: video, shape: [2, null, null, 3], encoding: png, resize: [4, 5]}", "features"),
+    ("{kind: audio, sample_rate: 8000, resample: 16000}", "features"),
+    ("{kind: audio, sample_rate: 8000, encoding: raw, dtype: int16, resample: 6000}", "features"),
+]  # fmt: skip
+
+
+def further(text: str, section: Section) -> Case:
+    feature = rs.Schema.loads(f"schema: s\nfeatures: {{f: {text}}}").names["f"]
+    return Case(feature, section)
+
+
+ALL = [*(case for case in CASES if getattr(case.feature, "encoding", "") not in ("flac", "webp"))]
+ALL += [further(*one) for one in FURTHER]
+
+
+def decoded_by(source: str, records: list[bytes]) -> dict:
+    names: dict = {"__name__": "reader"}
+    exec(compile(source, "reader.py", "exec"), names)
+    return tf.function(names["decode"])(tf.constant(records))
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("case", ALL, ids=str)
+def test_it_decodes_to_the_same_tensors(case):
+    source = module_source(case.schema)
+    assert "recordspec" not in source
+    found = decoded_by(source, case.records)
+    assert list(found) == list(case.decoded_batch)
+    tf.nest.assert_same_structure(found, case.decoded_batch, expand_composites=True)
+    for one, other in zip(
+        *(tf.nest.flatten(each, expand_composites=True) for each in (found, case.decoded_batch)), strict=True
+    ):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+def test_what_it_cannot_is_named():
+    class Mesh(Image):
+        kind = "mesh"
+
+    features = (
+        Image(name="a", encoding="webp"),
+        Audio(name="b", sample_rate=8000, encoding="flac"),
+        Mesh(name="c"),
+        Image(name="d"),
+    )
+    with pytest.raises(rs.SpecError) as caught:
+        module_source(rs.Schema(name="s", features=features))
+    assert str(caught.value).splitlines() == [
+        "features.a.encoding: expected one that every TensorFlow decodes, got webp (leave it out of the schema)",
+        "features.b.encoding: expected one that every TensorFlow decodes, got flac (leave it out of the schema)",
+        "features.c.kind: expected a kind of recordspec, got mesh (leave it out of the schema)",
+    ]
+
+
+SCRIPT = """
+import pickle, sys
+sys.modules["recordspec"] = None
+import tensorflow as tf
+import reader
+batches = list(reader.dataset([sys.argv[1]], 4))
+flat = [tf.nest.flatten(batch, expand_composites=True) for batch in batches]
+pickle.dump([[one.numpy() for one in each] for each in flat], open(sys.argv[2], "wb"))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_a_process_without_recordspec_reads_a_dataset(tmp_path):
+    schema = rs.Schema.load(ROOT / "schemas/scattered_digits.yaml")
+    rng = np.random.default_rng(0)
+    rows = [{name: feature.sample(rng) for name, feature in schema.names.items()} for _ in range(10)]
+    rs.write(schema, rows, tmp_path / "data", progress=False)
+    (tmp_path / "reader.py").write_text(module_source(schema))
+    (shard,) = (tmp_path / "data").glob("train-*")
+    subprocess.run([sys.executable, "-c", SCRIPT, shard, tmp_path / "out"], check=True, cwd=tmp_path)
+    found = pickle.loads((tmp_path / "out").read_bytes())
+    expected = [tf.nest.flatten(batch, expand_composites=True) for batch in rs.read(schema, shard, batch=4)]
+    assert len(found) == len(expected) == 3
+    for one, other in zip(found, expected, strict=True):
+        for value, wanted in zip(one, other, strict=True):
+            np.testing.assert_array_equal(value, wanted.numpy())
