@@ -18,7 +18,7 @@ import numpy as np
 from recordspec.errors import Problem, SpecError
 from recordspec.spec import tensors
 from recordspec.spec.feature_set import columns_in
-from recordspec.spec.features import KINDS, Feature, audio, box, image, tensor, video
+from recordspec.spec.features import KINDS, Feature, audio, box, image, label, tensor, video
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.box import Box
 from recordspec.spec.features.fixed_len import FixedLen
@@ -47,7 +47,7 @@ from recordspec.wire.columns import (
 )
 
 # Where functions of the decoder stand, that may be written out, in the order in which they are.
-_HOMES = (tensors, resampling, tensor, image, audio, video, box)
+_HOMES = (tensors, resampling, tensor, label, image, audio, video, box)
 _IMPORTS = {"np": "import numpy as np", "ceil": "from math import ceil", "gcd": "from math import gcd"}
 
 # Expressions by the names of the tensors that they give.
@@ -170,7 +170,14 @@ def outputs(feature: Feature, values: Mapping[str, str]) -> Outputs:
     raise NotImplementedError(feature.kind)
 
 
-@outputs.register(Label)
+@outputs.register
+def _label(feature: Label, values: Mapping[str, str]) -> Outputs:
+    if feature.encoding != "name":
+        return _as_parsed(feature, values)
+    known = f"CLASS_NAMES[{feature.name!r}]{'[:-1]' if feature.oov == 'index' else ''}"
+    return {feature.outputs: f"indices_of({values[feature.stored]}, {known}, {feature.unknown_name!r})"}
+
+
 @outputs.register(Text)
 @outputs.register(RaggedLists)
 @outputs.register(SparseValues)

@@ -169,33 +169,18 @@ class Label(Feature):
         value = columns[self.stored]
         if not self._by_name:
             return value
-        if isinstance(value, tf.RaggedTensor):
-            return value.with_flat_values(self.indices_of(value.flat_values))
-        return self.indices_of(value)
+        return indices_of(value, self.names, self.unknown_name)
 
-    def indices_of(self, names: Tensor) -> Tensor:
-        """The indices of names, strings of any shape, int64, in a graph or eagerly.
-
-        Raises InvalidArgumentError for a name that is none of them, unless `oov: index` has one for it.
-        """
-        known, given = tf.constant(self.names), tf.reshape(names, [-1])
-        # hashes in order, so that no table has to be made and kept outside of the graph
-        hashed = tf.strings.to_hash_bucket_fast(known, _HASHES)
-        order = tf.argsort(hashed)
-        place = tf.searchsorted(tf.gather(hashed, order), tf.strings.to_hash_bucket_fast(given, _HASHES))
-        index = tf.gather(order, tf.minimum(place, len(self.names) - 1))
-        found = tf.equal(tf.gather(known, index), given)
-        index = tf.reshape(tf.where(found, tf.cast(index, tf.int64), len(self.names)), tf.shape(names))
-        index.set_shape(names.shape)
+    @property
+    def unknown_name(self) -> tuple[str, str] | None:
+        """The message for a stored name that is none, before and after the name; None with `oov: index`."""
         if self.oov == "index":
-            return index
+            return None
         problem = Problem(
             path=(self.name,), expected=self._expected(), got=f"`{_PLACEHOLDER}`", hint=_OOV_HINT
         )
         before, _, after = str(problem).partition(_PLACEHOLDER)
-        message = tf.strings.join([before, tf.strings.reduce_join(tf.boolean_mask(given, ~found)[:1]), after])
-        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(found), [message])]):
-            return tf.identity(index)
+        return before, after
 
     def _indices(self, values: Any) -> Ints:
         given = values.tolist() if isinstance(values, np.ndarray) else values
@@ -234,6 +219,31 @@ class Label(Feature):
         picks = rng.integers(0, len(self.names), int(rng.integers(0, 4)) if count is None else count)
         names = [self.names[pick] for pick in picks]
         return names if self.shape else names[0]
+
+
+def indices_of(names: Tensor, known: Sequence[str], unknown: tuple[str, str] | None) -> Tensor:
+    """The indices of names, strings of any shape or ragged, int64, in a graph or eagerly.
+
+    A name that is none of the known ones has the index behind them, or with `unknown`, the message before and
+    after the name, is an InvalidArgumentError.
+    """
+    if isinstance(names, tf.RaggedTensor):
+        return names.with_flat_values(indices_of(names.flat_values, known, unknown))
+    given, all_known = tf.reshape(names, [-1]), tf.constant(known)
+    # hashes in order, so that no table has to be made and kept outside of the graph
+    hashed = tf.strings.to_hash_bucket_fast(all_known, _HASHES)
+    order = tf.argsort(hashed)
+    place = tf.searchsorted(tf.gather(hashed, order), tf.strings.to_hash_bucket_fast(given, _HASHES))
+    index = tf.gather(order, tf.minimum(place, len(known) - 1))
+    found = tf.equal(tf.gather(all_known, index), given)
+    index = tf.reshape(tf.where(found, tf.cast(index, tf.int64), len(known)), tf.shape(names))
+    index.set_shape(names.shape)
+    if unknown is None:
+        return index
+    first = tf.strings.reduce_join(tf.boolean_mask(given, ~found)[:1])
+    message = tf.strings.join([unknown[0], first, unknown[1]])
+    with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(found), [message])]):
+        return tf.identity(index)
 
 
 def _read_vocabulary(name: str, folder: Location | None) -> tuple[str, ...]:
