@@ -42,6 +42,7 @@ def test_a_newcomer_comes_from_nothing_to_batches(tmp_path):
         "mine/schemas/flowers.yaml",
         "mine/configs/flowers.yaml",
         "mine/raw/flowers.csv",
+        "mine/recordspec.schema.json",
     ]
     assert first.stderr == "next: recordspec build mine/configs/flowers.yaml\n"
     build = run("build", "mine/configs/flowers.yaml", cwd=tmp_path)

@@ -69,6 +69,7 @@ RUNS = {
     + ("infer rows.csv --out {evil}.yaml", "infer {evil}"),
     "info": ("info data", "info cut-{evil}", "info {evil}"),
     "init": ("init {evil}", "init {evil}"),
+    "language": ("language",),
     "lint": ("lint config.yaml schema.yaml broken.yaml {evil}",),
     "repair": ("repair cut-{evil} --out saved-{evil}", "repair cut-{evil} --out saved-{evil}", "repair {evil} --out x"),
     "reshard": ("reshard data other-{evil} --shards 2", "reshard data other-{evil}", "reshard {evil} x"),

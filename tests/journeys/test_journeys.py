@@ -65,7 +65,7 @@ def test_journey(script, tmp_path, request, record_property):
     folder.mkdir()
     more = request.getfixturevalue("bucket") if "$BUCKET" in text else {}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "RAW": str(HERE / "raw.py"), **more}
+    environment = {**os.environ, "PATH": path, "RAW": str(HERE / "journey_data.py"), **more}
     done = subprocess.run(
         ["bash", "-euo", "pipefail", script], cwd=folder, capture_output=True, text=True, env=environment
     )

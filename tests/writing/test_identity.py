@@ -12,10 +12,12 @@ import recordspec as rs
 from recordspec.config import From
 from recordspec.writing.sources import source_of
 from recordspec.writing.sources.csv import Csv
+from recordspec.writing.sources.detection import Coco, PascalVoc
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
 from recordspec.writing.sources.tfrecord import TFRecords
+from recordspec.writing.sources.webdataset import WebDataset
 
 
 def test_files_know_whether_they_are_as_they_were(tmp_path):
@@ -40,6 +42,9 @@ def test_a_config_names_every_source():
         "parquet": Parquet(files="a"),
         "image_folder": ImageFolder(path="a"),
         "audio_folder": AudioFolder(path="a"),
+        "coco": Coco(annotations="a"),
+        "voc": PascalVoc(annotations="a"),
+        "webdataset": WebDataset(files="a"),
         "tfrecord": TFRecords(files="a"),
     }
     for name, form in forms.items():

@@ -1,4 +1,4 @@
-"""Makes the raw data of a journey in the folder `raw`: `python raw.py NAME`. Nothing is downloaded."""
+"""Makes the raw data of a journey in the folder `raw`: `python journey_data.py NAME`. Nothing is downloaded."""
 
 from __future__ import annotations
 
