@@ -9,6 +9,7 @@ import json
 import keras
 import recordspec as rs
 
+keras.utils.set_random_seed(1)
 pipeline = rs.Pipeline.load("config.yaml")
 augment = keras.Sequential([keras.layers.RandomFlip(), keras.layers.RandomRotation(0.05)])
 train = pipeline.dataset("train", map_fit=lambda images, labels: (augment(images, training=True), labels))
@@ -19,9 +20,10 @@ model = keras.Sequential([
     keras.layers.Conv2D(8, 5, 2, activation="relu"),
     keras.layers.Conv2D(16, 3, 2, activation="relu"),
     keras.layers.Flatten(),
+    keras.layers.Dense(32, "relu"),
     keras.layers.Dense(2),
 ])
-model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+model.compile(keras.optimizers.Adam(0.003), keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
 model.fit(train, epochs=10, verbose=0)
 print(json.dumps({"accuracy": model.evaluate(test, verbose=0)[1], "chance": 0.5}))
 PYTHON

@@ -32,7 +32,7 @@ def shapes() -> None:
     """Folders of JPEG files of several sizes: circles and squares."""
     from PIL import Image, ImageDraw
 
-    for number in range(600):
+    for number in range(1200):
         name = ("circle", "square")[number % 2]
         (RAW / "shapes" / name).mkdir(parents=True, exist_ok=True)
         width, height = (int(side) for side in DRAW.integers(24, 64, 2))
