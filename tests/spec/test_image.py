@@ -11,8 +11,10 @@ from PIL import Image
 import recordspec as rs
 from media import decodes, image_bytes, photo
 from recordspec._tf import tf
+from recordspec.reading.layouts import keeps_in_any_batch
 from recordspec.spec.features.image import Image as ImageFeature
 from recordspec.spec.features.image import Resize
+from recordspec.spec.features.video import Video
 from recordspec.spec.values import BadValue
 
 RNG = np.random.default_rng(0)
@@ -420,3 +422,17 @@ def test_a_batch_of_several_sizes_is_dense():
     batch = given.decode([given.encode(row) for row in rows])["x"]
     assert batch.shape == (3, 4, 3, 3)
     assert batch.dtype == tf.uint8
+
+
+@pytest.mark.parametrize(
+    ("feature", "grows"),
+    [
+        (ImageFeature(name="x", shape=(2, 2, 3), encoding="raw"), False),
+        (ImageFeature(name="x", shape=(2, 2, 3), encoding="raw", resize=(99, 99)), True),
+        (ImageFeature(name="x", shape=(2, 2, 3)), True),
+        (Video(name="x", shape=(3, 2, 2, 3)), True),
+        (Video(name="x", shape=(3, 2, 2, 3), encoding="raw"), False),
+    ],
+)
+def test_pixels_that_are_larger_than_their_bytes_are_decoded_by_the_batch(feature, grows):
+    assert keeps_in_any_batch(rs.Schema(name="s", features=(feature,))) is not grows

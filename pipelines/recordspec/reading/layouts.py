@@ -151,7 +151,7 @@ def keeps_in_any_batch(schema: Schema) -> bool:
     Such rows are decoded before they are batched, many by one call, which costs less than one call a batch.
     Images are larger than their bytes, and padded features depend on the longest of the batch.
     """
-    if any(feature.per_example for _, feature in schema.placed):
+    if any(feature.inflates for _, feature in schema.placed):
         return False
     return all(
         isinstance(spec, tf.RaggedTensorSpec)
