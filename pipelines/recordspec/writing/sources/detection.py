@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import json
 import math
 from collections import Counter
@@ -180,19 +181,19 @@ class PascalVoc(_Detection):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _DetectionPart:
+class _DetectionPart(abc.ABC):
     """Annotated images that follow each other."""
 
     folder: Location
     wanted: Mapping[str, str]
     clip: bool
 
-    def __len__(self) -> int:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def __len__(self) -> int: ...
 
+    @abc.abstractmethod
     def annotated_image(self, row: int) -> AnnotatedImage:
         """Raises RecordError where its annotations cannot be read."""
-        raise NotImplementedError
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         yield from converted(len(self), partial(self._columns, schema))
