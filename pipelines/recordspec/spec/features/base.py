@@ -107,11 +107,6 @@ class Feature(abc.ABC):
         return False
 
     @property
-    def inflates(self) -> bool:
-        """Whether a decoded value may take many times the memory of its stored bytes, as pixels do."""
-        return self.per_example
-
-    @property
     def shortest(self) -> Feature:
         """The same feature without options that only repeat their effective default."""
         return replace(self, **self._spelled_out())

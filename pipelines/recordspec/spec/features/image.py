@@ -115,10 +115,6 @@ class Image(Feature):
         return self.encoding != "raw"
 
     @property
-    def inflates(self) -> bool:
-        return self.per_example or self.resize is not None
-
-    @property
     def channels(self) -> int:
         return self.shape[2] or 0
 

@@ -79,10 +79,6 @@ class Video(Feature):
         return (*self.shape[:1], *self.frame.decoded_shape)
 
     @property
-    def inflates(self) -> bool:
-        return self.frame.inflates
-
-    @property
     def value_type(self) -> ValueType:
         return ValueType("media", self.shape[:1])
 
