@@ -30,7 +30,7 @@ from recordspec.spec.options import (
 )
 from recordspec.spec.schema import DEFAULT_KIND, HEAD, Kinds, Schema
 
-# Where `init` and `infer` write the JSON Schema, and how a file beside it names it to editors.
+# The file to which `init` and `infer` write the JSON Schema, and the line by which editors find it.
 FILE = "recordspec.schema.json"
 _HEADER = "# yaml-language-server: $schema={}\n"
 _TITLE = "recordspec: a feature spec or a config"

@@ -15,7 +15,7 @@ DRAW = np.random.default_rng(0)
 
 
 def rides() -> None:
-    """A CSV file with gaps and dates; whoever pays more than 9, and not in cash, gives a tip."""
+    """A CSV file with gaps and dates; a fare above 9 that is not paid in cash has a tip."""
     with (RAW / "rides.csv").open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["ride", "pickup", "company", "fare", "payment", "tipped"])

@@ -103,22 +103,21 @@ class FeatureSet:
         ]
         if unknown:
             raise SpecError(unknown)
-        kept = {
-            section: tuple(
-                feature for feature in getattr(self, section) if not set(wanted).isdisjoint(feature.outputs)
-            )
-            for section in self.sections
-        }
-        return dataclasses.replace(self, **kept)  # type: ignore[arg-type]
+        return self._of(
+            {feature.name for _, feature in self.placed if not set(wanted).isdisjoint(feature.outputs)}
+        )
 
     def without(self: _Set, *names: str) -> _Set:
         """The schema without the features that decode to these names, such as the label of a request.
 
         Raises SpecError for unknown names.
         """
-        left_out = set(self.only(names).names)
+        return self._of(self.names.keys() - self.only(names).names.keys())
+
+    def _of(self: _Set, names: Container[str]) -> _Set:
+        """The schema of the features with these names."""
         kept = {
-            section: tuple(feature for feature in getattr(self, section) if feature.name not in left_out)
+            section: tuple(feature for feature in getattr(self, section) if feature.name in names)
             for section in self.sections
         }
         return dataclasses.replace(self, **kept)  # type: ignore[arg-type]

@@ -217,7 +217,7 @@ def add_sizes(shape: Any, given: tuple[int, ...]) -> None:
 def names_domain(path: tuple[str, ...], key: str) -> str:
     """The name of the string domain of a schema that has the names of a label's indices.
 
-    A feature of type INT has an `int_domain`, and can have no other domain beside it.
+    A feature of type INT has an `int_domain`, and can have no second domain.
     """
     return "/".join((*path, key))
 
