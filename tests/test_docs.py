@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 
 from recordspec.cli import commands
@@ -119,7 +120,8 @@ def test_the_page_on_training_runs(tmp_path, monkeypatch):
     names = run(TRAINING, tmp_path)
     names["rs"].Schema.load("schemas/pets.yaml")
     _, accuracy = names["model"].evaluate(names["test"], verbose=0)
-    assert accuracy > 0.85  # 0.63 of the rows have no tip
+    majority = np.mean([row["tip"] == "none" for row in names["rows"]])
+    assert accuracy > majority + 0.1
 
 
 @pytest.mark.slow

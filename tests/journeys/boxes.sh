@@ -25,6 +25,7 @@ import keras
 import numpy as np
 import recordspec as rs
 
+keras.utils.set_random_seed(1)
 pipeline = rs.Pipeline.load("config.yaml")
 first = lambda images, boxes: (images, boxes[:, 0])
 train, test = (pipeline.dataset(split, map_fit=first) for split in ("train", "test"))

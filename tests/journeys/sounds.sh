@@ -9,6 +9,7 @@ import json
 import keras
 import recordspec as rs
 
+keras.utils.set_random_seed(1)
 pipeline = rs.Pipeline.load("config.yaml")
 model = keras.Sequential([
     keras.Input((None, 1)),
