@@ -329,11 +329,11 @@ features:
   n: int64
   x: float32
   kind: {{kind: label, names: [a, b]}}
-  gap: {{dtype: {gap}, default: 0, description: missing in 20 of 40}}
+  gap: {{dtype: {gap}, default: 0, with_missing: true, description: missing in 20 of 40}}
   ok: {{kind: tensor, dtype: bool}}
   blob: string
 """)
-    assert found.notes == ("gap: missing in 20 of 40 rows and reads as its default",)
+    assert found.notes == ("gap: missing in 20 of 40 rows and reads as its default, with gap_missing true",)
     assert found.rows == 40
     assert rs.write(found.schema, IN_MEMORY[form](), tmp_path / "d", progress=False).rows("train") == 40
 
@@ -411,7 +411,7 @@ def test_types_of_json_lines_are_joined(tmp_path, monkeypatch):
 schema: x
 features:
   x: float32
-  late: {dtype: int64, default: 0, description: missing in 2 of 3}
+  late: {dtype: int64, default: 0, with_missing: true, description: missing in 2 of 3}
   list: {kind: var_len, dtype: float32}
 """)
     assert found.left_out == ("odd",)
