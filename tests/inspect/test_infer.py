@@ -338,4 +338,5 @@ def test_keys_that_some_records_lack(tmp_path):
         "x_missing": ("fixed_len", False, 1),
     }
     (batch,) = rs.read(schema, path, batch=2)
-    assert batch["n"].numpy().tolist() == [3, 0] and batch["n_missing"].numpy().tolist() == [False, True]
+    assert batch["n"].numpy().tolist() == [3, 0]
+    assert batch["n_missing"].numpy().tolist() == [False, True]
