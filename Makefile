@@ -17,7 +17,7 @@ PYTEST := -m pytest -n 2 --dist worksteal
 SERVICES := -m pytest -n 2 --dist worksteal -m services --ignore tests/spark
 SPARK := -m pytest -m services tests/spark
 
-.PHONY: demo test test-latest test-io test-quick test-services test-services-latest test-services-io test-wheel crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting clean
+.PHONY: docs docs-serve test-docs test-docs-latest test-docs-io demo test test-latest test-io test-quick test-services test-services-latest test-services-io test-wheel crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting clean
 
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
@@ -25,13 +25,13 @@ demo: .venv/ready
 test: test-latest test-io
 
 test-latest: $(LATEST)/ready $(SERVERS)
-	$(LATEST)/bin/python $(PYTEST) -m 'not services'
+	$(LATEST)/bin/python $(PYTEST) -m 'not services and not docs'
 
 # Fast tests without TensorFlow, which cannot be imported: tests that try are skipped.
 test-quick: $(LATEST)/ready
-	PYTHONPATH=$(CURDIR)/tests/without_tensorflow $(LATEST)/bin/python $(PYTEST) -m 'not services and not tensorflow and not slow'
+	PYTHONPATH=$(CURDIR)/tests/without_tensorflow $(LATEST)/bin/python $(PYTEST) -m 'not services and not docs and not tensorflow and not slow'
 
-# Clusters, training jobs and notebooks, in separate processes.
+# Clusters and training jobs, in separate processes.
 test-services: test-services-latest test-services-io
 
 test-services-latest: $(LATEST)/ready $(SERVERS)
@@ -40,23 +40,41 @@ test-services-latest: $(LATEST)/ready $(SERVERS)
 
 ifeq ($(HAS_IO),yes)
 test-io: $(IO)/ready $(SERVERS)
-	$(IO)/bin/python $(PYTEST) -m 'not services'
+	$(IO)/bin/python $(PYTEST) -m 'not services and not docs'
+
+test-docs-io: $(IO)/ready
+	$(IO)/bin/python $(PYTEST) -m 'docs and not newest'
 
 test-services-io: $(IO)/ready $(SERVERS)
 	$(IO)/bin/python $(SERVICES:services='services and not newest')
 	$(IO)/bin/python $(SPARK:services='services and not newest')
 else
-test-io test-services-io:
+test-io test-docs-io test-services-io:
 	@echo "tests with TensorFlow 2.16 and tensorflow-io skipped: they have no wheels for $$($(PYTHON) --version)"
 endif
 
-# Tests of the wheel, installed without extras into a new environment.
+# The site, in build/site; warnings are errors.
+docs: $(LATEST)/ready
+	$(LATEST)/bin/python -m sphinx -W --keep-going -q -E -a -b html docs build/site
+
+# Every block of its pages, every journey and every notebook, run; and the site in a browser.
+test-docs: docs test-docs-latest test-docs-io
+
+test-docs-latest: $(LATEST)/ready $(SERVERS)
+	$(LATEST)/bin/python $(PYTEST) -m docs
+
+docs-serve: docs
+	$(LATEST)/bin/python -m http.server --bind 127.0.0.1 --directory build/site 8000
+
+# Tests of the wheel in a new environment, without TensorFlow and with it.
 test-wheel:
-	rm -rf $(WHEEL) build
+	rm -rf $(WHEEL) build/lib build/bdist*
 	$(PYTHON) -m venv $(WHEEL)
 	$(WHEEL)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(WHEEL)/dist .
 	$(WHEEL)/bin/python $(PIP) $(WHEEL)/dist/*.whl
-	$(WHEEL)/bin/python tests/from_wheel.py
+	$(WHEEL)/bin/python tests/from_wheel.py build $(WHEEL)/work
+	$(WHEEL)/bin/python $(PIP) "$$(echo $(WHEEL)/dist/*.whl)[tensorflow]"
+	$(WHEEL)/bin/python tests/from_wheel.py fit $(WHEEL)/work
 
 # Kills, failed system calls and power failures at every point at which a command changes the disk.
 crash: $(LATEST)/ready
@@ -97,7 +115,7 @@ bench-inspecting: $(BENCH)/ready
 
 $(LATEST)/ready: setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(LATEST)
-	$(LATEST)/bin/python $(PIP) -e '.[test,lint]'
+	$(LATEST)/bin/python $(PIP) -e '.[test,lint,docs]'
 	touch $@
 
 $(IO)/ready: setup.cfg pyproject.toml tests/oldest.txt

@@ -1,6 +1,7 @@
-"""The first minute of a user: the installed wheel, without extras, from nothing to a trained model.
+"""The first minute of a user: the installed wheel, from nothing to a trained model.
 
-`make test-wheel` runs it with the Python of an environment that holds the wheel and what it requires.
+`make test-wheel` runs it with the Python of an environment that holds the wheel and what it requires: first without
+TensorFlow, with the argument `build`, then with it, with the argument `fit`, in the same folder.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import importlib.util
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -37,8 +37,9 @@ def recordspec(*arguments: str) -> None:
     subprocess.run([command, *arguments], check=True)
 
 
-def check_environment() -> None:
+def check_environment(tensorflow: bool) -> None:
     """Raises AssertionError where something else than the wheel could make the rest succeed."""
+    assert bool(importlib.util.find_spec("tensorflow")) == tensorflow
     found = importlib.util.find_spec("recordspec")
     assert found is not None
     assert Path(str(found.origin)).is_relative_to(sys.prefix), f"recordspec is that of {found.origin}"
@@ -46,13 +47,25 @@ def check_environment() -> None:
     assert not installed, f"the environment is not clean: {installed}"
 
 
-def from_init_to_fit() -> None:
-    import keras
-
+def build_without_tensorflow() -> None:
     import recordspec as rs
 
     recordspec("init", "flowers")
     recordspec("build", "flowers/configs/flowers.yaml")
+    recordspec("check", "flowers/configs/flowers.yaml")
+    message = ""
+    try:
+        rs.Pipeline.load("flowers/configs/flowers.yaml").dataset("train")
+    except rs.MissingExtra as error:
+        message = str(error)
+    assert "pip install 'recordspec[tensorflow]'" in message, message
+
+
+def fit_what_was_built() -> None:
+    import keras
+
+    import recordspec as rs
+
     pipeline = rs.Pipeline.load("flowers/configs/flowers.yaml")
     assert sum(pipeline.manifest.rows(split) for split in ("train", "test")) == 60
     keras.utils.set_random_seed(1)
@@ -100,10 +113,13 @@ def bmp(grey: int) -> bytes:
 
 
 if __name__ == "__main__":
-    check_environment()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        from_init_to_fit()
+    step, work = sys.argv[1:]
+    os.makedirs(work, exist_ok=True)
+    os.chdir(work)
+    check_environment(tensorflow=step == "fit")
+    if step == "build":
+        build_without_tensorflow()
+    else:
+        fit_what_was_built()
         from_a_folder_of_images_to_batches()
-        os.chdir("/")
-    print("the wheel alone suffices")
+        print("the wheel suffices, with TensorFlow to read")

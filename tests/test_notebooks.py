@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-pytestmark = pytest.mark.services
+pytestmark = [pytest.mark.docs, pytest.mark.newest]
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 TIMEOUT = 300  # seconds a cell

@@ -20,6 +20,8 @@ Path = tuple["str | int", ...]
 
 _PLAIN_NAME = re.compile(r"[\w/-]+")
 _LONGEST_VALUE = 60
+# Where the pages of the documentation are, from the root of the repository.
+DOCS = "docs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,9 +136,14 @@ def missing_package(package: str, purpose: str, requirement: str, error: ImportE
         Problem(
             expected=f"{package} for {purpose}",
             got=str(error).splitlines()[0],
-            hint=f"pip install '{requirement}'",
+            hint=f"pip install '{requirement}'; {see('installing.md')}",
         )
     )
+
+
+def see(page: str) -> str:
+    """Names a page of the documentation: `see docs/stores.md`."""
+    return f"see {DOCS}/{page}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

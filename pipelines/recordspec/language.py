@@ -69,7 +69,7 @@ def json_schema(kinds: Kinds = KINDS) -> JsonSchema:
     }
     definitions["spec"] = {
         "type": "object",
-        "description": _summary(Schema),
+        "description": summary(Schema),
         "properties": {**head, **sections},
         "required": ["schema"],
         "additionalProperties": False,
@@ -138,7 +138,7 @@ def _object(cls: type, definitions: JsonSchema, leave_out: tuple[str, ...] = ())
     count = {"minProperties": 1, "maxProperties": 1} if getattr(cls, "EXACTLY_ONE", False) else {}
     return {
         "type": "object",
-        "description": _summary(cls),
+        "description": summary(cls),
         "properties": properties,
         "required": _required(cls, leave_out),
         "additionalProperties": False,
@@ -202,7 +202,7 @@ def attributes(cls: type) -> Mapping[str, str]:
     return found
 
 
-def _summary(cls: type) -> str:
+def summary(cls: type) -> str:
     """The first paragraph of a docstring."""
     return " ".join(inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0].split())
 

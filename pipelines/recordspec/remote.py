@@ -24,7 +24,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
-from recordspec.errors import Problem, SpecError, StoreError, missing_package, nearest
+from recordspec.errors import Problem, SpecError, StoreError, missing_package, nearest, see
 
 _T = TypeVar("_T")
 
@@ -74,6 +74,7 @@ _ANY_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<slashes>/+)(?P<r
 _LONGEST_SHOWN = 200
 _STATUS = re.compile(r"status code: (\d{3}[A-Za-z ]*)")
 _CODE = re.compile(r"<Code>([^<]{1,100})</Code>")
+_REFUSED = "the credentials are refused"
 _RETRIED = re.compile(r"after (\d+) retries.* - (?:HTTP error: )?(.+)")
 _QUERY = re.compile(r"\?\S*")
 # Of an endpoint in the environment, `http://user:password@host`.
@@ -530,9 +531,10 @@ def _told(action: str, path: RemotePath) -> Iterator[None]:
         if isinstance(error, FileNotFoundError):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
         # without a cause: its text has the requests, which may have signatures
-        raise StoreError(
-            Problem(where=str(path), expected="", got=f"cannot {action}: {_reason(error)}")
-        ) from None
+        reason = _reason(error)
+        hint = see("stores.md") if reason.startswith(_REFUSED) else ""
+        problem = Problem(where=str(path), expected="", got=f"cannot {action}: {reason}", hint=hint)
+        raise StoreError(problem) from None
 
 
 def _reason(error: BaseException) -> str:
@@ -546,6 +548,6 @@ def _reason(error: BaseException) -> str:
         text = f"{failed[2]} (tried {int(failed[1]) + 1} times)" if failed else text
         first = _USER.sub("//", _QUERY.sub("", text.split("\n", 1)[0])).strip()
         return first[:1].lower() + first[1:]
-    known = {"401": "the credentials are refused", "403": "the credentials are refused"}
+    known = {"401": _REFUSED, "403": _REFUSED}
     said = known.get(status[1][:3], "the store answers")
     return f"{said}: {status[1].strip()}{f' ({code[1]})' if code else ''}"

@@ -1,6 +1,6 @@
 """Laws that every kind of feature must keep, as functions that a test calls.
 
-One test checks a custom kind against all of them:
+One test checks a custom kind against all of them::
 
     @pytest.mark.parametrize("law", recordspec.testing.LAWS, ids=lambda law: law.__name__)
     def test_mesh(law):

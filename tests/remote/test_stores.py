@@ -17,7 +17,7 @@ from PIL import Image
 import recordspec as rs
 from examples import example
 from recordspec.wire.framing import framed
-from test_docs import STORES, run
+from test_docs import DOCS, run
 
 pytestmark = pytest.mark.slow
 
@@ -320,4 +320,4 @@ def test_infer_writes_a_config_of_a_store_that_builds(store, tmp_path, command):
 def test_the_page_on_stores_runs(servers, tmp_path, monkeypatch):
     servers("s3")
     monkeypatch.chdir(tmp_path)
-    run(STORES, tmp_path)
+    run((DOCS / "stores.md").read_text(), tmp_path)

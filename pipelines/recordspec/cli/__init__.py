@@ -11,7 +11,7 @@ import click
 
 from recordspec import __version__
 from recordspec.cli.output import echo, print_text
-from recordspec.errors import Interrupted, RecordspecError, StoreError, nearest, system_problem
+from recordspec.errors import Interrupted, RecordspecError, StoreError, nearest, see, system_problem
 
 # What Ctrl-C ends a shell command with: 128 and the number of SIGINT.
 _INTERRUPTED = 130
@@ -41,6 +41,32 @@ _MODULES = {
     "sweep": "integrity",
     "verify": "integrity",
 }
+# The page of each command in the documentation.
+PAGES = {
+    "bench": "reading.md",
+    "build": "building.md",
+    "check": "inspecting.md",
+    "count": "inspecting.md",
+    "describe": "interop.md",
+    "diff": "statistics.md",
+    "doctor": "installing.md",
+    "explain": "interop.md",
+    "export": "inspecting.md",
+    "head": "inspecting.md",
+    "index": "integrity.md",
+    "infer": "inferring.md",
+    "info": "inspecting.md",
+    "init": "tutorial.md",
+    "language": "reference/language.md",
+    "lint": "reference/language.md",
+    "repair": "integrity.md",
+    "reshard": "building.md",
+    "sample": "inspecting.md",
+    "show": "inspecting.md",
+    "stats": "statistics.md",
+    "sweep": "stores.md",
+    "verify": "integrity.md",
+}
 
 
 class Commands(click.Group):
@@ -54,6 +80,7 @@ class Commands(click.Group):
             return None
         module = importlib.import_module(f"recordspec.cli.{_MODULES[cmd_name]}")
         command: click.Command = getattr(module, cmd_name)
+        command.epilog = f"For more, {see(PAGES[cmd_name])}."
         return command
 
     def resolve_command(

@@ -368,6 +368,7 @@ class Scanner:
 
     @property
     def files(self) -> Iterator[FileRange]:
+        """Each file as a whole, in their order."""
         for number, path in enumerate(self.paths):
             yield FileRange(path=path, file=number, split=self.splits[path], blocks=self.blocks_of(path))
 

@@ -54,6 +54,7 @@ class VerifiedFile:
 
     @property
     def intact(self) -> bool:
+        """Whether every record is whole, and the file is the one of the manifest."""
         return not self.problems and (self.integrity is None or not self.integrity.losses)
 
 

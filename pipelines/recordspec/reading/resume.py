@@ -24,6 +24,8 @@ _OURS = re.compile(r"weights-\d+-\d+\.weights\.h5|position\.json(\.new)?|\.posit
 class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
     """A Keras callback that saves the model together with the position in the data, and restores both.
 
+    For example::
+
         backup = recordspec.Backup("backup", every=500)
         model.fit(pipeline.dataset("train", start=backup.start), initial_epoch=backup.start.epoch,
                   epochs=10, callbacks=[backup])

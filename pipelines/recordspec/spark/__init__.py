@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from recordspec.errors import MissingExtra, Problem, SpecError, StoreError, missing_package
+from recordspec.errors import MissingExtra, Problem, SpecError, StoreError, missing_package, see
 from recordspec.remote import RemotePath
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
@@ -103,7 +103,7 @@ def session_at(master: str) -> Iterator[SparkSession]:
         raise SpecError(Problem(expected="a master of Spark", got=f"`{master}`", hint=hint))
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java", path=f"{home}/bin" if home else None) is None:
-        hint = "install a JRE, and set JAVA_HOME if it is not on the path"
+        hint = f"install a JRE, and set JAVA_HOME if it is not on the path; {see('spark.md')}"
         raise MissingExtra(Problem(expected="Java 17 or later for Spark", got="none", hint=hint))
     if master.startswith("local"):  # the executors are on this machine
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

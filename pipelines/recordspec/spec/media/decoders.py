@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from recordspec._tf import tf
-from recordspec.errors import MissingExtra, Problem
+from recordspec.errors import MissingExtra, Problem, see
 from recordspec.spec.tensors import Tensor
 
 
@@ -55,7 +55,5 @@ def by_tensorflow_io(purpose: str, call: Callable[[Any], Any], otherwise: str) -
         version = importlib.metadata.version("tensorflow-io")
         got = f"tensorflow-io {version}, which does not load with TensorFlow {tf.__version__}"
     expected = f"tensorflow-io to {purpose} with TensorFlow {tf.__version__}"
-    hint = (
-        f"{otherwise}, or pip install 'recordspec[io]', which brings TensorFlow 2.16 (Python 3.12 or older)"
-    )
+    hint = f"{otherwise}, or pip install 'recordspec[io]', with TensorFlow 2.16; {see('installing.md')}"
     raise MissingExtra(Problem(expected=expected, got=got, hint=hint))

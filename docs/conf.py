@@ -1,0 +1,50 @@
+"""Configuration of Sphinx: `make docs` builds the site."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE / "extensions"), str(HERE.parent / "pipelines")]
+
+import recordspec  # noqa: E402
+
+project = "recordspec"
+author = "the developers of recordspec"
+copyright = author  # noqa: A001  the name that Sphinx reads
+version = release = recordspec.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "generated",
+]
+exclude_patterns = ["extensions"]
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+# `name` in a docstring is code, as in Markdown.
+default_role = "code"
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+autodoc_class_signature = "mixed"
+napoleon_google_docstring = True
+napoleon_use_rtype = False
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+add_module_names = False
+
+html_theme = "furo"
+html_title = "recordspec"
+html_show_sphinx = False
+html_copy_source = False
+# A summary is fetched from its page, which a browser does not do for a site in a folder.
+html_show_search_summary = False
+html_theme_options = {"navigation_with_keys": True}
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+copybutton_prompt_text = "$ "

@@ -1,0 +1,82 @@
+"""Pages of the scripts in tests/journeys: their comments are the text, their here-documents the files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+HOWTO = Path(__file__).parents[1] / "howto"
+FOLDER = Path(__file__).parents[2] / "tests/journeys"
+_FILE = re.compile(r"^cat > (\S+) <<'?(YAML|PYTHON)'?\n(.*?)^\2$\n", re.MULTILINE | re.DOTALL)
+# Behind this line a script has what a user writes; before it, it makes the raw data.
+BEGIN = "# --\n"
+
+
+def counted(text: str) -> int:
+    """Lines that are neither empty nor a comment."""
+    return sum(bool(line.strip()) and not line.strip().startswith("#") for line in text.splitlines())
+
+
+def lines_of(name: str) -> dict[str, int]:
+    """How many lines of YAML, of Python and of commands a journey has."""
+    script = (FOLDER / f"{name}.sh").read_text().partition(BEGIN)[2]
+    counts = {"YAML": 0, "PYTHON": 0}
+    for _, language, text in _FILE.findall(script):
+        counts[language] += counted(text)
+    return {**counts, "commands": counted(_FILE.sub("", script).replace("\\\n", ""))}
+
+
+def plain(name: str) -> str | None:
+    """The same journey with TensorFlow alone, where there is one."""
+    path = FOLDER / "plain" / f"{name}.py"
+    return path.read_text() if path.exists() else None
+
+
+def page(name: str) -> str:
+    """The page of a journey, in Markdown."""
+    script = (FOLDER / f"{name}.sh").read_text().partition(BEGIN)[2]
+    parts, position = [], 0
+    for found in _FILE.finditer(script):
+        parts += _shell(script[position : found.start()])
+        language = found[2].lower()
+        parts.append(f"```{{code-block}} {language}\n:caption: {found[1]}\n\n{found[3]}```\n")
+        position = found.end()
+    parts += _shell(script[position:])
+    counts = lines_of(name)
+    rows = [
+        "| | YAML | Python | commands |",
+        "|---|--:|--:|--:|",
+        f"| this page | {counts['YAML']} | {counts['PYTHON']} | {counts['commands']} |",
+    ]
+    code = plain(name)
+    if code is not None:
+        rows.append(f"| TensorFlow alone, below | | {counted(code)} | |")
+    parts += ["## Lines of code\n", "\n".join(rows) + "\n"]
+    if code is not None:
+        parts += ["## With TensorFlow alone\n", f"```python\n{code}```\n"]
+    return "\n".join(parts)
+
+
+def table(_: str) -> str:
+    """All journeys and their lines, in Markdown."""
+    rows = ["| | YAML | Python | commands | TensorFlow alone |", "|---|--:|--:|--:|--:|"]
+    index = (HOWTO / "index.md").read_text()
+    for name in re.findall(r"^\w+$", index.partition("{toctree}")[2], re.MULTILINE):
+        title = (HOWTO / f"{name}.md").read_text().partition("\n")[0].removeprefix("# ")
+        counts, code = lines_of(name), plain(name)
+        alone = "" if code is None else str(counted(code))
+        lines = " | ".join(map(str, counts.values()))
+        rows.append(f"| [{title}]({name}.md) | {lines} | {alone} |")
+    return "\n".join(rows)
+
+
+def _shell(text: str) -> list[str]:
+    """Commands, and comments between them as paragraphs."""
+    parts = []
+    for chunk in re.split(r"((?:^#.*\n)+)", text, flags=re.MULTILINE):
+        if chunk.startswith("#"):
+            parts.append(re.sub(r"^# ?", "", chunk, flags=re.MULTILINE))
+        elif chunk.strip():
+            commands = re.sub(r"^(?! )", "$ ", chunk.strip(), flags=re.MULTILINE)
+            parts.append(f"```console\n{commands}\n```\n")
+    return parts
