@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ _TARGETS = re.compile(
 )
 # So many texts have a place of their own in a vector.
 _MOST_TOKENS = 1000
-_IDENTIFIERS = re.compile(r"(?i:(.*[/_. -])?(id|key|uuid|guid|index))|.*[a-z](Id|ID|Key|Uuid|UUID)")
+_IDENTIFIERS = re.compile(r"(?i:(.*[/_. -])?(id|uid|key|uuid|guid|index))|.*[a-z](Id|ID|Key|Uuid|UUID)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,7 +270,8 @@ def infer_files(
     if files.source in _LANGUAGES.values() or files.features is not None:
         rows = _check_lengths(files.lengths, progress) if files.lengths else None
         language = importlib.import_module(f"recordspec.interop.{_LANGUAGES.get(paths[0].suffix, 'tfds')}")
-        schema, translated = language.load(files.features or paths[0])
+        with _naming_json(paths[0]) if files.features is None else nullcontext():
+            schema, translated = language.load(files.features or paths[0])
         schema = schema if name is None else replace(schema, name=name)
         return Inferred(schema=schema, notes=tuple(map(str, translated)), rows=rows)
     if files.source in _TABLES.values():
@@ -277,6 +279,19 @@ def infer_files(
     if files.source in _MEDIA:
         return _infer_folders(files, named, sample)
     return infer_records(paths, named, sample=sample, jobs=jobs, progress=progress)
+
+
+@contextmanager
+def _naming_json(path: Location) -> Iterator[None]:
+    """Adds to an error what other JSON than features.json of TFDS may be."""
+    try:
+        yield
+    except (SpecError, StoreError) as error:
+        if path.suffix != ".json" or path.name == dataset_info.FEATURES:
+            raise
+        hint = "boxes of COCO are named by a config, `source: {coco: ...}`; rows are lines of a .jsonl file"
+        problems = [replace(one, hint=one.hint or hint) for one in error.problems]
+        raise type(error)(problems) from None
 
 
 def _check_lengths(lengths: Mapping[Path, int], progress: Progress | None) -> int:
@@ -307,6 +322,8 @@ def _infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred
     feature = folders[0].FEATURE
     inferred = infer_media(found, classes, name, feature, sample)
     notes = dict.fromkeys(note for folder in folders for note in folder.notes)
+    if len(classes) == 1:
+        notes[f"label: one class, `{classes[0]}`, the only folder: infer that folder if it is none"] = None
     return replace(inferred, notes=(*inferred.notes, *notes))
 
 
@@ -327,8 +344,10 @@ def config_text(files: InputFiles, found: Inferred, schema_path: Path, path: Pat
             split: _source(files, found, _compact(paths), home) for split, paths in files.splits.items()
         }
         given = {"source": sources}
-    guess = guess_fit(schema)
-    fit: dict[str, Any] = {"inputs": _one_or_all(guess.inputs), "targets": guess.target}
+    guess = guess_fit(schema, found.identifiers)
+    fit: dict[str, Any] = {"inputs": _one_or_all(guess.inputs)}
+    if guess.target is not None:
+        fit["targets"] = guess.target
     encode = _encodes(schema, guess.inputs)
     if encode and not {"", "train"}.isdisjoint(files.splits):  # which the layers learn from
         fit["encode"] = encode
@@ -380,22 +399,27 @@ class FitGuess:
     """What a model may take.
 
     Attributes:
+        target: None where there is only one feature.
         reason: why this is the target.
         without: which features are no inputs, and why; empty if all others are.
     """
 
     inputs: tuple[str, ...]
-    target: str
+    target: str | None
     reason: str
     without: str
 
 
-def guess_fit(schema: Schema) -> FitGuess:
+def guess_fit(schema: Schema, identifiers: Sequence[str] = ()) -> FitGuess:
     """Guesses the target: a feature with the name of one, a label first; else a label; else the last feature
-    that has numbers. All others are inputs, but for identifiers of rows."""
+    that has numbers. All others are inputs, but for identifiers of rows: by their names, or these."""
     features = [feature for _, feature in schema.placed]
-    target, reason = _guess_target([one for one in features if not _identifies(one)] or features)
-    identifiers = [one.name for one in features if _identifies(one) and one is not target]
+    if len(features) == 1:
+        (only,) = schema.names
+        return FitGuess(inputs=(only,), target=None, reason="", without="no targets: there is one feature")
+    named = {one.name for one in features if _identifies(one) or one.name in identifiers}
+    target, reason = _guess_target([one for one in features if one.name not in named] or features)
+    identifiers = [one.name for one in features if one.name in named and one is not target]
     others = [one.name for one in features if one is not target]
     inputs = [name for name in others if name not in identifiers] or others or [target.name]
     left = [name for name in identifiers if name not in inputs]

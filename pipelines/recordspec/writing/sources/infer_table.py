@@ -34,6 +34,12 @@ LINES = (".jsonl", ".ndjson")
 _BATCH_ROWS = 1 << 16
 _INT64 = range(-(1 << 63), 1 << 63)
 _SURELY_INT64 = "^[-+]?[0-9]{1,18}$"
+# What pandas makes of integers in a column that has gaps.
+_WHOLE = r"^[-+]?[0-9]{1,18}(\.0+)?$"
+_LEADING_ZERO = "^[-+]?0[0-9]"
+# Fewer rows than that may differ by chance; so many characters have no word that only names a row.
+_LEAST_ROWS = 20
+_LONGEST_NAME = 64
 _MAX_FLOAT32 = float(np.finfo(np.float32).max)
 # An index of a class, as its name is printed.
 _INDEX = re.compile("0|[1-9][0-9]{0,3}")
@@ -223,6 +229,7 @@ class _Table:
         features: list[Feature] = []
         notes: list[str] = []
         left_out: list[str] = []
+        identifiers = [profile.name for profile in self.columns.values() if profile.identifies]
         for profile in self.columns.values():
             feature, more = infer_feature(profile.evidence())
             notes += more
@@ -232,7 +239,13 @@ class _Table:
             problem = Problem(where=self.where, expected="a column with values", got="none")
             raise RecordError(replace(problem, hint="; ".join(notes[:3])))
         schema = Schema(name=name, features=tuple(features))
-        return Inferred(schema=schema, notes=tuple(notes), rows=self.rows, left_out=tuple(left_out))
+        return Inferred(
+            schema=schema,
+            notes=tuple(notes),
+            rows=self.rows,
+            left_out=tuple(left_out),
+            identifiers=tuple(identifiers),
+        )
 
 
 @dataclass
@@ -252,6 +265,10 @@ class ColumnProfile:
         large: whether float32 does not hold a number at all, or int64 an integer.
         gaps: whether a list has a missing item.
         date: the coarsest unit of all values, if they are dates and times, or their text.
+        zeros: whether an integer of a CSV file has leading zeros.
+        whole: whether all numbers of a CSV file are integers of up to 18 digits, perhaps with `.0`.
+        repeats: whether two rows have one text, as far as batches tell.
+        words: whether a text has several words, or is long.
     """
 
     name: str
@@ -268,6 +285,10 @@ class ColumnProfile:
     odd: str = ""
     lengths: set[int] = field(default_factory=set)
     date: DateUnit | None = None
+    zeros: bool = False
+    whole: bool = True
+    repeats: bool = False
+    words: bool = False
     _dtypes: tuple[str, ...] = ("int64", "float64", "bool")
     _may_be_dates: bool = True
 
@@ -291,6 +312,7 @@ class ColumnProfile:
         if types.is_string(some.type) or types.is_large_string(some.type):
             self._add_values(some)
             self._add_texts(some)
+            self._add_words(some)
         elif types.is_date(some.type) or types.is_timestamp(some.type):
             self._add_dates(to_dates(some))
         elif types.is_integer(some.type):
@@ -322,6 +344,15 @@ class ColumnProfile:
             texts = some.to_pylist()
             self._add_dates([text for text in texts if text] if self.in_text else texts)
 
+    def _add_words(self, some: Any) -> None:
+        import pyarrow.compute as compute
+
+        self.repeats = self.repeats or len(some.unique()) < len(some)
+        if not self.words:
+            spaces = compute.match_substring_regex(some, r"\s")
+            long = compute.greater(compute.utf8_length(some), _LONGEST_NAME)
+            self.words = bool(compute.any(compute.or_(spaces, long), min_count=0).as_py())
+
     def _add_dates(self, values: Any) -> None:
         unit = unit_of_dates(values)
         self._may_be_dates = unit is not None
@@ -345,6 +376,12 @@ class ColumnProfile:
         self._dtypes = tuple(dtype for dtype in self._dtypes if text.are(filled, dtype))
         if were_numbers and "float64" not in self._dtypes:
             self.large = False
+        if "int64" in self._dtypes and not self.zeros:
+            found = compute.match_substring_regex(filled, _LEADING_ZERO)
+            self.zeros = bool(compute.any(found, min_count=0).as_py())
+        if "float64" in self._dtypes and self.whole:
+            found = compute.match_substring_regex(filled, _WHOLE)
+            self.whole = bool(compute.all(found, min_count=0).as_py())
         if "int64" in self._dtypes and not _in_int64(filled):
             self._dtypes, self.large = (), True
         elif "float64" in self._dtypes:
@@ -367,8 +404,16 @@ class ColumnProfile:
             shape = tuple(self.lengths)
         if self.in_text and self._dtypes and self.rows > self.nulls + self.empty:
             dtype = {"float64": "float32"}.get(self._dtypes[0], self._dtypes[0])
+        notes: tuple[str, ...] = ()
+        if self.in_text and dtype == "int64" and self.zeros and date is None:
+            dtype, notes = "string", ("digits with leading zeros, which an integer loses: read as text",)
+        elif self.in_text and dtype == "float32" and self.whole and self.rounded is not None:
+            dtype, notes = "int64", ("integers, some with `.0`, which float32 would round: kept as int64",)
         missing = self.nulls + (self.empty if self.in_text and dtype != "string" else 0)
         type_name = f"{self.type} with items that are missing" if self.gaps else self.odd or str(self.type)
+        many = self.values is None or 2 * len(self.values) > self.rows - missing
+        if dtype == "string" and self.words and many and self.rows >= _LEAST_ROWS:
+            notes = (*notes, "texts of several words, mostly different: `one_hot` does not see their words")
         return Evidence(
             name=self.name,
             rows=self.rows,
@@ -382,7 +427,14 @@ class ColumnProfile:
             values=self._distinct(dtype),
             too_large_for=("float32" if dtype == "float32" else "int64") if self.large else "",
             rounded=self.rounded,
+            notes=notes,
         )
+
+    @property
+    def identifies(self) -> bool:
+        """Whether each row has a word of its own."""
+        is_text = self.type is not None and _is_text(self.type) and self.evidence().dtype == "string"
+        return is_text and self.rows >= _LEAST_ROWS and not self.nulls and not (self.repeats or self.words)
 
     def _wide(self, dtype: str | None) -> str | None:
         """The dtype that holds large numbers; those of a CSV file beyond int64 are text already."""
