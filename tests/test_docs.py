@@ -100,6 +100,7 @@ def test_five_commands_train_a_model(tmp_path):
 def test_the_page_on_building_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run(BUILDING, tmp_path)
+    run_console("$ recordspec lint configs/street.yaml\nconfigs/street.yaml: no problems\n", tmp_path)
 
 
 @pytest.mark.slow
@@ -122,6 +123,9 @@ def test_the_page_on_training_runs(tmp_path, monkeypatch):
     _, accuracy = names["model"].evaluate(names["test"], verbose=0)
     majority = np.mean([row["tip"] == "none" for row in names["rows"]])
     assert accuracy > majority + 0.1
+    _, accuracy = names["reader"].evaluate(names["reviews"].dataset("test"), verbose=0)
+    assert accuracy > 0.9
+    (tmp_path / "models/reviews/1/saved_model.pb").stat()
 
 
 @pytest.mark.slow
@@ -167,7 +171,7 @@ def test_a_custom_kind_runs_and_keeps_every_law(tmp_path, monkeypatch):
     ("text", "pythons", "yamls"),
     [
         (README, 6, 3),
-        (BUILDING, 2, 3),
+        (BUILDING, 2, 5),
         (INTEROP, 4, 1),
         (INSPECTING, 7, 3),
         (CUSTOM_KINDS, 3, 1),
