@@ -308,6 +308,30 @@ def test_one_feature_has_no_target(tmp_path):
     assert run("lint", "c.yaml", cwd=tmp_path).returncode == 0
 
 
+def test_folders_of_classes_are_given_as_one(tmp_path):
+    images(tmp_path / "pets", 4, lambda number: 4)
+    done = run("infer", "pets/cat", "pets/dog", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    expected = "one folder, which has a folder for each class"
+    assert done.stderr == f"pets/dog: expected {expected}, got another one (give `pets`)\n"
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "suffix"), [(";", ".csv"), ("|", ".csv"), ("\t", ".csv"), ("\t", ".tsv")]
+)
+def test_a_delimiter_is_seen_in_the_header(tmp_path, delimiter, suffix):
+    lines = ["size;text;label", *["1,5;a, b;x", "2;;y"] * 20]
+    for name in ("train", "test"):
+        (tmp_path / f"{name}{suffix}").write_text("\n".join(lines).replace(";", delimiter) + "\n")
+    given = [f"{name}{suffix}" for name in ("train", "test")]
+    done = run("infer", *given, "--name", "s", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    config = yaml.safe_load((tmp_path / "c.yaml").read_text())
+    assert config["write"]["source"]["test"]["csv"] == {"path": f"test{suffix}", "delimiter": delimiter}
+    assert [*rs.Schema.load(tmp_path / "s.yaml").names] == ["size", "text", "label"]
+    assert rs.Pipeline.load(tmp_path / "c.yaml").build(progress=False).rows("test") == 40
+
+
 def test_the_only_folder_is_perhaps_no_class(tmp_path):
     (tmp_path / "all/jpegs").mkdir(parents=True)
     (tmp_path / "all/jpegs/a.png").write_bytes(image_bytes(np.zeros((4, 4, 3), np.uint8), "png"))

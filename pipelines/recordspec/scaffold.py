@@ -29,7 +29,13 @@ from recordspec.store.manifest import manifest_in
 from recordspec.store.shards import expand, is_shard, numbered, path_list
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.hugging_face import HuggingFaceRows, hugging_face_source, is_hugging_face
-from recordspec.writing.sources.infer_table import DELIMITERS, LINES, infer_rows, infer_table
+from recordspec.writing.sources.infer_table import (
+    DELIMITERS,
+    LINES,
+    delimiter_of,
+    infer_rows,
+    infer_table,
+)
 
 _TABLES = {**dict.fromkeys(DELIMITERS, "csv"), **dict.fromkeys(LINES, "jsonl"), ".parquet": "parquet"}
 _LANGUAGES = {".pbtxt": "tfmd", ".pb": "tfmd", ".binpb": "tfmd", ".json": "tfds"}
@@ -312,6 +318,11 @@ def _check_lengths(lengths: Mapping[Path, int], progress: Progress | None) -> in
 
 def _infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred:
     """A schema for folders of media; the names of their subfolders are the classes."""
+    for split, paths in files.splits.items():
+        if len(paths) > 1:
+            expected = f"one folder{f' of {split}' if split else ''}, which has a folder for each class"
+            hint = f"give `{paths[0].parent}`"
+            raise SpecError(Problem(where=str(paths[1]), expected=expected, got="another one", hint=hint))
     folders = [_MEDIA[files.source](path=str(path)) for path in files.paths]
     found = [file for folder in folders for file in folder.files]
     classes = sorted({one for folder in folders for one in folder.classes})
@@ -374,8 +385,8 @@ def _source(files: InputFiles, found: Inferred, paths: Sequence[str], home: Path
     places = [one if is_url(one) else os.path.relpath(one, home) for one in paths]
     place = places[0] if len(places) == 1 else places
     options: dict[str, Any] = {}
-    if files.source == "csv" and DELIMITERS[files.paths[0].suffix] != ",":
-        options = {"path": place, "delimiter": DELIMITERS[files.paths[0].suffix]}
+    if files.source == "csv" and (delimiter := delimiter_of(files.paths[0])) != ",":
+        options = {"path": place, "delimiter": delimiter}
     elif files.source == "jsonl" and found.left_out:
         options = {"path": place, "ignore": [*found.left_out]}
     elif files.source in _MEDIA and "label" not in found.schema.names:

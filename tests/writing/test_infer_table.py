@@ -262,3 +262,18 @@ def test_columns_of_which_each_row_has_another_word_identify_rows(tmp_path):
     assert done.returncode == 0, done.stderr
     config = (tmp_path / "c.yaml").read_text()
     assert "  inputs:  # without ticket, customer_no: it identifies rows\n  - twice\n  - subject\n" in config
+
+
+def test_texts_that_stand_for_gaps_among_numbers_are_noted(tmp_path):
+    table = {
+        "size": ["1.5", "NA", "?", "-3"] * 5,
+        "half": ["1", "x", "y", "2", "z"] * 4,
+        "street": ["1", "2", "3a", "4"] * 5,
+        "city": ["Rome"] * 20,
+    }
+    (tmp_path / "rows.csv").write_text(
+        "\n".join([",".join(table), *map(",".join, zip(*table.values(), strict=True))]) + "\n"
+    )
+    assert rs.infer(tmp_path / "rows.csv").notes == (
+        "size: numbers, but for `?`, `NA`: if that means missing, leave these cells empty",
+    )
