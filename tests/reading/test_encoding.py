@@ -384,6 +384,18 @@ def test_a_layer_that_is_missing_is_an_error(small, tmp_path):
         assert str(error.value) == expected
 
 
+def test_a_model_that_was_never_fitted_is_not_exported(small, tmp_path):
+    made = small("{inputs: x, targets: y}")
+    model = tf.keras.Sequential([tf.keras.layers.Reshape((1,)), tf.keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    with pytest.raises(rs.SpecError) as error:
+        made.export(model, tmp_path / "m")
+    expected = "model: expected a trained model, got one without weights (`model.fit` makes its weights)"
+    assert str(error.value) == expected
+    model.fit(made.dataset("train"), verbose=0)
+    made.export(model, tmp_path / "m")
+
+
 def test_a_model_of_an_input_that_fit_does_not_have_is_named(small, tmp_path):
     made = small("{inputs: [x, y]}")
     inputs = {name: tf.keras.Input((), name=name) for name in ("x", "why")}

@@ -78,6 +78,10 @@ def check_exportable(model: Any, schema: Schema) -> None:
         )
     if not callable(model):
         raise SpecError(Problem(path=("model",), expected="a Keras model", got=type(model).__name__))
+    if isinstance(model, tf.keras.Model) and not model.built:
+        hint = "`model.fit` makes its weights"
+        problem = Problem(path=("model",), expected="a trained model", got="one without weights", hint=hint)
+        raise SpecError(problem)
     names: dict[str, str] = {}
     for name in schema.outputs:
         other = names.setdefault(_safe(name), name)
