@@ -288,6 +288,8 @@ def test_images_of_several_encodings_become_one(tmp_path):
         ("input_ids: {kind: var_len, dtype: int64}, is_valid: int64, label: int64", ["input_ids", "is_valid"],
          "label", "by its name", ""),
         ("id: int64, label: int64", ["id"], "label", "by its name", ""),
+        ("id: {dtype: int64, default: 0, with_missing: true}, x: int64, y: int64", ["x"], "y", "by its name",
+         "without id: it identifies rows"),
         ("note: text, more: text", ["note"], "more", "the last", ""),
     ],
 )  # fmt: skip
@@ -383,11 +385,11 @@ features:
   n: int64
   x: float32
   kind: {{kind: label, names: [a, b]}}
-  gap: {{dtype: {gap}, default: 0, description: missing in 20 of 40}}
+  gap: {{dtype: {gap}, default: 0, with_missing: true, description: missing in 20 of 40}}
   ok: {{kind: tensor, dtype: bool}}
   blob: string
 """)
-    assert found.notes == ("gap: missing in 20 of 40 rows and reads as its default",)
+    assert found.notes == ("gap: missing in 20 of 40 rows and reads as its default, with gap_missing true",)
     assert found.rows == 40
     assert rs.write(found.schema, IN_MEMORY[form](), tmp_path / "d", progress=False).rows("train") == 40
 
@@ -465,7 +467,7 @@ def test_types_of_json_lines_are_joined(tmp_path, monkeypatch):
 schema: x
 features:
   x: float32
-  late: {dtype: int64, default: 0, description: missing in 2 of 3}
+  late: {dtype: int64, default: 0, with_missing: true, description: missing in 2 of 3}
   list: {kind: var_len, dtype: float32}
 """)
     assert found.left_out == ("odd",)

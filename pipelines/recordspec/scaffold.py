@@ -431,8 +431,15 @@ def guess_fit(schema: Schema, identifiers: Sequence[str] = ()) -> FitGuess:
     named = {one.name for one in features if _identifies(one) or one.name in identifiers}
     target, reason = _guess_target([one for one in features if one.name not in named] or features)
     identifiers = [one.name for one in features if one.name in named and one is not target]
-    others = [one.name for one in features if one is not target]
-    inputs = [name for name in others if name not in identifiers] or others or [target.name]
+    # A feature with a default has a second output: whether there was a value.
+    others = [
+        name
+        for one in features
+        if one is not target
+        for name in (one.outputs if one.optional else (one.name,))
+    ]
+    of_identifiers = {name for one in features if one.name in identifiers for name in one.outputs}
+    inputs = [name for name in others if name not in of_identifiers] or others or [target.name]
     left = [name for name in identifiers if name not in inputs]
     return FitGuess(
         inputs=tuple(inputs),
@@ -445,7 +452,7 @@ def guess_fit(schema: Schema, identifiers: Sequence[str] = ()) -> FitGuess:
 def _encodes(schema: Schema, names: Iterable[str]) -> dict[str, Any]:
     """How single values are encoded, which otherwise a model cannot take, or trains badly on."""
     found: dict[str, Any] = {}
-    for feature in map(schema.names.__getitem__, names):
+    for feature in (schema.names[name] for name in names if name in schema.names):
         given = feature.value_type
         if given.shape == () and given.item == "class":
             found[feature.name] = "one_hot"
@@ -465,6 +472,9 @@ def _guess_target(features: Sequence[Feature]) -> tuple[Feature, str]:
         if one.class_names:
             return one, f"a label of {len(one.class_names):,} classes{which}"
         return one, "by its name"
+    complete = [one for one in numbers if not one.optional]
+    if complete != numbers and complete:
+        return complete[-1], "the last with a number in every row"
     return (numbers or features)[-1], "the last" if not numbers else "the last with numbers"
 
 

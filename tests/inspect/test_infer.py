@@ -114,7 +114,7 @@ def test_numbers_in_steps(tmp_path):
 schema: s
 record: sequence_example
 context:
-  n: {kind: var_len, dtype: int64, description: missing in 1 of 2}
+  n: {dtype: int64, default: 0, with_missing: true, description: missing in 1 of 2}
 sequence:
   n_steps: {kind: fixed_len_sequence, dtype: int64, key: n}
   w: {kind: fixed_len_sequence, dtype: string}
@@ -122,6 +122,8 @@ sequence:
 """)
     assert fits(path, found.schema) == 2
     (batch,) = rs.read(found.schema, path, batch=2)
+    assert batch["n"].numpy().tolist() == [7, 0]
+    assert batch["n_missing"].numpy().tolist() == [False, True]
     assert batch["n_steps"].numpy().tolist() == [[1, 1, 1]] * 2
     assert batch["x"].numpy().tolist() == [[[1, 2], [1, 2]], [[0, 0], [0, 0]]]
 
@@ -280,14 +282,16 @@ def test_a_schema_and_a_config_that_build(tmp_path):
 def test_real_trips_fit_their_schema_and_are_read():
     files = str(DATA / "taxi/trips-*.gz")
     found = infer(files, "trips")
-    assert "company: missing in 5,140 of 15,000 rows" in found.notes
+    assert "company: missing in 5,140 of 15,000 rows and reads as its default" in found.notes
     assert (
         "pickup_census_tract: always empty, in 15,000 rows: its type is unknown, so it is left out"
         in found.notes
     )
     assert fits(files, found.schema) == 15_000
     read = rs.read(found.schema, files, batch=1000)
-    assert sum(int(batch["fare"].shape[0]) for batch in read) == 15_000
+    batches = list(read)
+    assert sum(int(batch["fare"].shape[0]) for batch in batches) == 15_000
+    assert sum(int(batch["trip_seconds_missing"].numpy().sum()) for batch in batches) == 6
 
 
 @needs_data
@@ -305,3 +309,34 @@ def test_schemas_of_other_languages():
     found = inferred([str(DATA / "taxi/schema.pbtxt")], None)
     assert found.rows is None
     assert found.schema.names["fare"].dtype == "float32"
+
+
+def test_keys_that_some_records_lack(tmp_path):
+    """A default stands for one number or text, unless a record has an empty list, which it does not reach."""
+    some = {
+        "n": ("int64", [3]),
+        "text": ("bytes", [b"a"]),
+        "raw": ("bytes", [b"\xff"]),
+        "empty": ("int64", [1]),
+    }
+    path = file_of(
+        tmp_path / "x",
+        [
+            example({**some, "x": ("float32", [1]), "x_missing": ("int64", [1])}),
+            example({"x_missing": ("int64", [0]), "empty": ("int64", [])}),
+        ],
+    )
+    schema = infer(path, "s").schema
+    assert {
+        name: (feature.kind, feature.optional, len(feature.outputs)) for name, feature in schema.names.items()
+    } == {
+        "empty": ("var_len", False, 1),
+        "n": ("fixed_len", True, 2),
+        "raw": ("var_len", False, 1),
+        "text": ("fixed_len", True, 1),
+        "x": ("fixed_len", True, 1),
+        "x_missing": ("fixed_len", False, 1),
+    }
+    (batch,) = rs.read(schema, path, batch=2)
+    assert batch["n"].numpy().tolist() == [3, 0]
+    assert batch["n_missing"].numpy().tolist() == [False, True]

@@ -84,8 +84,11 @@ def test_a_plan_counts_the_rows_of_each_split(folder):
     assert {split: rows for split, (_, rows, _) in plan.splits.items()} == {"train": 60, "eval": 17}
     assert {split: shards for split, (shards, _, _) in plan.splits.items()} == {"train": 2, "eval": 2}
     assert plan.rows == sum(manifest.rows(split) for split in manifest.splits)
-    limited = pipeline(folder).plan(limit=70)
-    assert {split: rows for split, (_, rows, _) in limited.splits.items()} == {"train": 60, "eval": 10}
+    for limit, expected in ((5, {"train": 5, "eval": 5}), (35, {"train": 35, "eval": 17})):
+        limited = pipeline(folder).plan(limit=limit)
+        assert {split: rows for split, (_, rows, _) in limited.splits.items()} == expected
+        built = pipeline(folder, f"of-{limit}").build(limit=limit, jobs=2, progress=False)
+        assert {split: built.rows(split) for split in built.splits} == expected
 
 
 def test_a_key_is_unique_over_all_splits(folder):

@@ -42,13 +42,13 @@ def test_tables(tmp_path, suffix):
 schema: rows
 features:
   id: int64
-  price: {kind: fixed_len, description: missing in 50 of 100, dtype: float32, default: 0.0}
+  price: {description: missing in 50 of 100, dtype: float32, default: 0.0, with_missing: true}
   city: {kind: label, names: [Paris, Rome]}
   comment: {kind: fixed_len, description: missing in 50 of 100, dtype: string, default: ""}
   paid: {kind: tensor, dtype: bool}
 """)
     assert found.notes == (
-        "price: missing in 50 of 100 rows and reads as its default",
+        "price: missing in 50 of 100 rows and reads as its default, with price_missing true",
         "comment: missing in 50 of 100 rows and reads as its default",
         "empty: always empty, in 100 rows: its type is unknown, so it is left out",
     )
@@ -61,14 +61,14 @@ def test_identifiers_stored_as_floats_are_noted(tmp_path):
         ",16777216.0,0.5,1e300\n17031840300.0,17031840300.0,16777217,0.1\n17031320100.0,2,3,\n"
     )
     found = inferred([str(path)], None)
-    expected = "{schema: s, features: {tract: {description: missing in 1 of 3, dtype: int64, default: 0}}}"
+    expected = "{schema: s, features: {tract: {description: missing in 1 of 3, dtype: int64, default: 0, with_missing: true}}}"
     assert found.schema.names["tract"] == rs.Schema.loads(expected).names["tract"]
     rows = Csv(path="rows.csv").open(tmp_path)
     rs.write(found.schema.only(["tract"]), rows, tmp_path / "data", progress=False)
     stored = next(iter(rs.read(found.schema.only(["tract"]), tmp_path / "data/train-*", batch=3)))
     assert stored["tract"].numpy().tolist() == [0, 17031840300, 17031320100]
     assert found.notes == (
-        "tract: missing in 1 of 3 rows and reads as its default",
+        "tract: missing in 1 of 3 rows and reads as its default, with tract_missing true",
         "tract: integers, some with `.0`, which float32 would round: kept as int64",
         "all: integers, some with `.0`, which float32 would round: kept as int64",
         "part: float32 rounds 16777217, and others: `{kind: tensor, dtype: float64}` keeps them",
@@ -87,7 +87,7 @@ CELLS = {
     "bool": (["true", "FALSE"], {"kind": "tensor", "dtype": "bool"}),
     "bool and a gap": (["true", ""], {"dtype": "string", "default": ""}),
     "bool and numbers": (["true", "1"], {"kind": "text"}),
-    "int and a gap": (["1", "", '""'], {"dtype": "int64", "default": 0}),
+    "int and a gap": (["1", "", '""'], {"dtype": "int64", "default": 0, "with_missing": True}),
     "leading zeros": (["007", "", "7"], {"dtype": "string", "default": ""}),
     "classes with leading zeros": (["01", "02"] * 10, {"kind": "label", "names": ["01", "02"]}),
     "zeros": (["0", "-0", "10"], {"dtype": "int64"}),
@@ -231,7 +231,10 @@ def test_a_sample_of_a_table_is_its_first_rows(tmp_path):
     path.write_text("n\n" + "1\n" * 40 + '""\n' * 10)
     assert inferred([str(path)], None, sample=40).schema.names["n"].default is None
     found = inferred([str(path)], None, sample=45)
-    assert (found.rows, found.notes) == (45, ("n: missing in 5 of 45 rows and reads as its default",))
+    assert (found.rows, found.notes) == (
+        45,
+        ("n: missing in 5 of 45 rows and reads as its default, with n_missing true",),
+    )
 
 
 def test_a_file_that_is_no_table_is_an_error_of_one_line(tmp_path):

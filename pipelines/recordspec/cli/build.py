@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.argument("config", type=PATH)
 @click.option("--append", is_flag=True, help="Add the rows to the dataset, in shards of their own.")
 @click.option("--dry-run", is_flag=True, help="Print an estimate from a sample; build nothing.")
-@click.option("--limit", type=int, help="The most rows to take.")
+@click.option("--limit", type=int, help="The most rows to take; of each split, where splits are given.")
 @click.option("--allow-empty", is_flag=True, help="Build a dataset without rows if the source has none.")
 @click.option("--source", type=PATH, help="Read rows here, not from the source in CONFIG.")
 @click.option("--spark", metavar="MASTER", help="Build on Spark: local[4], or the URL of a master.")

@@ -24,7 +24,7 @@ from recordspec.progress import Progress
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.box import Box
 from recordspec.spec.features.label import Label
-from recordspec.spec.infer import Evidence, Inferred, infer_feature
+from recordspec.spec.infer import Evidence, Inferred, infer_features
 from recordspec.spec.media import images, sounds
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import Files
@@ -70,15 +70,11 @@ def infer_records(
     if tally.problems:
         raise RecordError(tally.problems)
     features: dict[bool, list[Feature]] = {False: [], True: []}
-    notes: list[str] = []
-    left_out: list[str] = []
-    for evidence in _evidence(tally):
-        feature, more = infer_feature(evidence)
-        notes += more
+    found, notes = infer_features(_evidence(tally))
+    for evidence, feature in found:
         if feature is not None:
             features[evidence.sequence].append(feature)
-        else:
-            left_out.append(evidence.name)
+    left_out = tuple(evidence.name for evidence, feature in found if feature is None)
     features[False] = list(_with_boxes(features[False], tally, notes))
     if tally.conflicts:
         rows = f"{tally.conflicts:,} of {tally.rows:,} rows"
@@ -91,7 +87,7 @@ def infer_records(
         f"{key}: twice in {many:,} records, of which the last counts" for key, many in tally.repeated.items()
     ]
     schema = _schema(name, tuple(features[False]), tuple(features[True]))
-    return Inferred(schema=schema, notes=tuple(notes), rows=tally.rows, left_out=tuple(left_out))
+    return Inferred(schema=schema, notes=tuple(notes), rows=tally.rows, left_out=left_out)
 
 
 def infer_media(
@@ -236,7 +232,7 @@ def _evidence(tally: SplitTally) -> Iterator[Evidence]:
         rows = lists if sequence else tally.rows
         missing = rows - (lists - counted.kinds["none"] - counted.empty)
         absent = tally.rows - counted.present if sequence else 0
-        found = _values(counted, missing)
+        found = _values(counted, missing, sequence)
         if absent:
             lacking = f"no list of steps in {absent:,} of {tally.rows:,} records"
             found["notes"] = (lacking, *found.get("notes", ()))
@@ -246,22 +242,28 @@ def _evidence(tally: SplitTally) -> Iterator[Evidence]:
         yield Evidence(rows=rows, missing=missing, stored=True, **where, **found)
 
 
-def _values(counted: FeatureTally, missing: int) -> dict[str, Any]:
+def _values(counted: FeatureTally, missing: int, sequence: bool) -> dict[str, Any]:
     """What the evidence says of dtype, shape and values."""
     kinds = [kind for kind, lists in sorted(counted.kinds.items()) if lists and kind != "none"]
     if len(kinds) != 1:
         lists = " and ".join(f"{counted.kinds[kind]:,} of {kind}" for kind in kinds)
         return {"type_name": f"lists of several kinds ({lists})"}
     (kind,) = kinds
-    shape: tuple[int | None, ...] = (counted.lengths.high,)
-    if missing or counted.lengths.low != counted.lengths.high:
-        shape = (None,)
-    found: dict[str, Any] = {"dtype": TF_DTYPES[kind], "shape": shape}
-    if shape != (1,):
-        return found
+    same = counted.lengths.low == counted.lengths.high
+    found: dict[str, Any] = {"dtype": TF_DTYPES[kind], "shape": (counted.lengths.high,) if same else (None,)}
     values = counted.of[kind]
     more = _numbers(values) if isinstance(values, NumberTally) else _strings(values)
-    return found | {"shape": (), **more}
+    if found["shape"] == (1,) and not missing:
+        return found | {"shape": (), **more}
+    # A default stands for a key that records lack, but not for an empty list, nor for an image.
+    if (
+        found["shape"] == (1,)
+        and not counted.empty
+        and not sequence
+        and (kind != "bytes" or "is_text" in more)
+    ):
+        return found | {"shape": (), **more}
+    return found | {"shape": (None,)} if missing else found
 
 
 def _numbers(values: NumberTally) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recordspec.errors import SpecError
@@ -106,16 +106,31 @@ class Evidence:
         return "steps" if self.sequence else "rows"
 
 
-def infer_feature(evidence: Evidence) -> tuple[Feature | None, list[str]]:
-    """The feature that holds the values, if any, and notes: on what is left out, lost or guessed."""
+def infer_features(found: Iterable[Evidence]) -> tuple[list[tuple[Evidence, Feature | None]], list[str]]:
+    """The features that hold the values, if any, and notes: on what is left out, lost or guessed."""
+    found = list(found)
+    names = {evidence.name for evidence in found}
+    features, notes = [], []
+    for evidence in found:
+        feature, more = _feature_and_notes(evidence, names)
+        features.append((evidence, feature))
+        notes += more
+    return features, notes
+
+
+def _feature_and_notes(evidence: Evidence, names: Set[str]) -> tuple[Feature | None, list[str]]:
     guesses: list[str] = []
     feature = _feature(evidence, guesses)
+    if isinstance(feature, FixedLen) and feature.default is not None and feature.dtype != "string":
+        # An empty text tells by itself that it is missing, a number does not.
+        feature = replace(feature, with_missing=f"{feature.name}_missing" not in names)
     if feature is None:
         notes = [_reason(evidence)]
     else:
         notes = [*evidence.notes, *guesses, *_losses(evidence, feature)]
         if evidence.missing:
             default = " and reads as its default" if feature.optional else ""
+            default += f", with {feature.outputs[1]} true" if len(feature.outputs) > 1 else ""
             notes = [f"{evidence.share_missing} {evidence.unit}{default}", *notes]
     name = evidence.name or '""'
     return feature, [f"{name}: {note}" for note in notes]
@@ -157,9 +172,7 @@ def _feature(evidence: Evidence, guesses: list[str]) -> Feature | None:
         "key": None if evidence.key == evidence.name else evidence.key,
         "description": evidence.share_missing if evidence.missing else "",
     }
-    if evidence.stored and (evidence.missing or None in evidence.shape):
-        return VariableLen(dtype=evidence.dtype, **named)
-    if evidence.shape and evidence.missing:  # no kind of lists has a default
+    if evidence.shape and evidence.missing and not evidence.stored:  # no kind of lists has a default
         return None
     if None in evidence.shape:
         return VariableLen(dtype=evidence.dtype, **named)

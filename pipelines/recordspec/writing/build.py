@@ -88,7 +88,7 @@ def write(
             begins them under `if __name__ == "__main__":`.
         memory: what all of them may use together, such as `"2GiB"`, by default 512 MiB each: about 200 MiB
             of it is Python, NumPy and Arrow. More rows are sorted on the disk.
-        limit: so many rows, the first ones, and no more.
+        limit: so many rows, the first ones, and no more; where splits are given, of each of them.
         allow_empty: whether a source without rows makes a dataset without rows; by default it is an error.
         force: whether a dataset at `directory` is replaced.
         append: whether the rows are added to the dataset at `directory`, in shards of their own; its
@@ -127,6 +127,9 @@ def write(
         raise SpecError(Problem(path=("resume",), expected=expected, got=type(rows).__name__))
     if isinstance(source, SplitSources):
         source, split = given_splits(schema, source, split, options)
+        if limit is not None:
+            source = replace(source, limit=limit)
+            execution = replace(execution, limit=limit * len(source.sources))
     return Build(schema, source, directory, write_options(schema, split, options), execution).run()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -81,7 +81,12 @@ def estimate(
     source = source_of(rows)
     if isinstance(source, SplitSources):
         options.pop("split", None)
-        return BuildEstimate.joined(list(_by_split(schema, source, directory, how, options)))
+        return BuildEstimate.joined(
+            [
+                estimate(schema, one, directory, split=name, **how, **options)
+                for name, one in source.sources.items()
+            ]
+        )
     if isinstance(source, DictRows):  # two samples are taken
         source = DictRows(list(islice(source, execution.limit or _SAMPLED_ROWS)))
     limit = min(_SAMPLED_ROWS, execution.limit or _SAMPLED_ROWS)
@@ -107,19 +112,6 @@ def estimate(
         disk_free=shutil.disk_usage(there).free,
         memory=allowance(execution.memory, execution.jobs),
     )
-
-
-def _by_split(
-    schema: Schema, source: SplitSources, directory: Any, how: dict[str, Any], options: dict[str, Any]
-) -> Iterator[BuildEstimate]:
-    """The estimates of the splits, as far as `limit` reaches."""
-    left = how.get("limit")
-    for split, one in source.sources.items():
-        if left == 0:
-            return
-        found = estimate(schema, one, directory, split=split, **{**how, "limit": left}, **options)
-        left = None if left is None else max(0, left - found.rows)
-        yield found
 
 
 def _shards(split: str, plain: Manifest, final: Manifest, how: Write, times: float) -> tuple[int, int, int]:

@@ -15,8 +15,7 @@ from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import Location
 from recordspec.spec.dates import DateUnit, finest, unit_of_dates
-from recordspec.spec.features import Feature
-from recordspec.spec.infer import MAX_CLASSES, Evidence, Inferred, infer_feature
+from recordspec.spec.infer import MAX_CLASSES, Evidence, Inferred, infer_features
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources import DictRows, source_of, text
 from recordspec.writing.sources.arrays import is_frame
@@ -239,25 +238,19 @@ class _Table:
             profile.rows = self.rows
 
     def inferred(self, name: str) -> Inferred:
-        features: list[Feature] = []
-        notes: list[str] = []
-        left_out: list[str] = []
-        identifiers = [profile.name for profile in self.columns.values() if profile.identifies]
-        for profile in self.columns.values():
-            feature, more = infer_feature(profile.evidence())
-            notes += more
-            features += [] if feature is None else [feature]
-            left_out += [profile.name] if feature is None else []
+        found, notes = infer_features(profile.evidence() for profile in self.columns.values())
+        features = tuple(feature for _, feature in found if feature is not None)
+        left_out = tuple(evidence.name for evidence, feature in found if feature is None)
         if not features:
             problem = Problem(where=self.where, expected="a column with values", got="none")
             raise RecordError(replace(problem, hint="; ".join(notes[:3])))
-        schema = Schema(name=name, features=tuple(features))
+        schema = Schema(name=name, features=features)
         return Inferred(
             schema=schema,
             notes=tuple(notes),
             rows=self.rows,
-            left_out=tuple(left_out),
-            identifiers=tuple(identifiers),
+            left_out=left_out,
+            identifiers=tuple(profile.name for profile in self.columns.values() if profile.identifies),
         )
 
 

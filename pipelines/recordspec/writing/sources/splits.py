@@ -20,10 +20,12 @@ class SplitSources:
     Attributes:
         sources: by the name of the split.
         column: the extra name under which each row says its split; no source has it.
+        limit: the most rows of each split.
     """
 
     sources: Mapping[str, Source]
     column: str = "split"
+    limit: int | None = None
 
     @property
     def paths(self) -> tuple[Location, ...]:
@@ -42,8 +44,9 @@ class SplitSources:
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[SplitPart]:
         rest = tuple(name for name in extra if name != self.column)
         for split, source in self.sources.items():
+            left = None if self.limit is None else RowsLeft(self.limit)
             for part in source.parts(schema, rest):
-                yield SplitPart(split=split, column=self.column, part=part)
+                yield SplitPart(split=split, column=self.column, part=part, left=left)
             self.notes.extend(note for note in source.notes if note not in self.notes)
 
     def identity(self) -> Any:
@@ -58,21 +61,42 @@ class SplitSources:
         return replace(self, column=column)
 
 
+@dataclass
+class RowsLeft:
+    """How many rows are still taken of a split, whose parts are read one after another."""
+
+    count: int
+
+    def take(self, rows: int) -> int:
+        """How many of these rows are taken."""
+        taken = min(rows, self.count)
+        self.count -= taken
+        return taken
+
+
 @dataclass(frozen=True, kw_only=True)
 class SplitPart:
-    """A part of a source whose rows are all in one split."""
+    """A part of a source whose rows are all in one split; `left` limits them."""
 
     split: str
     column: str
     part: SourcePart
+    left: RowsLeft | None = None
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         rest = tuple(name for name in extra if name != self.column)
+        if self.left is not None and not self.left.count:
+            return
         for batch in self.part.batches(schema, rest):
+            rows = 1 if isinstance(batch, RecordError) else batch.rows
+            taken = rows if self.left is None else self.left.take(rows)
             if isinstance(batch, RecordError):
                 yield batch
             else:
-                yield replace(batch, values={**batch.values, self.column: [self.split] * batch.rows})
+                values = {**batch.part(0, taken).values, self.column: [self.split] * taken}
+                yield replace(batch, values=values, rows=taken)
+            if self.left is not None and not self.left.count:
+                return
 
     def place(self, row: int) -> str:
         return self.part.place(row)
