@@ -81,6 +81,13 @@ def check_training(names: dict) -> None:
     _, accuracy = names["model"].evaluate(names["test"], verbose=0)
     majority = np.mean([row["tip"] == "none" for row in names["rows"]])
     assert accuracy > majority + 0.1
+    _, accuracy = names["reader"].evaluate(names["reviews"].dataset("test"), verbose=0)
+    assert accuracy > 0.9
+    Path("models/reviews/1/saved_model.pb").stat()
+
+
+def check_building(names: dict) -> None:
+    run_console("$ recordspec lint configs/street.yaml\nconfigs/street.yaml: no problems\n", Path())
 
 
 def check_tutorial(names: dict) -> None:
@@ -102,6 +109,7 @@ def check_custom_kinds(names: dict) -> None:
 
 CHECKS = {
     "README.md": check_readme,
+    "docs/building.md": check_building,
     "docs/custom-kinds.md": check_custom_kinds,
     "docs/integrity.md": check_integrity,
     "docs/training.md": check_training,

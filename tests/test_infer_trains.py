@@ -242,9 +242,12 @@ def test_files_that_do_not_go_together_are_refused(tmp_path):
     tfrecord(tmp_path / "b.tfrecord")
     (tmp_path / "c.csv").write_text("id,more\n1,2\n")
     (tmp_path / "empty").mkdir()
+    (tmp_path / "coco.json").write_text('{"images": [], "annotations": []}')
     for files, said in [
         (("a.csv", "b.tfrecord"), "a.csv: expected files of one format, got a.csv (csv) and b.tfrecord (tfrecord)"),
         (("a.csv", "c.csv"), "c.csv: length: expected string, as in a.csv, got none"),
+        (("coco.json",), "coco.json: expected a feature of TFDS, got dict {'images': [], 'annotations': []} (boxes of COCO "
+         "are named by a config, `source: {coco: ...}`; rows are lines of a .jsonl file)"),
         (("empty",), "empty: expected TFRecords, tables, or images or sounds by class, got none"),
     ]:  # fmt: skip
         done = run("infer", *files, cwd=tmp_path)
@@ -285,8 +288,9 @@ def test_images_of_several_encodings_become_one(tmp_path):
         ("input_ids: {kind: var_len, dtype: int64}, is_valid: int64, label: int64", ["input_ids", "is_valid"],
          "label", "by its name", ""),
         ("id: int64, label: int64", ["id"], "label", "by its name", ""),
+        ("id: {dtype: int64, default: 0, with_missing: true}, x: int64, y: int64", ["x"], "y", "by its name",
+         "without id: it identifies rows"),
         ("note: text, more: text", ["note"], "more", "the last", ""),
-        ("x: int64", ["x"], "x", "the last with numbers", ""),
     ],
 )  # fmt: skip
 def test_what_a_model_takes_is_guessed(features, inputs, target, reason, without):
@@ -295,6 +299,58 @@ def test_what_a_model_takes_is_guessed(features, inputs, target, reason, without
     count = len(schema.names)
     assert (list(guess.inputs), guess.target) == (inputs, target)
     assert (guess.reason, guess.without) == (f"{reason}, of {count} features", without)
+
+
+def test_one_feature_has_no_target(tmp_path):
+    (tmp_path / "a.png").write_bytes(image_bytes(np.zeros((4, 4, 3), np.uint8), "png"))
+    done = run("infer", ".", "--name", "s", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "c.yaml").read_text()
+    assert text.endswith("fit:\n  inputs: image  # no targets: there is one feature\n")
+    assert run("lint", "c.yaml", cwd=tmp_path).returncode == 0
+
+
+def test_folders_of_classes_are_given_as_one(tmp_path):
+    images(tmp_path / "pets", 4, lambda number: 4)
+    done = run("infer", "pets/cat", "pets/dog", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    expected = "one folder, which has a folder for each class"
+    assert done.stderr == f"pets/dog: expected {expected}, got another one (give `pets`)\n"
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "suffix"), [(";", ".csv"), ("|", ".csv"), ("\t", ".csv"), ("\t", ".tsv")]
+)
+def test_a_delimiter_is_seen_in_the_header(tmp_path, delimiter, suffix):
+    lines = ["size;text;label", *["1,5;a, b;x", "2;;y"] * 20]
+    for name in ("train", "test"):
+        (tmp_path / f"{name}{suffix}").write_text("\n".join(lines).replace(";", delimiter) + "\n")
+    given = [f"{name}{suffix}" for name in ("train", "test")]
+    done = run("infer", *given, "--name", "s", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    config = yaml.safe_load((tmp_path / "c.yaml").read_text())
+    assert config["write"]["source"]["test"]["csv"] == {"path": f"test{suffix}", "delimiter": delimiter}
+    assert [*rs.Schema.load(tmp_path / "s.yaml").names] == ["size", "text", "label"]
+    assert rs.Pipeline.load(tmp_path / "c.yaml").build(progress=False).rows("test") == 40
+
+
+def test_the_only_folder_is_perhaps_no_class(tmp_path):
+    (tmp_path / "all/jpegs").mkdir(parents=True)
+    (tmp_path / "all/jpegs/a.png").write_bytes(image_bytes(np.zeros((4, 4, 3), np.uint8), "png"))
+    found = rs.infer(tmp_path / "all")
+    assert found.notes == ("label: one class, `jpegs`, the only folder: infer that folder if it is none",)
+
+
+def test_files_that_are_no_images_are_noted(tmp_path):
+    images(tmp_path / "pets", 4, lambda number: 4)
+    (tmp_path / "pets/cat/page.png").write_text("<html>")
+    (tmp_path / "pets/cat/zero.png").write_bytes(b"")
+    found = rs.infer(tmp_path / "pets")
+    assert found.notes == (
+        f"{tmp_path}/pets/cat/page.png: expected an image file, got an HTML page "
+        "(and 1 more; a build refuses such files, or leaves them out with `invalid: quarantine`)",
+    )
+    assert (found.schema.names["image"].shape, found.rows) == ((4, 5, 3), 6)
 
 
 COLUMNS = {

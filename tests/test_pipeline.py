@@ -208,6 +208,16 @@ def test_a_problem_in_a_config_has_its_place(tmp_path, old, new, expected):
     assert str(caught.value).splitlines() == [f"{tmp_path}/config.yaml:{line}" for line in expected]
 
 
+def test_a_schema_is_no_config(tmp_path):
+    load(tmp_path)
+    with pytest.raises(rs.SpecError) as error:
+        rs.Pipeline.load(tmp_path / "points.yaml")
+    assert str(error.value) == (
+        f"{tmp_path}/points.yaml: expected a config, got a feature spec "
+        "(a config names it as its `schema`; `recordspec init` writes both)"
+    )
+
+
 def test_problems_of_the_schema_are_those_of_its_file(tmp_path):
     (tmp_path / "points.yaml").write_text("schema: s\nfeatures: {a: int46}")
     (tmp_path / "config.yaml").write_text("schema: points.yaml\ndata: data\n")

@@ -145,6 +145,9 @@ class Config:
 def load(path: Location, kinds: Mapping[str, type[Feature]] = KINDS) -> tuple[Config, Schema]:
     """A config and its schema. Raises SpecError with every problem in both, or StoreError."""
     node, log = document(read_text(path), str(path))
+    if node.values.keys() & {"features", "context", "sequence"} and "data" not in node.values:
+        hint = "a config names it as its `schema`; `recordspec init` writes both"
+        raise SpecError(Problem(where=str(path), expected="a config", got="a feature spec", hint=hint))
     config: Config = read_fields(Config, YamlValue(node), (), log)
     schema: Any = INVALID
     name = node.values.get("schema")

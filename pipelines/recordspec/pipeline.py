@@ -21,7 +21,7 @@ from recordspec.reading import dataset as reading
 from recordspec.reading import encoding, serving
 from recordspec.reading.corrupt_records import locating
 from recordspec.reading.filtering import class_counts, class_weights
-from recordspec.reading.fit import check_arguments
+from recordspec.reading.fit import Fit, check_arguments, check_parts, naming_features
 from recordspec.reading.options import Read, Staging
 from recordspec.reading.order import Position
 from recordspec.reading.plan import Plan, WorkerShard, plan_files
@@ -275,9 +275,11 @@ class Pipeline:
             raise SpecError(Problem(path=("fit",), expected="the inputs of the model", got="none"))
         if map is not None:
             check_arguments("map", map, 1, "(features), a dict")
+            map = naming_features("map", map)  # noqa: A001
         schema = fit.request(self.schema, whole=map is not None)
         serving.check_exportable(model, schema)
-        chosen = self.layers() if layers is None else layers
+        serving.check_inputs(model, fit)
+        chosen = self._layers(fit, layers)
         serving.export(model, place, schema, fit, chosen, map)
 
     def steps(self, split: str | Sequence[str], **options: Any) -> int:
@@ -414,6 +416,7 @@ class Pipeline:
         fit, schema = self.config.fit, self.schema
         if mapped is not None:
             check_arguments("map", mapped, 1, "(features), a dict")
+            mapped = naming_features("map", mapped)
         if fit is None:
             if map_fit is not None:
                 hint = "`map` takes all features"
@@ -423,7 +426,8 @@ class Pipeline:
         if map_fit is not None:
             parts = ("inputs", "targets", "weights")[: len(fit.parts)]
             check_arguments("map_fit", map_fit, len(parts), f"({', '.join(parts)})")
-        chosen = self.layers() if layers is None else layers
+            map_fit = naming_features("map_fit", map_fit)
+        chosen = self._layers(fit, layers)
         pick = without_autograph(lambda features: fit.pick(features, schema, chosen))
         # these are converted by autograph, as a user expects of functions for tf.data
         picked: Callable[..., Any] = pick if mapped is None else lambda features: pick(mapped(features))
@@ -431,7 +435,13 @@ class Pipeline:
             return picked
         if len(fit.parts) == 1:
             return lambda features: map_fit(picked(features))
-        return lambda features: map_fit(*picked(features))
+        return lambda features: check_parts(map_fit(*picked(features)))
+
+    def _layers(self, fit: Fit, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        if given is None:
+            return self.layers()
+        fit.check_layers(given)
+        return given
 
 
 def _shown(value: Any, names: Any, padding: Mapping[str, Any]) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,13 @@ from recordspec.store.manifest import manifest_in
 from recordspec.store.shards import expand, is_shard, numbered, path_list
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.hugging_face import HuggingFaceRows, hugging_face_source, is_hugging_face
-from recordspec.writing.sources.infer_table import DELIMITERS, LINES, infer_rows, infer_table
+from recordspec.writing.sources.infer_table import (
+    DELIMITERS,
+    LINES,
+    delimiter_of,
+    infer_rows,
+    infer_table,
+)
 
 _TABLES = {**dict.fromkeys(DELIMITERS, "csv"), **dict.fromkeys(LINES, "jsonl"), ".parquet": "parquet"}
 _LANGUAGES = {".pbtxt": "tfmd", ".pb": "tfmd", ".binpb": "tfmd", ".json": "tfds"}
@@ -45,7 +52,7 @@ _TARGETS = re.compile(
 )
 # So many texts have a place of their own in a vector.
 _MOST_TOKENS = 1000
-_IDENTIFIERS = re.compile(r"(?i:(.*[/_. -])?(id|key|uuid|guid|index))|.*[a-z](Id|ID|Key|Uuid|UUID)")
+_IDENTIFIERS = re.compile(r"(?i:(.*[/_. -])?(id|uid|key|uuid|guid|index))|.*[a-z](Id|ID|Key|Uuid|UUID)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,7 +276,8 @@ def infer_files(
     if files.source in _LANGUAGES.values() or files.features is not None:
         rows = _check_lengths(files.lengths, progress) if files.lengths else None
         language = importlib.import_module(f"recordspec.interop.{_LANGUAGES.get(paths[0].suffix, 'tfds')}")
-        schema, translated = language.load(files.features or paths[0])
+        with _naming_json(paths[0]) if files.features is None else nullcontext():
+            schema, translated = language.load(files.features or paths[0])
         schema = schema if name is None else replace(schema, name=name)
         return Inferred(schema=schema, notes=tuple(map(str, translated)), rows=rows)
     if files.source in _TABLES.values():
@@ -277,6 +285,19 @@ def infer_files(
     if files.source in _MEDIA:
         return _infer_folders(files, named, sample)
     return infer_records(paths, named, sample=sample, jobs=jobs, progress=progress)
+
+
+@contextmanager
+def _naming_json(path: Location) -> Iterator[None]:
+    """Adds to an error what other JSON than features.json of TFDS may be."""
+    try:
+        yield
+    except (SpecError, StoreError) as error:
+        if path.suffix != ".json" or path.name == dataset_info.FEATURES:
+            raise
+        hint = "boxes of COCO are named by a config, `source: {coco: ...}`; rows are lines of a .jsonl file"
+        problems = [replace(one, hint=one.hint or hint) for one in error.problems]
+        raise type(error)(problems) from None
 
 
 def _check_lengths(lengths: Mapping[Path, int], progress: Progress | None) -> int:
@@ -297,6 +318,11 @@ def _check_lengths(lengths: Mapping[Path, int], progress: Progress | None) -> in
 
 def _infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred:
     """A schema for folders of media; the names of their subfolders are the classes."""
+    for split, paths in files.splits.items():
+        if len(paths) > 1:
+            expected = f"one folder{f' of {split}' if split else ''}, which has a folder for each class"
+            hint = f"give `{paths[0].parent}`"
+            raise SpecError(Problem(where=str(paths[1]), expected=expected, got="another one", hint=hint))
     folders = [_MEDIA[files.source](path=str(path)) for path in files.paths]
     found = [file for folder in folders for file in folder.files]
     classes = sorted({one for folder in folders for one in folder.classes})
@@ -307,6 +333,8 @@ def _infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred
     feature = folders[0].FEATURE
     inferred = infer_media(found, classes, name, feature, sample)
     notes = dict.fromkeys(note for folder in folders for note in folder.notes)
+    if len(classes) == 1:
+        notes[f"label: one class, `{classes[0]}`, the only folder: infer that folder if it is none"] = None
     return replace(inferred, notes=(*inferred.notes, *notes))
 
 
@@ -327,8 +355,10 @@ def config_text(files: InputFiles, found: Inferred, schema_path: Path, path: Pat
             split: _source(files, found, _compact(paths), home) for split, paths in files.splits.items()
         }
         given = {"source": sources}
-    guess = guess_fit(schema)
-    fit: dict[str, Any] = {"inputs": _one_or_all(guess.inputs), "targets": guess.target}
+    guess = guess_fit(schema, found.identifiers)
+    fit: dict[str, Any] = {"inputs": _one_or_all(guess.inputs)}
+    if guess.target is not None:
+        fit["targets"] = guess.target
     encode = _encodes(schema, guess.inputs)
     if encode and not {"", "train"}.isdisjoint(files.splits):  # which the layers learn from
         fit["encode"] = encode
@@ -355,8 +385,8 @@ def _source(files: InputFiles, found: Inferred, paths: Sequence[str], home: Path
     places = [one if is_url(one) else os.path.relpath(one, home) for one in paths]
     place = places[0] if len(places) == 1 else places
     options: dict[str, Any] = {}
-    if files.source == "csv" and DELIMITERS[files.paths[0].suffix] != ",":
-        options = {"path": place, "delimiter": DELIMITERS[files.paths[0].suffix]}
+    if files.source == "csv" and (delimiter := delimiter_of(files.paths[0])) != ",":
+        options = {"path": place, "delimiter": delimiter}
     elif files.source == "jsonl" and found.left_out:
         options = {"path": place, "ignore": [*found.left_out]}
     elif files.source in _MEDIA and "label" not in found.schema.names:
@@ -380,22 +410,27 @@ class FitGuess:
     """What a model may take.
 
     Attributes:
+        target: None where there is only one feature.
         reason: why this is the target.
         without: which features are no inputs, and why; empty if all others are.
     """
 
     inputs: tuple[str, ...]
-    target: str
+    target: str | None
     reason: str
     without: str
 
 
-def guess_fit(schema: Schema) -> FitGuess:
+def guess_fit(schema: Schema, identifiers: Sequence[str] = ()) -> FitGuess:
     """Guesses the target: a feature with the name of one, a label first; else a label; else the last feature
-    that has numbers. All others are inputs, but for identifiers of rows."""
+    that has numbers. All others are inputs, but for identifiers of rows: by their names, or these."""
     features = [feature for _, feature in schema.placed]
-    target, reason = _guess_target([one for one in features if not _identifies(one)] or features)
-    identifiers = [one.name for one in features if _identifies(one) and one is not target]
+    if len(features) == 1:
+        (only,) = schema.names
+        return FitGuess(inputs=(only,), target=None, reason="", without="no targets: there is one feature")
+    named = {one.name for one in features if _identifies(one) or one.name in identifiers}
+    target, reason = _guess_target([one for one in features if one.name not in named] or features)
+    identifiers = [one.name for one in features if one.name in named and one is not target]
     # A feature with a default has a second output: whether there was a value.
     others = [
         name
@@ -403,7 +438,8 @@ def guess_fit(schema: Schema) -> FitGuess:
         if one is not target
         for name in (one.outputs if one.optional else (one.name,))
     ]
-    inputs = [name for name in others if name not in identifiers] or others or [target.name]
+    of_identifiers = {name for one in features if one.name in identifiers for name in one.outputs}
+    inputs = [name for name in others if name not in of_identifiers] or others or [target.name]
     left = [name for name in identifiers if name not in inputs]
     return FitGuess(
         inputs=tuple(inputs),

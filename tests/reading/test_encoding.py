@@ -326,6 +326,11 @@ def test_a_map_derives_inputs_and_another_takes_what_fit_gives(small):
             {"map_fit": lambda batch: batch},
             "map_fit: expected a function of (inputs, targets), got <lambda>(batch)",
         ),
+        ({"map": {"x": 1}}, "map: expected a function of (features), a dict, got dict"),
+        (
+            {"map": lambda features: {**features, "z": features["X"]}},
+            "map: expected one of x, y, got `X` (did you mean `x`?)",
+        ),
     ],
 )
 def test_functions_that_do_not_fit_are_named(small, functions, expected):
@@ -333,6 +338,71 @@ def test_functions_that_do_not_fit_are_named(small, functions, expected):
     with pytest.raises(rs.SpecError) as error:
         made.dataset("train", **functions)
     assert str(error.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("map_fit", "expected"),
+    [
+        (lambda x, y: (x["w"], y), "expected one of x, z, got `w`"),
+        (
+            lambda x, y: x,
+            f"{(parts := 'expected (inputs, targets) or (inputs, targets, weights), a tuple,')} "
+            "from `map_fit`, got dict",
+        ),
+        (lambda x, y: [x["x"], y], f"{parts} from `map_fit`, got list"),
+        (lambda x, y: (x,), f"{parts} from `map_fit`, got one of 1"),
+    ],
+)
+def test_a_map_fit_that_loses_a_part_is_named(small, map_fit, expected):
+    made = small("{inputs: [x, z], targets: y, derived: [z]}")
+    with pytest.raises(rs.SpecError) as error:
+        made.dataset("train", map=lambda features: {**features, "z": features["x"]}, map_fit=map_fit)
+    assert str(error.value) == f"map_fit: {expected}"
+
+
+def test_a_map_fit_may_add_weights(small):
+    made = small("{inputs: x, targets: y}")
+    (_, _, weights), *_ = made.dataset("train", map_fit=lambda x, y: (x, y, x + 1))
+    assert weights.numpy().tolist() == [1.0, 1.5, 2.0, 2.5]
+
+
+def test_an_error_of_another_dict_in_a_map_is_its_own(small):
+    made = small("{inputs: x, targets: y}")
+    with pytest.raises(KeyError, match="x"):
+        made.dataset("train", map=lambda features: {"x": {}["x"]})
+
+
+def test_a_layer_that_is_missing_is_an_error(small, tmp_path):
+    made = small("{inputs: x, targets: y, encode: {x: normalize}}")
+    expected = "layers: expected a layer for each input of `fit.encode`, got none for `x` (`Pipeline.layers` gives all)"
+    for call in (
+        lambda: made.dataset("train", layers={}),
+        lambda: made.export(lambda inputs: inputs, tmp_path / "m", layers={}),
+    ):
+        with pytest.raises(rs.SpecError) as error:
+            call()
+        assert str(error.value) == expected
+
+
+def test_a_model_that_was_never_fitted_is_not_exported(small, tmp_path):
+    made = small("{inputs: x, targets: y}")
+    model = tf.keras.Sequential([tf.keras.layers.Reshape((1,)), tf.keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    with pytest.raises(rs.SpecError) as error:
+        made.export(model, tmp_path / "m")
+    expected = "model: expected a trained model, got one without weights (`model.fit` makes its weights)"
+    assert str(error.value) == expected
+    model.fit(made.dataset("train"), verbose=0)
+    made.export(model, tmp_path / "m")
+
+
+def test_a_model_of_an_input_that_fit_does_not_have_is_named(small, tmp_path):
+    made = small("{inputs: [x, y]}")
+    inputs = {name: tf.keras.Input((), name=name) for name in ("x", "why")}
+    model = tf.keras.Model(inputs, inputs["x"] + inputs["why"])
+    with pytest.raises(rs.SpecError) as error:
+        made.export(model, tmp_path / "m")
+    assert str(error.value) == "model.inputs: expected one of x, y, got `why`"
 
 
 def test_without_fit_there_is_nothing_for_map_fit(small):

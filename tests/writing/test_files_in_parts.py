@@ -91,7 +91,10 @@ def test_a_folder_of_sounds_gives_sounds_and_classes(tmp_path):
         "audio: {kind: audio, sample_rate: 8000, dtype: int16, encoding: raw}\n  label: {kind: label, names: ['no', 'yes']}"
     )
     source = AudioFolder(path="sounds").open(tmp_path)
-    assert (source.rows, source.notes) == (3, ["1 files with no sound's suffix were left out"])
+    assert (source.rows, source.notes) == (
+        3,
+        ["files with no sound's suffix, left out: 1, such as notes.txt"],
+    )
     assert error_of(source, one) == [
         f"{tmp_path}/sounds/c.wav: features.label: expected one of no, yes, or an index, got nothing"
     ]

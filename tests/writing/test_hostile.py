@@ -95,7 +95,10 @@ def test_a_class_behind_a_link_is_noted(tmp_path):
     source = ImageFolder(path="images").open(tmp_path)
     assert (source.rows, source.notes) == (
         1,
-        ["1 files with no image's suffix were left out", "1 links to folders were not followed"],
+        [
+            "files with no image's suffix, left out: 1, such as cat/notes.txt",
+            "links to folders, not followed: 1, such as dog.png",
+        ],
     )
 
 

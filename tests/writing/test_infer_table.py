@@ -56,12 +56,22 @@ features:
 
 def test_identifiers_stored_as_floats_are_noted(tmp_path):
     path = tmp_path / "rows.csv"
-    path.write_text("tract,all,huge\n,16777216.0,1e300\n17031840300.0,17031840300.0,0.1\n17031320100.0,2,\n")
+    path.write_text(
+        "tract,all,part,huge\n"
+        ",16777216.0,0.5,1e300\n17031840300.0,17031840300.0,16777217,0.1\n17031320100.0,2,3,\n"
+    )
     found = inferred([str(path)], None)
+    expected = "{schema: s, features: {tract: {description: missing in 1 of 3, dtype: int64, default: 0, with_missing: true}}}"
+    assert found.schema.names["tract"] == rs.Schema.loads(expected).names["tract"]
+    rows = Csv(path="rows.csv").open(tmp_path)
+    rs.write(found.schema.only(["tract"]), rows, tmp_path / "data", progress=False)
+    stored = next(iter(rs.read(found.schema.only(["tract"]), tmp_path / "data/train-*", batch=3)))
+    assert stored["tract"].numpy().tolist() == [0, 17031840300, 17031320100]
     assert found.notes == (
         "tract: missing in 1 of 3 rows and reads as its default, with tract_missing true",
-        "tract: float32 rounds 17031840300, and others: `{dtype: string, default: ''}` keeps them",
-        "all: float32 rounds 17031840300, and others: `{kind: tensor, dtype: float64}` keeps them",
+        "tract: integers, some with `.0`, which float32 would round: kept as int64",
+        "all: integers, some with `.0`, which float32 would round: kept as int64",
+        "part: float32 rounds 16777217, and others: `{kind: tensor, dtype: float64}` keeps them",
         "huge: missing in 1 of 3 rows and reads as its default",
         "huge: numbers that float32 does not hold: kept as string",
     )
@@ -78,6 +88,9 @@ CELLS = {
     "bool and a gap": (["true", ""], {"dtype": "string", "default": ""}),
     "bool and numbers": (["true", "1"], {"kind": "text"}),
     "int and a gap": (["1", "", '""'], {"dtype": "int64", "default": 0, "with_missing": True}),
+    "leading zeros": (["007", "", "7"], {"dtype": "string", "default": ""}),
+    "classes with leading zeros": (["01", "02"] * 10, {"kind": "label", "names": ["01", "02"]}),
+    "zeros": (["0", "-0", "10"], {"dtype": "int64"}),
     "int64": ([str(2**63 - 1), str(-(2**63))], {"dtype": "int64"}),
     "beyond int64": (["1", str(2**63)], {"kind": "text"}),
     "beyond float32": (["1.5", "1e39"], {"kind": "tensor", "dtype": "float64"}),
@@ -149,7 +162,7 @@ def test_columns_that_no_feature_holds_are_noted(tmp_path):
     out = "which no feature holds, so it is left out"
     assert found.notes == (
         f"gaps: list<element: int64> with items that are missing, {out}",
-        f"lists: list<element: int64> that is missing in 1 of 2 rows, {out}",
+        f"lists: list<element: int64> that is missing in 1 of 2 rows, {out} (give empty lists instead)",
         f"bools: bool that is missing in 1 of 2 rows, {out}",
         f"large: uint64, too large for int64, {out}",
         f"maps: map<string, int64 ('maps')>, {out}",
@@ -183,7 +196,9 @@ NAMES = [f"name {number % 25:02}" for number in range(500)]
         ("label", DIGITS, {"kind": "label", "names": ["0", "1", "2"]}, ("label: classes 0 to 2: replace these numbers with the names of the classes",)),
         ("count", DIGITS, {"dtype": "int64"}, ("count: integers from 0 to 2: if they are classes, `kind: label` takes their names",)),
         ("count", DIGITS[:29], {"dtype": "int64"}, ()),
-        ("label", ["00", "01"] * 20, {"dtype": "int64"}, ()),
+        ("label", ["00", "01"] * 20, {"kind": "label", "names": ["00", "01"]}, (
+            "label: digits with leading zeros, which an integer loses: read as text",
+        )),
         ("label", [str(number + 1) for number in range(20)], {"dtype": "int64"}, ()),
         ("category", NAMES, {"kind": "label", "names": NAMES[:25]}, ()),
         ("street", NAMES, {"kind": "text"}, ()),
@@ -227,3 +242,41 @@ def test_a_file_that_is_no_table_is_an_error_of_one_line(tmp_path):
     done = run("infer", "x.parquet", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("x.parquet: expected a Parquet file, got ")
+
+
+def test_columns_of_which_each_row_has_another_word_identify_rows(tmp_path):
+    table = {
+        "ticket": [f"T-{number:03}" for number in range(30)],
+        "customer_no": [f"{number:05}" for number in range(30)],
+        "twice": [f"T-{number // 2:03}" for number in range(30)],
+        "subject": [f"the case {number}" for number in range(30)],
+        "kind": ["bug", "question", "order"] * 10,
+    }
+    (tmp_path / "rows.csv").write_text(
+        "\n".join([",".join(table), *map(",".join, zip(*table.values(), strict=True))]) + "\n"
+    )
+    for given in (tmp_path / "rows.csv", table):
+        found = rs.infer(given, "rows")
+        assert found.identifiers == ("ticket", "customer_no")
+        assert found.notes[-1] == (
+            "subject: texts of several words, mostly different: `one_hot` does not see their words"
+        )
+    done = run("infer", "rows.csv", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    config = (tmp_path / "c.yaml").read_text()
+    assert "  inputs:  # without ticket, customer_no: it identifies rows\n  - twice\n  - subject\n" in config
+
+
+def test_texts_that_stand_for_gaps_among_numbers_are_noted(tmp_path):
+    table = {
+        "size": ["1.5", "NA", "?", "-3"] * 5,
+        "half": ["1", "x", "y", "2", "z"] * 4,
+        "street": ["1", "2", "3a", "4"] * 5,
+        "city": ["Rome"] * 20,
+    }
+    (tmp_path / "rows.csv").write_text(
+        "\n".join([",".join(table), *map(",".join, zip(*table.values(), strict=True))]) + "\n"
+    )
+    assert rs.infer(tmp_path / "rows.csv").notes == (
+        "size: numbers, but for `?`, `NA`: if that means missing, leave these cells empty",
+    )

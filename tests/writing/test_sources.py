@@ -120,7 +120,7 @@ def test_a_folder_gives_images_and_their_classes(tmp_path, folder):
     rows = list(rs.read(IMAGES, tmp_path / "data"))
     assert [int(row["label"]) for row in rows] == [0, 1, 1]
     assert [int(row["image"][0, 0, 0]) for row in rows] == [0, 1, 2]
-    assert source.notes == ["1 files with no image's suffix were left out"]
+    assert source.notes == ["files with no image's suffix, left out: 1, such as dog/Thumbs.db"]
 
 
 def test_an_image_that_is_none_is_named(tmp_path, folder):
@@ -150,7 +150,7 @@ def test_a_folder_without_images_has_no_rows(tmp_path):
     source = ImageFolder(path="images", label=None).open(tmp_path)
     with pytest.raises(rs.RecordError, match="images: expected at least one row, got none"):
         rs.write(schema, source, tmp_path / "data")
-    assert source.notes == ["1 files with no image's suffix were left out"]
+    assert source.notes == ["files with no image's suffix, left out: 1, such as notes.txt"]
     assert rs.write(schema, source, tmp_path / "data", allow_empty=True).rows("train") == 0
 
 

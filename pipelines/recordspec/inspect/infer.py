@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from recordspec.errors import Problem, RecordError, SpecError
@@ -126,17 +127,27 @@ def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) ->
     """
     if kind == "audio":
         sounds.soundfile("the sample rates of sounds")
-    media, first, notes = [], "", list[str]()
+    media, first, notes, others = [], "", list[str](), list[Problem]()
     for where, data in contents:
-        first = first or where
         found = media_info(data, type_name(data) or "")
         if found is None or found.takers is None:
             got = describe_type(data)
-            raise RecordError(Problem(where=where, expected=f"an {kind} file", got=got))
+            others.append(Problem(where=where, expected=f"an {kind} file", got=got))
+            continue
+        first = first or where
         media.append(found)
+    if others and not media:
+        raise RecordError(others[0])
+    if others:
+        more = f"and {len(others) - 1:,} more; " if len(others) > 1 else ""
+        hint = f"{more}a build refuses such files, or leaves them out with `invalid: quarantine`"
+        notes.append(str(replace(others[0], hint=hint)))
     options = (_image_options if kind == "image" else _audio_options)(media, notes, first)
     if None in options.get("shape", ()):
-        notes.append(f"{name}: of different sizes, which `fit` pads to the largest of a batch")
+        notes.append(
+            f"{name}: of different sizes, which `fit` pads to the largest of a batch "
+            "(with `resize: [h, w]` all have one)"
+        )
     return KINDS[kind](name=name, **options), notes
 
 

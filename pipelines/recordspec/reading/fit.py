@@ -171,6 +171,15 @@ class Fit:
             raise SpecError(Problem(path=("map",), expected=expected, got=got))
         return schema.only(inputs)
 
+    def check_layers(self, layers: Mapping[str, Any]) -> None:
+        """Raises SpecError where an input has no layer: it would not be encoded."""
+        missing = [name for name in self.encode if name not in layers]
+        if missing:
+            expected = "a layer for each input of `fit.encode`"
+            hint = "`Pipeline.layers` gives all"
+            got = f"none for {', '.join(f'`{name}`' for name in missing)}"
+            raise SpecError(Problem(path=("layers",), expected=expected, got=got, hint=hint))
+
     def pick(self, features: Any, schema: Schema, layers: Mapping[str, Any] | None = None) -> Any:
         """The tuple for `model.fit`, from a batch that `schema` decoded and a user's `map` may have changed.
 
@@ -317,6 +326,9 @@ def check_arguments(option: str, function: Callable[..., Any], count: int, argum
 
     Otherwise AutoGraph would say so, with a trace of its own code.
     """
+    expected = f"a function of {arguments}"
+    if not callable(function):
+        raise SpecError(Problem(path=(option,), expected=expected, got=type(function).__name__))
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # of a builtin
@@ -325,5 +337,31 @@ def check_arguments(option: str, function: Callable[..., Any], count: int, argum
         signature.bind(*range(count))
     except TypeError:
         got = f"{getattr(function, '__name__', 'one')}{signature}"
-        expected = f"a function of {arguments}"
         raise SpecError(Problem(path=(option,), expected=expected, got=got)) from None
+
+
+def naming_features(option: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a user, whose KeyError for a feature becomes a SpecError that has the features."""
+
+    def call(features: Any, *others: Any) -> Any:
+        try:
+            return function(features, *others)
+        except KeyError as error:
+            (name,) = error.args if len(error.args) == 1 else (None,)
+            if not isinstance(features, Mapping) or not isinstance(name, str) or name in features:
+                raise
+            hint = nearest(name, features)
+            problem = Problem(path=(option,), expected=one_of(features), got=f"`{name}`", hint=hint)
+            raise SpecError(problem) from error
+
+    return call
+
+
+def check_parts(given: Any) -> Any:
+    """What `map_fit` gave. Raises SpecError where it has no targets, without which Keras only says that a
+    loss failed."""
+    if isinstance(given, tuple) and len(given) in (2, 3):
+        return given
+    expected = "(inputs, targets) or (inputs, targets, weights), a tuple, from `map_fit`"
+    got = f"one of {len(given)}" if isinstance(given, tuple) else type(given).__name__
+    raise SpecError(Problem(path=("map_fit",), expected=expected, got=got))

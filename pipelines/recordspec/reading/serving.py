@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.errors import Problem, SpecError, StoreError, nearest, one_of
 from recordspec.locations import system_errors
 from recordspec.reading.fit import Fit
 from recordspec.spec import decoder
@@ -78,12 +78,31 @@ def check_exportable(model: Any, schema: Schema) -> None:
         )
     if not callable(model):
         raise SpecError(Problem(path=("model",), expected="a Keras model", got=type(model).__name__))
+    if isinstance(model, tf.keras.Model) and not model.built:
+        hint = "`model.fit` makes its weights"
+        problem = Problem(path=("model",), expected="a trained model", got="one without weights", hint=hint)
+        raise SpecError(problem)
     names: dict[str, str] = {}
     for name in schema.outputs:
         other = names.setdefault(_safe(name), name)
         if other != name:
             expected, got = f"a name that differs from `{other}` in letters or digits", f"`{name}`"
             raise SpecError(Problem(path=("features", name), expected=expected, got=got))
+
+
+def check_inputs(model: Any, fit: Fit) -> None:
+    """Raises SpecError for a model of named inputs, of which `fit` does not have one."""
+    try:
+        wanted = model.input
+    except (AttributeError, ValueError):  # a function, or a model that was not called yet
+        return
+    names = (fit.inputs,) if isinstance(fit.inputs, str) else fit.inputs
+    if isinstance(wanted, Mapping) and len(names) > 1:
+        for name in wanted:
+            if name not in names:
+                hint = nearest(name, names)
+                got = f"`{name}`"
+                raise SpecError(Problem(path=("model", "inputs"), expected=one_of(names), got=got, hint=hint))
 
 
 def _safe(name: str) -> str:

@@ -38,12 +38,14 @@ class Inferred:
         notes: what the schema does not express, and what is a guess.
         rows: the number of rows that were read; None for a schema that was imported.
         left_out: the keys or columns that no feature holds.
+        identifiers: the columns of single words of which no row has that of another.
     """
 
     schema: Schema
     notes: tuple[str, ...]
     rows: int | None
     left_out: tuple[str, ...] = ()
+    identifiers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +146,8 @@ def _reason(evidence: Evidence) -> str:
         reason += f", too large for {evidence.too_large_for}"
     elif evidence.missing and evidence.dtype is not None:
         reason += f" that is missing in {evidence.missing:,} of {rows}"
-    return f"{reason}, which no feature holds, so it is left out"
+    hint = " (give empty lists instead)" if evidence.dtype is not None and evidence.shape else ""
+    return f"{reason}, which no feature holds, so it is left out{hint}"
 
 
 def _losses(evidence: Evidence, feature: Feature) -> list[str]:

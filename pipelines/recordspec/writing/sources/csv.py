@@ -56,7 +56,7 @@ class Csv(FileSource):
             raise SpecError(Problem(path=("delimiter",), expected=expected, got=repr(self.delimiter)))
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[CsvPart | LongRow]:
-        headers = [_header(path, self.delimiter) for path in self.paths]
+        headers = [read_header(path, self.delimiter) for path in self.paths]
         for path, header in zip(self.paths, headers, strict=True):
             wanted = wanted_columns(schema, extra, self.columns, f"{path}:1", header)
         self.notes[:] = ignored(wanted, [*dict.fromkeys(chain.from_iterable(headers))])
@@ -78,7 +78,7 @@ class Csv(FileSource):
         Raises SpecError for two of one name, RecordError.
         """
         (path,) = self.paths
-        header = _header(path, self.delimiter)
+        header = read_header(path, self.delimiter)
         wanted = {name: name for name in header}
         if problems := list(not_once(wanted, header)):
             raise SpecError([problem.at(f"{path}:1") for problem in problems])
@@ -86,7 +86,7 @@ class Csv(FileSource):
             yield from part.blocks()
 
 
-def _header(path: Location, delimiter: str) -> list[str]:
+def read_header(path: Location, delimiter: str) -> list[str]:
     with open_file(path) as file:
         data = file.read(_LONGEST_HEADER)
         is_whole = not file.read(1)

@@ -56,10 +56,13 @@ class MediaFolder(FileSource):
         links: list[Location] = []
         found = files_below(folder, links)
         files = [file for file in found if file.suffix.lower() in self.SUFFIXES]
-        if others := len(found) - len(files):
-            self.notes.append(f"{others} files with no {self.WHAT}'s suffix were left out")
+        others = [file for file in found if file.suffix.lower() not in self.SUFFIXES]
+        if others:
+            first = relative(others[0], folder)
+            self.notes.append(f"files with no {self.WHAT}'s suffix, left out: {len(others)}, such as {first}")
         if links:
-            self.notes.append(f"{len(links)} links to folders were not followed")
+            first = relative(links[0], folder)
+            self.notes.append(f"links to folders, not followed: {len(links)}, such as {first}")
         return files
 
     @property

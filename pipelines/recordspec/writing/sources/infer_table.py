@@ -21,7 +21,7 @@ from recordspec.writing.sources import DictRows, source_of, text
 from recordspec.writing.sources.arrays import is_frame
 from recordspec.writing.sources.arrow import is_array, is_list, to_dates
 from recordspec.writing.sources.base import not_once
-from recordspec.writing.sources.csv import Csv
+from recordspec.writing.sources.csv import Csv, read_header
 from recordspec.writing.sources.hugging_face import HuggingFaceRows
 from recordspec.writing.sources.jsonl import read_rows
 from recordspec.writing.sources.parquet import opened
@@ -30,9 +30,18 @@ from recordspec.writing.sources.rows import not_a_mapping
 # The suffixes of CSV files, with their delimiters, and of JSON lines.
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LINES = (".jsonl", ".ndjson")
+# What else separates columns in files that are called CSV.
+_OTHER_DELIMITERS = ";\t|"
 _BATCH_ROWS = 1 << 16
 _INT64 = range(-(1 << 63), 1 << 63)
 _SURELY_INT64 = "^[-+]?[0-9]{1,18}$"
+# What pandas makes of integers in a column that has gaps.
+_WHOLE = r"^[-+]?[0-9]{1,18}(\.0+)?$"
+_LEADING_ZERO = "^[-+]?0[0-9]"
+# Fewer rows than that may differ by chance; so many characters have no word that only names a row.
+_LEAST_ROWS = 20
+_MOST_MARKS = 3
+_LONGEST_NAME = 64
 _MAX_FLOAT32 = float(np.finfo(np.float32).max)
 # An index of a class, as its name is printed.
 _INDEX = re.compile("0|[1-9][0-9]{0,3}")
@@ -46,10 +55,11 @@ def infer_table(paths: Sequence[Location], name: str, sample: int | None = None)
     """
     suffix = paths[0].suffix
     table = _Table(where=str(paths[0]), in_text=suffix in DELIMITERS, by_length=suffix in LINES)
+    delimiter = delimiter_of(paths[0]) if suffix in DELIMITERS else ","
     first: Mapping[str, Any] = {}
     for path in paths:
         rows = 0
-        for columns, count in _batches(path):
+        for columns, count in _batches(path, delimiter):
             if suffix not in LINES:
                 first = first or columns
                 _check_columns(columns, first, str(path), paths[0].name)
@@ -116,13 +126,22 @@ def _row_batches(rows: Iterable[Any]) -> ColumnBatches:
         yield {str(name): _array([row.get(name) for row in some]) for name in names}, len(some)
 
 
-def _batches(path: Location) -> ColumnBatches:
+def delimiter_of(path: Location) -> str:
+    """The delimiter of a file, by its suffix; another one where the header has that, and no comma."""
+    delimiter = DELIMITERS[path.suffix]
+    header = read_header(path, delimiter)
+    if delimiter != "," or len(header) != 1:
+        return delimiter
+    return next((other for other in _OTHER_DELIMITERS if other in header[0]), delimiter)
+
+
+def _batches(path: Location, delimiter: str) -> ColumnBatches:
     """The rows of a file. The columns of CSV are text."""
     if path.suffix in LINES:
         yield from _row_batches(read_rows(path))
         return
     batches = (
-        Csv(path=str(path), delimiter=DELIMITERS[path.suffix]).blocks()
+        Csv(path=str(path), delimiter=delimiter).blocks()
         if path.suffix in DELIMITERS
         else _parquet_batches(path)
     )
@@ -226,7 +245,13 @@ class _Table:
             problem = Problem(where=self.where, expected="a column with values", got="none")
             raise RecordError(replace(problem, hint="; ".join(notes[:3])))
         schema = Schema(name=name, features=features)
-        return Inferred(schema=schema, notes=tuple(notes), rows=self.rows, left_out=left_out)
+        return Inferred(
+            schema=schema,
+            notes=tuple(notes),
+            rows=self.rows,
+            left_out=left_out,
+            identifiers=tuple(profile.name for profile in self.columns.values() if profile.identifies),
+        )
 
 
 @dataclass
@@ -246,6 +271,11 @@ class ColumnProfile:
         large: whether float32 does not hold a number at all, or int64 an integer.
         gaps: whether a list has a missing item.
         date: the coarsest unit of all values, if they are dates and times, or their text.
+        zeros: whether an integer of a CSV file has leading zeros.
+        whole: whether all numbers of a CSV file are integers of up to 18 digits, perhaps with `.0`.
+        repeats: whether two rows have one text, as far as batches tell.
+        words: whether a text has several words, or is long.
+        gap_marks: the texts of a CSV file that stand among numbers, such as `NA`, as far as its start tells.
     """
 
     name: str
@@ -262,6 +292,11 @@ class ColumnProfile:
     odd: str = ""
     lengths: set[int] = field(default_factory=set)
     date: DateUnit | None = None
+    zeros: bool = False
+    whole: bool = True
+    repeats: bool = False
+    words: bool = False
+    gap_marks: tuple[str, ...] = ()
     _dtypes: tuple[str, ...] = ("int64", "float64", "bool")
     _may_be_dates: bool = True
 
@@ -285,6 +320,7 @@ class ColumnProfile:
         if types.is_string(some.type) or types.is_large_string(some.type):
             self._add_values(some)
             self._add_texts(some)
+            self._add_words(some)
         elif types.is_date(some.type) or types.is_timestamp(some.type):
             self._add_dates(to_dates(some))
         elif types.is_integer(some.type):
@@ -316,6 +352,15 @@ class ColumnProfile:
             texts = some.to_pylist()
             self._add_dates([text for text in texts if text] if self.in_text else texts)
 
+    def _add_words(self, some: Any) -> None:
+        import pyarrow.compute as compute
+
+        self.repeats = self.repeats or len(some.unique()) < len(some)
+        if not self.words:
+            spaces = compute.match_substring_regex(some, r"\s")
+            long = compute.greater(compute.utf8_length(some), _LONGEST_NAME)
+            self.words = bool(compute.any(compute.or_(spaces, long), min_count=0).as_py())
+
     def _add_dates(self, values: Any) -> None:
         unit = unit_of_dates(values)
         self._may_be_dates = unit is not None
@@ -336,9 +381,17 @@ class ColumnProfile:
         filled = some.filter(compute.greater(compute.binary_length(some), 0))
         self.empty += len(some) - len(filled)
         were_numbers = "float64" in self._dtypes
+        if len(filled) == self.rows - self.nulls - self.empty:
+            self.gap_marks = _gap_marks(filled)
         self._dtypes = tuple(dtype for dtype in self._dtypes if text.are(filled, dtype))
         if were_numbers and "float64" not in self._dtypes:
             self.large = False
+        if "int64" in self._dtypes and not self.zeros:
+            found = compute.match_substring_regex(filled, _LEADING_ZERO)
+            self.zeros = bool(compute.any(found, min_count=0).as_py())
+        if "float64" in self._dtypes and self.whole:
+            found = compute.match_substring_regex(filled, _WHOLE)
+            self.whole = bool(compute.all(found, min_count=0).as_py())
         if "int64" in self._dtypes and not _in_int64(filled):
             self._dtypes, self.large = (), True
         elif "float64" in self._dtypes:
@@ -361,8 +414,19 @@ class ColumnProfile:
             shape = tuple(self.lengths)
         if self.in_text and self._dtypes and self.rows > self.nulls + self.empty:
             dtype = {"float64": "float32"}.get(self._dtypes[0], self._dtypes[0])
+        notes: tuple[str, ...] = ()
+        if self.in_text and dtype == "int64" and self.zeros and date is None:
+            dtype, notes = "string", ("digits with leading zeros, which an integer loses: read as text",)
+        elif self.in_text and dtype == "float32" and self.whole and self.rounded is not None:
+            dtype, notes = "int64", ("integers, some with `.0`, which float32 would round: kept as int64",)
         missing = self.nulls + (self.empty if self.in_text and dtype != "string" else 0)
         type_name = f"{self.type} with items that are missing" if self.gaps else self.odd or str(self.type)
+        if self.in_text and dtype == "string" and self.gap_marks:
+            marks = ", ".join(f"`{mark}`" for mark in self.gap_marks)
+            notes = (*notes, f"numbers, but for {marks}: if that means missing, leave these cells empty")
+        many = self.values is None or 2 * len(self.values) > self.rows - missing
+        if dtype == "string" and self.words and many and self.rows >= _LEAST_ROWS:
+            notes = (*notes, "texts of several words, mostly different: `one_hot` does not see their words")
         return Evidence(
             name=self.name,
             rows=self.rows,
@@ -376,7 +440,14 @@ class ColumnProfile:
             values=self._distinct(dtype),
             too_large_for=("float32" if dtype == "float32" else "int64") if self.large else "",
             rounded=self.rounded,
+            notes=notes,
         )
+
+    @property
+    def identifies(self) -> bool:
+        """Whether each row has a word of its own."""
+        is_text = self.type is not None and _is_text(self.type) and self.evidence().dtype == "string"
+        return is_text and self.rows >= _LEAST_ROWS and not self.nulls and not (self.repeats or self.words)
 
     def _wide(self, dtype: str | None) -> str | None:
         """The dtype that holds large numbers; those of a CSV file beyond int64 are text already."""
@@ -439,6 +510,16 @@ def _is_text(kind: Any) -> bool:
     if types.is_dictionary(kind):
         return _is_text(kind.value_type)
     return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _gap_marks(some: Any) -> tuple[str, ...]:
+    """The cells without a digit, if at least half are numbers, and the others at most three such texts."""
+    import pyarrow.compute as compute
+
+    others = some.filter(compute.invert(text.form(some, "float64")))
+    marks = sorted(map(str, others.unique().to_pylist())) if 0 < 2 * len(others) <= len(some) else []
+    are_marks = len(marks) <= _MOST_MARKS and not any(map(str.isdigit, "".join(marks)))
+    return tuple(marks) if are_marks else ()
 
 
 def _in_int64(some: Any) -> bool:

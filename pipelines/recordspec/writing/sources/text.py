@@ -42,9 +42,16 @@ def are(column: Any, dtype: str) -> bool:
     """Whether cells of text, none of them empty, are all values of int64, float64 or bool, by their form."""
     from pyarrow import compute
 
+    return bool(compute.all(form(column, dtype), min_count=0).as_py())
+
+
+def form(column: Any, dtype: str) -> Any:
+    """Which cells of text are values of int64, float64 or bool, by their form."""
+    from pyarrow import compute
+
     forms = {"int64": _LONG_WHOLE.pattern, "bool": "(?i:true|false)"}
-    form = forms.get(dtype, f"{_DECIMAL.pattern}|(?i:{'|'.join(map(re.escape, _SPECIAL))})")
-    return bool(compute.all(compute.match_substring_regex(column, f"^({form})$"), min_count=0).as_py())
+    pattern = forms.get(dtype, f"{_DECIMAL.pattern}|(?i:{'|'.join(map(re.escape, _SPECIAL))})")
+    return compute.match_substring_regex(column, f"^({pattern})$")
 
 
 def _present(column: Any, feature: Feature) -> Any:
