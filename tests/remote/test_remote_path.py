@@ -78,7 +78,7 @@ def test_a_failure_that_stays_is_told_with_its_url(bucket, server, monkeypatch):
     with server.proxy.failing(refused), pytest.raises(StoreError) as error:
         place.create(b"x")
     assert str(error.value) == (
-        f"{place}: cannot write: the credentials are refused: 403 Forbidden (AccessDenied)"
+        f"{place}: cannot write: the credentials are refused: 403 Forbidden (AccessDenied) (see docs/stores.md)"
     )
     assert len(server.proxy.log) == 1
     remote._store.cache_clear()
@@ -225,7 +225,7 @@ def test_credentials_that_are_refused_are_told_of_a_list(bucket, server):
         with server.proxy.failing(refused), pytest.raises(StoreError) as error:
             list(listing())
         assert str(error.value) == (
-            f"{bucket}: cannot list: the credentials are refused: 403 Forbidden (AccessDenied)"
+            f"{bucket}: cannot list: the credentials are refused: 403 Forbidden (AccessDenied) (see docs/stores.md)"
         )
 
 
