@@ -101,6 +101,45 @@ def small(tmp_path):
     return make
 
 
+def test_large_numbers_keep_their_differences(small):
+    times = 1_790_000_000_000 + np.arange(8)
+    given = small(
+        "{inputs: x, targets: y, encode: {x: normalize}}",
+        "{x: int64, y: int64}",
+        [{"x": t, "y": 0} for t in times],
+    )
+    found = np.concatenate([x for x, _ in given.dataset("train").as_numpy_iterator()])
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(np.sort(found), (np.arange(8) - 3.5) / np.arange(8).std(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "float64"])
+def test_a_policy_of_keras_changes_no_numbers(small, policy):
+    rows = [{"x": 1e6 + n, "y": n, "z": 1e5 * n} for n in range(8)]
+    fit = "{inputs: [x, z], targets: y, encode: {x: normalize, z: {as: discretize, bins: 4}}}"
+    given = small(fit, "{x: float32, z: float32, y: int64}", rows)
+    expected, _ = given.preview("train")
+    (given.data / "layers.json").unlink()
+    before = tf.keras.mixed_precision.global_policy()
+    tf.keras.mixed_precision.set_global_policy(policy)
+    try:
+        found, _ = given.preview("train")
+    finally:
+        tf.keras.mixed_precision.set_global_policy(before)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
+        assert found[name].dtype == values.dtype
+
+
+def test_statistics_are_those_of_what_is_read(small, tmp_path):
+    """Options of reading change the values, but not the shards."""
+    fit, some = "{inputs: x, targets: y, encode: {x: normalize}}", [{"x": 4.0, "y": 0}, {"y": 1}]
+    given = small(fit, "{x: {dtype: float32, default: 0.0}, y: int64}", some)
+    assert given.layers()["x"].mean.numpy() == 2
+    (tmp_path / "s.yaml").write_text((tmp_path / "s.yaml").read_text().replace("0.0", "10.0"))
+    assert rs.Pipeline.load(tmp_path / "c.yaml").layers()["x"].mean.numpy() == 7
+
+
 def adapted(layer, dataset, name: str):
     """A layer that Keras adapts to the values of a feature."""
 

@@ -96,6 +96,8 @@ def apply(value: Tensor, encode: Encode, layer: Any, length: int | None = None) 
             codes = tf.cast(codes, tf.float32)
         made = tf.reshape(codes, tf.concat([tf.shape(flat), tf.shape(codes)[1:]], 0))
         made = tf.ensure_shape(made, [*flat.shape, *codes.shape[1:]])
+    elif encode.as_ == "normalize":
+        made = tf.cast(layer(tf.cast(flat, _float(flat.dtype))), tf.float32)
     else:
         made = layer(tf.cast(flat, tf.float32))
     if isinstance(value, tf.RaggedTensor):
@@ -105,6 +107,12 @@ def apply(value: Tensor, encode: Encode, layer: Any, length: int | None = None) 
             made = tf.reduce_sum(made, 1)
         return tf.minimum(made, 1.0) if encode.as_ == "multi_hot" else made
     return dense(made, None, length)
+
+
+def _float(dtype: Any) -> Any:
+    """In which numbers of a dtype are normalized: float32 would round times, for example, and then
+    subtract the mean from them."""
+    return tf.float32 if dtype == tf.float32 or dtype.size < 4 else tf.float64
 
 
 class Statistics:
@@ -169,15 +177,20 @@ class Statistics:
 
 
 def _layer(feature: Feature, encode: Encode, batch: Any, state: Mapping[str, Any]) -> Any:
-    """The Keras layer of a feature, of batches of this type; without a state, one that is to learn it."""
+    """The Keras layer of a feature, of batches of this type; without a state, one that is to learn it.
+
+    Their dtypes are stated: in those of a global policy of mixed precision, numbers overflow.
+    """
     layers = tf.keras.layers
     if encode.as_ == "normalize":
-        size = np.shape(state["mean"])
-        layer = layers.Normalization(axis=-1 if size else None, **state)
+        moments = {name: np.asarray(value) for name, value in state.items()}  # of lists it makes float32
+        size = moments["mean"].shape
+        axis, dtype = -1 if size else None, _float(batch.dtype).name
+        layer = layers.Normalization(axis=axis, dtype=dtype, **moments)
         layer.build((None, *size))  # until then it has no mean
         return layer
     if encode.as_ == "discretize":
-        return layers.Discretization(**(state or {"num_bins": encode.bins or _BINS}))
+        return layers.Discretization(dtype="float32", **(state or {"num_bins": encode.bins or _BINS}))
     mode = "int" if encode.as_ == "index" else "one_hot"
     if feature.class_names:
         return layers.CategoryEncoding(num_tokens=len(feature.class_names), output_mode=mode)
