@@ -379,8 +379,9 @@ class Pipeline:
 
         They are those that `adapt` of `keras.layers.Normalization`, `StringLookup`, `IntegerLookup` and
         `Discretization` makes of the stored values: a function `map` or a filter comes after. All are taken
-        in one pass, and kept in `layers.json` beside the dataset until it, or `fit.encode`, is another. The
-        layers encode single values, or all of a batch; `dataset` also pads, and sums `multi_hot` and `count`.
+        in one pass, and kept in `layers.json` beside the dataset until it, a feature or `fit.encode` is
+        another. The layers encode single values, or all of a batch; `dataset` also pads, and sums `multi_hot`
+        and `count`.
 
         Args:
             split: the name of the training split, or the names of several.

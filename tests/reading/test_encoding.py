@@ -290,7 +290,7 @@ def test_another_training_split_is_named(small):
         ),
     ],
 )
-def test_values_that_a_layer_cannot_learn_from(small, features, row, expected):
+def test_values_that_cannot_be_normalized(small, features, row, expected):
     made = small("{inputs: x, targets: y, encode: {x: normalize}}", features, [row])
     with pytest.raises(rs.SpecError) as error:
         made.layers()
@@ -298,14 +298,52 @@ def test_values_that_a_layer_cannot_learn_from(small, features, row, expected):
 
 
 @pytest.mark.parametrize(
+    ("feature", "encode", "values", "expected"),
+    [
+        ("float32", "{as: discretize, bins: 2}", [1.0, np.nan], "finite numbers to discretize, got NaN or infinity"),
+        ("float32", "{as: discretize, bins: 2}", [1.0, np.inf], "finite numbers to discretize, got NaN or infinity"),
+        ("int64", "{as: discretize, bins: 2}", [1 << 40, (1 << 40) + 9], "numbers of which float32 makes 2 bins, got 1099511627776 to 1099511627785 (normalize them)"),
+        ("int64", "index", [-1, -1], "values to learn from, got only those that stand for none"),
+        ("string", "one_hot", ["[UNK]"], "values to learn from, got only those that stand for none"),
+        ("{kind: var_len, dtype: string}", "index", [[""], []], "values to learn from, got only those that stand for none"),
+        ("{kind: var_len, dtype: string}", "{as: index, max_tokens: 2}", [["a"]], "`max_tokens` of at least 3, as padding and unknown values are two, got 2"),
+    ],
+)  # fmt: skip
+def test_values_that_a_layer_cannot_learn_from(small, feature, encode, values, expected):
+    some = [{"x": value, "y": 0} for value in values]
+    made = small(f"{{inputs: x, targets: y, encode: {{x: {encode}}}}}", f"{{x: {feature}, y: int64}}", some)
+    with pytest.raises(rs.SpecError) as error:
+        made.layers()
+    assert str(error.value) == f"fit.encode.x: expected {expected}"
+
+
+def test_as_many_indices_as_max_tokens(small):
+    some = [{"x": [1, 2, 2, 3, 3, 3], "y": 0}]
+    fit = "{inputs: x, targets: y, encode: {x: {as: index, max_tokens: 4}}}"
+    made = small(fit, "{x: {kind: var_len, dtype: int64}, y: int64}", some)
+    assert made.preview("train")[0].tolist() == [[1, 3, 3, 2, 2, 2]]
+
+
+def test_a_variance_beyond_float32(small):
+    made = small(
+        "{inputs: x, targets: y, encode: {x: normalize}}", some=[{"x": x, "y": 0} for x in (-3e38, 3e38)]
+    )
+    assert sorted(made.preview("train")[0]) == [-1, 1]
+
+
+@pytest.mark.parametrize(
     ("fit", "expected"),
     [
+        (
+            "encode: {k: {as: one_hot, max_tokens: 2}}",
+            "fit.encode.k.max_tokens: expected none of a label, which has its classes, got 2",
+        ),
         (
             "encode: {x: one_hot}",
             "fit.encode.x: expected text, integers or a label to one_hot, got `x`, fixed_len of float32",
         ),
-        ("encode: {y: normalize}", "fit.encode.y: expected x, got `y`"),
-        ("encode: {z: normalize}", "fit.encode.z: expected x, got `z` (encode it in `map`)"),
+        ("encode: {y: normalize}", "fit.encode.y: expected one of x, k, got `y`"),
+        ("encode: {z: normalize}", "fit.encode.z: expected one of x, k, got `z` (encode it in `map`)"),
         (
             "encode: {x: {as: normalize, bins: 3}}",
             "fit.encode.x.bins: expected none with `as: normalize`, got 3",
@@ -316,7 +354,10 @@ def test_values_that_a_layer_cannot_learn_from(small, features, row, expected):
 )
 def test_options_that_do_not_fit_are_refused(small, fit, expected):
     with pytest.raises(rs.SpecError) as error:
-        small(f"{{inputs: [x, z], targets: y, derived: [z], {fit}}}")
+        small(
+            f"{{inputs: [x, z, k], targets: y, derived: [z], {fit}}}",
+            "{x: float32, y: int64, k: {kind: label, names: [a, b]}}",
+        )
     assert str(error.value).partition(": ")[2] == expected
 
 
