@@ -67,6 +67,14 @@ def test_identifiers_stored_as_floats_are_noted(tmp_path):
     )
 
 
+def test_zeros_that_an_integer_does_not_keep_are_noted(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("zip,text,number,zero\n10115,01x,-1.05,0\n01067,02,00.5,-1\n")
+    assert inferred([str(path)], None).notes == (
+        "zip: `01067` is the integer 1067: `kind: text` keeps its zeros",
+    )
+
+
 CELLS = {
     "NA and 1": (["NA", "1"], {"kind": "text"}),
     "nan": (["1", "nan", "-Infinity"], {"dtype": "float32"}),
@@ -183,7 +191,7 @@ NAMES = [f"name {number % 25:02}" for number in range(500)]
         ("label", DIGITS, {"kind": "label", "names": ["0", "1", "2"]}, ("label: classes 0 to 2: replace these numbers with the names of the classes",)),
         ("count", DIGITS, {"dtype": "int64"}, ("count: integers from 0 to 2: if they are classes, `kind: label` takes their names",)),
         ("count", DIGITS[:29], {"dtype": "int64"}, ()),
-        ("label", ["00", "01"] * 20, {"dtype": "int64"}, ()),
+        ("label", ["00", "01"] * 20, {"dtype": "int64"}, ("label: `00` is the integer 0: `kind: text` keeps its zeros",)),
         ("label", [str(number + 1) for number in range(20)], {"dtype": "int64"}, ()),
         ("category", NAMES, {"kind": "label", "names": NAMES[:25]}, ()),
         ("street", NAMES, {"kind": "text"}, ()),

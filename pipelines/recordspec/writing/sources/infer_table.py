@@ -34,6 +34,7 @@ LINES = (".jsonl", ".ndjson")
 _BATCH_ROWS = 1 << 16
 _INT64 = range(-(1 << 63), 1 << 63)
 _SURELY_INT64 = "^[-+]?[0-9]{1,18}$"
+_LEADING_ZERO = "^0[0-9]"
 _MAX_FLOAT32 = float(np.finfo(np.float32).max)
 # An index of a class, as its name is printed.
 _INDEX = re.compile("0|[1-9][0-9]{0,3}")
@@ -249,6 +250,7 @@ class ColumnProfile:
         empty: the number of quoted empty cells, which are text, but no numbers.
         values: the distinct texts or integers; None if there are more than `MAX_CLASSES`.
         rounded: the first integer that float32 does not hold, perhaps an identifier.
+        zeros: the first cell that begins with a zero before another digit, perhaps an identifier.
         large: whether float32 does not hold a number at all, or int64 an integer.
         gaps: whether a list has a missing item.
         date: the coarsest unit of all values, if they are dates and times, or their text.
@@ -263,6 +265,7 @@ class ColumnProfile:
     empty: int = 0
     values: set[Any] | None = field(default_factory=set)
     rounded: float | None = None
+    zeros: str = ""
     large: bool = False
     gaps: bool = False
     odd: str = ""
@@ -341,6 +344,9 @@ class ColumnProfile:
 
         filled = some.filter(compute.greater(compute.binary_length(some), 0))
         self.empty += len(some) - len(filled)
+        if not self.zeros and "int64" in self._dtypes:
+            found = filled.filter(compute.match_substring_regex(filled, _LEADING_ZERO))
+            self.zeros = found[0].as_py() if len(found) else ""
         were_numbers = "float64" in self._dtypes
         self._dtypes = tuple(dtype for dtype in self._dtypes if text.are(filled, dtype))
         if were_numbers and "float64" not in self._dtypes:
@@ -368,6 +374,9 @@ class ColumnProfile:
         if self.in_text and self._dtypes and self.rows > self.nulls + self.empty:
             dtype = {"float64": "float32"}.get(self._dtypes[0], self._dtypes[0])
         missing = self.nulls + (self.empty if self.in_text and dtype != "string" else 0)
+        notes: tuple[str, ...] = ()
+        if self.zeros and dtype == "int64" and date is None:
+            notes = (f"`{self.zeros}` is the integer {int(self.zeros)}: `kind: text` keeps its zeros",)
         type_name = f"{self.type} with items that are missing" if self.gaps else self.odd or str(self.type)
         return Evidence(
             name=self.name,
@@ -382,6 +391,7 @@ class ColumnProfile:
             values=self._distinct(dtype),
             too_large_for=("float32" if dtype == "float32" else "int64") if self.large else "",
             rounded=self.rounded,
+            notes=notes,
         )
 
     def _wide(self, dtype: str | None) -> str | None:
