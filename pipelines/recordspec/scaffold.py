@@ -252,8 +252,10 @@ def _infer_hugging_face(data: Any, name: str, sample: int | None) -> Inferred:
         notes += [note for note in others.notes if note.partition(":")[0] not in features]
     placed = tuple(features[column] for column in source.features if column in features)
     schema = Schema(name=name, features=placed)
-    left_out = () if others is None else others.left_out
-    return Inferred(schema=schema, notes=tuple(notes), rows=source.rows, left_out=left_out)
+    left_out, not_finite = ((), ()) if others is None else (others.left_out, others.not_finite)
+    return Inferred(
+        schema=schema, notes=tuple(notes), rows=source.rows, left_out=left_out, not_finite=not_finite
+    )
 
 
 def infer_files(
@@ -327,7 +329,7 @@ def config_text(files: InputFiles, found: Inferred, schema_path: Path, path: Pat
             split: _source(files, found, _compact(paths), home) for split, paths in files.splits.items()
         }
         given = {"source": sources}
-    guess = guess_fit(schema)
+    guess = guess_fit(schema, found.not_finite)
     fit: dict[str, Any] = {"inputs": _one_or_all(guess.inputs), "targets": guess.target}
     encode = _encodes(schema, guess.inputs)
     if encode and not {"", "train"}.isdisjoint(files.splits):  # which the layers learn from
@@ -344,6 +346,8 @@ def config_text(files: InputFiles, found: Inferred, schema_path: Path, path: Pat
     }
     lines = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=1 << 16).splitlines()
     comments = {"  inputs:": guess.without, "  targets:": guess.reason}
+    if any("\n" in name for name in schema.names):  # in the middle of one, a comment would be a part of it
+        comments = {}
     for number, line in enumerate(lines):
         comment = next((text for key, text in comments.items() if line.startswith(key) and text), "")
         lines[number] = f"{line}  # {comment}" if comment else line
@@ -390,20 +394,25 @@ class FitGuess:
     without: str
 
 
-def guess_fit(schema: Schema) -> FitGuess:
+def guess_fit(schema: Schema, not_finite: Sequence[str] = ()) -> FitGuess:
     """Guesses the target: a feature with the name of one, a label first; else a label; else the last feature
-    that has numbers. All others are inputs, but for identifiers of rows."""
+    that has numbers. All others are inputs, but for identifiers of rows, and what is `not_finite`."""
     features = [feature for _, feature in schema.placed]
-    target, reason = _guess_target([one for one in features if not _identifies(one)] or features)
-    identifiers = [one.name for one in features if _identifies(one) and one is not target]
+    reasons = {one.name: "it identifies rows" for one in features if _identifies(one)}
+    reasons |= dict.fromkeys(not_finite, "of NaN or infinity no model learns")
+    target, reason = _guess_target([one for one in features if one.name not in reasons] or features)
     others = [one.name for one in features if one is not target]
-    inputs = [name for name in others if name not in identifiers] or others or [target.name]
-    left = [name for name in identifiers if name not in inputs]
+    inputs = [name for name in others if name not in reasons] or others or [target.name]
+    left = {name: why for name, why in reasons.items() if name in others and name not in inputs}
+    without = (
+        f"without {', '.join(name for name in left if left[name] == why)}: {why}"
+        for why in dict.fromkeys(left.values())
+    )
     return FitGuess(
         inputs=tuple(inputs),
         target=target.name,
         reason=f"{reason}, of {len(features):,} features",
-        without=f"without {', '.join(left)}: it identifies rows" if left else "",
+        without="; ".join(without),
     )
 
 

@@ -279,6 +279,11 @@ def test_another_training_split_is_named(small):
             "values to learn from, got none",
         ),
         (
+            "{x: {kind: tensor, dtype: float64, shape: [2, 2]}, y: int64}",
+            {"x": np.array([[1e300, 1], [-1e300, 1]]), "y": 1},
+            "finite numbers to normalize, got a variance beyond float64",
+        ),
+        (
             "{x: {kind: var_len, dtype: float32, as: dense}, y: int64}",
             {"x": [1.0], "y": 1},
             "a feature without padding, got a padded batch (`as: ragged`)",

@@ -23,7 +23,7 @@ from recordspec.progress import Progress
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.box import Box
 from recordspec.spec.features.label import Label
-from recordspec.spec.infer import Evidence, Inferred, infer_feature
+from recordspec.spec.infer import Evidence, Inferred, infer_feature, lacks_finite
 from recordspec.spec.media import images, sounds
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import Files
@@ -71,9 +71,11 @@ def infer_records(
     features: dict[bool, list[Feature]] = {False: [], True: []}
     notes: list[str] = []
     left_out: list[str] = []
+    not_finite: list[str] = []
     for evidence in _evidence(tally):
         feature, more = infer_feature(evidence)
         notes += more
+        not_finite += [evidence.name] if lacks_finite(evidence, feature) else []
         if feature is not None:
             features[evidence.sequence].append(feature)
         else:
@@ -90,7 +92,13 @@ def infer_records(
         f"{key}: twice in {many:,} records, of which the last counts" for key, many in tally.repeated.items()
     ]
     schema = _schema(name, tuple(features[False]), tuple(features[True]))
-    return Inferred(schema=schema, notes=tuple(notes), rows=tally.rows, left_out=tuple(left_out))
+    return Inferred(
+        schema=schema,
+        notes=tuple(notes),
+        rows=tally.rows,
+        left_out=tuple(left_out),
+        not_finite=tuple(not_finite),
+    )
 
 
 def infer_media(
@@ -254,9 +262,10 @@ def _values(counted: FeatureTally, missing: int) -> dict[str, Any]:
 
 
 def _numbers(values: NumberTally) -> dict[str, Any]:
+    finite = {"finite": values.moments.finite == values.moments.count}
     if values.frequent is None or not values.frequent.exact:
-        return {}
-    return {"values": frozenset(number for number, _ in values.top)}
+        return finite
+    return finite | {"values": frozenset(number for number, _ in values.top)}
 
 
 def _strings(values: BytesTally) -> dict[str, Any]:

@@ -171,7 +171,8 @@ class Statistics:
         if self._layer is None:
             variance = self._squares / self._count
             if not np.isfinite(variance).all():
-                raise SpecError(self._problem("finite numbers to normalize", "NaN or infinity"))
+                got = "a variance beyond float64" if np.isfinite(self._mean).all() else "NaN or infinity"
+                raise SpecError(self._problem("finite numbers to normalize", got))
             return {"mean": self._mean.tolist(), "variance": variance.tolist()}
         if self._encode.as_ == "discretize":
             self._check_range()

@@ -38,12 +38,14 @@ class Inferred:
         notes: what the schema does not express, and what is a guess.
         rows: the number of rows that were read; None for a schema that was imported.
         left_out: the keys or columns that no feature holds.
+        not_finite: the features of single numbers, some of which are NaN or infinite.
     """
 
     schema: Schema
     notes: tuple[str, ...]
     rows: int | None
     left_out: tuple[str, ...] = ()
+    not_finite: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +74,7 @@ class Evidence:
         absent: how many records lack the feature list.
         too_large_for: the first choice of a dtype, if it does not hold all numbers.
         rounded: an integer that float32 does not hold, if any.
+        finite: whether no number is NaN or infinite.
         notes: what else there is to say.
     """
 
@@ -93,6 +96,7 @@ class Evidence:
     absent: int = 0
     too_large_for: str = ""
     rounded: float | None = None
+    finite: bool = True
     notes: tuple[str, ...] = ()
 
     @property
@@ -102,6 +106,11 @@ class Evidence:
     @property
     def unit(self) -> str:
         return "steps" if self.sequence else "rows"
+
+
+def lacks_finite(evidence: Evidence, feature: Feature | None) -> bool:
+    """Whether a feature has NaN or infinity among its numbers."""
+    return not evidence.finite and feature is not None and feature.value_type.is_number
 
 
 def infer_feature(evidence: Evidence) -> tuple[Feature | None, list[str]]:
@@ -141,6 +150,8 @@ def _losses(evidence: Evidence, feature: Feature) -> list[str]:
         if evidence.missing:
             keeps = ": `{dtype: string, default: ''}` keeps them" if evidence.may_be_string else ""
         notes.append(f"float32 rounds {evidence.rounded:.0f}, and others{keeps}")
+    if lacks_finite(evidence, feature):
+        notes.append("some numbers are NaN or infinite, of which a model cannot learn")
     if evidence.too_large_for:
         notes.append(f"numbers that {evidence.too_large_for} does not hold: kept as {dtype}")
     return notes

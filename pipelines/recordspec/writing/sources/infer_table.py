@@ -16,7 +16,7 @@ from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import Location
 from recordspec.spec.dates import DateUnit, finest, unit_of_dates
 from recordspec.spec.features import Feature
-from recordspec.spec.infer import MAX_CLASSES, Evidence, Inferred, infer_feature
+from recordspec.spec.infer import MAX_CLASSES, Evidence, Inferred, infer_feature, lacks_finite
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources import DictRows, source_of, text
 from recordspec.writing.sources.arrays import is_frame
@@ -224,16 +224,25 @@ class _Table:
         features: list[Feature] = []
         notes: list[str] = []
         left_out: list[str] = []
+        not_finite: list[str] = []
         for profile in self.columns.values():
-            feature, more = infer_feature(profile.evidence())
+            evidence = profile.evidence()
+            feature, more = infer_feature(evidence)
             notes += more
+            not_finite += [profile.name] if lacks_finite(evidence, feature) else []
             features += [] if feature is None else [feature]
             left_out += [profile.name] if feature is None else []
         if not features:
             problem = Problem(where=self.where, expected="a column with values", got="none")
             raise RecordError(replace(problem, hint="; ".join(notes[:3])))
         schema = Schema(name=name, features=tuple(features))
-        return Inferred(schema=schema, notes=tuple(notes), rows=self.rows, left_out=tuple(left_out))
+        return Inferred(
+            schema=schema,
+            notes=tuple(notes),
+            rows=self.rows,
+            left_out=tuple(left_out),
+            not_finite=tuple(not_finite),
+        )
 
 
 @dataclass
@@ -252,6 +261,7 @@ class ColumnProfile:
         rounded: the first integer that float32 does not hold, perhaps an identifier.
         zeros: the first cell that begins with a zero before another digit, perhaps an identifier.
         large: whether float32 does not hold a number at all, or int64 an integer.
+        finite: whether no single number is NaN or infinite.
         gaps: whether a list has a missing item.
         date: the coarsest unit of all values, if they are dates and times, or their text.
     """
@@ -267,6 +277,7 @@ class ColumnProfile:
     rounded: float | None = None
     zeros: str = ""
     large: bool = False
+    finite: bool = True
     gaps: bool = False
     odd: str = ""
     lengths: set[int] = field(default_factory=set)
@@ -358,6 +369,7 @@ class ColumnProfile:
 
     def _add_numbers(self, numbers: npt.NDArray[np.float64]) -> None:
         finite = numbers[np.isfinite(numbers)]
+        self.finite &= finite.size == numbers.size
         self.large |= bool((abs(finite) > _MAX_FLOAT32).any())
         whole = finite[(np.trunc(finite) == finite) & (abs(finite) <= _MAX_FLOAT32)]
         lost = whole[whole.astype(np.float32) != whole]  # float32 has all up to 2^24
@@ -391,6 +403,7 @@ class ColumnProfile:
             values=self._distinct(dtype),
             too_large_for=("float32" if dtype == "float32" else "int64") if self.large else "",
             rounded=self.rounded,
+            finite=self.finite or dtype != "float32",
             notes=notes,
         )
 
