@@ -154,8 +154,9 @@ class Pipeline:
             SpecError: an option is wrong.
             StoreError: the dataset is not built, has no such split, or was written with another spec.
         """
-        mapped = self._mapped(map, map_fit, layers)
-        return self._dataset(split, self._read(options), mapped, filter, start=Position.of(start))
+        read = self._read(options)
+        mapped = self._mapped(map, map_fit, layers, batched=read.batch is not None)
+        return self._dataset(split, read, mapped, filter, start=Position.of(start))
 
     def preview(
         self,
@@ -206,7 +207,8 @@ class Pipeline:
         of batches.
         """
         begin = Position.of(start)
-        read, mapped = self._read(options), self._mapped(map, map_fit)
+        read = self._read(options)
+        mapped = self._mapped(map, map_fit, batched=read.batch is not None)
 
         def make(context: Any = None) -> Any:
             if context is None:
@@ -237,9 +239,8 @@ class Pipeline:
         """
         read = self._read(options)
         plan = self._plan(split, read)
-        return benching.bench(
-            read, self.schema, plan, map=self._mapped(map, map_fit), predicate=filter, seconds=seconds
-        )
+        mapped = self._mapped(map, map_fit, batched=read.batch is not None)
+        return benching.bench(read, self.schema, plan, map=mapped, predicate=filter, seconds=seconds)
 
     def export(
         self,
@@ -412,6 +413,8 @@ class Pipeline:
         mapped: Callable[..., Any] | None,
         map_fit: Callable[..., Any] | None,
         layers: Mapping[str, Any] | None = None,
+        *,
+        batched: bool = True,
     ) -> Callable[..., Any] | None:
         """A user's `map`, the selection of `fit`, and a user's `map_fit`, of which any may be missing."""
         fit, schema = self.config.fit, self.schema
@@ -427,7 +430,7 @@ class Pipeline:
             parts = ("inputs", "targets", "weights")[: len(fit.parts)]
             check_arguments("map_fit", map_fit, len(parts), f"({', '.join(parts)})")
         chosen = self.layers() if layers is None else layers
-        pick = without_autograph(lambda features: fit.pick(features, schema, chosen))
+        pick = without_autograph(lambda features: fit.pick(features, schema, chosen, batched=batched))
         # these are converted by autograph, as a user expects of functions for tf.data
         picked: Callable[..., Any] = pick if mapped is None else lambda features: pick(mapped(features))
         if map_fit is None:

@@ -101,6 +101,20 @@ def small(tmp_path):
     return make
 
 
+def test_single_rows_are_encoded_as_in_a_batch(small):
+    features = "{x: float32, two: {dtype: string, shape: [2]}, v: {kind: var_len, dtype: int64}, \
+        n: {kind: ragged, dtype: float32, shape: [null, null]}, y: int64}"
+    encode = "{x: normalize, two: count, v: multi_hot, n: normalize}"
+    some = [
+        {"x": n, "two": ["a", "b"], "v": [n, 7][: n % 3], "n": [[1.0], [n, 2.0]], "y": n} for n in range(8)
+    ]
+    made = small(f"{{inputs: [x, two, v, n], targets: y, encode: {encode}}}", features, some)
+    ((batch, _),) = made.dataset("train", batch=8)
+    for place, (row, _) in enumerate(made.dataset("train", batch=None)):
+        for name, value in row.items():
+            np.testing.assert_allclose(value, batch[name][place], rtol=1e-6, err_msg=name)
+
+
 def test_large_numbers_keep_their_differences(small):
     times = 1_790_000_000_000 + np.arange(8)
     given = small(

@@ -84,6 +84,11 @@ class Encode:
         return Problem(expected=f"{expected} to {self.as_}", got=got)
 
 
+def apply_to_row(value: Tensor, encode: Encode, layer: Any, length: int | None = None) -> Tensor:
+    """As `apply`, of the value of one row."""
+    return apply(tf.expand_dims(value, 0), encode, layer, length)[0]
+
+
 def apply(value: Tensor, encode: Encode, layer: Any, length: int | None = None) -> Tensor:
     """An encoded batch, dense. Where rows are shorter than others, the rest is 0.
 
