@@ -353,6 +353,31 @@ def test_files_that_are_no_images_are_noted(tmp_path):
     assert (found.schema.names["image"].shape, found.rows) == ((4, 5, 3), 6)
 
 
+def test_columns_with_nan_or_infinity_are_no_inputs(tmp_path):
+    (tmp_path / "a.csv").write_text("x,ratio,late,y\n" + "1,0.5,2020-01-01,3\n2,nan,2020-01-02,4\n" * 40)
+    done = run("infer", "a.csv", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
+    note = "ratio: some numbers are NaN or infinite, of which a model cannot learn"
+    assert (done.returncode, note in done.stderr) == (0, True)
+    assert (
+        "  inputs:  # without ratio: of NaN or infinity no model learns\n"
+        in (tmp_path / "c.yaml").read_text()
+    )
+    pipeline = rs.Pipeline.load(tmp_path / "c.yaml")
+    pipeline.build()
+    assert sorted(pipeline.preview("train")[0]) == ["late", "x"]
+    records = [example({"x": ("float32", [x])}) for x in (1.0, np.inf)]
+    assert rs.infer(file_of(tmp_path / "a.tfrecord", records)).no_inputs == {
+        "x": "of NaN or infinity no model learns"
+    }
+
+
+def test_a_name_of_two_lines_is_kept(tmp_path):
+    (tmp_path / "a.csv").write_text('a,"b\nc"\n' + "1,2\n" * 4)
+    done = run("infer", "a.csv", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
+    assert done.returncode == 0
+    assert rs.Pipeline.load(tmp_path / "c.yaml").config.fit.targets == "b\nc"
+
+
 COLUMNS = {
     "n": [1, 2, 3, 4] * 10,
     "x": [0.5] * 40,

@@ -154,8 +154,9 @@ class Pipeline:
             SpecError: an option is wrong.
             StoreError: the dataset is not built, has no such split, or was written with another spec.
         """
-        mapped = self._mapped(map, map_fit, layers)
-        return self._dataset(split, self._read(options), mapped, filter, start=Position.of(start))
+        read = self._read(options)
+        mapped = self._mapped(map, map_fit, layers, batched=read.batch is not None)
+        return self._dataset(split, read, mapped, filter, start=Position.of(start))
 
     def preview(
         self,
@@ -206,7 +207,8 @@ class Pipeline:
         of batches.
         """
         begin = Position.of(start)
-        read, mapped = self._read(options), self._mapped(map, map_fit)
+        read = self._read(options)
+        mapped = self._mapped(map, map_fit, batched=read.batch is not None)
 
         def make(context: Any = None) -> Any:
             if context is None:
@@ -237,9 +239,8 @@ class Pipeline:
         """
         read = self._read(options)
         plan = self._plan(split, read)
-        return benching.bench(
-            read, self.schema, plan, map=self._mapped(map, map_fit), predicate=filter, seconds=seconds
-        )
+        mapped = self._mapped(map, map_fit, batched=read.batch is not None)
+        return benching.bench(read, self.schema, plan, map=mapped, predicate=filter, seconds=seconds)
 
     def export(
         self,
@@ -381,8 +382,9 @@ class Pipeline:
 
         They are those that `adapt` of `keras.layers.Normalization`, `StringLookup`, `IntegerLookup` and
         `Discretization` makes of the stored values: a function `map` or a filter comes after. All are taken
-        in one pass, and kept in `layers.json` beside the dataset until it, or `fit.encode`, is another. The
-        layers encode single values, or all of a batch; `dataset` also pads, and sums `multi_hot` and `count`.
+        in one pass, and kept in `layers.json` beside the dataset until it, a feature or `fit.encode` is
+        another. The layers encode single values, or all of a batch; `dataset` also pads, and sums `multi_hot`
+        and `count`.
 
         Args:
             split: the name of the training split, or the names of several.
@@ -396,6 +398,8 @@ class Pipeline:
             "schema": self.schema.fingerprint,
             "shards": [shard.sha256 for shard in self._shards(split)],
             "encode": {name: to_builtins(encode) for name, encode in encodes.items()},
+            # the fingerprint has no options of reading, such as `default` and `resize`
+            "features": {name: to_builtins(self.schema.names[name].shortest) for name in encodes},
         }
         whole = dict.fromkeys(("shuffle", "bucket", "balance", "service")) | {"repeat": 1, "cache": "none"}
 
@@ -411,6 +415,8 @@ class Pipeline:
         mapped: Callable[..., Any] | None,
         map_fit: Callable[..., Any] | None,
         layers: Mapping[str, Any] | None = None,
+        *,
+        batched: bool = True,
     ) -> Callable[..., Any] | None:
         """A user's `map`, the selection of `fit`, and a user's `map_fit`, of which any may be missing."""
         fit, schema = self.config.fit, self.schema
@@ -428,7 +434,7 @@ class Pipeline:
             check_arguments("map_fit", map_fit, len(parts), f"({', '.join(parts)})")
             map_fit = naming_features("map_fit", map_fit)
         chosen = self._layers(fit, layers)
-        pick = without_autograph(lambda features: fit.pick(features, schema, chosen))
+        pick = without_autograph(lambda features: fit.pick(features, schema, chosen, batched=batched))
         # these are converted by autograph, as a user expects of functions for tf.data
         picked: Callable[..., Any] = pick if mapped is None else lambda features: pick(mapped(features))
         if map_fit is None:

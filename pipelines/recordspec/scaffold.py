@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -22,7 +23,7 @@ from recordspec.progress import Progress
 from recordspec.remote import RemotePath, is_url
 from recordspec.spec.features import Feature
 from recordspec.spec.features.label import Label
-from recordspec.spec.infer import Inferred
+from recordspec.spec.infer import IDENTIFIES, Inferred
 from recordspec.spec.media import images, sounds
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import manifest_in
@@ -259,8 +260,8 @@ def _infer_hugging_face(data: Any, name: str, sample: int | None) -> Inferred:
         notes += [note for note in others.notes if note.partition(":")[0] not in features]
     placed = tuple(features[column] for column in source.features if column in features)
     schema = Schema(name=name, features=placed)
-    left_out = () if others is None else others.left_out
-    return Inferred(schema=schema, notes=tuple(notes), rows=source.rows, left_out=left_out)
+    found = Inferred(schema=schema, notes=(), rows=None) if others is None else others
+    return replace(found, schema=schema, notes=tuple(notes), rows=source.rows)
 
 
 def infer_files(
@@ -355,7 +356,7 @@ def config_text(files: InputFiles, found: Inferred, schema_path: Path, path: Pat
             split: _source(files, found, _compact(paths), home) for split, paths in files.splits.items()
         }
         given = {"source": sources}
-    guess = guess_fit(schema, found.identifiers)
+    guess = guess_fit(schema, found.no_inputs)
     fit: dict[str, Any] = {"inputs": _one_or_all(guess.inputs)}
     if guess.target is not None:
         fit["targets"] = guess.target
@@ -374,6 +375,8 @@ def config_text(files: InputFiles, found: Inferred, schema_path: Path, path: Pat
     }
     lines = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=1 << 16).splitlines()
     comments = {"  inputs:": guess.without, "  targets:": guess.reason}
+    if any("\n" in name for name in schema.names):  # in the middle of one, a comment would be a part of it
+        comments = {}
     for number, line in enumerate(lines):
         comment = next((text for key, text in comments.items() if line.startswith(key) and text), "")
         lines[number] = f"{line}  # {comment}" if comment else line
@@ -421,31 +424,30 @@ class FitGuess:
     without: str
 
 
-def guess_fit(schema: Schema, identifiers: Sequence[str] = ()) -> FitGuess:
+def guess_fit(schema: Schema, no_inputs: Mapping[str, str] = MappingProxyType({})) -> FitGuess:
     """Guesses the target: a feature with the name of one, a label first; else a label; else the last feature
-    that has numbers. All others are inputs, but for identifiers of rows: by their names, or these."""
+    that has numbers. All others are inputs, but for identifiers of rows, by their names, and `no_inputs`,
+    which says why."""
     features = [feature for _, feature in schema.placed]
     if len(features) == 1:
         (only,) = schema.names
         return FitGuess(inputs=(only,), target=None, reason="", without="no targets: there is one feature")
-    named = {one.name for one in features if _identifies(one) or one.name in identifiers}
-    target, reason = _guess_target([one for one in features if one.name not in named] or features)
-    identifiers = [one.name for one in features if one.name in named and one is not target]
+    reasons = {one.name: IDENTIFIES for one in features if _identifies(one)} | {**no_inputs}
+    target, reason = _guess_target([one for one in features if one.name not in reasons] or features)
+    others = [one for one in features if one is not target]
+    taken = [one for one in others if one.name not in reasons] or others or [target]
     # A feature with a default has a second output: whether there was a value.
-    others = [
-        name
-        for one in features
-        if one is not target
-        for name in (one.outputs if one.optional else (one.name,))
-    ]
-    of_identifiers = {name for one in features if one.name in identifiers for name in one.outputs}
-    inputs = [name for name in others if name not in of_identifiers] or others or [target.name]
-    left = [name for name in identifiers if name not in inputs]
+    inputs = [name for one in taken for name in (one.outputs if one.optional else (one.name,))]
+    left = {one.name: reasons[one.name] for one in others if one not in taken}
+    without = (
+        f"without {', '.join(name for name in left if left[name] == why)}: {why}"
+        for why in dict.fromkeys(left.values())
+    )
     return FitGuess(
         inputs=tuple(inputs),
         target=target.name,
         reason=f"{reason}, of {len(features):,} features",
-        without=f"without {', '.join(left)}: it identifies rows" if left else "",
+        without="; ".join(without),
     )
 
 

@@ -101,6 +101,59 @@ def small(tmp_path):
     return make
 
 
+def test_single_rows_are_encoded_as_in_a_batch(small):
+    features = "{x: float32, two: {dtype: string, shape: [2]}, v: {kind: var_len, dtype: int64}, \
+        n: {kind: ragged, dtype: float32, shape: [null, null]}, y: int64}"
+    encode = "{x: normalize, two: count, v: multi_hot, n: normalize}"
+    some = [
+        {"x": n, "two": ["a", "b"], "v": [n, 7][: n % 3], "n": [[1.0], [n, 2.0]], "y": n} for n in range(8)
+    ]
+    made = small(f"{{inputs: [x, two, v, n], targets: y, encode: {encode}}}", features, some)
+    ((batch, _),) = made.dataset("train", batch=8)
+    for place, (row, _) in enumerate(made.dataset("train", batch=None)):
+        for name, value in row.items():
+            np.testing.assert_allclose(value, batch[name][place], rtol=1e-6, err_msg=name)
+
+
+def test_large_numbers_keep_their_differences(small):
+    times = 1_790_000_000_000 + np.arange(8)
+    given = small(
+        "{inputs: x, targets: y, encode: {x: normalize}}",
+        "{x: int64, y: int64}",
+        [{"x": t, "y": 0} for t in times],
+    )
+    found = np.concatenate([x for x, _ in given.dataset("train").as_numpy_iterator()])
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(np.sort(found), (np.arange(8) - 3.5) / np.arange(8).std(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "float64"])
+def test_a_policy_of_keras_changes_no_numbers(small, policy):
+    rows = [{"x": 1e6 + n, "y": n, "z": 1e5 * n} for n in range(8)]
+    fit = "{inputs: [x, z], targets: y, encode: {x: normalize, z: {as: discretize, bins: 4}}}"
+    given = small(fit, "{x: float32, z: float32, y: int64}", rows)
+    expected, _ = given.preview("train")
+    (given.data / "layers.json").unlink()
+    before = tf.keras.mixed_precision.global_policy()
+    tf.keras.mixed_precision.set_global_policy(policy)
+    try:
+        found, _ = given.preview("train")
+    finally:
+        tf.keras.mixed_precision.set_global_policy(before)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
+        assert found[name].dtype == values.dtype
+
+
+def test_statistics_are_those_of_what_is_read(small, tmp_path):
+    """Options of reading change the values, but not the shards."""
+    fit, some = "{inputs: x, targets: y, encode: {x: normalize}}", [{"x": 4.0, "y": 0}, {"y": 1}]
+    given = small(fit, "{x: {dtype: float32, default: 0.0}, y: int64}", some)
+    assert given.layers()["x"].mean.numpy() == 2
+    (tmp_path / "s.yaml").write_text((tmp_path / "s.yaml").read_text().replace("0.0", "10.0"))
+    assert rs.Pipeline.load(tmp_path / "c.yaml").layers()["x"].mean.numpy() == 7
+
+
 def adapted(layer, dataset, name: str):
     """A layer that Keras adapts to the values of a feature."""
 
@@ -240,6 +293,11 @@ def test_another_training_split_is_named(small):
             "values to learn from, got none",
         ),
         (
+            "{x: {kind: tensor, dtype: float64, shape: [2, 2]}, y: int64}",
+            {"x": np.array([[1e300, 1], [-1e300, 1]]), "y": 1},
+            "finite numbers to normalize, got a variance beyond float64",
+        ),
+        (
             "{x: {kind: var_len, dtype: float32, as: dense}, y: int64}",
             {"x": [1.0], "y": 1},
             "a feature without padding, got a padded batch (`as: ragged`)",
@@ -251,7 +309,7 @@ def test_another_training_split_is_named(small):
         ),
     ],
 )
-def test_values_that_a_layer_cannot_learn_from(small, features, row, expected):
+def test_values_that_cannot_be_normalized(small, features, row, expected):
     made = small("{inputs: x, targets: y, encode: {x: normalize}}", features, [row])
     with pytest.raises(rs.SpecError) as error:
         made.layers()
@@ -259,14 +317,52 @@ def test_values_that_a_layer_cannot_learn_from(small, features, row, expected):
 
 
 @pytest.mark.parametrize(
+    ("feature", "encode", "values", "expected"),
+    [
+        ("float32", "{as: discretize, bins: 2}", [1.0, np.nan], "finite numbers to discretize, got NaN or infinity"),
+        ("float32", "{as: discretize, bins: 2}", [1.0, np.inf], "finite numbers to discretize, got NaN or infinity"),
+        ("int64", "{as: discretize, bins: 2}", [1 << 40, (1 << 40) + 9], "numbers of which float32 makes 2 bins, got 1099511627776 to 1099511627785 (normalize them)"),
+        ("int64", "index", [-1, -1], "values to learn from, got only those that stand for none"),
+        ("string", "one_hot", ["[UNK]"], "values to learn from, got only those that stand for none"),
+        ("{kind: var_len, dtype: string}", "index", [[""], []], "values to learn from, got only those that stand for none"),
+        ("{kind: var_len, dtype: string}", "{as: index, max_tokens: 2}", [["a"]], "`max_tokens` of at least 3, as padding and unknown values are two, got 2"),
+    ],
+)  # fmt: skip
+def test_values_that_a_layer_cannot_learn_from(small, feature, encode, values, expected):
+    some = [{"x": value, "y": 0} for value in values]
+    made = small(f"{{inputs: x, targets: y, encode: {{x: {encode}}}}}", f"{{x: {feature}, y: int64}}", some)
+    with pytest.raises(rs.SpecError) as error:
+        made.layers()
+    assert str(error.value) == f"fit.encode.x: expected {expected}"
+
+
+def test_as_many_indices_as_max_tokens(small):
+    some = [{"x": [1, 2, 2, 3, 3, 3], "y": 0}]
+    fit = "{inputs: x, targets: y, encode: {x: {as: index, max_tokens: 4}}}"
+    made = small(fit, "{x: {kind: var_len, dtype: int64}, y: int64}", some)
+    assert made.preview("train")[0].tolist() == [[1, 3, 3, 2, 2, 2]]
+
+
+def test_a_variance_beyond_float32(small):
+    made = small(
+        "{inputs: x, targets: y, encode: {x: normalize}}", some=[{"x": x, "y": 0} for x in (-3e38, 3e38)]
+    )
+    assert sorted(made.preview("train")[0]) == [-1, 1]
+
+
+@pytest.mark.parametrize(
     ("fit", "expected"),
     [
+        (
+            "encode: {k: {as: one_hot, max_tokens: 2}}",
+            "fit.encode.k.max_tokens: expected none of a label, which has its classes, got 2",
+        ),
         (
             "encode: {x: one_hot}",
             "fit.encode.x: expected text, integers or a label to one_hot, got `x`, fixed_len of float32",
         ),
-        ("encode: {y: normalize}", "fit.encode.y: expected x, got `y`"),
-        ("encode: {z: normalize}", "fit.encode.z: expected x, got `z` (encode it in `map`)"),
+        ("encode: {y: normalize}", "fit.encode.y: expected one of x, k, got `y`"),
+        ("encode: {z: normalize}", "fit.encode.z: expected one of x, k, got `z` (encode it in `map`)"),
         (
             "encode: {x: {as: normalize, bins: 3}}",
             "fit.encode.x.bins: expected none with `as: normalize`, got 3",
@@ -277,7 +373,10 @@ def test_values_that_a_layer_cannot_learn_from(small, features, row, expected):
 )
 def test_options_that_do_not_fit_are_refused(small, fit, expected):
     with pytest.raises(rs.SpecError) as error:
-        small(f"{{inputs: [x, z], targets: y, derived: [z], {fit}}}")
+        small(
+            f"{{inputs: [x, z, k], targets: y, derived: [z], {fit}}}",
+            "{x: float32, y: int64, k: {kind: label, names: [a, b]}}",
+        )
     assert str(error.value).partition(": ")[2] == expected
 
 

@@ -269,6 +269,14 @@ def test_tones_are_resampled(rate, wanted):
         assert np.abs(found[inside, 1]).max() < 2e-3
 
 
+def test_a_long_sound_keeps_its_length():
+    """The samples times the new rate are more than int32 holds."""
+    given = schema(sample_rate=44100, resample=16000, encoding="raw", dtype="int16")
+    found = decoded(given, np.full((135_000, 1), 1000, np.int16))
+    assert len(found) == -(-135_000 * 16000 // 44100)
+    assert (abs(found[20:-20].astype(int) - 1000) < 10).all()
+
+
 @pytest.mark.parametrize("law", [law for law in LAWS if law is not stored_again_it_is_the_same])
 @pytest.mark.parametrize("options", [{"encoding": "raw", "dtype": "int16"}, {"channels": 2}])
 def test_resampled_sounds_keep_the_laws(law, options):

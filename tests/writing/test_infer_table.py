@@ -77,6 +77,14 @@ def test_identifiers_stored_as_floats_are_noted(tmp_path):
     )
 
 
+def test_digits_with_leading_zeros_are_text(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("zip,text,number,zero\n10115,01x,-1.05,0\n01067,02,00.5,-1\n")
+    assert inferred([str(path)], None).notes == (
+        "zip: digits with leading zeros, which an integer loses: read as text",
+    )
+
+
 CELLS = {
     "NA and 1": (["NA", "1"], {"kind": "text"}),
     "nan": (["1", "nan", "-Infinity"], {"dtype": "float32"}),
@@ -257,7 +265,7 @@ def test_columns_of_which_each_row_has_another_word_identify_rows(tmp_path):
     )
     for given in (tmp_path / "rows.csv", table):
         found = rs.infer(given, "rows")
-        assert found.identifiers == ("ticket", "customer_no")
+        assert found.no_inputs == dict.fromkeys(("ticket", "customer_no"), "it identifies rows")
         assert found.notes[-1] == (
             "subject: texts of several words, mostly different: `one_hot` does not see their words"
         )

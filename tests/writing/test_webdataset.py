@@ -126,6 +126,13 @@ def test_a_key_in_two_tars_is_torn_only_if_they_share_its_members(tmp_path):
     assert manifest.rows("train") == 4
 
 
+def test_tars_may_be_empty(tmp_path):
+    for number, names in enumerate(([], [], ["0.n"], [], [])):
+        numbers(tmp_path / f"{number}.tar", *names)
+    manifest = rs.write(NUMBERS, WebDataset(files="*.tar").open(tmp_path), tmp_path / "data", progress=False)
+    assert manifest.rows("train") == 1
+
+
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
 def test_links_and_devices_are_refused(tmp_path, kind):
     def change(info):

@@ -24,7 +24,7 @@ from recordspec.progress import Progress
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.box import Box
 from recordspec.spec.features.label import Label
-from recordspec.spec.infer import Evidence, Inferred, infer_features
+from recordspec.spec.infer import Evidence, Inferred, infer_features, no_inputs
 from recordspec.spec.media import images, sounds
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import Files
@@ -87,7 +87,9 @@ def infer_records(
         f"{key}: twice in {many:,} records, of which the last counts" for key, many in tally.repeated.items()
     ]
     schema = _schema(name, tuple(features[False]), tuple(features[True]))
-    return Inferred(schema=schema, notes=tuple(notes), rows=tally.rows, left_out=left_out)
+    return Inferred(
+        schema=schema, notes=tuple(notes), rows=tally.rows, left_out=left_out, no_inputs=no_inputs(found)
+    )
 
 
 def infer_media(
@@ -267,9 +269,10 @@ def _values(counted: FeatureTally, missing: int, sequence: bool) -> dict[str, An
 
 
 def _numbers(values: NumberTally) -> dict[str, Any]:
+    finite = {"finite": values.moments.finite == values.moments.count}
     if values.frequent is None or not values.frequent.exact:
-        return {}
-    return {"values": frozenset(number for number, _ in values.top)}
+        return finite
+    return finite | {"values": frozenset(number for number, _ in values.top)}
 
 
 def _strings(values: BytesTally) -> dict[str, Any]:

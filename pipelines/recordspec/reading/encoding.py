@@ -75,10 +75,18 @@ class Encode:
         else:
             expected, fits = "text, integers or a label", given.item == "text" or "int" in given.item
             fits = fits or (given.item == "class" and self.as_ != "index")  # a label is its index
+        if fits and self.max_tokens is not None and feature.class_names:
+            got = str(self.max_tokens)
+            return Problem(path=("max_tokens",), expected="none of a label, which has its classes", got=got)
         if fits:
             return None
         got = f"`{feature.name}`, {feature.kind} of {given.item}"
         return Problem(expected=f"{expected} to {self.as_}", got=got)
+
+
+def apply_to_row(value: Tensor, encode: Encode, layer: Any, length: int | None = None) -> Tensor:
+    """As `apply`, of the value of one row."""
+    return apply(tf.expand_dims(value, 0), encode, layer, length)[0]
 
 
 def apply(value: Tensor, encode: Encode, layer: Any, length: int | None = None) -> Tensor:
@@ -96,6 +104,8 @@ def apply(value: Tensor, encode: Encode, layer: Any, length: int | None = None) 
             codes = tf.cast(codes, tf.float32)
         made = tf.reshape(codes, tf.concat([tf.shape(flat), tf.shape(codes)[1:]], 0))
         made = tf.ensure_shape(made, [*flat.shape, *codes.shape[1:]])
+    elif encode.as_ == "normalize":
+        made = tf.cast(layer(tf.cast(flat, _float(flat.dtype))), tf.float32)
     else:
         made = layer(tf.cast(flat, tf.float32))
     if isinstance(value, tf.RaggedTensor):
@@ -107,6 +117,12 @@ def apply(value: Tensor, encode: Encode, layer: Any, length: int | None = None) 
     return dense(made, None, length)
 
 
+def _float(dtype: Any) -> Any:
+    """In which numbers of a dtype are normalized: float32 would round times, for example, and then
+    subtract the mean from them."""
+    return tf.float32 if dtype == tf.float32 or dtype.size < 4 else tf.float64
+
+
 class Statistics:
     """What the layer of a feature learns from a split, batch by batch."""
 
@@ -114,10 +130,14 @@ class Statistics:
         """Raises SpecError for a padded or a sparse `batch`, the type of one."""
         self._feature, self._encode = feature, encode
         self._count, self._mean, self._squares = 0, np.zeros(()), np.zeros(())
+        self._low, self._high = np.inf, -np.inf
         padded = isinstance(batch, tf.TensorSpec) and None in batch.shape[1:].as_list()
         if padded or isinstance(batch, tf.SparseTensorSpec):
             kind = "a padded" if padded else "a sparse"
             raise SpecError(self._problem("a feature without padding", f"{kind} batch", "`as: ragged`"))
+        if _has_padding(encode, batch) and encode.max_tokens == 2:
+            expected = "`max_tokens` of at least 3, as padding and unknown values are two"
+            raise SpecError(self._problem(expected, "2"))
         self._layer = None if encode.as_ == "normalize" else _layer(feature, encode, batch, {})
 
     def add(self, value: Tensor) -> None:
@@ -127,6 +147,10 @@ class Statistics:
             if tf.size(flat):
                 self._layer.update_state(tf.reshape(flat, [-1]))
                 self._count += int(tf.size(flat))
+                if self._encode.as_ == "discretize":
+                    values = flat.numpy().astype(np.float64)
+                    self._low = np.minimum(self._low, values.min())  # which keep NaN
+                    self._high = np.maximum(self._high, values.max())
             return
         self._add_moments(flat.numpy().astype(np.float64))
 
@@ -136,11 +160,13 @@ class Statistics:
         count = len(values)
         if not count:
             return
-        mean = values.mean(0)
-        apart = mean - self._mean
         total = self._count + count
-        self._squares = self._squares + ((values - mean) ** 2).sum(0) + apart**2 * self._count * count / total
-        self._mean = self._mean + apart * count / total
+        with np.errstate(over="ignore", invalid="ignore"):  # `state` refuses what is not finite
+            mean = values.mean(0)
+            apart = mean - self._mean
+            squares = ((values - mean) ** 2).sum(0) + apart**2 * self._count * count / total
+            self._squares = self._squares + squares
+            self._mean = self._mean + apart * count / total
         self._count = total
 
     def state(self) -> dict[str, Any]:
@@ -150,9 +176,15 @@ class Statistics:
         if self._layer is None:
             variance = self._squares / self._count
             if not np.isfinite(variance).all():
-                raise SpecError(self._problem("finite numbers to normalize", "NaN or infinity"))
+                got = "a variance beyond float64" if np.isfinite(self._mean).all() else "NaN or infinity"
+                raise SpecError(self._problem("finite numbers to normalize", got))
             return {"mean": self._mean.tolist(), "variance": variance.tolist()}
-        self._layer.finalize_state()
+        if self._encode.as_ == "discretize":
+            self._check_range()
+        try:
+            self._layer.finalize_state()
+        except tf.errors.InvalidArgumentError:  # a table without a key
+            raise SpecError(self._problem("values to learn from", "only those that stand for none")) from None
         if self._encode.as_ == "discretize":
             return {"bin_boundaries": [float(bound) for bound in self._layer.bin_boundaries]}
         try:
@@ -163,32 +195,56 @@ class Statistics:
             raise SpecError(self._problem("values to learn from", "only empty ones"))
         return {"vocabulary": [token if isinstance(token, str) else int(token) for token in tokens]}
 
+    def _check_range(self) -> None:
+        """Raises SpecError for numbers that float32, in which Keras discretizes, does not tell apart."""
+        low, high, bins = self._low, self._high, self._encode.bins or _BINS
+        if not np.isfinite([low, high]).all():
+            raise SpecError(self._problem("finite numbers to discretize", "NaN or infinity"))
+        largest = max(abs(low), abs(high))
+        if largest > np.finfo(np.float32).max or 0 < high - low < bins * np.spacing(np.float32(largest)):
+            got, hint = f"{low:.17g} to {high:.17g}", "normalize them"
+            raise SpecError(self._problem(f"numbers of which float32 makes {bins} bins", got, hint))
+
     def _problem(self, expected: str, got: str, hint: str = "") -> Problem:
         path = ("fit", "encode", self._feature.name)
         return Problem(path=path, expected=expected, got=got, hint=hint)
 
 
 def _layer(feature: Feature, encode: Encode, batch: Any, state: Mapping[str, Any]) -> Any:
-    """The Keras layer of a feature, of batches of this type; without a state, one that is to learn it."""
+    """The Keras layer of a feature, of batches of this type; without a state, one that is to learn it.
+
+    Their dtypes are stated: in those of a global policy of mixed precision, numbers overflow.
+    """
     layers = tf.keras.layers
     if encode.as_ == "normalize":
-        size = np.shape(state["mean"])
-        layer = layers.Normalization(axis=-1 if size else None, **state)
+        moments = {name: np.asarray(value) for name, value in state.items()}  # of lists it makes float32
+        size = moments["mean"].shape
+        axis, dtype = -1 if size else None, _float(batch.dtype).name
+        if (moments["variance"] > np.finfo(np.float32).max).any():
+            dtype = "float64"
+        layer = layers.Normalization(axis=axis, dtype=dtype, **moments)
         layer.build((None, *size))  # until then it has no mean
         return layer
     if encode.as_ == "discretize":
-        return layers.Discretization(**(state or {"num_bins": encode.bins or _BINS}))
+        return layers.Discretization(dtype="float32", **(state or {"num_bins": encode.bins or _BINS}))
     mode = "int" if encode.as_ == "index" else "one_hot"
     if feature.class_names:
         return layers.CategoryEncoding(num_tokens=len(feature.class_names), output_mode=mode)
     options = {"output_mode": mode if state else "int", "max_tokens": encode.max_tokens, **state}
-    padded = encode.as_ == "index" and isinstance(batch, tf.RaggedTensorSpec)
+    padded = _has_padding(encode, batch)
     if feature.value_type.item == "text":
         return layers.StringLookup(mask_token="" if padded else None, **options)
     # no integer that there is, nor -1, which stands for unknown ones; none while the layer learns, which
     # leaves it out
     mask = min([0, *state["vocabulary"]]) - 2 if padded and state else None
+    if padded and not state and encode.max_tokens:
+        options["max_tokens"] = encode.max_tokens - 1
     return layers.IntegerLookup(mask_token=mask, **options)
+
+
+def _has_padding(encode: Encode, batch: Any) -> bool:
+    """Whether an index stands for the padding of batches of this type."""
+    return encode.as_ == "index" and isinstance(batch, tf.RaggedTensorSpec)
 
 
 def layers(

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, nearest, one_of
-from recordspec.reading.encoding import Encode, apply
+from recordspec.reading.encoding import Encode, apply, apply_to_row
 from recordspec.spec.lists import cells
 from recordspec.spec.schema import Schema
 from recordspec.spec.tensors import dense, mask_of
@@ -180,18 +180,26 @@ class Fit:
             got = f"none for {', '.join(f'`{name}`' for name in missing)}"
             raise SpecError(Problem(path=("layers",), expected=expected, got=got, hint=hint))
 
-    def pick(self, features: Any, schema: Schema, layers: Mapping[str, Any] | None = None) -> Any:
+    def pick(
+        self,
+        features: Any,
+        schema: Schema,
+        layers: Mapping[str, Any] | None = None,
+        *,
+        batched: bool = True,
+    ) -> Any:
         """The tuple for `model.fit`, from a batch that `schema` decoded and a user's `map` may have changed.
 
         Args:
             layers: the Keras layers of encoded inputs, by name.
+            batched: whether these are the features of a batch, not of one row.
 
         Raises SpecError for a feature of `pad_to` that is not ragged, and for a mask of one without padding.
         """
         if not isinstance(features, Mapping):
             got = type(features).__name__
             raise SpecError(Problem(path=("map",), expected="a dict of features from `map`", got=got))
-        batch = _Batch(self, features, schema, layers or {})
+        batch = _Batch(self, features, schema, layers or {}, batched)
         picked = [batch.values("inputs", self.inputs)]
         if self.targets is not None:
             picked.append(batch.values("targets", self.targets))
@@ -211,12 +219,13 @@ class Fit:
 
 @dataclass(frozen=True)
 class _Batch:
-    """The features of one batch, as `fit` gives them to a model."""
+    """The features of one batch, or of one row, as `fit` gives them to a model."""
 
     fit: Fit
     features: Mapping[str, Any]
     schema: Schema
     layers: Mapping[str, Any]
+    batched: bool
 
     def values(self, part: str, names: Names) -> Any:
         wanted = {name: self.value(part, name) for name in _names(names)}
@@ -233,7 +242,8 @@ class _Batch:
             raise SpecError(problem)
         value = self._short_enough(name)
         if part == "inputs" and name in self.layers:
-            return apply(value, self.fit.encode[name], self.layers[name], self.fit.pad_to.get(name))
+            encoded = apply if self.batched else apply_to_row
+            return encoded(value, self.fit.encode[name], self.layers[name], self.fit.pad_to.get(name))
         if self._is_kept(name):
             return value
         return dense(value, self._pad(part, name), self.fit.pad_to.get(name))

@@ -23,7 +23,9 @@ _CODES: dict[DateUnit, str] = {
 }
 # A date of ISO 8601, or a date and a time, with or without an offset from UTC.
 _ISO = re.compile(
-    r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d)?(\.\d{1,9})?(?:Z|([+-]\d\d:?\d\d))?)?", re.ASCII
+    r"(\d{4}-\d\d-\d\d)"
+    r"(?:[T ](\d\d:\d\d)(?:(:\d\d)(\.\d{1,9})?)?(?:Z|([+-](?:[01]\d|2[0-3]):?[0-5]\d))?)?",
+    re.ASCII,
 )
 _EXPECTED = "a date, a time, or their text as 2026-01-31 or 2026-01-31T12:00:00Z"
 
@@ -95,11 +97,14 @@ def _parsed(text: str) -> np.datetime64:
     except (ValueError, OverflowError):
         raise BadValue(0, _EXPECTED, f"`{text}`") from None
     whole = np.datetime64(time, "s")
-    if fraction is None:
+    digits = (fraction or "").strip(".").rstrip("0")
+    if not digits:
         return whole
-    unit: Any = "ms" if len(fraction) <= 4 else "us" if len(fraction) <= 7 else "ns"
-    digits = fraction[1:].ljust({"ms": 3, "us": 6, "ns": 9}[unit], "0")
+    unit: Any = "ms" if len(digits) <= 3 else "us" if len(digits) <= 6 else "ns"
+    digits = digits.ljust({"ms": 3, "us": 6, "ns": 9}[unit], "0")
     found: np.datetime64 = whole.astype(f"datetime64[{unit}]") + np.timedelta64(int(digits), unit)
+    if found.astype(whole.dtype) != whole:  # it wraps around
+        raise BadValue(0, "nanoseconds only from 1677-09-22 to 2262-04-10", f"`{text}`")
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recordspec.errors import SpecError
@@ -27,6 +27,8 @@ _ROWS_PER_CLASS = 10
 _CLASS_NAMES = re.compile(
     r"(^|[/_.-])(labels?|class(es|_id)?|targets?|categor(y|ies)|y)($|[/_.-])", re.IGNORECASE
 )
+# Why a model should not take a feature.
+IDENTIFIES = "it identifies rows"
 _DEFAULTS: dict[str, Any] = {"int64": 0, "float32": 0.0, "string": ""}
 
 
@@ -38,14 +40,14 @@ class Inferred:
         notes: what the schema does not express, and what is a guess.
         rows: the number of rows that were read; None for a schema that was imported.
         left_out: the keys or columns that no feature holds.
-        identifiers: the columns of single words of which no row has that of another.
+        no_inputs: the features that no model should take, with the reason.
     """
 
     schema: Schema
     notes: tuple[str, ...]
     rows: int | None
     left_out: tuple[str, ...] = ()
-    identifiers: tuple[str, ...] = ()
+    no_inputs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +76,8 @@ class Evidence:
         absent: how many records lack the feature list.
         too_large_for: the first choice of a dtype, if it does not hold all numbers.
         rounded: an integer that float32 does not hold, if any.
+        finite: whether no number is NaN or infinite.
+        identifies: whether each row has a word of its own, if these are texts.
         notes: what else there is to say.
     """
 
@@ -95,6 +99,8 @@ class Evidence:
     absent: int = 0
     too_large_for: str = ""
     rounded: float | None = None
+    finite: bool = True
+    identifies: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -116,6 +122,22 @@ def infer_features(found: Iterable[Evidence]) -> tuple[list[tuple[Evidence, Feat
         features.append((evidence, feature))
         notes += more
     return features, notes
+
+
+def no_inputs(found: Iterable[tuple[Evidence, Feature | None]]) -> dict[str, str]:
+    """The features that no model should take, with the reason."""
+    reasons = {}
+    for evidence, feature in found:
+        if feature is not None and evidence.identifies and not feature.value_type.is_number:
+            reasons[feature.name] = IDENTIFIES
+        elif feature is not None and _lacks_finite(evidence, feature):
+            reasons[feature.name] = "of NaN or infinity no model learns"
+    return reasons
+
+
+def _lacks_finite(evidence: Evidence, feature: Feature) -> bool:
+    """Whether a feature has NaN or infinity among its numbers."""
+    return not evidence.finite and feature.value_type.is_number
 
 
 def _feature_and_notes(evidence: Evidence, names: Set[str]) -> tuple[Feature | None, list[str]]:
@@ -159,6 +181,8 @@ def _losses(evidence: Evidence, feature: Feature) -> list[str]:
         if evidence.missing:
             keeps = ": `{dtype: string, default: ''}` keeps them" if evidence.may_be_string else ""
         notes.append(f"float32 rounds {evidence.rounded:.0f}, and others{keeps}")
+    if _lacks_finite(evidence, feature):
+        notes.append("some numbers are NaN or infinite, of which a model cannot learn")
     if evidence.too_large_for:
         notes.append(f"numbers that {evidence.too_large_for} does not hold: kept as {dtype}")
     return notes

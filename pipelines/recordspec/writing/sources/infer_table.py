@@ -15,7 +15,7 @@ from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import Location
 from recordspec.spec.dates import DateUnit, finest, unit_of_dates
-from recordspec.spec.infer import MAX_CLASSES, Evidence, Inferred, infer_features
+from recordspec.spec.infer import MAX_CLASSES, Evidence, Inferred, infer_features, no_inputs
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources import DictRows, source_of, text
 from recordspec.writing.sources.arrays import is_frame
@@ -250,7 +250,7 @@ class _Table:
             notes=tuple(notes),
             rows=self.rows,
             left_out=left_out,
-            identifiers=tuple(profile.name for profile in self.columns.values() if profile.identifies),
+            no_inputs=no_inputs(found),
         )
 
 
@@ -269,6 +269,7 @@ class ColumnProfile:
         values: the distinct texts or integers; None if there are more than `MAX_CLASSES`.
         rounded: the first integer that float32 does not hold, perhaps an identifier.
         large: whether float32 does not hold a number at all, or int64 an integer.
+        finite: whether no single number is NaN or infinite.
         gaps: whether a list has a missing item.
         date: the coarsest unit of all values, if they are dates and times, or their text.
         zeros: whether an integer of a CSV file has leading zeros.
@@ -288,6 +289,7 @@ class ColumnProfile:
     values: set[Any] | None = field(default_factory=set)
     rounded: float | None = None
     large: bool = False
+    finite: bool = True
     gaps: bool = False
     odd: str = ""
     lengths: set[int] = field(default_factory=set)
@@ -399,6 +401,7 @@ class ColumnProfile:
 
     def _add_numbers(self, numbers: npt.NDArray[np.float64]) -> None:
         finite = numbers[np.isfinite(numbers)]
+        self.finite &= finite.size == numbers.size
         self.large |= bool((abs(finite) > _MAX_FLOAT32).any())
         whole = finite[(np.trunc(finite) == finite) & (abs(finite) <= _MAX_FLOAT32)]
         lost = whole[whole.astype(np.float32) != whole]  # float32 has all up to 2^24
@@ -440,13 +443,15 @@ class ColumnProfile:
             values=self._distinct(dtype),
             too_large_for=("float32" if dtype == "float32" else "int64") if self.large else "",
             rounded=self.rounded,
+            finite=self.finite or dtype != "float32",
+            identifies=dtype == "string" and self._identifies,
             notes=notes,
         )
 
     @property
-    def identifies(self) -> bool:
-        """Whether each row has a word of its own."""
-        is_text = self.type is not None and _is_text(self.type) and self.evidence().dtype == "string"
+    def _identifies(self) -> bool:
+        """Whether each row has a word of its own, if it has texts."""
+        is_text = self.type is not None and _is_text(self.type)
         return is_text and self.rows >= _LEAST_ROWS and not self.nulls and not (self.repeats or self.words)
 
     def _wide(self, dtype: str | None) -> str | None:

@@ -245,7 +245,7 @@ def _rows(
         if extension in members:
             raise _wrong(path, "every extension of a key once", f"`{name}.{extension}` again")
         members[extension] = data
-    if after is not None:
+    if after is not None and members:
         other, rest = next(_rows(after, read=False), ("", Members()))
         if other == key and members.keys().isdisjoint(rest):
             raise _wrong(path, f"all members of `{key}` in one tar", f"others in {after}")
