@@ -271,8 +271,12 @@ def test_another_training_split_is_named(small):
     (made.folder / "c.yaml").write_text(text + "write: {splits: {one: 1, two: 1}, key: y}\n")
     folds = rs.Pipeline.load(made.folder / "c.yaml")
     folds.build([{"x": n / 2, "y": n} for n in range(8)], force=True)
-    with pytest.raises(rs.StoreError, match="train"):
+    with pytest.raises(rs.StoreError) as error:
         folds.dataset("two")
+    assert str(error.value) == (
+        "layers: expected a split `train`, from which `fit.encode` learns, got one, two "
+        "(`layers=pipeline.layers(SPLIT)` takes another one)"
+    )
     layers = folds.layers("one")
     (first, _), *_ = folds.dataset("two", layers=layers)
     stored = next(iter(rs.read(folds.schema, folds.data / "two-*", batch=4)))
