@@ -34,6 +34,7 @@ autodoc_preserve_defaults = True
 autodoc_class_signature = "mixed"
 napoleon_google_docstring = True
 napoleon_use_rtype = False
+napoleon_use_ivar = True
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 add_module_names = False

@@ -162,6 +162,44 @@ def test_every_command_begins_its_help_with_two_that_run(command):
     assert command.short_help
 
 
+def examples(command: str) -> list[str]:
+    text = click.unstyle(commands.get_command(None, command).help)
+    return [line.strip() for line in text.splitlines() if line.strip().startswith("recordspec ")]
+
+
+# Of these commands the examples end with 1: the files differ, or are damaged.
+ENDS_WITH_1 = ("diff", "repair")
+
+
+@pytest.mark.docs
+@pytest.mark.newest
+def test_the_examples_of_help_run_as_they_stand(tmp_path):
+    """In a folder with the schemas and configs of the repository, its digits, and files of other names."""
+    for name in ("schemas", "configs"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+    def shell(line: str) -> subprocess.CompletedProcess:
+        return subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True, env=environment)
+
+    raw = shell(f"{sys.executable} {ROOT}/demo/raw.py digits raw/digits")
+    assert raw.returncode == 0, raw.stderr
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n3,4\n")
+    rest = [name for name in commands.list_commands(None) if name not in ("build", "sweep")]
+    for command in ("build", *rest):
+        for example in examples(command):
+            if command == "repair":
+                whole = (tmp_path / "data/digits/train-00000-of-00002.tfrecord").read_bytes()
+                (tmp_path / "broken.tfrecord").write_bytes(whole[:-7])
+            # measuring for five seconds a stage is not what is tested
+            done = shell(f"{example} --seconds 0.1" if command == "bench" else example)
+            expected = (0, 1) if command in ENDS_WITH_1 else (0,)
+            assert done.returncode in expected, f"{example}\n{done.stderr}"
+            assert "Traceback" not in done.stderr
+            if command == "build":
+                shutil.copytree(tmp_path / "data/digits", tmp_path / "old", dirs_exist_ok=True)
+
+
 def test_make_targets_are_there(root):
     makefile = (root / "Makefile").read_text()
     for target in ("demo", "test"):
