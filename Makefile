@@ -40,7 +40,7 @@ test-services-latest: $(LATEST)/ready $(SERVERS)
 
 ifeq ($(HAS_IO),yes)
 test-io: $(IO)/ready $(SERVERS)
-	$(IO)/bin/python $(PYTEST) -m 'not services and not docs'
+	$(IO)/bin/python $(PYTEST) -m 'not services and not docs and not newest'
 
 test-docs-io: $(IO)/ready
 	$(IO)/bin/python $(PYTEST) -m 'docs and not newest'

@@ -16,6 +16,8 @@ from recordspec import remote
 from recordspec.errors import StoreError
 from recordspec.remote import RemotePath
 
+pytestmark = pytest.mark.newest
+
 
 def test_an_object_is_created_once(bucket):
     place = bucket / "a" / "b.txt"

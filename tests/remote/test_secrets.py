@@ -15,7 +15,7 @@ from servers import SECRET, SESSION
 import recordspec as rs
 from recordspec import remote
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.newest]
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures:\n  id: int64\n")
 FAULTS = {

@@ -19,7 +19,7 @@ from examples import example
 from recordspec.wire.framing import framed
 from test_docs import DOCS, run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.newest]
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures:\n  id: int64\n  text: string\n  value: float32\n")
 OPTIONS = {"key": "id", "split": {"train": 3, "test": 1}, "shuffle": 2, "shards": 3, "invalid": "quarantine"}

@@ -15,6 +15,8 @@ from recordspec.remote import RemotePath
 from recordspec.store.sweep import sweep
 from recordspec.wire.hashes import sha256_of
 
+pytestmark = pytest.mark.newest
+
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
 NOW = timedelta(0)
 

@@ -20,6 +20,8 @@ from recordspec.store.shards import expand
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.parquet import Parquet
 
+pytestmark = pytest.mark.newest
+
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {a: int64}")
 FOLDER = "a b%/ü?"
 IN_URL = "a%20b%25/%C3%BC%3F"

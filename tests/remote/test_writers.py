@@ -14,7 +14,7 @@ from recordspec.remote import RemotePath
 from recordspec.store import publication
 from recordspec.wire.hashes import sha256_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.newest]
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures:\n  id: int64\n  text: string\n")
 OPTIONS = {"key": "id", "split": {"train": 3, "test": 1}, "shuffle": 2, "shards": 2}
