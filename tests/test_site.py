@@ -171,6 +171,13 @@ def test_every_journey_has_a_page_and_the_same_by_tensorflow_alone():
         assert f"{name}.md" in table
 
 
+def test_code_of_journeys_is_no_wider_than_its_page():
+    for path in sorted(journeys.FOLDER.glob("*.sh")):
+        script = path.read_text().partition(journeys.BEGIN)[2]
+        code = (journeys.FOLDER / f"plain/{path.stem}.py").read_text()
+        assert [line for line in (script + code).splitlines() if len(line) > 88] == [], path.stem
+
+
 def test_pages_that_commands_and_messages_name_are_there():
     package = Path(rs.__file__).parent
     named = [*PAGES.values()]

@@ -41,6 +41,7 @@ model = keras.Sequential([
 model.compile("adam", "mae")
 model.fit(train, epochs=10, verbose=0)
 boxes = np.concatenate([batch for _, batch in test])
-print(json.dumps({"loss": model.evaluate(test, verbose=0), "chance": float(np.abs(boxes - boxes.mean(0)).mean())}))
+chance = float(np.abs(boxes - boxes.mean(0)).mean())
+print(json.dumps({"loss": model.evaluate(test, verbose=0), "chance": chance}))
 PYTHON
 python train.py

@@ -25,8 +25,10 @@ model = keras.Sequential([
     keras.layers.GlobalAveragePooling1D(),
     keras.layers.Dense(2),
 ])
-model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+model.compile("adam", loss, metrics=["accuracy"])
 model.fit(pipeline.dataset("train"), epochs=10, verbose=0)
-print(json.dumps({"accuracy": model.evaluate(pipeline.dataset("test"), verbose=0)[1], "chance": 0.5}))
+accuracy = model.evaluate(pipeline.dataset("test"), verbose=0)[1]
+print(json.dumps({"accuracy": accuracy, "chance": 0.5}))
 PYTHON
 python train.py

@@ -23,13 +23,21 @@ import recordspec as rs
 
 pipeline = rs.Pipeline.load("config.yaml")
 train, test = pipeline.dataset("train"), pipeline.dataset("test")
-inputs = {name: keras.Input(spec.shape[1:], name=name) for name, spec in train.element_spec[0].items()}
-columns = [keras.ops.reshape(value, (-1, value.shape[1] if len(value.shape) > 1 else 1)) for value in inputs.values()]
+inputs = {
+    name: keras.Input(spec.shape[1:], name=name)
+    for name, spec in train.element_spec[0].items()
+}
+columns = [
+    keras.ops.reshape(value, (-1, value.shape[1] if len(value.shape) > 1 else 1))
+    for value in inputs.values()
+]
 hidden = keras.layers.Dense(16, "relu")(keras.layers.Concatenate()(columns))
 model = keras.Model(inputs, keras.layers.Dense(2)(hidden))
-model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+model.compile("adam", loss, metrics=["accuracy"])
 model.fit(train, epochs=8, verbose=0)
 counts = pipeline.manifest.class_counts(("test",))["tipped"]
-print(json.dumps({"accuracy": model.evaluate(test, verbose=0)[1], "chance": max(counts) / sum(counts)}))
+accuracy = model.evaluate(test, verbose=0)[1]
+print(json.dumps({"accuracy": accuracy, "chance": max(counts) / sum(counts)}))
 PYTHON
 python train.py

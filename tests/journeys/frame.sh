@@ -5,7 +5,11 @@ schema: wine.yaml
 data: data
 write: {splits: {train: 3, test: 1}, shuffle: {seed: 1}}
 read: {batch: 16, shuffle: {seed: 1}}
-fit: {inputs: [alcohol, flavanoids, hue, proline], targets: target, encode: {alcohol: normalize, flavanoids: normalize, hue: normalize, proline: normalize}}
+fit:
+  inputs: [alcohol, flavanoids, hue, proline]
+  targets: target
+  encode:
+    {alcohol: normalize, flavanoids: normalize, hue: normalize, proline: normalize}
 YAML
 cat > train.py <<'PYTHON'
 import json
@@ -22,9 +26,11 @@ train, test = pipeline.dataset("train"), pipeline.dataset("test")
 inputs = {name: keras.Input((), name=name) for name in train.element_spec[0]}
 hidden = keras.layers.Dense(16, "relu")(keras.ops.stack(list(inputs.values()), 1))
 model = keras.Model(inputs, keras.layers.Dense(3)(hidden))
-model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+model.compile("adam", loss, metrics=["accuracy"])
 model.fit(train, epochs=30, verbose=0)
 chance = frame["target"].value_counts(normalize=True).max()
-print(json.dumps({"accuracy": model.evaluate(test, verbose=0)[1], "chance": chance}))
+accuracy = model.evaluate(test, verbose=0)[1]
+print(json.dumps({"accuracy": accuracy, "chance": chance}))
 PYTHON
 python train.py

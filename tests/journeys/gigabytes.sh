@@ -12,12 +12,27 @@ import recordspec as rs
 
 pipeline = rs.Pipeline.load("config.yaml")
 names = [f"i{number}" for number in range(13)]
-numbers = lambda inputs, targets: (keras.ops.stack([inputs[name] for name in names], 1), targets)
-model = keras.Sequential([keras.layers.BatchNormalization(), keras.layers.Dense(16, "relu"), keras.layers.Dense(2)])
-model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
-model.fit(pipeline.dataset("train", batch=1024, map_fit=numbers), epochs=1, verbose=0)
+
+
+def read(split):
+    """Batches of numbers and targets."""
+    return pipeline.dataset(split, batch=1024, map_fit=stacked)
+
+
+def stacked(inputs, targets):
+    return keras.ops.stack([inputs[name] for name in names], 1), targets
+
+
+model = keras.Sequential([
+    keras.layers.BatchNormalization(),
+    keras.layers.Dense(16, "relu"),
+    keras.layers.Dense(2),
+])
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+model.compile("adam", loss, metrics=["accuracy"])
+model.fit(read("train"), epochs=1, verbose=0)
 counts = pipeline.manifest.class_counts(("test",))["click"]
-found = model.evaluate(pipeline.dataset("test", batch=1024, map_fit=numbers), verbose=0)[1]
-print(json.dumps({"accuracy": found, "chance": max(counts) / sum(counts)}))
+accuracy = model.evaluate(read("test"), verbose=0)[1]
+print(json.dumps({"accuracy": accuracy, "chance": max(counts) / sum(counts)}))
 PYTHON
 python train.py

@@ -17,8 +17,13 @@ from sklearn.datasets import load_digits
 
 digits = load_digits()
 images = [Image.fromarray((pixels * 15).astype("uint8")) for pixels in digits.images]
-features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=list("0123456789"))})
-dataset = datasets.Dataset.from_dict({"image": images, "label": digits.target.tolist()}, features=features)
+features = datasets.Features({
+    "image": datasets.Image(),
+    "label": datasets.ClassLabel(names=list("0123456789")),
+})
+dataset = datasets.Dataset.from_dict(
+    {"image": images, "label": digits.target.tolist()}, features=features
+)
 
 rs.infer(dataset, "digits").schema.dump("digits.yaml")
 pipeline = rs.Pipeline.load("config.yaml")
@@ -30,8 +35,10 @@ model = keras.Sequential([
     keras.layers.Dense(32, "relu"),
     keras.layers.Dense(10),
 ])
-model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+model.compile("adam", loss, metrics=["accuracy"])
 model.fit(pipeline.dataset("train"), epochs=10, verbose=0)
-print(json.dumps({"accuracy": model.evaluate(pipeline.dataset("test"), verbose=0)[1], "chance": 0.1}))
+accuracy = model.evaluate(pipeline.dataset("test"), verbose=0)[1]
+print(json.dumps({"accuracy": accuracy, "chance": 0.1}))
 PYTHON
 python train.py

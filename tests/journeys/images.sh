@@ -11,8 +11,13 @@ import recordspec as rs
 
 keras.utils.set_random_seed(1)
 pipeline = rs.Pipeline.load("config.yaml")
-augment = keras.Sequential([keras.layers.RandomFlip(), keras.layers.RandomRotation(0.05)])
-train = pipeline.dataset("train", map_fit=lambda images, labels: (augment(images, training=True), labels))
+augment = keras.Sequential([
+    keras.layers.RandomFlip(),
+    keras.layers.RandomRotation(0.05),
+])
+train = pipeline.dataset(
+    "train", map_fit=lambda images, labels: (augment(images, training=True), labels)
+)
 test = pipeline.dataset("test")
 model = keras.Sequential([
     keras.Input((32, 32, 3)),
@@ -23,8 +28,10 @@ model = keras.Sequential([
     keras.layers.Dense(32, "relu"),
     keras.layers.Dense(2),
 ])
-model.compile(keras.optimizers.Adam(0.003), keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+model.compile(keras.optimizers.Adam(0.003), loss, metrics=["accuracy"])
 model.fit(train, epochs=10, verbose=0)
-print(json.dumps({"accuracy": model.evaluate(test, verbose=0)[1], "chance": 0.5}))
+accuracy = model.evaluate(test, verbose=0)[1]
+print(json.dumps({"accuracy": accuracy, "chance": 0.5}))
 PYTHON
 python train.py

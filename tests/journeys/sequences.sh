@@ -33,10 +33,12 @@ tokens = keras.Input([None], dtype="int64", name="tokens")
 mask = keras.Input([None], dtype="bool", name="tokens_mask")
 steps = keras.layers.Embedding(50, 8)(tokens)
 steps = keras.layers.GRU(16, return_sequences=True)(steps, mask=mask)
-model = keras.Model({"tokens": tokens, "tokens_mask": mask}, keras.layers.Dense(3)(steps))
+steps = keras.layers.Dense(3)(steps)
+model = keras.Model({"tokens": tokens, "tokens_mask": mask}, steps)
 loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
 model.compile("adam", loss, weighted_metrics=["accuracy"])
 model.fit(pipeline.dataset("train"), epochs=5, verbose=0)
-print(json.dumps({"accuracy": model.evaluate(pipeline.dataset("test"), verbose=0)[1], "chance": 0.5}))
+accuracy = model.evaluate(pipeline.dataset("test"), verbose=0)[1]
+print(json.dumps({"accuracy": accuracy, "chance": 0.5}))
 PYTHON
 python train.py

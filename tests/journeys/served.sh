@@ -21,11 +21,15 @@ import keras
 import recordspec as rs
 
 pipeline = rs.Pipeline.load("config.yaml")
-inputs = {"fare": keras.Input((), name="fare"), "payment": keras.Input((3,), name="payment")}
+inputs = {
+    "fare": keras.Input((), name="fare"),
+    "payment": keras.Input((3,), name="payment"),
+}
 columns = [keras.ops.expand_dims(inputs["fare"], 1), inputs["payment"]]
 hidden = keras.layers.Dense(16, "relu")(keras.layers.Concatenate()(columns))
 model = keras.Model(inputs, keras.layers.Dense(2)(hidden))
-model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+model.compile("adam", loss)
 model.fit(pipeline.dataset("train"), epochs=8, verbose=0)
 pipeline.export(model, "models/rides/1")
 PYTHON
@@ -37,9 +41,12 @@ import sys
 import tensorflow as tf
 
 assert "recordspec" not in sys.modules
-records = tf.data.TFRecordDataset(sorted(glob.glob("data/test-*"))).batch(10_000).get_single_element()
-answers = tf.saved_model.load("models/rides/1").signatures["examples"](examples=records)["output_0"]
-tipped = tf.io.parse_example(records, {"tipped": tf.io.FixedLenFeature([], tf.int64)})["tipped"]
+dataset = tf.data.TFRecordDataset(sorted(glob.glob("data/test-*")))
+records = dataset.batch(10_000).get_single_element()
+model = tf.saved_model.load("models/rides/1")
+answers = model.signatures["examples"](examples=records)["output_0"]
+features = {"tipped": tf.io.FixedLenFeature([], tf.int64)}
+tipped = tf.io.parse_example(records, features)["tipped"]
 right = tf.reduce_mean(tf.cast(tf.argmax(answers, 1) == tipped, tf.float32))
 most = tf.reduce_max(tf.math.bincount(tf.cast(tipped, tf.int32))) / tf.size(tipped)
 print(json.dumps({"accuracy": float(right), "chance": float(most)}))

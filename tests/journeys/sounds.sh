@@ -18,8 +18,10 @@ model = keras.Sequential([
     keras.layers.GlobalMaxPooling1D(),
     keras.layers.Dense(2),
 ])
-model.compile(keras.optimizers.Adam(0.01), keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+model.compile(keras.optimizers.Adam(0.01), loss, metrics=["accuracy"])
 model.fit(pipeline.dataset("train"), epochs=10, verbose=0)
-print(json.dumps({"accuracy": model.evaluate(pipeline.dataset("test"), verbose=0)[1], "chance": 0.5}))
+accuracy = model.evaluate(pipeline.dataset("test"), verbose=0)[1]
+print(json.dumps({"accuracy": accuracy, "chance": 0.5}))
 PYTHON
 python train.py

@@ -15,10 +15,14 @@ import keras
 import shapes_reader
 
 keras.utils.set_random_seed(1)
-train, test = (
-    shapes_reader.dataset(sorted(glob.glob(f"shapes-data/{split}-*")), 32).map(lambda row: (row["image"], row["label"]))
-    for split in ("train", "test")
-)
+
+
+def read(split):
+    files = sorted(glob.glob(f"shapes-data/{split}-*"))
+    dataset = shapes_reader.dataset(files, 32)
+    return dataset.map(lambda row: (row["image"], row["label"]))
+
+
 model = keras.Sequential([
     keras.Input((32, 32, 3)),
     keras.layers.Rescaling(1 / 255),
@@ -28,8 +32,10 @@ model = keras.Sequential([
     keras.layers.Dense(32, "relu"),
     keras.layers.Dense(2),
 ])
-model.compile(keras.optimizers.Adam(0.003), keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
-model.fit(train, epochs=10, verbose=0)
-print(json.dumps({"accuracy": model.evaluate(test, verbose=0)[1], "chance": 0.5}))
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+model.compile(keras.optimizers.Adam(0.003), loss, metrics=["accuracy"])
+model.fit(read("train"), epochs=10, verbose=0)
+accuracy = model.evaluate(read("test"), verbose=0)[1]
+print(json.dumps({"accuracy": accuracy, "chance": 0.5}))
 PYTHON
 python train.py
