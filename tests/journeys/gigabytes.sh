@@ -15,7 +15,7 @@ names = [f"i{number}" for number in range(13)]
 
 
 def read(split):
-    """Batches of numbers and targets."""
+    # Batches of numbers and targets.
     return pipeline.dataset(split, batch=1024, map_fit=stacked)
 
 

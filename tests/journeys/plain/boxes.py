@@ -16,7 +16,7 @@ FEATURES = {
 
 
 def serialize(image, annotations):
-    """A tf.train.Example, whose boxes are relative (center x, center y, w, h)."""
+    # A tf.train.Example, whose boxes are relative (center x, center y, w, h).
     example = tf.train.Example()
     feature = example.features.feature
     content = (Path("raw/images") / image["file_name"]).read_bytes()
@@ -40,7 +40,7 @@ def write(split, images, shards=4):
 
 
 def parse(record):
-    """An image, and its first box."""
+    # An image, and its first box.
     parsed = tf.io.parse_single_example(record, FEATURES)
     image = tf.io.decode_png(parsed["image"], channels=3)
     return tf.ensure_shape(image, [48, 48, 3]), parsed["boxes"][0]

@@ -34,7 +34,7 @@ def write(split, records, shards=4):
 
 
 def parse(records):
-    """A batch, whose tokens are padded with zeros."""
+    # A batch, whose tokens are padded with zeros.
     parsed = tf.io.parse_example(records, FEATURES)
     return parsed["tokens"], parsed["sentiment"]
 

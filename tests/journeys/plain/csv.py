@@ -17,7 +17,7 @@ FEATURES = {
 
 
 def serialize(row):
-    """A tf.train.Example of a row; what is missing is left out."""
+    # A tf.train.Example of a row; what is missing is left out.
     example = tf.train.Example()
     feature = example.features.feature
     feature["ride"].bytes_list.value.append(row.ride.encode())
@@ -68,7 +68,7 @@ train, test = read("train"), read("test")
 
 
 def encoded(name, layer):
-    """An input, and what a layer that is adapted to the training split makes of it."""
+    # An input, and what a layer that is adapted to the training split makes of it.
     layer.adapt(train.map(lambda inputs, _: inputs[name]))
     value = keras.Input([1], dtype=FEATURES[name].dtype.name, name=name)
     return value, layer(value)

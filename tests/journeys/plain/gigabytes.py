@@ -28,7 +28,7 @@ def serialize(row):
 
 
 def write_shards(group):
-    """Writes a row group of the Parquet file to a shard of each split."""
+    # Writes a row group of the Parquet file to a shard of each split.
     with (
         tf.io.TFRecordWriter(f"data/train-{group:05}.tfrecord") as train,
         tf.io.TFRecordWriter(f"data/test-{group:05}.tfrecord") as test,

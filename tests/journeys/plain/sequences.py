@@ -34,7 +34,7 @@ def write(split, lines, shards=4):
 
 
 def parse(records):
-    """Tokens, tags and weights of a batch; the weights of padding are 0."""
+    # Tokens, tags and weights of a batch; the weights of padding are 0.
     _, steps, lengths = tf.io.parse_sequence_example(records, sequence_features=STEPS)
     return steps["tokens"], steps["tags"], tf.sequence_mask(lengths["tokens"])
 

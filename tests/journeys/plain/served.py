@@ -15,7 +15,7 @@ TARGET = {"tipped": tf.io.FixedLenFeature([], tf.int64)}
 
 
 def serialize(row):
-    """A tf.train.Example of a row; what is missing is left out."""
+    # A tf.train.Example of a row; what is missing is left out.
     example = tf.train.Example()
     feature = example.features.feature
     feature["ride"].bytes_list.value.append(row.ride.encode())

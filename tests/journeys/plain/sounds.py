@@ -17,7 +17,7 @@ FEATURES = {
 
 
 def serialize(path):
-    """A tf.train.Example of a sound, which is resampled from 8 to 4 kHz."""
+    # A tf.train.Example of a sound, which is resampled from 8 to 4 kHz.
     _, samples = wavfile.read(path)
     example = tf.train.Example()
     feature = example.features.feature
@@ -36,7 +36,7 @@ def write(split, paths, shards=4):
 
 
 def parse(records):
-    """A batch, whose sounds are padded with zeros."""
+    # A batch, whose sounds are padded with zeros.
     parsed = tf.io.parse_example(records, FEATURES)
     return parsed["audio"], parsed["label"]
 
