@@ -1,5 +1,6 @@
 """Configuration of Sphinx: `make docs` builds the site."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -8,13 +9,18 @@ sys.path[:0] = [str(HERE / "extensions"), str(HERE.parent / "pipelines")]
 
 import recordspec  # noqa: E402
 
+# Sphinx reads what is in its folder. The outputs of notebooks are those that stand in them, of a run that a test
+# repeats.
+shutil.copytree(HERE.parent / "notebooks", HERE / "notebooks", dirs_exist_ok=True)
+nb_execution_mode = "off"
+
 project = "recordspec"
 author = "the developers of recordspec"
 copyright = author  # noqa: A001  the name that Sphinx reads
 version = release = recordspec.__version__
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
 import wave
 from pathlib import Path
@@ -118,8 +119,8 @@ def clicks() -> None:
 
     names = pa.array([f"{number:08x}" for number in DRAW.integers(0, 1 << 32, 1000)])
     writer = None
+    size = 160_000 // int(os.environ.get("FRACTION", "1"))
     for _ in range(8):
-        size = 160_000
         numbers = {f"i{place}": DRAW.gamma(2, 10, size).astype(np.float32) for place in range(13)}
         clicked = numbers["i0"] + DRAW.normal(0, 5, size) > 20
         texts = {f"c{place}": names.take(pa.array(DRAW.integers(0, 1000, size))) for place in range(26)}
