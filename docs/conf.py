@@ -9,8 +9,8 @@ sys.path[:0] = [str(HERE / "extensions"), str(HERE.parent / "pipelines")]
 
 import recordspec  # noqa: E402
 
-# Sphinx reads what is in its folder. The outputs of notebooks are those that stand in them, of a run that a test
-# repeats.
+# Sphinx reads what is in its folder. The outputs of notebooks are those that stand in them, of a run that a
+# test repeats.
 shutil.copytree(HERE.parent / "notebooks", HERE / "notebooks", dirs_exist_ok=True)
 nb_execution_mode = "off"
 
