@@ -34,8 +34,11 @@ def plain(name: str) -> str | None:
 
 def page(name: str) -> str:
     """The page of a journey, in Markdown."""
-    script = (FOLDER / f"{name}.sh").read_text().partition(BEGIN)[2]
+    raw, _, script = (FOLDER / f"{name}.sh").read_text().partition(BEGIN)
     parts, position = [], 0
+    if made := re.search(r'^python "\$RAW" (\w+)$', raw, re.MULTILINE):
+        data = f"python tests/journeys/journey_data.py {made[1]}"
+        parts.append(f"Take your own data, or make that of this page, in a clone of recordspec: `{data}`.\n")
     for found in _FILE.finditer(script):
         parts += _shell(script[position : found.start()])
         language = found[2].lower()
