@@ -598,7 +598,7 @@ def test_a_url_without_the_package_of_stores_is_told(place, dataset, empty, monk
     monkeypatch.setitem(sys.modules, "obstore", None)
     monkeypatch.setattr(remote, "_store", remote._store.__wrapped__)
     got = "import of obstore halted; None in sys.modules"
-    hint = "pip install 'recordspec[remote]'"
+    hint = "pip install 'recordspec[remote]'; see docs/installing.md"
     assert said(place, dataset, URL) == f"expected obstore for data in object stores, got {got} ({hint})"
 
 

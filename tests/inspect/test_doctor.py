@@ -161,8 +161,8 @@ def test_without_what_recordspec_itself_needs_there_are_still_all_rows(package):
     assert rows["parsing"] == {
         "capability": "parsing",
         "works": False,
-        "found": f"ModuleNotFoundError: import of {package} halted; None in sys.modules",
-        "advice": "pip install tensorflow",
+        "found": f"import of {package} halted; None in sys.modules",
+        "advice": "pip install 'recordspec[tensorflow]'",
     }
     assert rows["checksums"]["works"]
 
@@ -194,7 +194,9 @@ def test_without_what_recordspec_itself_needs_there_are_still_all_rows(package):
 )
 def test_an_op_that_gives_something_else_does_not_work(monkeypatch, op, wrong, name, told):
     monkeypatch.setattr(f"tensorflow.{op}", wrong)
-    assert findings()[name] == Finding(name, False, f"ValueError: {told}", "pip install tensorflow")
+    assert findings()[name] == Finding(
+        name, False, f"ValueError: {told}", "pip install 'recordspec[tensorflow]'"
+    )
 
 
 @with_tensorflow_io

@@ -304,7 +304,7 @@ def test_without_pyarrow_it_is_asked_for(tmp_path, monkeypatch, suffix):
         export(write(tmp_path / "f", example(a=[1])), tmp_path / f"out.{suffix}")
     assert str(error.value) == (
         "expected pyarrow for tables of columns, got import of pyarrow halted; None in sys.modules "
-        "(pip install 'pyarrow<26')"
+        "(pip install 'pyarrow<26'; see docs/installing.md)"
     )
     assert os.listdir(tmp_path) == ["f"]
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from recordspec._tf import tf
-from recordspec.errors import MissingExtra
+from recordspec.errors import MissingExtra, see
 
 _PIXELS = [[[255, 0, 0], [0, 0, 255]]]  # red, blue: of both axes and the channels, none can be swapped
 # The shortest files of formats that have no encoder in TensorFlow. The images are these pixels.
@@ -38,7 +38,7 @@ OGG = b64decode(
 )
 _LOSSLESS = ("wav", "flac")
 
-_TENSORFLOW = "pip install tensorflow"
+_TENSORFLOW = "pip install 'recordspec[tensorflow]'"
 _IMAGE = "pip install 'pillow>=10.2'"
 _ARROW = "pip install 'pyarrow<26'"
 _AUDIO = "pip install 'recordspec[audio]'"
@@ -65,7 +65,8 @@ def find(capability: str, probe: Callable[[], str], advice: str) -> Finding:
         return Finding(capability, True, probe())
     except MissingExtra as error:  # as a user's pipeline reports it
         (problem,) = error.problems
-        return Finding(capability, False, problem.got, problem.hint)
+        # each row would name the same page
+        return Finding(capability, False, problem.got, problem.hint.removesuffix(f"; {see('installing.md')}"))
     except Exception as error:  # whatever is broken is what the report is for
         lines = str(error).splitlines() or [""]
         return Finding(capability, False, f"{type(error).__name__}: {lines[0][:80]}", advice)

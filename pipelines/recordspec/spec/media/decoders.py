@@ -55,5 +55,6 @@ def by_tensorflow_io(purpose: str, call: Callable[[Any], Any], otherwise: str) -
         version = importlib.metadata.version("tensorflow-io")
         got = f"tensorflow-io {version}, which does not load with TensorFlow {tf.__version__}"
     expected = f"tensorflow-io to {purpose} with TensorFlow {tf.__version__}"
-    hint = f"{otherwise}, or pip install 'recordspec[io]', with TensorFlow 2.16; {see('installing.md')}"
+    brings = "which brings TensorFlow 2.16 (Python 3.12 or older)"
+    hint = f"{otherwise}, or pip install 'recordspec[io]', {brings}; {see('installing.md')}"
     raise MissingExtra(Problem(expected=expected, got=got, hint=hint))
