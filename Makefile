@@ -76,9 +76,9 @@ test-wheel:
 	$(WHEEL)/bin/python $(PIP) "$$(echo $(WHEEL)/dist/*.whl)[tensorflow]"
 	$(WHEEL)/bin/python tests/from_wheel.py fit $(WHEEL)/work
 
-# Kills, failed system calls and power failures at every point at which a command changes the disk.
+# Kills, failed system calls and power failures at every point at which a command changes the disk, or at POINTS of them.
 crash: $(LATEST)/ready
-	$(LATEST)/bin/python tests/crashes/sweep.py
+	$(LATEST)/bin/python tests/crashes/sweep.py $(if $(POINTS),--sample $(POINTS))
 
 lint: $(LATEST)/ready
 	$(LATEST)/bin/ruff check .
