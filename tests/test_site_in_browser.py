@@ -116,8 +116,8 @@ def test_search_finds_an_option_and_a_class(opened):
         page.goto((SITE / "index.html").as_uri())
         page.fill("input[name=q]", words)
         page.keyboard.press("Enter")
-        page.wait_for_selector("#search-results li", timeout=20_000)
-        assert expected in page.inner_text("#search-results")
+        # results appear one after another
+        page.wait_for_selector(f"#search-results li:has-text('{expected}')", timeout=20_000)
 
 
 def test_navigation_leads_to_a_page_and_to_the_next(opened):

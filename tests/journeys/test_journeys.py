@@ -79,5 +79,5 @@ def test_the_same_with_tensorflow_alone(name, tmp_path, request):
     assert "recordspec" not in code.read_text()
     more = request.getfixturevalue("bucket") if "BUCKET" in code.read_text() else {}
     # In the empty folder: beside the others, csv.py would hide Python's own.
-    more["FRACTION"] = "10"  # of the gigabytes, which take a minute to write
+    more["FRACTION"] = "3"  # of the gigabytes, which take a minute to write
     run(f'{raw}\ncp "{code}" train.py\npython train.py', tmp_path / "empty", **more)
