@@ -6,6 +6,8 @@ import json
 from dataclasses import fields
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import recordspec as rs
@@ -88,6 +90,18 @@ def test_a_plan_counts_the_rows_of_each_split(folder):
         limited = pipeline(folder).plan(limit=limit)
         assert {split: rows for split, (_, rows, _) in limited.splits.items()} == expected
         built = pipeline(folder, f"of-{limit}").build(limit=limit, jobs=2, progress=False)
+        assert {split: built.rows(split) for split in built.splits} == expected
+
+
+def test_a_limit_of_sources_that_know_their_rows(folder):
+    for split, numbers in ROWS.items():
+        table = pa.Table.from_pylist([row(number) for number in numbers])
+        pq.write_table(table, folder / f"{split}.parquet")
+    sources = "{train: {parquet: train.parquet}, eval: {parquet: eval.parquet}}"
+    for limit, expected in ((5, {"train": 5, "eval": 5}), (35, {"train": 35, "eval": 17})):
+        config = f"{{schema: s.yaml, data: of-{limit}, write: {{source: {sources}}}, read: {{batch: 1}}}}"
+        (folder / "c.yaml").write_text(config)
+        built = rs.Pipeline.load(folder / "c.yaml").build(limit=limit, progress=False)
         assert {split: built.rows(split) for split in built.splits} == expected
 
 

@@ -35,7 +35,10 @@ class SplitSources:
     @property
     def rows(self) -> int | None:
         counts = [one.rows for one in self.sources.values()]
-        return None if None in counts else sum(count or 0 for count in counts)
+        if None in counts:
+            return None
+        known = [count or 0 for count in counts]
+        return sum(known if self.limit is None else (min(count, self.limit) for count in known))
 
     @cached_property
     def notes(self) -> list[str]:
