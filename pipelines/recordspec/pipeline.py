@@ -446,10 +446,8 @@ class Pipeline:
     def _layers(self, fit: Fit, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
         if given is None:
             if fit.encode and "train" not in self.manifest.splits:
-                expected, got = (
-                    "a split `train`, from which `fit.encode` learns",
-                    ", ".join(self.manifest.splits),
-                )
+                expected = "a split `train`, from which `fit.encode` learns"
+                got = ", ".join(self.manifest.splits)
                 hint = "`layers=pipeline.layers(SPLIT)` takes another one"
                 raise StoreError(Problem(path=("layers",), expected=expected, got=got, hint=hint))
             return self.layers()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import tensorflow as tf
 
 import recordspec as rs
+from recordspec.reading import fit
 from recordspec.reading.encoding import ROWS
 
 SCHEMA = """\
@@ -461,6 +463,21 @@ def test_a_map_fit_that_loses_a_part_is_named(small, map_fit, expected):
     with pytest.raises(rs.SpecError) as error:
         made.dataset("train", map=lambda features: {**features, "z": features["x"]}, map_fit=map_fit)
     assert str(error.value) == f"map_fit: {expected}"
+
+
+def test_an_error_in_a_map_comes_without_warnings_of_autograph(small, caplog, monkeypatch):
+    class Hints:
+        __text = "a hint"
+
+        def nearest(self, name, known):
+            return self.__text  # AutoGraph converts no such attributes, and warns once of each such method
+
+    monkeypatch.setattr(fit, "nearest", Hints().nearest)
+    made = small("{inputs: x, targets: y}")
+    monkeypatch.setattr(logging.getLogger("tensorflow"), "propagate", True)
+    with pytest.raises(rs.SpecError, match="a hint"):
+        made.dataset("train", map=lambda features: {"x": features["X"]})
+    assert caplog.records == []
 
 
 def test_a_map_fit_may_add_weights(small):

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, nearest, one_of
 from recordspec.reading.encoding import Encode, apply, apply_to_row
+from recordspec.reading.transformations import without_autograph
 from recordspec.spec.lists import cells
 from recordspec.spec.schema import Schema
 from recordspec.spec.tensors import dense, mask_of
@@ -357,14 +358,20 @@ def naming_features(option: str, function: Callable[..., Any]) -> Callable[..., 
         try:
             return function(features, *others)
         except KeyError as error:
-            (name,) = error.args if len(error.args) == 1 else (None,)
-            if not isinstance(features, Mapping) or not isinstance(name, str) or name in features:
-                raise
-            hint = nearest(name, features)
-            problem = Problem(path=(option,), expected=one_of(features), got=f"`{name}`", hint=hint)
-            raise SpecError(problem) from error
+            # AutoGraph converts what is called here, and warns of what it cannot convert
+            if problem := without_autograph(_unknown_feature)(option, features, error):
+                raise SpecError(problem) from error
+            raise
 
     return call
+
+
+def _unknown_feature(option: str, features: Any, error: KeyError) -> Problem | None:
+    """The problem, if the error is of a feature that there is not."""
+    (name,) = error.args if len(error.args) == 1 else (None,)
+    if not isinstance(features, Mapping) or not isinstance(name, str) or name in features:
+        return None
+    return Problem(path=(option,), expected=one_of(features), got=f"`{name}`", hint=nearest(name, features))
 
 
 def check_parts(given: Any) -> Any:
