@@ -82,7 +82,7 @@ def test_examples_load(place, tmp_path):
     (tmp_path / "schema.yaml").write_text(FEATURES)
     for option, text in EXAMPLES[place].items():
         given = yaml.safe_load(text)
-        assert uses(given, option) or place in ("write.shards", "read.batch"), (option, text)
+        assert uses(given, option), (option, text)
         if place == "schema":
             rest = {"schema": "s", "record": "sequence_example", "context": {"user": "int64"}} | given
             if option == "features":

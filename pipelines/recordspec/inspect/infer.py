@@ -255,15 +255,9 @@ def _values(counted: FeatureTally, missing: int, sequence: bool) -> dict[str, An
     found: dict[str, Any] = {"dtype": TF_DTYPES[kind], "shape": (counted.lengths.high,) if same else (None,)}
     values = counted.of[kind]
     more = _numbers(values) if isinstance(values, NumberTally) else _strings(values)
-    if found["shape"] == (1,) and not missing:
-        return found | {"shape": (), **more}
     # A default stands for a key that records lack, but not for an empty list, nor for an image.
-    if (
-        found["shape"] == (1,)
-        and not counted.empty
-        and not sequence
-        and (kind != "bytes" or "is_text" in more)
-    ):
+    has_default = not counted.empty and not sequence and (kind != "bytes" or "is_text" in more)
+    if found["shape"] == (1,) and (not missing or has_default):
         return found | {"shape": (), **more}
     return found | {"shape": (None,)} if missing else found
 
