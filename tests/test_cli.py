@@ -84,7 +84,9 @@ def test_build_of_a_bad_row_names_it_and_publishes_nothing(tmp_path):
     done = run("build", tmp_path / "configs/flowers.yaml")
     assert done.returncode == 1
     assert done.stderr.splitlines()[0].endswith("raw/flowers.csv:8: features.id: expected int64, got `seven`")
-    assert done.stderr.splitlines()[1].endswith("nothing was published, after 6 rows")
+    assert done.stderr.splitlines()[1].endswith(
+        "nothing was published, after 6 rows (`invalid: quarantine` leaves out invalid rows; see docs/building.md)"
+    )
     assert not (tmp_path / "data/flowers").exists()
 
 

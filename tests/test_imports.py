@@ -12,6 +12,9 @@ import pyarrow
 import pytest
 from pyarrow import csv, parquet
 
+import recordspec as rs
+from recordspec import _tf
+
 LAYERS = [
     {"errors", "_tf", "_arrow", "progress", "executors", "locations", "remote"},
     {"wire"},
@@ -156,3 +159,13 @@ folder = Path({str(tmp_path)!r})
 write(Schema.loads({schema!r}), Form(**{{Form.SHORT_FORM: "rows"}}).open(folder), folder / "data")
 """
     assert loaded(code) == ["pyarrow"]
+
+
+def test_without_tensorflow_the_message_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    with pytest.raises(rs.MissingExtra) as error:
+        _tf.tf.constant(1)
+    assert str(error.value).startswith(
+        "expected TensorFlow for tensors and tf.data, got import of tensorflow"
+    )
+    assert str(error.value).endswith("(pip install 'recordspec[tensorflow]'; see docs/installing.md)")

@@ -109,8 +109,6 @@ def public() -> list[tuple[str, object]]:
     found = []
     for path in re.findall(r"auto(?:class|function|exception):: (\S+)", API):
         module, _, name = path.rpartition(".")
-        if module.startswith("recordspec.spark"):  # it needs PySpark
-            continue
         thing = getattr(importlib.import_module(module), name)
         found.append((path, thing))
         if inspect.isclass(thing):

@@ -141,6 +141,11 @@ def missing_package(package: str, purpose: str, requirement: str, error: ImportE
     )
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 file`, `2,000 files`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def see(page: str) -> str:
     """Names a page of the documentation: `see docs/stores.md`."""
     return f"see {DOCS}/{page}"

@@ -14,7 +14,7 @@ from typing import Any
 from recordspec import config as config_file
 from recordspec._tf import tf
 from recordspec.config import Config
-from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.errors import Problem, SpecError, StoreError, see
 from recordspec.locations import Location, below, local, location
 from recordspec.reading import bench as benching
 from recordspec.reading import dataset as reading
@@ -448,7 +448,7 @@ class Pipeline:
             if fit.encode and "train" not in self.manifest.splits:
                 expected = "a split `train`, from which `fit.encode` learns"
                 got = ", ".join(self.manifest.splits)
-                hint = "`layers=pipeline.layers(SPLIT)` takes another one"
+                hint = f"`layers=pipeline.layers(SPLIT)` takes another one; {see('training.md')}"
                 raise StoreError(Problem(path=("layers",), expected=expected, got=got, hint=hint))
             return self.layers()
         fit.check_layers(given)

@@ -139,7 +139,7 @@ def test_blocks_are_exported_as_rows(tmp_path):
         export(tmp_path / "alone", tmp_path / "no.jsonl")
     assert str(error.value) == (
         f"{tmp_path}/schema.yaml: expected the schema, got no such file "
-        "(blocks are unpacked by their schema: give it with --spec)"
+        "(blocks are unpacked by their schema: give it with --spec; see docs/explanation/blocks.md)"
     )
 
 

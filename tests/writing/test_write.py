@@ -276,7 +276,7 @@ def test_an_exception_in_the_callers_block_is_the_callers(tmp_path):
 
     with pytest.raises(LookupError, match="mine") as caught:
         fail()
-    note = f"{tmp_path}/data: nothing was published, after 1 rows"
+    note = f"{tmp_path}/data: nothing was published, after 1 row"
     assert getattr(caught.value, "__notes__", [note]) == [note]  # Python 3.10 has no notes
     assert os.listdir(tmp_path) == []
 

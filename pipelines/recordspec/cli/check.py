@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from recordspec.cli.options import LOCAL_PATH, PATH, PATTERN, jobs_option, json_option
-from recordspec.cli.output import counted, echo, print_json, wants_json
-from recordspec.errors import RecordError, show_path
+from recordspec.cli.output import echo, print_json, wants_json
+from recordspec.errors import RecordError, counted, show_path
 from recordspec.locations import Location, below
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recordspec.cli.options import files_argument, json_option
-from recordspec.cli.output import counted, echo, print_json, print_rows, size, wants_json
+from recordspec.cli.output import echo, print_json, print_rows, size, wants_json
+from recordspec.errors import counted
 
 if TYPE_CHECKING:
     from recordspec.inspect.info import FeatureInfo, Info

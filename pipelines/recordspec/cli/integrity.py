@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recordspec.cli.options import LOCAL_PATH, PATH, files_argument, json_option
-from recordspec.cli.output import counted, echo, print_json, print_notes, print_rows, size, wants_json
-from recordspec.errors import RecordError
+from recordspec.cli.output import echo, print_json, print_notes, print_rows, size, wants_json
+from recordspec.errors import RecordError, counted, see
 from recordspec.locations import Location
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def verify(files: tuple[str, ...], as_json: bool) -> int:
         ]
         rows = (_row(one.integrity.dump(), _COLUMNS) for one in found if one.integrity is not None)
         print_rows(rows, as_json, lambda: "\n".join(lines))
-        echo(f"intact: {intact:,} of {counted(len(found), 'file')}")
+        hint = f" (`recordspec repair` saves what can be read; {see('integrity.md')})"
+        echo(f"intact: {intact:,} of {counted(len(found), 'file')}{hint if intact < len(found) else ''}")
     return 0 if intact == len(found) else RecordError.exit_code
 
 

@@ -135,11 +135,6 @@ def quiet_tensorflow() -> Iterator[None]:
         os.close(kept)
 
 
-def counted(count: int, noun: str) -> str:
-    """`1 file`, `2,000 files`."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
-
-
 def size(count: int) -> str:
     """A number of bytes in a suitable unit."""
     amount = float(count)

@@ -16,7 +16,8 @@ from recordspec.cli.options import (
     query,
     where_option,
 )
-from recordspec.cli.output import counted, echo, print_json, print_rows, shown, size, wants_json
+from recordspec.cli.output import echo, print_json, print_rows, shown, size, wants_json
+from recordspec.errors import counted
 from recordspec.locations import Location
 
 if TYPE_CHECKING:

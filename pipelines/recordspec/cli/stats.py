@@ -10,7 +10,7 @@ import click
 
 from recordspec.cli.options import LOCAL_PATH, PATTERN, jobs_option, json_option, spec_option
 from recordspec.cli.output import echo, print_json, print_rows, wants_json
-from recordspec.errors import Problem, RecordError, StoreError
+from recordspec.errors import Problem, RecordError, StoreError, counted
 from recordspec.locations import Location, below, location
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _title(split: SplitSummary) -> str:
 
     sizes = "" if split.sizes is None else f", {of_spread(split.sizes)} bytes each"
     rows = "" if split.rows + split.broken == split.records else f" with {split.rows:,} rows"
-    files = f"{split.files:,} file{'s' * (split.files != 1)}"
+    files = f"{counted(split.files, 'file')}"
     return f"{split.split}: {split.records:,} records{rows} in {files}{sizes}"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import Path as Place
-from recordspec.errors import Problem, nearest, show_path
+from recordspec.errors import Problem, counted, nearest, show_path
 from recordspec.inspect.feature_names import check_known
 from recordspec.inspect.scan import FileRange, RowBatch, UnreadableRecord, file_ranges, run, scan
 from recordspec.locations import Location
@@ -262,7 +262,7 @@ def _absent(schema: Schema, report: CheckReport, allowed: Collection[str]) -> It
         yield Problem(
             path=(section, feature.name),
             expected=f"the key{'s' * (len(keys) > 1)} {named} in any row",
-            got=f"none in {report.readable:,} row{'s' * (report.readable != 1)}",
+            got=f"none in {counted(report.readable, 'row')}",
             hint=f"{_elsewhere(section, keys, report)}: {_remedy(section, feature, report)}",
         )
 

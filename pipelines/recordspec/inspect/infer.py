@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from recordspec.errors import Problem, RecordError, SpecError
+from recordspec.errors import Problem, RecordError, SpecError, see
 from recordspec.inspect.media import MediaInfo, media_info
 from recordspec.inspect.scan import Scanner
 from recordspec.inspect.stats.tally import (
@@ -142,7 +142,7 @@ def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) ->
         raise RecordError(others[0])
     if others:
         more = f"and {len(others) - 1:,} more; " if len(others) > 1 else ""
-        hint = f"{more}a build refuses such files, or leaves them out with `invalid: quarantine`"
+        hint = f"{more}`invalid: quarantine` leaves such files out; {see('building.md')}"
         notes.append(str(replace(others[0], hint=hint)))
     options = (_image_options if kind == "image" else _audio_options)(media, notes, first)
     if None in options.get("shape", ()):

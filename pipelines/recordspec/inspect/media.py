@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from recordspec.errors import counted
 from recordspec.wire.file_types import type_name
 
 # Without a handler, Python writes warnings of odd images to stderr; they are no errors here.
@@ -25,7 +26,7 @@ def describe(data: bytes) -> str:
     Of sounds, without soundfile only WAV files tell their lengths.
     """
     form = type_name(data)
-    size = f"{len(data):,} byte{'s' * (len(data) != 1)}"
+    size = counted(len(data), "byte")
     if form is None:
         return size
     text = _from_packages(data, form) or (_wav(data) if form == "WAV file" else None)
@@ -107,7 +108,7 @@ def _sound(data: bytes, form: str) -> MediaInfo | None:
     found: Any = sounds.soundfile("the lengths of sounds").info(io.BytesIO(data))
     if found.samplerate <= 0 or not 0 <= found.frames < _MOST_SAMPLES:
         return None
-    mode = f"{found.samplerate:,} Hz, {found.channels} channel{'s' * (found.channels != 1)}"
+    mode = f"{found.samplerate:,} Hz, {counted(found.channels, 'channel')}"
     return MediaInfo(
         form=form,
         mode=mode,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, SpecError, StoreError
+from recordspec.errors import Problem, RecordError, SpecError, StoreError, see
 from recordspec.executors import Task, executor
 from recordspec.inspect.index import find_records
 from recordspec.locations import Location
@@ -362,7 +362,7 @@ class Scanner:
         if any(map(self.has_blocks, self.paths)) and self.schema is None:
             name = SCHEMA_FILE if self.manifest is None else self.manifest.name_of(SCHEMA_FILE)
             path = self.paths[0].parent / name
-            hint = "blocks are unpacked by their schema: give it with --spec"
+            hint = f"blocks are unpacked by their schema: give it with --spec; {see('explanation/blocks.md')}"
             got = "one of custom kinds" if path.exists() else "no such file"
             raise StoreError(Problem(where=str(path), expected="the schema", got=got, hint=hint))
 

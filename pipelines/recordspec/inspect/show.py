@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recordspec.errors import RecordError
+from recordspec.errors import RecordError, counted
 from recordspec.inspect.columns import shortest
 from recordspec.inspect.feature_names import FeatureKey, with_class_names
 from recordspec.inspect.media import describe
@@ -225,7 +225,7 @@ def _all_together(steps: list[Listed]) -> str:
 
 def _counted(kind: Kind, values: list[Any]) -> str:
     """`784 floats in [-0.5, 0.5]`."""
-    count = f"{len(values):,} {_WORDS[kind]}{'s' * (len(values) != 1)}"
+    count = counted(len(values), _WORDS[kind])
     if kind == "bytes" or any(isinstance(value, str) for value in values):
         return f"{count}, the first {shown_value(values[0], 'short')!r}"
     numbers = np.array(values, "float32" if kind == "float32" else "int64")

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, SpecError
+from recordspec.errors import Problem, SpecError, see
 from recordspec.locations import local
 from recordspec.reading import filtering, memory, stages, staging
 from recordspec.reading.layouts import BlockLayout, DatasetLayout, RowLayout, keeps_in_any_batch
@@ -69,7 +69,7 @@ def read(
     check_is_schema(schema)
     if isinstance(shuffle, (int, str)) and not isinstance(shuffle, bool):
         if seed is None:
-            hint = "the order should be one that can be had again"
+            hint = f"so that the order can be reproduced; {see('explanation/order.md')}"
             raise SpecError(Problem(path=("seed",), expected="a seed to shuffle by", got="none", hint=hint))
         shuffle = {"buffer": shuffle, "seed": seed}
     elif seed is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, SpecError, nearest, one_of
+from recordspec.errors import Problem, SpecError, nearest, one_of, see
 from recordspec.reading.encoding import Encode, apply, apply_to_row
 from recordspec.reading.transformations import without_autograph
 from recordspec.spec.lists import cells
@@ -177,7 +177,7 @@ class Fit:
         missing = [name for name in self.encode if name not in layers]
         if missing:
             expected = "a layer for each input of `fit.encode`"
-            hint = "`Pipeline.layers` gives all"
+            hint = f"`Pipeline.layers` returns all; {see('training.md')}"
             got = f"none for {', '.join(f'`{name}`' for name in missing)}"
             raise SpecError(Problem(path=("layers",), expected=expected, got=got, hint=hint))
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import ClassVar, Literal
 from urllib.parse import urlsplit
 
-from recordspec.errors import Problem, SpecError
+from recordspec.errors import Problem, SpecError, see
 from recordspec.locations import PathText
 from recordspec.spec.options import parse_bytes
 
@@ -183,7 +183,7 @@ class Read:
         if self.bucket is not None and self.batch is None:
             yield Problem(path=("bucket",), expected="a batch to fill", got="none")
         if self.balance is not None and self.choice_seed is None:
-            hint = "the rows should be ones that can be had again"
+            hint = f"so that the same rows can be drawn again; {see('explanation/order.md')}"
             yield Problem(path=("balance",), expected="the key `seed`, or a shuffle", got="none", hint=hint)
         if self.features == ():
             yield Problem(path=("features",), expected="at least one feature", got="none")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, SpecError, StoreError, system_reason
+from recordspec.errors import Problem, SpecError, StoreError, see, system_reason
 from recordspec.locations import atomic_write, local, read_bytes, sync_file
 from recordspec.reading.order import Position
 
@@ -94,6 +94,7 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
         if tf.distribute.has_strategy() or strategy not in (None, tf.distribute.get_strategy()):
             # Keras reads a batch to build the model with, and so begins with the second pass
             expected, got = "a model without a strategy", type(strategy).__name__
+            hint = see("distributed.md")
         elif not self.model.built:
             expected, got = "a model that is built", "one without weights"
             hint = "give it an Input, or call build"

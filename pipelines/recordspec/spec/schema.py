@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from recordspec import locations
-from recordspec.errors import Problem, RecordError, SpecError, describe, nearest, one_of
+from recordspec.errors import Problem, RecordError, SpecError, describe, nearest, one_of, see
 from recordspec.locations import Location, local, location
 from recordspec.spec import decoder, encoder
 from recordspec.spec.blocks import blocks_of
@@ -223,7 +223,7 @@ def _read_feature(name: str, node: Node, path: tuple[str, str], log: Log, settin
     if kind_node is not None:
         kind = kind_node.text if isinstance(kind_node, ScalarNode) else kind_of(kind_node)
         if kind not in kinds:
-            hint = nearest(kind, kinds)
+            hint = nearest(kind, kinds) or f"for kinds of your own, {see('custom-kinds.md')}"
             return log.add(kind_node.position, (*path, "kind"), one_of(kinds), f"`{kind}`", hint)
     options = MappingNode(
         position=node.position,

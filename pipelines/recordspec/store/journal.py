@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem, StoreError
+from recordspec.errors import Problem, StoreError, see
 from recordspec.locations import atomic_write, open_file, sync
 
 FILE = "journal.jsonl"
@@ -32,7 +32,8 @@ class Journal:
         lines = list(_lines(self._path))
         if lines and lines[0] != plan:
             differing = sorted(key for key in plan | lines[0] if plan.get(key) != lines[0].get(key))
-            hint = "without resume=True, or --resume, it starts from the beginning"
+            anew = "without resume=True, or --resume, it starts from the beginning"
+            hint = f"{anew}; {see('explanation/publishing.md')}"
             expected = "the unfinished build"
             got = f"another {', '.join(differing)}"
             raise StoreError(Problem(where=name, expected=expected, got=got, hint=hint))

@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from recordspec.errors import Problem, StoreError, show_text, system_problem
+from recordspec.errors import Problem, StoreError, see, show_text, system_problem
 from recordspec.locations import Location, atomic_write, local, read_bytes, sync_folder, system_errors
 from recordspec.progress import Progress
 from recordspec.store.journal import FILE as JOURNAL
@@ -268,7 +268,7 @@ class Transaction:
         return lock
 
     def _written_by(self, pid: int, host: str) -> StoreError:
-        hint = f"if it is gone, remove {self.staging}"
+        hint = f"if it is gone, remove {self.staging}; {see('explanation/publishing.md')}"
         got = f"process {pid} on {host}, which writes it"
         return StoreError(Problem(where=self.name, expected="no other writer", got=got, hint=hint))
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from google.protobuf import message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from recordspec.errors import Problem, RecordError
+from recordspec.errors import Problem, RecordError, counted
 from recordspec.wire import fast_parser
 from recordspec.wire.columns import TF_DTYPES, Kind, Section
 
@@ -145,7 +145,7 @@ class ListWithContext(NamedTuple):
     @property
     def problem(self) -> Problem:
         """The problem of such a message in the place of an Example."""
-        number = f"{len(self.examples):,} Example{'s' * (len(self.examples) != 1)}"
+        number = counted(len(self.examples), "Example")
         return Problem(
             expected="an Example or a SequenceExample",
             got=f"an ExampleListWithContext of {number}",

@@ -20,7 +20,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from recordspec import __version__
-from recordspec.errors import Problem, RecordError, SpecError, StoreError, WriteError, describe, show_text
+from recordspec.errors import (
+    Problem,
+    RecordError,
+    SpecError,
+    StoreError,
+    WriteError,
+    describe,
+    show_text,
+)
 from recordspec.executors import Executor, executor
 from recordspec.locations import sync_file
 from recordspec.progress import Progress
@@ -244,7 +252,7 @@ class Build:
         # a limited number of rows are taken one batch after another
         self.jobs = 1 if execution.limit is not None else execution.jobs
         self.source_name = self.name if source is None else base.name_of(source)
-        self.status = BuildStatus(name=self.name)
+        self.status = BuildStatus(name=self.name, quarantines=options.quarantine is not None)
         self._source, self._encode, self._revise = source, encode, revise
         again = source is not None and execution.limit is None
         self._identity = source.identity() if source is not None and again else None

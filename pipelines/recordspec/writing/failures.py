@@ -11,9 +11,12 @@ from typing import TypeVar
 from recordspec.errors import (
     Interrupted,
     Problem,
+    RecordError,
     RecordspecError,
     StoreError,
     WriteError,
+    counted,
+    see,
     show_text,
     system_problem,
 )
@@ -40,12 +43,14 @@ class BuildStatus:
         rows: how many were taken.
         safe: how many of them need not be taken again; None where a build cannot be resumed.
         published: whether the dataset is in its place.
+        quarantines: whether invalid rows are set aside, and do not abort the build.
     """
 
     name: str
     rows: int = 0
     safe: int | None = None
     published: bool = False
+    quarantines: bool = False
 
     @property
     def hint(self) -> str:
@@ -63,16 +68,19 @@ class BuildStatus:
             yield
         except (DiskError, SourceError) as error:
             kind = StoreError if isinstance(error, DiskError) else WriteError
-            after = f", after {self.rows:,} rows"
+            after = f", after {counted(self.rows, 'row')}"
             problems = [replace(one, got=one.got + after, hint=self.hint) for one in error.problems]
             raise kind(problems) from error.__cause__
         except (WriteError, StoreError, Interrupted):
             raise
         except KeyboardInterrupt as error:
-            message = f"{self.name}: interrupted after {self.rows:,} rows ({self.hint})"
+            message = f"{self.name}: interrupted after {counted(self.rows, 'row')} ({self.hint})"
             raise Interrupted(show_text(message)) from error
         except BaseException as error:
-            _add_note(error, f"{self.name}: nothing was published, after {self.rows:,} rows")
+            note = f"{self.name}: nothing was published, after {counted(self.rows, 'row')}"
+            if isinstance(error, RecordError) and error.row is not None and not self.quarantines:
+                note += f" (`invalid: quarantine` leaves out invalid rows; {see('building.md')})"
+            _add_note(error, note)
             raise
 
 

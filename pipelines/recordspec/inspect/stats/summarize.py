@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from recordspec.errors import counted
 from recordspec.inspect.feature_names import FeatureKey, FeatureNames
 from recordspec.inspect.scan import Scanner
 from recordspec.inspect.stats.sketches import AdjacentValues, FrequentValues, SizeCounts, rank_error
@@ -327,17 +328,17 @@ _MOST_NAMED = 3
 
 def _split_warnings(tally: SplitTally) -> Iterator[str]:
     if tally.broken:
-        yield f"{_many(tally.broken, 'record')} cannot be read"
+        yield f"{counted(tally.broken, 'record')} cannot be read"
     if tally.unknown_fields:
-        of = f"{tally.unknown_fields:,} of {_many(tally.rows, 'row')}"
+        of = f"{tally.unknown_fields:,} of {counted(tally.rows, 'row')}"
         yield f"{of} have fields that no Example has: `head` shows them if they are other messages"
     if tally.conflicts:
-        of = f"{tally.conflicts:,} of {_many(tally.rows, 'row')}"
+        of = f"{tally.conflicts:,} of {counted(tally.rows, 'row')}"
         yield f"{of} are refused by TensorFlow, or read differently: see `check`"
     copies = tally.hashes.repeated
     if copies.value:
         about = "about " * (copies.error > 0)
-        yield f"{about}{_many(copies.value, 'row')} of {tally.rows:,} are duplicates of an earlier one"
+        yield f"{about}{counted(copies.value, 'row')} of {tally.rows:,} are duplicates of an earlier one"
     if tally.repeated:
         keys = ", ".join(f"`{key}`" for key in sorted(tally.repeated)[:_MOST_NAMED])
         more = ", ..." * (len(tally.repeated) > _MOST_NAMED)
@@ -356,9 +357,9 @@ def _feature_warnings(feature: FeatureSummary, *, in_spec: bool) -> Iterator[str
     if feature.numbers is not None:
         numbers = feature.numbers
         if numbers.nans:
-            yield f"has {_many(numbers.nans, 'NaN')} among {numbers.count:,} numbers"
+            yield f"has {counted(numbers.nans, 'NaN')} among {numbers.count:,} numbers"
         if numbers.infinite:
-            yield f"has {_many(numbers.infinite, 'infinite number')} among {numbers.count:,}"
+            yield f"has {counted(numbers.infinite, 'infinite number')} among {numbers.count:,}"
         if numbers.count > 1 and numbers.min == numbers.max and not numbers.nans + numbers.infinite:
             yield f"is always {numbers.min}"
     if feature.strings is not None and feature.common is not None:
@@ -388,7 +389,7 @@ def _of_strings(feature: FeatureSummary) -> Iterator[str]:
     assert feature.common is not None
     forms, count = feature.strings.forms, feature.strings.sizes.count
     if empty := forms.get(EMPTY):
-        yield f"has {_many(empty, 'empty string')} among {count:,}"
+        yield f"has {counted(empty, 'empty string')} among {count:,}"
     some = {form: many for form, many in forms.items() if form != EMPTY}
     if len(some) > 1:
         listed = ", ".join(f"{many:,} {form}" for form, many in list(some.items())[:_MOST_NAMED])
@@ -400,7 +401,7 @@ def _of_strings(feature: FeatureSummary) -> Iterator[str]:
 
 def _of_classes(classes: ClassCounts) -> Iterator[str]:
     if classes.unnamed:
-        yield f"has {_many(classes.unnamed, 'value')} without a class name"
+        yield f"has {counted(classes.unnamed, 'value')} without a class name"
     never = [name for name, count in classes.counts if not count]
     if never:
         listed = ", ".join(f"`{name}`" for name in never[:_MOST_NAMED])
@@ -417,7 +418,3 @@ def _of_order(order: ClassOrder) -> str:
         f"is not shuffled: {order.same:.1%} of adjacent records have the same value; shuffled,"
         f" {order.by_chance:.1%} would (build with `shuffle`, or read with a large shuffle buffer)"
     )
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
