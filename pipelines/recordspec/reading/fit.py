@@ -42,9 +42,9 @@ class Fit:
             `pad`; `keep` leaves both as they are.
         pad_to: the lengths that ragged features are padded to, so that shapes are static. A longer row is an
             error: InvalidArgumentError, when its batch is made.
-        derived: the names that a function `map` adds to the features.
+        derived: the names that a function `map` adds to the features, to be inputs, targets or weights.
         encode: how inputs are encoded, by name: `normalize`, `index`, `one_hot`, `multi_hot`, `count` or
-            `discretize`, or an `Encode`. See `Pipeline.layers`.
+            `discretize`, or a mapping such as `{as: one_hot, max_tokens: 1000}`. See `Pipeline.layers`.
     """
 
     inputs: Names
