@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -167,6 +168,19 @@ def test_every_journey_has_a_page_and_the_same_by_tensorflow_alone():
         assert code is not None, name
         ast.parse(code)
         assert f"{name}.md" in table
+
+
+@pytest.mark.parametrize("name", ["rides", "reviews", "sentences"])
+def test_the_script_on_a_page_makes_the_data_of_its_journey(name, tmp_path):
+    what, script = journeys.data_script(name)
+    assert what.endswith(".")
+    made = []
+    for command in (["-c", script], [str(journeys.FOLDER / "journey_data.py"), name]):
+        folder = tmp_path / str(len(made))
+        folder.mkdir()
+        subprocess.run([sys.executable, *command], cwd=folder, check=True)
+        made.append({path.name: path.read_bytes() for path in (folder / "raw").iterdir()})
+    assert made[0] == made[1] != {}
 
 
 def test_code_of_journeys_is_no_wider_than_its_page():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import textwrap
 from pathlib import Path
 
 HOWTO = Path(__file__).parents[1] / "howto"
@@ -32,13 +34,34 @@ def plain(name: str) -> str | None:
     return path.read_text() if path.exists() else None
 
 
+def data_script(name: str) -> tuple[str, str]:
+    """What `journey_data.py NAME` makes, and a script of its own that makes it."""
+    source = (FOLDER / "journey_data.py").read_text()
+    tree = ast.parse(source).body
+    (makes,) = (node for node in tree if isinstance(node, ast.FunctionDef) and node.name == name)
+    used = {node.id for node in ast.walk(makes) if isinstance(node, ast.Name)} | {"Path", "RAW"}
+    used |= {"np"} if "DRAW" in used else set()
+    lines = source.splitlines()
+    imports, names = [], []
+    for node in tree:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            if used & {one.asname or one.name for one in node.names}:
+                imports.append(lines[node.lineno - 1])
+        elif isinstance(node, ast.Assign) and used & {ast.unparse(one) for one in node.targets}:
+            names.append(lines[node.lineno - 1])
+    body = textwrap.dedent("\n".join(lines[makes.body[1].lineno - 1 : makes.end_lineno]))
+    script = "\n".join([*imports, "", *names, "RAW.mkdir(exist_ok=True)", "", body])
+    return ast.get_docstring(makes) or "", f"{script}\n"
+
+
 def page(name: str) -> str:
     """The page of a journey, in Markdown."""
     raw, _, script = (FOLDER / f"{name}.sh").read_text().partition(BEGIN)
     parts, position = [], 0
     if made := re.search(r'^python "\$RAW" (\w+)$', raw, re.MULTILINE):
-        data = f"python tests/journeys/journey_data.py {made[1]}"
-        parts.append(f"Take your own data, or make that of this page, in a clone of recordspec: `{data}`.\n")
+        what, code = data_script(made[1])
+        block = f"```{{code-block}} python\n:caption: make_data.py\n\n{code}```"
+        parts.append(f":::{{dropdown}} The data of this page\n{what}\n\n{block}\n:::\n")
     for found in _FILE.finditer(script):
         parts += _shell(script[position : found.start()])
         language = found[2].lower()

@@ -128,9 +128,9 @@ class Config:
     Attributes:
         schema: the path of the feature spec.
         data: the folder of the shards.
-        write: how the shards are built; see `Write`.
-        read: how the shards are read; see `Read`.
-        fit: what a model takes; see `Fit`. Without it, a dict of all features.
+        write: how the shards are built: the section `write:`.
+        read: how the shards are read: the section `read:`.
+        fit: what a model takes: the section `fit:`. Without it, a dict of all features.
         description: for people.
     """
 

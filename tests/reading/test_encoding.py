@@ -643,6 +643,18 @@ def test_a_request_needs_no_label_and_a_map_is_served(small, tmp_path):
     assert str(error.value) == "expected one of x, y, got `z`"
 
 
+def test_a_request_has_an_indicator_only_where_it_is_an_input(small, tmp_path):
+    features = "{x: {dtype: float32, default: 7.0, with_missing: true}, y: int64}"
+    for inputs, asked in (("x", {"x"}), ("[x, x_missing]", {"x", "x_missing"})):
+        made = small(f"{{inputs: {inputs}, targets: y}}", features, [{"x": 1.0, "y": 1}, {"y": 2}])
+        folder = tmp_path / str(len(asked))
+        made.export(lambda given: given["x"] if isinstance(given, dict) else given, folder)
+        signatures = tf.saved_model.load(str(folder)).signatures
+        assert set(signatures["serving_default"].structured_input_signature[1]) == asked
+        records = tf.constant([made.schema.without("y").encode({})])
+        assert signatures["examples"](examples=records)["output_0"].numpy().tolist() == [7.0]
+
+
 def test_names_that_a_signature_cannot_tell_apart(small, tmp_path):
     made = small(
         "{inputs: [a b, a-b], targets: y}",

@@ -63,6 +63,20 @@ def fitting_values(choice) -> st.SearchStrategy:
     return known.get(choice, ANYTHING)
 
 
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({"batch": 32, "drop_remainder": True}, "`batch: {size: ..., drop_remainder: ...}`"),
+        ({"shuffle": {"seed": 1}, "buffer": 100}, "`shuffle: {buffer: ...}`"),
+        ({"batch": 32, "of": 1}, ""),
+    ],
+)
+def test_an_option_that_stands_one_level_too_high_is_told_its_place(given, hint):
+    with pytest.raises(SpecError) as error:
+        from_python(Read, given)
+    assert [problem.hint for problem in error.value.problems] == [hint]
+
+
 @st.composite
 def options(draw, cls) -> dict[str, object]:
     """Options of a class: those that it requires as a rule, some others, now and then one that it has not."""

@@ -275,6 +275,33 @@ def test_columns_of_which_each_row_has_another_word_identify_rows(tmp_path):
     assert "  inputs:  # without ticket, customer_no: it identifies rows\n  - twice\n  - subject\n" in config
 
 
+def test_numbers_and_dates_that_no_build_reads_are_noted(tmp_path):
+    table = {
+        "revenue": ['"1,234.50"', "17", "", "-3.5"],
+        "tax": ["5%", "12.5 %", "0%", "5%"],
+        "cost": ["$12", "$1", "$3", "$0.5"],
+        "decimal": ['"1,5"', '"2,75"', '"0,1"', '"3,0"'],
+        "day": ["31/01/2026", "1/2/2026", "28.02.2026", "01-03-2026 10:30"],
+        "iso": ["2026-01-31", "2026-02-01", "2026-02-28", "2026-03-01"],
+        "code": ["1.2.3", "12/3", "4-4", "7"],
+        "phone": ["555-1234", "555-1235", "555-1236", "555-1237"],
+        "some": ["5%", "N/A", "6%", "7%"],
+    }
+    rows = [",".join(table), *(",".join(row) for row in zip(*table.values(), strict=True))]
+    (tmp_path / "rows.csv").write_text("\n".join(rows) + "\n")
+    notes = [note for note in rs.infer(tmp_path / "rows.csv").notes if "missing" not in note]
+    numbers, dates = (
+        f"taken as texts: a build reads those such as `{one}`" for one in ("1234.5", "2026-01-31")
+    )
+    assert notes == [
+        f"revenue: numbers such as `1,234.50`, {numbers}",
+        f"tax: numbers such as `5%`, {numbers}",
+        f"cost: numbers such as `$12`, {numbers}",
+        f"decimal: numbers such as `1,5`, {numbers}",
+        f"day: dates such as `31/01/2026`, {dates}",
+    ]
+
+
 def test_texts_that_stand_for_gaps_among_numbers_are_noted(tmp_path):
     table = {
         "size": ["1.5", "NA", "?", "-3"] * 5,

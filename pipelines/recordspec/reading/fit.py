@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, nearest, one_of, see
 from recordspec.reading.encoding import Encode, apply, apply_to_row
 from recordspec.reading.transformations import without_autograph
+from recordspec.spec.features import Feature
 from recordspec.spec.lists import cells
 from recordspec.spec.schema import Schema
 from recordspec.spec.tensors import dense, mask_of
@@ -41,9 +42,9 @@ class Fit:
             `pad`; `keep` leaves both as they are.
         pad_to: the lengths that ragged features are padded to, so that shapes are static. A longer row is an
             error: InvalidArgumentError, when its batch is made.
-        derived: the names that a function `map` adds to the features.
+        derived: the names that a function `map` adds to the features, to be inputs, targets or weights.
         encode: how inputs are encoded, by name: `normalize`, `index`, `one_hot`, `multi_hot`, `count` or
-            `discretize`, or an `Encode`. See `Pipeline.layers`.
+            `discretize`, or a mapping such as `{as: one_hot, max_tokens: 1000}`. See `Pipeline.layers`.
     """
 
     inputs: Names
@@ -170,7 +171,7 @@ class Fit:
         if derived:
             expected, got = f"the function that adds `{derived[0]}`", "none"
             raise SpecError(Problem(path=("map",), expected=expected, got=got))
-        return schema.only(inputs)
+        return _without_indicators(schema.only(inputs), frozenset(_names(self.inputs)))
 
     def check_layers(self, layers: Mapping[str, Any]) -> None:
         """Raises SpecError where an input has no layer: it would not be encoded."""
@@ -216,6 +217,25 @@ class Fit:
         elif weights is not None:
             picked.append(batch.weights(_names(weights), targets))
         return tuple(picked) if len(picked) > 1 else picked[0]
+
+
+def _without_indicators(schema: Schema, inputs: frozenset[str]) -> Schema:
+    """The schema, of whose indicators of missing values only those among the inputs are decoded."""
+
+    def plain(features: tuple[Feature, ...]) -> tuple[Feature, ...]:
+        return tuple(
+            replace(one, with_missing=False)  # type: ignore[call-arg]
+            if getattr(one, "with_missing", False) and inputs.isdisjoint(one.outputs[1:])
+            else one
+            for one in features
+        )
+
+    return replace(
+        schema,
+        features=plain(schema.features),
+        context=plain(schema.context),
+        sequence=plain(schema.sequence),
+    )
 
 
 @dataclass(frozen=True)

@@ -270,7 +270,7 @@ def read_fields(cls: type, value: Value, path: Path, log: Log, **given: Any) -> 
     valid = True
     for key, entry in entries.items():
         if key not in fields:
-            hint = nearest(key, fields)
+            hint = _one_level_below(key, cls, entries) or nearest(key, fields)
             log.add(value.position(key=key), (*path, key), one_of(fields), f"`{key}`", hint)
             valid = False
             continue
@@ -291,6 +291,17 @@ def read_fields(cls: type, value: Value, path: Path, log: Log, **given: Any) -> 
         return cls(**values)
     except SpecError as error:
         return log.adopt(error, value, path)
+
+
+def _one_level_below(key: str, cls: type, entries: Mapping[str, Value]) -> str:
+    """How an entry beside an unknown key is written with that key as its option, if it has such an option."""
+    annotations = hints(cls)
+    for name in entries:
+        for choice in choices(annotations.get(name)):
+            if dataclasses.is_dataclass(choice) and key in hints(typing.cast(type, choice)):
+                first = short_form(typing.cast(type, choice))
+                return f"`{name}: {{{f'{first}: ..., ' if first else ''}{key}: ...}}`"
+    return ""
 
 
 def _check_rest(

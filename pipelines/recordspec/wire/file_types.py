@@ -57,7 +57,7 @@ def compression_of(path: Location) -> Compression:
     start = _start(path)
     compression = _compression(start)
     if compression is None or (start and not_tfrecord(path) is not None):
-        raise RecordError(Problem(where=str(path), expected=_EXPECTED, got=_got(start)))
+        raise RecordError(_no_tfrecord(path, start))
     return compression
 
 
@@ -75,7 +75,12 @@ def not_tfrecord(path: Location) -> Problem | None:
     first = _uncompressed(start)  # of a compressed file without records there are none
     if not first or _begins_with_record(first) or identify(first) is None:
         return None
-    return Problem(where=str(path), expected=_EXPECTED, got=_got(start))
+    return _no_tfrecord(path, start)
+
+
+def _no_tfrecord(path: Location, start: bytes) -> Problem:
+    hint = "of a config, give the folder that is its `data`" if path.suffix in (".yaml", ".yml") else ""
+    return Problem(where=str(path), expected=_EXPECTED, got=_got(start), hint=hint)
 
 
 def _start(path: Location) -> bytes:

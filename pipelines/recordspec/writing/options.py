@@ -130,16 +130,16 @@ class Write:
     Attributes:
         key: what identifies a row: the name of a feature or of a column of the source, or several.
             By default the row's whole content. Splits and the shuffle depend on it alone. Two rows
-            with one key are an error, unless a `Key` says otherwise.
+            with one key are an error, unless `{names: ride, unique: false}` says otherwise.
         splits: the splits and their weights, of which a row's is a function of its key; or a number of
             folds; or the column that names it.
         group_by: rows with one value under this name are in one split, which is a function of it.
         shards: of each split: `auto` (64 to 128 MiB each), a number, or a size.
         compression: none, gzip or zlib, of whole files.
-        layout: `rows`, one record a row, or `Blocks` of many.
+        layout: `rows`, one record a row, or `{blocks: 256}`, one record for so many rows.
         shuffle: null keeps the order of the source.
         invalid: what an invalid row does: `error`, nothing is published, or `quarantine`, it is
-            listed and left out; see `Quarantine`.
+            left out, and listed in `rejects.jsonl`; `{max_invalid: 10}` does so for at most 10 rows.
     """
 
     key: str | tuple[str, ...] | Key | None = None

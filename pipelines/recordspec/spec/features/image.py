@@ -69,8 +69,8 @@ class Image(Feature):
             is (TensorFlow's decoders do not turn it), `upright` turns it, `error` refuses it.
         pad: the padding of images of different sizes where `fit` makes a batch dense, and of steps; 0 by
             default.
-        resize: the height and width to which images are resized when they are read, or a `Resize`; the
-            stored bytes keep their size.
+        resize: the height and width to which images are resized when they are read, or a mapping
+            such as `{size: [160, 160], aspect: crop}`; the stored bytes keep their size.
     """
 
     kind: ClassVar[str] = "image"

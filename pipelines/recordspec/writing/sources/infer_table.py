@@ -43,6 +43,15 @@ _LEAST_ROWS = 20
 _MOST_MARKS = 3
 _LONGEST_NAME = 64
 _MAX_FLOAT32 = float(np.finfo(np.float32).max)
+# What people read as numbers or dates in cells of a CSV file, and a build does not; with how it reads them.
+_NOTATIONS = {
+    "numbers": (r"^[-+]?[$€£]?(\d{1,3}([,']\d{3})+(\.\d+)?|\d+,\d+|\d+(\.\d+)?)\s?[%$€£]?$", "1234.5"),
+    "dates": (
+        r"^(\d{1,2}[./-]\d{1,2}[./-]\d{4}|\d{4}[./]\d{1,2}[./]\d{1,2})"
+        r"([ T]\d{1,2}:\d{2}(:\d{2})?( ?[AaPp][Mm])?)?$",
+        "2026-01-31",
+    ),
+}
 # An index of a class, as its name is printed.
 _INDEX = re.compile("0|[1-9][0-9]{0,3}")
 
@@ -277,6 +286,7 @@ class ColumnProfile:
         repeats: whether two rows have one text, as far as batches tell.
         words: whether a text has several words, or is long.
         gap_marks: the texts of a CSV file that stand among numbers, such as `NA`, as far as its start tells.
+        notations: which of `_NOTATIONS` all cells of a CSV file have, and the first that no build reads so.
     """
 
     name: str
@@ -299,6 +309,7 @@ class ColumnProfile:
     repeats: bool = False
     words: bool = False
     gap_marks: tuple[str, ...] = ()
+    notations: dict[str, str] = field(default_factory=lambda: dict.fromkeys(_NOTATIONS, ""))
     _dtypes: tuple[str, ...] = ("int64", "float64", "bool")
     _may_be_dates: bool = True
 
@@ -398,6 +409,23 @@ class ColumnProfile:
             self._dtypes, self.large = (), True
         elif "float64" in self._dtypes:
             self._add_numbers(np.array(filled.to_pylist(), np.float64))
+        if len(filled):
+            self._add_notations(filled)
+
+    def _add_notations(self, filled: Any) -> None:
+        import pyarrow.compute as compute
+
+        if "float64" in self._dtypes:  # all cells are numbers, which take no second look
+            self.notations.pop("dates", None)
+            return
+        plain = text.form(filled, "float64")
+        for name, example in [*self.notations.items()]:
+            fits = compute.match_substring_regex(filled, _NOTATIONS[name][0])
+            if not compute.all(compute.or_(fits, plain) if name == "numbers" else fits).as_py():
+                del self.notations[name]
+            elif not example:
+                odd = filled.filter(compute.invert(plain))
+                self.notations[name] = odd[0].as_py() if len(odd) else ""
 
     def _add_numbers(self, numbers: npt.NDArray[np.float64]) -> None:
         finite = numbers[np.isfinite(numbers)]
@@ -427,6 +455,12 @@ class ColumnProfile:
         if self.in_text and dtype == "string" and self.gap_marks:
             marks = ", ".join(f"`{mark}`" for mark in self.gap_marks)
             notes = (*notes, f"numbers, but for {marks}: if that means missing, leave these cells empty")
+        if self.in_text and dtype == "string" and not self.zeros:
+            notes += tuple(
+                f"{name} such as `{cell}`, taken as texts: a build reads those such as `{read}`"
+                for name, (_, read) in _NOTATIONS.items()
+                if (cell := self.notations.get(name))
+            )
         many = self.values is None or 2 * len(self.values) > self.rows - missing
         if dtype == "string" and self.words and many and self.rows >= _LEAST_ROWS:
             notes = (*notes, "texts of several words, mostly different: `one_hot` does not see their words")
