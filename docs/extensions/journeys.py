@@ -38,7 +38,9 @@ def page(name: str) -> str:
     parts, position = [], 0
     if made := re.search(r'^python "\$RAW" (\w+)$', raw, re.MULTILINE):
         data = f"python tests/journeys/journey_data.py {made[1]}"
-        parts.append(f"Use your own data, or generate the data of this page in a clone of recordspec: `{data}`.\n")
+        parts.append(
+            f"Use your own data, or generate the data of this page in a clone of recordspec: `{data}`.\n"
+        )
     for found in _FILE.finditer(script):
         parts += _shell(script[position : found.start()])
         language = found[2].lower()

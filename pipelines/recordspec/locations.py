@@ -234,7 +234,7 @@ def read_text(path: Location, most: int, encoding: str = "utf-8") -> str:
 def _check_mode(path: Path, mode: int) -> None:
     for is_kind, got in _SPECIAL:
         if is_kind(mode):
-            hint = "copy what it gives to a file first"
+            hint = "copy its contents to a file first"
             raise StoreError(Problem(where=str(path), expected="a regular file", got=got, hint=hint))
 
 
@@ -292,7 +292,7 @@ def atomic_write(path: Path, data: bytes, temporary: Path | None = None) -> None
 def output_file(path: Location, *, force: bool) -> Iterator[Path]:
     """An `atomic_file` for a path that a user gave; what goes to a store is a temporary file until the end.
 
-    Raises StoreError where it exists, unless `force` replaces it, and where it cannot be written; SpecError
+    Raises StoreError if it exists, unless `force` replaces it, and where it cannot be written; SpecError
     for a place on a web server, and for a bucket.
     """
     if isinstance(path, RemotePath):
@@ -312,5 +312,5 @@ def output_file(path: Location, *, force: bool) -> Iterator[Path]:
                 raise refused
         return
     with system_errors("write", path), atomic_file(path) as fresh:
-        fresh.touch()  # tells at once where it cannot be written
+        fresh.touch()  # fails immediately if it cannot be written
         yield fresh

@@ -44,14 +44,14 @@ _MEDIA: dict[str, type[ImageFolder] | type[AudioFolder]] = {
     "image_folder": ImageFolder,
     "audio_folder": AudioFolder,
 }
-# What people call the files and folders of splits.
+# Common names of files and folders of splits.
 _SPLITS = re.compile(r"(train|training|val|valid|validation|dev|eval|evaluation|test|testing)", re.IGNORECASE)
-# What people call what a model is to predict, and what only identifies a row.
+# Common names of targets, and of identifiers of rows.
 _TARGETS = re.compile(
     r"(.*[/_. -])?(labels?|targets?|class(es|_id)?|categor(y|ies)|species|outcome|sentiment|survived|y)",
     re.IGNORECASE,
 )
-# So many texts have a place of their own in a vector.
+# The number of texts with their own index in a vector.
 _MOST_TOKENS = 1000
 _IDENTIFIERS = re.compile(r"(?i:(.*[/_. -])?(id|uid|key|uuid|guid|index))|.*[a-z](Id|ID|Key|Uuid|UUID)")
 
@@ -63,7 +63,7 @@ class InputFiles:
     Attributes:
         source: the source of a config that reads them; `tfmd` or `tfds` for a schema of another language.
         splits: the files, or the folders of media, by split; under "" where no splits are given.
-        given: the same as people gave them, where no splits are.
+        given: the paths as given, if there are no splits.
         features: the features.json of a dataset of TFDS.
         lengths: how many records each file should have, where that is known.
     """
@@ -96,7 +96,7 @@ def _stem(name: str) -> str:
 
 
 def input_files(files: Sequence[str]) -> InputFiles:
-    """What the files, patterns and folders are. Raises StoreError, SpecError where they are no data."""
+    """What the files, patterns and folders are. Raises StoreError, SpecError if they are no data."""
     given = path_list(files)
     if len(given) == 1 and not is_url(given[0]) and (Path(given[0]) / dataset_info.FEATURES).exists():
         return _tfds_folder(Path(given[0]))
@@ -136,7 +136,7 @@ def _tfds_folder(folder: Path) -> InputFiles:
 def _contents(folder: Path) -> list[Location]:
     """The data in a folder: its shards or tables; those of its folders of splits; or itself, of media.
 
-    Raises StoreError where it has none.
+    Raises StoreError if it has none.
     """
     with system_errors("read", folder):
         inside = sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))
@@ -178,8 +178,8 @@ def _media_source(folder: Path) -> str | None:
 
 
 def _by_split(paths: Iterable[Location]) -> dict[str, tuple[Location, ...]]:
-    """The files by the splits that their names, or those of their folders, tell: all under "" where these do
-    not name two splits at least, or not for each file."""
+    """The files by split, as named by the files or their folders; all under "" if fewer than two splits are
+    named, or a file names none."""
     found: dict[str, list[Location]] = {}
     manifests: dict[Location, bool] = {}
     for path in paths:
@@ -191,7 +191,7 @@ def _by_split(paths: Iterable[Location]) -> dict[str, tuple[Location, ...]]:
 
 
 def _split_of(path: Location, manifests: dict[Location, bool]) -> str:
-    """The split that a file is in; "" where its name does not tell."""
+    """The split of a file; "" if its name does not contain one."""
     shard = numbered(path.name)
     if shard is not None and is_shard(path):
         folder = path.parent
@@ -218,16 +218,16 @@ def infer(
 
     Args:
         data: the paths of files: TFRecords, CSV, JSONL or Parquet files, patterns, folders of these, of TFDS,
-            or of images or sounds by class; or a schema of another language. Or rows, as `recordspec.write`
-            takes them.
-        name: the name of the schema; by default that of the first file, or that in the other language.
+            or of images or sounds by class; or a schema of another library. Or rows, as for
+            `recordspec.write`.
+        name: the name of the schema; by default that of the first file, or that in the imported schema.
         sample: the number of records of each file, or of rows, to read; None for all.
-        jobs: how many processes share the reading of TFRecords.
+        jobs: the number of processes that read TFRecords.
 
     Returns:
-        `schema`, `notes` on what it does not express and what is a guess, and `rows`, how many were read.
+        `schema`, `notes` on guesses and on what it does not express, and `rows`, the number of rows read.
 
-    Raises StoreError, RecordError or SpecError where there is none.
+    Raises StoreError, RecordError or SpecError if no schema can be inferred.
     """
     paths = [data] if isinstance(data, (str, os.PathLike, RemotePath)) else data
     listed = isinstance(paths, (list, tuple)) and bool(paths)
@@ -302,7 +302,7 @@ def _naming_json(path: Location) -> Iterator[None]:
 
 
 def _check_lengths(lengths: Mapping[Path, int], progress: Progress | None) -> int:
-    """How many records there are. Raises RecordError where a file has others than it should have."""
+    """The number of records. Raises RecordError if a file has others than it should have."""
     problems = [
         Problem(
             where=one.file,
@@ -413,7 +413,7 @@ class FitGuess:
     """What a model may take.
 
     Attributes:
-        target: None where there is only one feature.
+        target: None if there is only one feature.
         reason: why this is the target.
         without: which features are no inputs, and why; empty if all others are.
     """

@@ -103,7 +103,7 @@ class CheckReport:
 
     Attributes:
         files: how many they are.
-        rows: all that were found, readable or not; without those lost behind a bad length.
+        rows: all that were found, readable or not; without those lost after a corrupt length.
         invalid: rows that violate the schema, or cannot be read.
         lost: rows that a manifest counts, and that are not there.
         readable: rows that can be read.
@@ -227,7 +227,7 @@ def check(
         jobs: processes that share the work; None for one a processor where there is much to read.
         progress: receives the number of rows and bytes.
 
-    Damage is returned, not raised. Raises StoreError where a file cannot be opened, SpecError for a name in
+    Damage is returned, not raised. Raises StoreError if a file cannot be opened, SpecError for a name in
     `allow_absent` that no feature has.
     """
     check_known(allow_absent, schema.names, "allow_absent")

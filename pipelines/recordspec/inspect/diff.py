@@ -67,7 +67,7 @@ class Keyed:
 
     def contents(self) -> Iterator[Words]:
         """The hashes of all rows' bytes, in the order of the keys. Raises RecordError at a broken one, and
-        where a file has not as many as the manifest says: those behind would be taken for others."""
+        where a file has not as many as the manifest says: those after would be taken for others."""
         for shard in self.manifest.all_shards:
             path = self.folder / shard.file
             count = 0
@@ -89,7 +89,7 @@ class ByKey:
         old, new: rows of either.
         added, removed: rows whose key only the new, or only the old, has.
         moved: rows of both that are in another split.
-        changed: rows of both whose bytes are others; None where that was not looked at, since the schemas
+        changed: rows of both whose bytes are others; None if that was not looked at, since the schemas
             store rows otherwise.
     """
 
@@ -180,7 +180,7 @@ def _keyed(scanner: Scanner) -> Keyed | None:
 
 
 def _whole(counted: dict[str, SplitTally]) -> dict[str, SplitTally]:
-    """Raises RecordError where a record could not be read: what it held is not known."""
+    """Raises RecordError if a record could not be read: what it held is not known."""
     problems = [problem for tally in counted.values() for problem in tally.problems]
     if problems:
         raise RecordError(problems)
@@ -204,7 +204,7 @@ def _measures(
 def by_key(old: Keyed, new: Keyed) -> ByKey:
     """Compares the rows of equal keys. Takes bounded memory, and a few bytes a row of temporary files.
 
-    Raises RecordError where a record cannot be read, or the keys are not those that were written.
+    Raises RecordError if a record cannot be read, or the keys are not those that were written.
     """
     problems = [problem for one in (old, new) for problem in key_problems(one.folder, one.manifest)]
     if problems:
@@ -246,7 +246,7 @@ def _written(dataset: Keyed, path: Path) -> Words:
 
 
 def _pairs(old: tuple[Words, Words], new: tuple[Words, Words]) -> tuple[Ints, Ints]:
-    """Where rows of equal keys stand in either dataset."""
+    """The positions of rows with equal keys in both datasets."""
     hashed = np.concatenate([old[0], new[0]])
     places = np.concatenate([old[1], new[1]]).astype(np.int64)
     order = np.lexsort((hashed[:, 1], hashed[:, 0]))  # stable: of equal ones the old comes first

@@ -27,7 +27,7 @@ class Measure:
 
     Attributes:
         split: in which; `all` where they have none in common.
-        feature: its key; in a feature list with `[]` behind it. Empty of records as a whole.
+        feature: its key; in a feature list with `[]` after it. Empty of records as a whole.
         measure: what was compared: rows (whether there are any), presence, kinds, lengths, steps, values,
             numbers, sizes, forms, special.
         distance: how far apart it is: a share of records, or of values, from 0 to 1.
@@ -159,7 +159,7 @@ def _distributions(tally: FeatureTally, rows: int) -> dict[tuple[str, str], Any]
         if isinstance(values, BytesTally):
             found["sizes", kind] = WeightedPoints.of(values.sizes)
             found["forms", kind] = Frequencies(values.forms.counts, count)
-            # of a long string only the beginning is known, and what tells it apart
+            # of a long string only the first bytes and the hash are known
             by_value = {(name, code): times for name, code, times in values.named}
             found["values", kind] = Frequencies(by_value, count, error)
             continue

@@ -31,7 +31,7 @@ from recordspec.store.shards import Files
 from recordspec.wire.columns import TF_DTYPES
 from recordspec.wire.file_types import describe_type, type_name
 
-# Of more files, so many are looked at.
+# The largest number of files whose headers are read.
 MOST_MEDIA = 1024
 _LARGEST_MEDIUM = 1 << 30
 _IMAGES = {f"{name} image": name.lower() for name in ("PNG", "JPEG", "WebP", "BMP", "GIF")}
@@ -197,7 +197,7 @@ def _with_boxes(features: list[Feature], tally: SplitTally, notes: list[str]) ->
         if format_ is None or side not in _SIDES:
             yield feature
         elif side == _SIDES[0]:
-            notes.append(f"{folder}: the sides of boxes, a guess: `check` tells which records have others")
+            notes.append(f"{folder}: the sides of boxes, a guess: `check` reports records with others")
             yield Box(name=folder, format=format_, keys=sides)
 
 
@@ -255,7 +255,7 @@ def _values(counted: FeatureTally, missing: int, sequence: bool) -> dict[str, An
     found: dict[str, Any] = {"dtype": TF_DTYPES[kind], "shape": (counted.lengths.high,) if same else (None,)}
     values = counted.of[kind]
     more = _numbers(values) if isinstance(values, NumberTally) else _strings(values)
-    # A default stands for a key that records lack, but not for an empty list, nor for an image.
+    # A default replaces a key that records lack, but neither an empty list nor an image.
     has_default = not counted.empty and not sequence and (kind != "bytes" or "is_text" in more)
     if found["shape"] == (1,) and (not missing or has_default):
         return found | {"shape": (), **more}

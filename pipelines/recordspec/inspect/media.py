@@ -1,4 +1,4 @@
-"""Images and sounds in byte strings, as far as their headers tell. No pixel and no sample is decoded."""
+"""Describes images and sounds in byte strings by their headers. No pixel and no sample is decoded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_SAMPLES = 1 << 40  # libsndfile reports 2^63 - 1 frames where the file doe
 def describe(data: bytes) -> str:
     """`PNG 28x28`, `WAV 1.2 s at 16 kHz`, `gzip data, 312 bytes`, `12 bytes`. No pixel is decoded.
 
-    Of sounds, without soundfile only WAV files tell their lengths.
+    Without soundfile, only the durations of WAV files are known.
     """
     form = type_name(data)
     size = f"{len(data):,} byte{'s' * (len(data) != 1)}"
@@ -65,7 +65,7 @@ class MediaInfo:
         mode: Pillow's word for the channels of an image; of a sound, its rate and channels.
         measures: `width` and `height`, or `seconds`.
         rate, channels: of a sound, samples a second; 0 of an image.
-        takers: the channels and dtypes of features that store it as it is; None where that is not known: it
+        takers: the channels and dtypes of features that store it as it is; None if unknown: it
             is damaged.
     """
 

@@ -19,14 +19,14 @@ from typing import Any
 
 from recordspec.errors import Problem, SpecError, nearest, show_int
 
-# What a record has under a name: how many values (None where it is missing), and what they are.
+# What a record has under a name: how many values (None if it is missing), and what they are.
 Lookup = Callable[[str], "FieldValue"]
 Condition = Callable[[Lookup], bool]
 # A number or bytes, several of them in a list, or None of what is missing.
 Expression = Callable[[Lookup], Any]
 
 _LONGEST = 10_000
-# Of conditions in conditions: what is walked here is walked again for every record.
+# The largest depth of nested conditions, which are evaluated recursively for every record.
 _DEEPEST = 50
 _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,

@@ -32,14 +32,14 @@ class Encode:
     """How an input is encoded.
 
     Attributes:
-        as_: `normalize` numbers to the mean 0 and the variance 1 (`keras.layers.Normalization`; those of the
-            last axis apart); `index` gives each text or integer a number (`StringLookup`, `IntegerLookup`),
-            `one_hot` a vector with a 1 at that, `multi_hot` and `count` one vector for all of a list;
-            `discretize` gives the number of the bin of a number (`Discretization`). Of a label, the
-            classes are known. Of a list, `index` is 0 for padding.
-        max_tokens: of the lookups: as many of the most frequent texts or integers, less one for all others,
-            have numbers of their own; by default all that the split has.
-        bins: of `discretize`, about equally full; 10 by default.
+        as_: `normalize` scales numbers to mean 0 and variance 1 (`keras.layers.Normalization`, separately
+            along the last axis); `index` maps a text or integer to its index in a vocabulary
+            (`StringLookup`, `IntegerLookup`), `one_hot` to a vector with a 1 at that index, `multi_hot` and
+            `count` a list to one vector; `discretize` maps a number to the index of its bin
+            (`Discretization`). The vocabulary of a label is its classes. For lists, index 0 is padding.
+        max_tokens: the size of the vocabulary, with the most frequent texts or integers, and one index
+            for all others; by default all values in the split.
+        bins: the number of bins of `discretize`, with about equal counts; 10 by default.
     """
 
     SHORT_FORM: ClassVar[str] = "as_"
@@ -170,7 +170,7 @@ class Statistics:
         self._count = total
 
     def state(self) -> dict[str, Any]:
-        """What the layer needs, as JSON holds it. Raises SpecError where there was no value, or NaN."""
+        """What the layer needs, as JSON holds it. Raises SpecError if there was no value, or NaN."""
         if not self._count:
             raise SpecError(self._problem("values to learn from", "none"))
         if self._layer is None:
@@ -184,19 +184,19 @@ class Statistics:
         try:
             self._layer.finalize_state()
         except tf.errors.InvalidArgumentError:  # a table without a key
-            raise SpecError(self._problem("values to learn from", "only those that stand for none")) from None
+            raise SpecError(self._problem("values to learn from", "only padding or unknown values")) from None
         if self._encode.as_ == "discretize":
             return {"bin_boundaries": [float(bound) for bound in self._layer.bin_boundaries]}
         try:
             tokens = self._layer.get_vocabulary(include_special_tokens=False)
         except UnicodeDecodeError as error:
-            raise SpecError(self._problem("text", f"bytes that are none: {error}")) from None
+            raise SpecError(self._problem("text", f"bytes that are not UTF-8: {error}")) from None
         if not tokens:
             raise SpecError(self._problem("values to learn from", "only empty ones"))
         return {"vocabulary": [token if isinstance(token, str) else int(token) for token in tokens]}
 
     def _check_range(self) -> None:
-        """Raises SpecError for numbers that float32, in which Keras discretizes, does not tell apart."""
+        """Raises SpecError for numbers that float32, in which Keras discretizes, cannot distinguish."""
         low, high, bins = self._low, self._high, self._encode.bins or _BINS
         if not np.isfinite([low, high]).all():
             raise SpecError(self._problem("finite numbers to discretize", "NaN or infinity"))
@@ -234,8 +234,8 @@ def _layer(feature: Feature, encode: Encode, batch: Any, state: Mapping[str, Any
     padded = _has_padding(encode, batch)
     if feature.value_type.item == "text":
         return layers.StringLookup(mask_token="" if padded else None, **options)
-    # no integer that there is, nor -1, which stands for unknown ones; none while the layer learns, which
-    # leaves it out
+    # neither an integer of the vocabulary nor -1, which means unknown; none while the layer is adapted, which
+    # ignores it
     mask = min([0, *state["vocabulary"]]) - 2 if padded and state else None
     if padded and not state and encode.max_tokens:
         options["max_tokens"] = encode.max_tokens - 1
@@ -243,7 +243,7 @@ def _layer(feature: Feature, encode: Encode, batch: Any, state: Mapping[str, Any
 
 
 def _has_padding(encode: Encode, batch: Any) -> bool:
-    """Whether an index stands for the padding of batches of this type."""
+    """Whether the padding of batches of this type has an index."""
     return encode.as_ == "index" and isinstance(batch, tf.RaggedTensorSpec)
 
 

@@ -25,7 +25,7 @@ _MOST = 0.8
 
 
 def check(options: Read, plan: Plan) -> None:
-    """Raises SpecError where the shuffle buffer or the cache would take more memory than there is."""
+    """Raises SpecError if the shuffle buffer or the cache would take more memory than there is."""
     if options.shuffle is None and options.cache != "memory":
         return
     free = available()

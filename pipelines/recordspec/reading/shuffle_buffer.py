@@ -50,7 +50,7 @@ class ShufflePlan:
 
     @property
     def buffers(self) -> int:
-        """How many buffers are in memory at most."""
+        """The largest number of buffers in memory."""
         return 1 if self.large else _POOLS
 
 
@@ -118,7 +118,7 @@ def drawn(
     shuffle: ShufflePlan,
     first: Tensor | None,
 ) -> Dataset:
-    """What `made` gives for `size` records of a permuted pool at a time, from row `first` of all pools on.
+    """What `made` returns for `size` records of a permuted pool at a time, from row `first` of all pools on.
 
     The records are gathered `size` at a time, so that they are still in the caches when they are decoded.
     """

@@ -78,7 +78,7 @@ def _leases_ahead(
     def fetch(piece: Piece) -> tuple[Lease | None, str]:
         try:
             return _fetched(folder, piece, stopped), ""
-        except RecordspecError as error:  # TensorFlow would tell an exception with its traceback
+        except RecordspecError as error:  # TensorFlow would print an exception with its traceback
             FAILURES.append(error)
             return None, str(error)
 
@@ -130,7 +130,7 @@ def release(token: Any) -> np.int64:
 
 
 def then_released(records: Dataset, token: Tensor) -> Dataset:
-    """The records of a copy; behind the last its lease is given back."""
+    """The records of a copy; after the last its lease is given back."""
     end = flat_map(
         tf.data.Dataset.from_tensors(token),
         lambda one: tf.data.Dataset.from_tensors("").repeat(tf.numpy_function(release, [one], tf.int64)),
@@ -139,7 +139,7 @@ def then_released(records: Dataset, token: Tensor) -> Dataset:
 
 
 def check_room(pieces: tuple[Piece, ...], cycle: int, size: str) -> None:
-    """Raises SpecError where the copies that are read at a time do not fit into the folder."""
+    """Raises SpecError if the copies that are read at a time do not fit into the folder."""
     largest = max(on_disk(_object_of(piece).bytes) for piece in pieces if piece.is_remote)
     needed = largest * min(min(cycle, len(pieces)) + _AHEAD, len(pieces))
     if parse_bytes(size) < needed:

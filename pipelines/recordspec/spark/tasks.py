@@ -81,7 +81,7 @@ class FramePart:
 
 @dataclass(frozen=True)
 class EncodeReport:
-    """What a task tells of a part that it has encoded.
+    """The report of a task on a part that it encoded.
 
     Attributes:
         part: the number of its rows, and of its invalid ones, and the label counts.
@@ -259,7 +259,7 @@ def _orders(column: Any) -> Any:
 def write_shard(
     plan: BuildPlan, job: str, store: RemotePath | None, shards: list[ShardPartition], batches: Iterable[Any]
 ) -> Iterator[Any]:
-    """Writes the shard of a partition; gives the name of its file, and what is in it."""
+    """Writes the shard of a partition; returns the name of its file, and what is in it."""
     found: tuple[str, Shard] | RecordspecError
     try:
         with _output_folder(plan, store) as folder:

@@ -37,7 +37,7 @@ Sections = dict[Section, list[Entry]]
 
 
 def placed_columns(schema: FeatureSet, section: Section) -> tuple[Column, ...]:
-    """The columns of a section, as `columns_in` gives them."""
+    """The columns of a section, as `columns_in` returns them."""
     return tuple(column for feature in getattr(schema, section) for column in columns_in(section, feature))
 
 
@@ -49,7 +49,7 @@ def blocks_of(
     All blocks are encoded together, with `head` and `tail` bytes of room around each: a call for every block
     of 256 rows would cost more than their values.
 
-    Raises SpecError where two columns share a key, RecordError where a block is too large, with its number.
+    Raises SpecError if two columns share a key, RecordError if a block is too large, with its number.
     """
     given = [blocks.rows_entry(size, count)]
     for section in schema.sections:

@@ -109,7 +109,7 @@ def _parsed(text: str) -> np.datetime64:
 
 
 def unit_of_dates(values: Any) -> DateUnit | None:
-    """The coarsest unit of dates and times, an array datetime64 or texts; None where some are none."""
+    """The coarsest unit of dates and times, an array datetime64 or texts; None if some are none."""
     if not isinstance(values, np.ndarray) and not all(map(_ISO.fullmatch, values)):
         return None
     for unit in _CODES:

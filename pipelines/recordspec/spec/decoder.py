@@ -49,7 +49,7 @@ def decode(schema: FeatureSet, serialized: Any) -> dict[str, Tensor]:
 
 
 def decode_block(schema: FeatureSet, serialized: Any) -> dict[str, Tensor]:
-    """The decoded features of the rows of one block, or of several, as `decode` gives those of a batch."""
+    """The decoded features of the rows of one block, or of several, as `decode` returns those of a batch."""
     return decode_rows(schema, blocks.parse(schema, tf.convert_to_tensor(serialized, tf.string)))
 
 

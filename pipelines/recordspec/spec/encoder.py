@@ -51,7 +51,7 @@ def part_of(values: Any, start: int, stop: int) -> Any:
 def columns_of(
     schema: FeatureSet, rows: Sequence[Mapping[str, Any]], extra: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """The values of each feature, and of the `extra` names, in these rows; None where a row has none.
+    """The values of each feature, and of the `extra` names, in these rows; None if a row has none.
 
     Raises RecordError for a row with a name that is neither: a name misspelt would otherwise be a
     value lost.
@@ -108,7 +108,7 @@ class RowEncoder:
         return record
 
     def _encode_values(self, row: Mapping[str, Any]) -> bytes | None:
-        """The record; None where something is wrong, or large."""
+        """The record; None if something is wrong, or large."""
         parts, known = [b""] * len(self._places), 0
         steps: list[Entry] = []
         for name, encode_one, encode_stored, place, feature, section in self._features:
@@ -181,7 +181,7 @@ def records_of(schema: FeatureSet, sections: Sections, rows: int, *, head: int =
 def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Sections:
     """The entries of each section of the records of a batch.
 
-    Raises RecordError, and SpecError where columns are not those of the schema, or it cannot be written.
+    Raises RecordError, and SpecError if columns are not those of the schema, or it cannot be written.
     """
     if schema.shared_keys:
         raise SpecError(schema.shared_keys)

@@ -75,7 +75,7 @@ class FeatureSet:
     @cached_property
     def shared_keys(self) -> tuple[Problem, ...]:
         """The problems of features that share a stored key, which is allowed only for reading."""
-        expected = "a key of its own, to be written"
+        expected = "a distinct key"
         return tuple(
             Problem(where=self.name, path=(*path, "key"), expected=expected, got=got)
             for path, column, owner, _ in _owners(self)
@@ -85,12 +85,12 @@ class FeatureSet:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The names of the tensors that `decode` gives."""
+        """The names of the tensors that `decode` returns."""
         return tuple(output for _, feature in self.placed for output in feature.outputs)
 
     @property
     def padding(self) -> dict[str, Any]:
-        """The padding of what `decode` gives, by its names: see `Feature.padding`."""
+        """The padding of what `decode` returns, by its names: see `Feature.padding`."""
         return {name: pad for _, feature in self.placed for name, pad in feature.padding.items()}
 
     def only(self: _Set, names: Iterable[str]) -> _Set:

@@ -37,10 +37,10 @@ class Inferred:
     """A schema, with notes.
 
     Attributes:
-        notes: what the schema does not express, and what is a guess.
-        rows: the number of rows that were read; None for a schema that was imported.
-        left_out: the keys or columns that no feature holds.
-        no_inputs: the features that no model should take, with the reason.
+        notes: guesses, and what the schema does not express.
+        rows: the number of rows read; None for an imported schema.
+        left_out: the keys or columns without a feature.
+        no_inputs: the features that should not be inputs of a model, with the reason.
     """
 
     schema: Schema
@@ -144,7 +144,7 @@ def _feature_and_notes(evidence: Evidence, names: Set[str]) -> tuple[Feature | N
     guesses: list[str] = []
     feature = _feature(evidence, guesses)
     if isinstance(feature, FixedLen) and feature.default is not None and feature.dtype != "string":
-        # An empty text tells by itself that it is missing, a number does not.
+        # An empty text shows that the value is missing, a number does not.
         feature = replace(feature, with_missing=f"{feature.name}_missing" not in names)
     if feature is None:
         notes = [_reason(evidence)]

@@ -157,7 +157,7 @@ class YamlValue:
         return (self.node.text, self.node.plain) if isinstance(self.node, ScalarNode) else ("", False)
 
     def as_builtin(self) -> Any:
-        """The value of a scalar whose type is free; INVALID if that cannot be told."""
+        """The value of a scalar of any type; INVALID if its type is unknown."""
         for value in (self._int(), self._float(), self.as_type(bool), self.as_type(type(None))):
             if value is not INVALID:
                 return value
@@ -249,7 +249,7 @@ def document(text: str, source: str) -> tuple[MappingNode, Log]:
 def from_python(cls: type, given: Mapping[str, Any]) -> Any:
     """An instance of the dataclass `cls` from Python values, checked as those of a file are.
 
-    A mapping stands for a dataclass, a list for a tuple, and a scalar for a short form. Raises
+    A mapping is read as a dataclass, a list as a tuple, and a scalar as a short form. Raises
     SpecError with all the problems.
     """
     log = Log()
@@ -276,7 +276,7 @@ def read_fields(cls: type, value: Value, path: Path, log: Log, **given: Any) -> 
             continue
         name = fields[key].name
         if entry.is_null and type(None) not in choices(annotations[name]) and not required(fields[key]):
-            continue  # `read:` with nothing behind it
+            continue  # `read:` with nothing after it
         values[name] = read(entry, annotations[name], (*path, key), log)
     for key, field in fields.items():
         if field.name not in values and required(field):
@@ -427,7 +427,7 @@ def literals(choice: Any) -> tuple[Any, ...]:
 
 
 def short_form(cls: Any) -> str | None:
-    """The field that a scalar stands for, where the class declares one (`SHORT_FORM`)."""
+    """The field to which a scalar is assigned, if the class declares one (`SHORT_FORM`)."""
     return getattr(cls, "SHORT_FORM", None)
 
 

@@ -33,7 +33,7 @@ def with_default(value: Tensor, default: Any, shape: tuple[int, ...]) -> tuple[T
 
     Args:
         value: RaggedTensor `[n, (0 or 1), *shape]`, or of one record `[0 or 1, *shape]`.
-        default: what stands for a missing value, of `shape`.
+        default: replaces a missing value, of `shape`.
 
     Returns:
         The values, dense `[n, *shape]` or `[*shape]`, and which of them are missing, bool `[n]` or `[]`.

@@ -88,7 +88,7 @@ def violations(schema: FeatureSet, records: RecordBatch, *, values: bool = True)
 def feature_violations(
     section: Section, feature: Feature, records: RecordBatch, *, values: bool = True
 ) -> Iterator[Violation]:
-    """The violations of one feature, as `violations` gives those of all."""
+    """The violations of one feature, as `violations` returns those of all."""
     decoded = np.ones(records.rows, bool)
     decoded[list(records.broken)] = False
     validate = _in_steps if section == "sequence" else _in_rows

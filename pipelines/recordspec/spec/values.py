@@ -52,7 +52,7 @@ class BadValue(Exception):
 
 
 def encode_scalar(value: Any, dtype: str) -> tuple[Any] | None:
-    """A number, str or bytes as it is stored, by dtype; None where that takes more than a look at it."""
+    """A number, str or bytes as it is stored, by dtype; None if that takes more than a look at it."""
     given = type(value)
     if given in _NUMPY_SCALARS:
         value = value.item()
@@ -72,7 +72,7 @@ def encode_scalar(value: Any, dtype: str) -> tuple[Any] | None:
 
 
 def encode_list(value: Any, dtype: str) -> Sequence[Any] | None:
-    """The items of a short list as they are stored; None where that takes more than a look at each."""
+    """The items of a short list as they are stored; None if that takes more than a look at each."""
     if type(value) is not list or not 0 < len(value) <= _MOST_ITEMS:
         return None
     stored = []

@@ -93,7 +93,7 @@ class RemoteTransaction(Transaction):
     ) -> Manifest | None:
         """Uploads all files, and then the manifest, whose shards may have been uploaded already.
 
-        Raises ConflictError where another writer was quicker, StoreError, OSError.
+        Raises ConflictError if another writer was quicker, StoreError, OSError.
         """
         assert manifest is not None
         if schema is not None:
@@ -136,7 +136,7 @@ class RemoteTransaction(Transaction):
         return next(found for found in renamed if there.isdisjoint(found.values()))
 
     def _suffixes(self) -> Iterator[str]:
-        """What names may have behind their stems, until no name is taken."""
+        """What names may have after their stems, until no name is taken."""
         yield ""
         yield from (f"-v{number}" for number in count(2))
 
@@ -161,7 +161,7 @@ class RemoteTransaction(Transaction):
         return replace(manifest, splits=splits, suffix=suffix)
 
     def _may_be_free(self, names: Iterable[str], hashes: dict[str, str], suffix: str) -> bool:
-        """Whether the first names are free, or those of an upload that was broken off: of one shard, and of
+        """Whether the first names are free, or those of an upload that was interrupted: of one shard, and of
         the other files."""
         # another writer may have added the same bytes meanwhile: they are shards of their own
         taken = frozenset() if self.existing is None else self.existing.files
@@ -182,7 +182,7 @@ class RemoteTransaction(Transaction):
         rows: dict[str, int],
         progress: Progress,
     ) -> bool:
-        """Uploads files, and tells whether each has a name that no other file has."""
+        """Uploads files, and returns whether each has a name that no other file has."""
 
         def upload(name: str) -> bool:
             return (self.remote / _renamed(name, suffix)).upload(self.staging / name, hashes[name])
@@ -200,7 +200,7 @@ class RemoteTransaction(Transaction):
             pool.close()
 
     def _check_uploaded(self, manifest: Manifest, names: Iterable[str], suffix: str) -> None:
-        """Raises StoreError where a file is gone by now: `recordspec sweep` may have deleted it."""
+        """Raises StoreError if a file is gone by now: `recordspec sweep` may have deleted it."""
         there = {path.name: stat.st_size for path, stat in self.remote.entries()}
         wanted: dict[str, int | None] = {_renamed(name, suffix): None for name in names}
         wanted |= {shard.file: shard.bytes for shard in manifest.all_shards}

@@ -28,7 +28,7 @@ _PAUSE, _PATIENCE = 0.05, 600.0
 # Bytes that file systems allocate at a time.
 _BLOCK = 4096
 _COPY = re.compile(r"[0-9a-f]{64}(\.part)?")
-# A download whose bytes are not those of the manifest is tried once more.
+# A download whose bytes are not those of the manifest is tried again.
 _ATTEMPTS = 2
 
 
@@ -37,7 +37,7 @@ FAILURES: deque[RecordspecError] = deque(maxlen=100)
 
 
 def failure_in(error: Exception) -> RecordspecError | None:
-    """What went wrong with a copy, if an error of TensorFlow tells of it."""
+    """The failure of a copy that caused an error of TensorFlow, if any."""
     return next((failure for failure in FAILURES if str(failure) in str(error)), None)
 
 
@@ -48,7 +48,7 @@ class StagedObject:
     Attributes:
         remote: where it is.
         bytes: its size.
-        sha256: of its bytes; None where no manifest tells.
+        sha256: of its bytes; None without a manifest.
         e_tag: what the store calls them then.
     """
 
@@ -59,7 +59,7 @@ class StagedObject:
 
     @property
     def name(self) -> str:
-        """Of its copy: 64 hexadecimal digits."""
+        """The name of its copy, 64 hexadecimal digits."""
         return self.sha256 or hashlib.sha256(f"{self.remote} {self.e_tag}".encode()).hexdigest()
 
     def check(self, found: str) -> Problem | None:
@@ -69,7 +69,7 @@ class StagedObject:
             got = self.remote.stat().e_tag
             if got == self.e_tag:
                 return None
-            return Problem(where=where, expected="an object that stays as it is", got="one that has changed")
+            return Problem(where=where, expected="an object that does not change", got="one that has changed")
         if found == self.sha256:
             return None
         expected = f"bytes of the sha256 {self.sha256[:12]}..., as the manifest says"
@@ -113,7 +113,7 @@ class StagingFolder:
         Args:
             stopped: once it is set, nobody waits for the copy any more.
 
-        Raises StoreError where it cannot be read, has other bytes than it should, or is larger than the
+        Raises StoreError if it cannot be read, has other bytes than it should, or is larger than the
         folder may be; and where copies that others read have left no room for ten minutes.
         """
         if on_disk(wanted.bytes) > self.size:
@@ -148,7 +148,7 @@ class StagingFolder:
             os.close(handle)
 
     def _begin(self, path: Path, size: int) -> int | None:
-        """A locked file of the object's size to download into; None where another process downloads it, or
+        """A locked file of the object's size to download into; None if another process downloads it, or
         there is no room."""
         part = path.with_name(f"{path.name}.part")
         handle = os.open(part, os.O_RDWR | os.O_CREAT, 0o666)
@@ -166,7 +166,7 @@ class StagingFolder:
         return handle
 
     def _make_room(self, size: int) -> bool:
-        """Removes copies until there is room for so many bytes; False where those in use leave none."""
+        """Removes copies until there is room for these bytes; False if the copies in use leave none."""
         copies = []
         for entry in os.scandir(self.folder):
             if _COPY.fullmatch(entry.name):

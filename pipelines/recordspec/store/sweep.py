@@ -1,4 +1,4 @@
-"""What builds that were broken off or replaced have left in an object store."""
+"""What builds that were interrupted or replaced have left in an object store."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def sweep(place: Location, *, older_than: timedelta = _DAY, delete: bool = False
     build that runs has files that no manifest names as yet, and a reader may hold the manifest of a dataset
     that was replaced: `older_than` must be longer than either takes.
 
-    Raises SpecError for a local path, StoreError where the store cannot be read or a manifest is invalid.
+    Raises SpecError for a local path, StoreError if the store cannot be read or a manifest is invalid.
     """
     if isinstance(place, Path):
-        hint = "a local build that was broken off is cleared by the next one"
+        hint = "the next local build clears an interrupted one"
         raise SpecError(Problem(where=str(place), expected="a URL", got="a local path", hint=hint))
     folders: dict[RemotePath, dict[str, ObjectStat]] = defaultdict(dict)
     for path, stat in place.walk():

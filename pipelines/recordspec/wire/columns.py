@@ -65,7 +65,7 @@ class Sequence:
 
 @dataclass(frozen=True, kw_only=True)
 class Ragged:
-    """Rows whose lengths stand under the keys `row_lengths`, outermost first, of cells of `shape`.
+    """Rows of cells of `shape`, with their lengths under the keys `row_lengths`, outermost first.
 
     Attributes:
         aligned_with: the key of another column, whose rows have as many items, which go together one by one.
@@ -78,7 +78,7 @@ class Ragged:
 
 @dataclass(frozen=True, kw_only=True)
 class Sparse:
-    """Values at the indices that stand under `index_keys`, one key a dimension of `size`."""
+    """Values with indices under `index_keys`, one key per dimension of `size`."""
 
     index_keys: tuple[str, ...]
     size: tuple[int, ...]
@@ -274,7 +274,7 @@ class Call:
 
 
 def parse_call(column: Column, section: Section) -> Call | None:
-    """The tf.io object that parses `column`, or None where another column's object does."""
+    """The tf.io object that parses `column`, or None if another column's object does."""
     dtype = Name(TF_DTYPES[column.storage])
     layout = column.layout
     if isinstance(layout, Part):
@@ -325,7 +325,7 @@ def ragged_call(key: str, dtype: Name, partitions: list[Call]) -> Call:
 
 
 def row_lengths_call(key: str) -> Call:
-    """The partition of a RaggedFeature whose row lengths stand under a key."""
+    """The partition of a RaggedFeature with row lengths under a key."""
     return Call("RaggedFeature.RowLengths", (("key", key),))
 
 

@@ -65,7 +65,7 @@ def likely_compression(path: Location) -> Compression:
     """The same, for a file that may be corrupt: `none` for an unknown type."""
     start = _start(path)
     compression = _compression(start) or "none"
-    # The two bytes that tell may be those of a length.
+    # The two magic bytes may be those of a length.
     return compression if compression == "none" or may_inflate(start, CODECS[compression]) else "none"
 
 

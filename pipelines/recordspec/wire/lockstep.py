@@ -18,12 +18,12 @@ from recordspec.wire.strings import Bytes, Ints, Mask, Strings, offsets, one_siz
 
 _KEY = _PACKED = _FIRST = 0x0A  # field 1, of a length that follows
 _VALUE = _SECOND = 0x12  # field 2
-# Bytes behind those of the records, so that reading a few from any place needs no look at the end.
+# Bytes after those of the records, so that reading a few from any place needs no look at the end.
 MARGIN = 16
 # Bytes of the varint of a length: up to 2 GiB, which no message exceeds.
 _LENGTH_BYTES = 5
 _INT_BYTES = 10
-# Where few are left after so many turns, they are not like the others: protobuf takes them faster.
+# If few are left after this many turns, they differ from the others: protobuf parses them faster.
 _TURNS, _FEW = 256, 64
 # Other keys that records may have at the same place.
 _KEYS_AT_ONCE = 16
@@ -190,7 +190,7 @@ class LockstepReader:
             left, turns = rest.where(rest.left), turns + 1
 
     def _field(self, spans: Spans, tag: int | None = None) -> tuple[Spans, Spans]:
-        """The value of the field with which each begins, which states its length, and what is behind it."""
+        """The value of the field with which each begins, which states its length, and what is after it."""
         size, starts = self._varint(spans.starts + 1)
         stops = starts + size
         bad = (stops > spans.stops) | ~spans.left
@@ -267,7 +267,7 @@ def _is_text(name: bytes) -> bool:
 
 
 def _unpacked(data: Bytes, stops: Ints, widths: Ints) -> Ints:
-    """The numbers of varints that end at `stops`, and have so many bytes."""
+    """The numbers of varints that end at `stops`, with these sizes in bytes."""
     if len(stops) == len(data):
         return np.asarray(data, np.int64)
     starts = stops - widths

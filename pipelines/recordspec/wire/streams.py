@@ -121,7 +121,7 @@ class InflatedStream:
             return self._decompressor.unconsumed_tail or self._file.read(_GIVEN)
         data = self._decompressor.unused_data or self._file.read(_GIVEN)
         if data and not self._codec.concatenated:
-            self.fault = "bytes behind the end of the stream"
+            self.fault = "bytes after the end of the stream"
         if not data or self.fault:
             return None
         self._decompressor = self._codec.decompressor()
@@ -177,7 +177,7 @@ class ReadBuffer:
     Attributes:
         offset: the byte of the stream where it begins.
         buffer: uint8 `[bytes]`.
-        ended: whether the stream ends behind it.
+        ended: whether the stream ends after it.
     """
 
     def __init__(self, stream: ByteStream, offset: int) -> None:
@@ -189,7 +189,7 @@ class ReadBuffer:
 
     @property
     def stop(self) -> int:
-        """The byte behind it."""
+        """The byte after it."""
         return self.offset + len(self.buffer)
 
     @property
@@ -209,7 +209,7 @@ class ReadBuffer:
 
     def pass_over(self, start: int, stop: int) -> Iterator[memoryview]:
         """Yields the bytes from `start`, which is in it, to `stop`, or to the end of the stream, in pieces
-        that are not kept; then the buffer begins behind them."""
+        that are not kept; then the buffer begins after them."""
         yield self.view(start, stop)
         while self.stop < stop and not self.ended:
             piece = np.empty(min(_PIECE, stop - self.stop), np.uint8)

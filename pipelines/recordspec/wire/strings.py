@@ -123,9 +123,9 @@ class Strings:
         return Strings(bytearray().join(parts), offsets(stops - starts))
 
     def padded(self, width: int) -> Bytes:
-        """The strings as uint8 `[n, width]`, none longer than that; the bytes behind a string are
+        """The strings as uint8 `[n, width]`, none longer than that; the bytes after a string are
         undefined."""
-        # `width` bytes from where each begins, so that the last ones need more behind them
+        # `width` bytes from where each begins, so that the last ones need more after them
         buffer = np.concatenate([self.buffer, np.zeros(width, np.uint8)])
         return sliding_windows(buffer, width)[self.offsets[:-1]].view(np.uint8).reshape(-1, width)
 

@@ -35,7 +35,7 @@ class ExistingDataset:
     def load(
         cls, folder: Location, manifest: Manifest | None, schema: Schema, options: Write
     ) -> ExistingDataset:
-        """The dataset of a folder; pass `manifest` if it was read already. Raises StoreError where such rows
+        """The dataset of a folder; pass `manifest` if it was read already. Raises StoreError if such rows
         do not belong to it."""
         base = cls(folder=folder, manifest=manifest or Manifest.load(folder))
         problems = [problem.at(str(folder)) for problem in base._differences(schema, options)]
@@ -71,7 +71,7 @@ class ExistingDataset:
 
     @property
     def suffix(self) -> str:
-        """What comes behind the name of a split in the names of new shards: `-add1`, then `-add2`, ..."""
+        """What comes after the name of a split in the names of new shards: `-add1`, then `-add2`, ..."""
         stems = {name.split for name in map(parse_name, self.manifest.files) if name is not None}
         number = 1
         while any(f"{split}-add{number}" in stems for split in self.manifest.splits):

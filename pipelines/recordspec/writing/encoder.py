@@ -36,7 +36,7 @@ _FEWEST_ROWS = 16  # after an invalid row
 # A row's number: its part above these bits, its place in the part below.
 PART_BITS = 40
 # The most that glibc's allocator keeps for the next use once a block of this size was freed (mallopt(3),
-# M_MMAP_THRESHOLD). Without it each large array costs its page faults anew.
+# M_MMAP_THRESHOLD). Without it each large array costs its page faults again.
 _KEPT_BLOCK = (32 << 20) - 8192
 # More are things to look up, not classes to weigh; and every part of a build has a count of each.
 _MOST_CLASSES = 1 << 15
@@ -195,22 +195,22 @@ class Encoder:
 
     @property
     def rejected(self) -> int:
-        """How many rows were invalid, and set aside."""
+        """The number of rejected rows."""
         return 0 if self._rejects is None else self._rejects.count
 
     @property
     def seen(self) -> int:
-        """How many rows are encoded or rejected."""
+        """The number of rows encoded or rejected."""
         return self.rows + self.rejected
 
     @property
     def taken(self) -> int:
-        """How many rows were given, with those that wait for their batch."""
+        """The number of rows given, including those that wait for their batch."""
         return self.seen + len(self._pending)
 
     @property
     def _here(self) -> int:
-        """How many are encoded or rejected of this part."""
+        """The number of rows of this part encoded or rejected."""
         return self.seen - self._before
 
     def add_row(self, row: Any) -> None:
@@ -291,7 +291,7 @@ class Encoder:
         self._rows_at_once = max(1, min(most, 2 * self._rows_at_once))
 
     def _hashes(self, columns: Mapping[str, Any], rows: EncodedRows) -> Words | None:
-        """Of the key of each row; None where nothing depends on it."""
+        """The hash of the key of each row; None if nothing depends on it."""
         if self.options.keys:
             return hashes(key_bytes(columns, self.options.keys))
         by_content = self.options.group_by is None and len(self.splits) > 1
@@ -300,7 +300,7 @@ class Encoder:
         return None
 
     def _splits(self, columns: Mapping[str, Any], hashed: Words | None, rows: int) -> Ints | None:
-        """The index of each row's split; None where there is but one."""
+        """The index of each row's split; None if there is but one."""
         if isinstance(self.options.splits, ByColumn):
             return self._named_splits(columns, self.options.splits.column)
         if len(self.splits) == 1:
@@ -350,7 +350,7 @@ def order_of(hashed: Words, seed: int) -> Words:
 def key_bytes(columns: Mapping[str, Any], names: tuple[str, ...]) -> list[bytes]:
     """The key of each row, from the columns that make it up; 7 and "7" are one key.
 
-    Raises SpecError where there is no such column, RecordError where a row has no value in it, or one
+    Raises SpecError if there is no such column, RecordError if a row has no value in it, or one
     that is neither text nor a whole number.
     """
     parts = [_key_column(columns, name) for name in names]
@@ -401,7 +401,7 @@ def _owned(value: Any) -> Any:
         return value.copy()
     try:
         return copy.deepcopy(value)
-    except Exception:  # a PIL image of a file that is cut, say: encoding it tells what is wrong
+    except Exception:  # a PIL image of a truncated file, say: encoding it reports the error
         return value
 
 

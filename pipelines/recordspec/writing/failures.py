@@ -38,7 +38,7 @@ class BuildStatus:
     Attributes:
         name: of the dataset.
         rows: how many were taken.
-        safe: how many of them need not be taken again; None where a build cannot be resumed.
+        safe: how many of them need not be taken again; None if a build cannot be resumed.
         published: whether the dataset is in its place.
     """
 
@@ -53,7 +53,7 @@ class BuildStatus:
             return "the dataset was published"
         if not self.safe:
             return "nothing was published"
-        how = "resume=True, or --resume, goes on from there"
+        how = "resume=True, or --resume, continues from there"
         return f"nothing was published; {self.safe:,} rows are safe: {how}"
 
     @contextmanager

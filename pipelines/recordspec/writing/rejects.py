@@ -70,7 +70,7 @@ def lines(path: Path) -> Iterable[dict[str, Any]]:
 def join(parts: Iterable[tuple[Mapping[str, Any], int]], path: Path, most: int | None) -> None:
     """Writes the rejects of all parts as one file; each comes with the number of the rows before its part.
 
-    Raises RecordError where they are more than `most`.
+    Raises RecordError if they are more than `most`.
     """
     joined = Rejects(partial(add_line, path), most)
     for line, before in parts:

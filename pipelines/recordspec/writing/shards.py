@@ -24,7 +24,7 @@ _DECODED_ROWS = 4096
 
 
 def shard_count(options: Write, size: int, rows: int) -> int:
-    """How many shards a split of so many bytes and rows has."""
+    """The number of shards of a split with these bytes and rows."""
     shards = options.shards
     if isinstance(shards, ShardSize):
         return max(1, min(rows, round(size / shards.bytes)))
@@ -63,7 +63,7 @@ class ShardWriter:
         self._written = 0  # rows that are framed
 
     def add(self, rows: EncodedRows) -> None:
-        """Takes rows. Raises RecordError where they make no block."""
+        """Takes rows. Raises RecordError if they make no block."""
         if self._block is None:
             self._file.write(seal(rows.records), len(rows), len(rows))
             return
@@ -79,7 +79,7 @@ class ShardWriter:
         return self._file.close(name)
 
     def abandon(self) -> None:
-        """Stops writing: nobody will have the file."""
+        """Stops writing, and discards the file."""
         self._file.abandon()
 
     def _write_whole_blocks(self, size: int) -> None:
@@ -134,7 +134,7 @@ class DirectShards:
         return tuple(self._done)
 
     def abandon(self) -> None:
-        """Stops writing: nobody will have the files."""
+        """Stops writing, and discards the files."""
         self._writer.abandon()
 
     def _open(self) -> ShardWriter:

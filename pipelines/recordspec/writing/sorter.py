@@ -86,7 +86,7 @@ class SortedRun:
         )
 
     def index(self, folder: Path) -> Words:
-        """Of all rows, uint64 `[5, rows]`, on the disk."""
+        """The index of all rows, uint64 `[5, rows]`, on disk."""
         return np.memmap(folder / self.index_name, _WORD, "r", shape=(_LINES, self.rows))
 
     def read(self, folder: Path, schema: Schema | None, start: int, stop: int) -> EncodedRows:
@@ -103,7 +103,7 @@ class MemoryRun:
     Attributes:
         counts: the rows of each split, in the order in which they lie there.
         rows: as they came.
-        order: of the run, as places among `rows`; None where they came in order.
+        order: of the run, as places among `rows`; None if they came in order.
         sorted_index: the index, in order.
     """
 
@@ -199,7 +199,7 @@ class Sorter:
         return np.bincount(splits), MemoryRun(counts={}, rows=rows, order=order, sorted_index=index)
 
     def _order(self, index: Words, splits: Ints) -> Ints | None:
-        """The permutation that sorts the rows; None where they are sorted."""
+        """The permutation that sorts the rows; None if they are sorted."""
         if self._seed is None:
             return np.argsort(splits, kind="stable") if splits.any() else None
         return np.lexsort((index[KEY][1], index[KEY][0], index[ORDER], splits))
@@ -263,14 +263,14 @@ class RunReader:
 
     @property
     def index(self) -> Words:
-        """Of the split's rows, uint64 `[5, rows]`; it may be on the disk."""
+        """The index of the split's rows, uint64 `[5, rows]`; it may be on disk."""
         if not self.rows:
             return np.zeros((_LINES, 0), _WORD)
         return self._run.index(self._folder)[:, self._first : self._first + self.rows]
 
     @property
     def bytes(self) -> int:
-        """Of the split's records."""
+        """The bytes of the split's records."""
         if not self.rows:
             return 0
         last = self._first + self.rows - 1

@@ -51,7 +51,7 @@ def allowance(memory: str | None, jobs: int) -> int:
 
 
 def budget(memory: str | None, jobs: int) -> int:
-    """The bytes of rows that each of so many processes may hold, where all may use `memory` together.
+    """The bytes of rows that each process may hold, if all may use `memory` together.
 
     Raises SpecError.
     """
@@ -85,7 +85,7 @@ class BuildPlan:
     base: ExistingDataset | None = None
 
     def added_to(self, transaction: Transaction) -> BuildPlan:
-        """The plan of rows that are added to what stands there, whose files are taken over."""
+        """The plan of rows that are appended to an existing dataset, whose files are kept."""
         base = ExistingDataset.load(
             transaction.dataset, transaction.existing, self.checked_schema, self.options
         )
@@ -160,7 +160,7 @@ class EncodedPart:
 
     @property
     def bytes(self) -> int:
-        """Of the records that are on the disk."""
+        """The bytes of the records on disk."""
         return sum(run.bytes for run in self._stored)
 
     def is_whole(self, folder: Path) -> bool:
@@ -209,7 +209,7 @@ def shard_tasks(plan: BuildPlan, runs: tuple[Run, ...], splits: tuple[str, ...])
 
 
 def shards_of_split(plan: BuildPlan, split: str, size: int, rows: int) -> Iterator[ShardRange]:
-    """The shards of a split whose rows have so many bytes, with room for their frames."""
+    """The shards of a split whose rows have these bytes, with room for their frames."""
     if plan.base is not None and not rows:
         return
     suffix = "" if plan.base is None else plan.base.suffix

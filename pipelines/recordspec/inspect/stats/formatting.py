@@ -93,7 +93,7 @@ def of_strings(found: BytesSummary) -> str:
 
 
 def of_common(found: TopValues, most: int) -> str:
-    """How many different values there are, and the first of them."""
+    """The number of distinct values, and the first of them."""
     count = found.others + sum(times for _, times in found.top)
     text = f"{estimate(found.distinct)} different"
     if found.distinct.value >= count or not found.top or found.top[0][1] * 1000 < count:

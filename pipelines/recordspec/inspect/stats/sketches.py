@@ -1,4 +1,4 @@
-"""Sketches: what is counted of values one after another, in bounded memory. Those of parts can be merged."""
+"""Sketches: statistics of values in bounded memory, which can be merged."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class BottomK:
         return self.limit is not None
 
     def _settle(self) -> None:
-        """Takes up what was added, and drops what is too much."""
+        """Merges the added hashes, and drops the excess."""
         if not self._more:
             return
         hashes = np.concatenate([self._hashes, *(some for some, _ in self._more)])
@@ -123,16 +123,16 @@ class KMinimumValues(BottomK):
 
     @property
     def distinct(self) -> EstimatedCount:
-        """How many different ones were added."""
+        """The number of distinct items added."""
         return self._estimate(len(self.hashes))
 
     @property
     def repeated(self) -> EstimatedCount:
-        """How many were added that had been before."""
+        """The number of duplicates added."""
         return self._estimate(int(self.values.sum()) - len(self.hashes))
 
     def shared(self, other: KMinimumValues) -> EstimatedCount:
-        """How many of the different ones were added to both."""
+        """The number of distinct items added to both."""
         common = np.intersect1d(self.hashes, other.hashes, assume_unique=True)
         limits = [limit for limit in (self.limit, other.limit) if limit is not None]
         if not limits:
@@ -145,18 +145,18 @@ class KMinimumValues(BottomK):
 
 
 def _scaled(found: int, limit: np.uint64) -> EstimatedCount:
-    """What there is in all, of which so many are below a limit."""
+    """Estimates a total from the number of hashes below a limit."""
     share = (int(limit) or 1) / _ALL
     return EstimatedCount(value=round(found / share), error=1 / sqrt(max(found, 1)))
 
 
-# Up to so many different values, each is counted. Of more, how many there are is an estimate with a standard
-# error of 1.6 %, and a value may be counted short by one in so many.
+# Up to this many distinct values, each is counted. Beyond, their number is an estimate with a standard
+# error of 1.6 %, and the count of a value may be too low by one in this many.
 MOST_VALUES = 1 << 12
 
 
 class FrequentValues:
-    """Counts values, which are told apart by 64 bits.
+    """Counts values, which are distinguished by 64-bit hashes.
 
     Where there are too many, it drops rare ones as Misra and Gries (1982) do: as often as a value is dropped,
     so are `MOST_VALUES` others, so that no count is short by more than a 4,096th of all. Such counts can be
@@ -197,7 +197,7 @@ class FrequentValues:
 
     @property
     def distinct(self) -> EstimatedCount:
-        """How many different values there are."""
+        """The number of distinct values."""
         return EstimatedCount(value=len(self.codes)) if self._others is None else self._others.distinct
 
     def _take(self, found: Words, counts: Ints, counted: bool = False) -> Words:
@@ -218,7 +218,7 @@ class FrequentValues:
         return np.setdiff1d(self.codes, old, assume_unique=True)
 
     def _drop(self) -> None:
-        """Drops what is too much."""
+        """Drops the excess."""
         if len(self.codes) <= self._size:
             return
         if self._others is None:
@@ -235,7 +235,7 @@ class FrequentValues:
         return hashed
 
 
-# Of a sample of so many, the rank of every quantile is off by less than `rank_error` of it at once.
+# The size of a sample in which the ranks of all quantiles are within `rank_error` at once.
 SAMPLE_SIZE = 1 << 14
 _CERTAIN = 0.99
 
@@ -246,17 +246,17 @@ def rank_error(size: int, certain: float = _CERTAIN) -> float:
     return math.sqrt(math.log(2 / (1 - certain)) / (2 * size))
 
 
-# Sizes are told apart by so many leading bits: below 2,048 each, above within 0.1 % of itself.
+# The leading bits that distinguish sizes: exactly below 2,048, within 0.1 % above.
 _BITS = 11
 
 
 class SizeCounts:
-    """Counts sizes, each 0 or more. It holds 52 Ki of them at most, as there are no more to tell apart.
+    """Counts sizes, each 0 or more, in at most 52 Ki entries, the number of sizes that it distinguishes.
 
     Attributes:
         count, total: how many, and their sum.
         low, high: the smallest and the largest; 0 without any.
-        times: by size, how many there are; large ones rounded down to what is told apart.
+        times: the counts by size; large sizes are rounded down to the leading bits.
     """
 
     def __init__(self) -> None:
@@ -303,7 +303,7 @@ class SizeCounts:
 
 
 def _rounded(sizes: Ints) -> Ints:
-    """The sizes with no more than their leading bits."""
+    """The sizes truncated to their leading bits."""
     if not len(sizes) or int(sizes.max()) < 1 << _BITS:
         return sizes
     shifts = np.maximum(np.frexp(sizes.astype(np.float64))[1].astype(np.int64) - _BITS, 0)
@@ -315,7 +315,7 @@ NumberArray = npt.NDArray[Any]
 
 
 class Moments:
-    """Of the numbers that were added, int64 or float32.
+    """Moments of the numbers that were added, int64 or float32.
 
     Mean and deviation are those of finite numbers, in float64, merged as Chan, Golub and LeVeque (1983) do.
 
@@ -341,7 +341,7 @@ class Moments:
         return math.sqrt(self._squares / self.finite) if self.finite else math.nan
 
     def add(self, numbers: NumberArray) -> npt.NDArray[np.bool_] | None:
-        """Counts numbers in. Tells which are finite; None where all are."""
+        """Counts numbers in. Tells which are finite; None if all are."""
         self.count += len(numbers)
         self.zeros += len(numbers) - int(np.count_nonzero(numbers))
         finite = None

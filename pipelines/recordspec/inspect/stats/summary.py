@@ -149,13 +149,13 @@ class FeatureSummary:
     Attributes:
         section: `features`, or of SequenceExamples `context` or `sequence`.
         feature: its name in the spec, or else its key.
-        key: that it stands under.
+        key: the key under which it is stored.
         records: that have a value; of a feature list, that have the list.
         missing: records without the key.
         no_kind: records, or steps, that have the key and no list.
         empty: that have a list without a value.
         kinds: of lists, with counts.
-        lengths: of lists, in values; None where there is no list.
+        lengths: of lists, in values; None if there is no list.
         steps: of feature lists; None of others.
         numbers, strings: the summary of values of the most frequent kind of list.
         common: the frequent values; None of floats.

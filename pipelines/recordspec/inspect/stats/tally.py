@@ -36,14 +36,14 @@ from recordspec.wire.strings import Ints, Mask, Strings, are_text, offsets, pref
 
 TEXT, EMPTY, ZEROS, OTHER = "text", "empty", "zero bytes", "other bytes"
 
-# The first bytes of a string that tell what it is; whether it is UTF-8, all of them do.
+# The format of a string is detected from its first bytes; whether it is UTF-8, from all of them.
 _PREFIX = 256
-# Of a byte, in text: 0 is plain ASCII, 1 may be part of another letter, 2 is a control character.
+# The kind of a byte in text: 0 is plain ASCII, 1 may be part of another letter, 2 is a control character.
 _LEVELS = np.zeros(256, np.uint8)
 _LEVELS[128:] = 1
 _LEVELS[:32] = _LEVELS[127] = 2
 _LEVELS[[9, 10, 13]] = 0  # tab, line feed, carriage return
-# So many first bytes of a value are kept, and one more that tells whether there are others.
+# The number of first bytes of a value that are kept; one more shows whether the value is longer.
 SHOWN = 64
 _MEDIA_SAMPLE = 1 << 10  # reading a header takes 50 us
 _FIRST_BYTES = np.frombuffer(b"".join(first_bytes()), ">u2")
@@ -54,7 +54,7 @@ class ContentTypes:
 
     Attributes:
         counts: by form, how many.
-        media: the `MediaInfo` of a sample of the images and sounds; None where the header cannot be read, or
+        media: the `MediaInfo` of a sample of the images and sounds; None if the header cannot be read, or
             not without a missing package.
     """
 
@@ -63,7 +63,7 @@ class ContentTypes:
         self.media = BottomK(_MEDIA_SAMPLE, object)
 
     def add(self, strings: Strings, places: Words) -> None:
-        """Strings, and the hashes of where they stand."""
+        """Adds strings, with the hashes of their positions."""
         first = prefixes(strings, _PREFIX)
         some = first.sizes > 0
         text = _are_text(first, strings.sizes) & some
@@ -85,7 +85,7 @@ class ContentTypes:
 
 
 def _are_text(first: Strings, sizes: Ints) -> Mask:
-    """Which are UTF-8 without control characters, as far as their first bytes tell."""
+    """Which are UTF-8 without control characters, judging by their first bytes."""
     levels = _LEVELS[first.buffer]
     text = np.ones(len(first), bool)
     if not levels.any():
@@ -99,7 +99,7 @@ def _are_text(first: Strings, sizes: Ints) -> Mask:
 
 
 def _with_other_bytes(strings: Strings, which: Ints) -> Ints:
-    """Which of some, that begin as text, are no UTF-8 behind that."""
+    """Which of some, that begin as text, are no UTF-8 after that."""
     if not len(which) or are_text(strings.take(which)):
         return which[:0]
     return np.array([index for index in which.tolist() if not are_text(strings.part(index, index + 1))])
@@ -153,7 +153,7 @@ class NumberTally:
         self.indices: Ints = np.zeros(0, np.int64)
 
     def add(self, values: npt.NDArray[Any], places: Words) -> Words | None:
-        """Values, and the hashes of where they stand. Gives what tells them apart, where they are counted."""
+        """Adds values, with the hashes of their positions. Returns their hashes if values are counted."""
         finite = self.moments.add(values)
         if finite is None:
             self.sample.add(places, values)
@@ -208,7 +208,7 @@ class BytesTally:
         self._names: dict[int, bytes] = {}
 
     def add(self, values: Strings, places: Words) -> Words:
-        """Values, and the hashes of where they stand. Gives what tells them apart."""
+        """Adds values, with the hashes of their positions. Returns their hashes."""
         self.sizes.add(values.each, len(values))
         self.forms.add(values, places)
         codes = hashes.of_strings(values)
@@ -237,7 +237,7 @@ class BytesTally:
 
     @property
     def named(self) -> list[tuple[bytes, int, int]]:
-        """The values that are counted, or their beginnings, what tells them apart, and their counts."""
+        """The counted values, or their first bytes, with their hashes and counts."""
         codes, counts = self.frequent.codes.tolist(), self.frequent.counts.tolist()
         return [(self._names[code], code, count) for code, count in zip(codes, counts, strict=True)]
 
@@ -255,9 +255,9 @@ def of_kind(kind: Kind) -> ValueTally:
     return BytesTally() if kind == "bytes" else NumberTally(kind)
 
 
-# Of so many features at most, values are counted: each may take 0.6 MB.
+# The largest number of features whose values are counted: each may use 0.6 MB.
 MOST_FEATURES = 1000
-# Up to so many records, copies are counted; of more, they are estimated. 4 MB.
+# Up to this many records, duplicates are counted; beyond, they are estimated. 4 MB.
 MOST_HASHES = 1 << 18
 MOST_PROBLEMS = 10
 
@@ -286,7 +286,7 @@ class FeatureTally:
         self.neighbours = AdjacentValues()
 
     def add(self, many: Iterable[KeyValues], places: Words) -> None:
-        """What records have under the key, and the hashes of where these stand."""
+        """Adds the values of records under the key, with the hashes of their positions."""
         codes: list[tuple[Ints, Words]] = []
         for held in many:
             self.present += len(held.rows)
@@ -320,7 +320,7 @@ class FeatureTally:
             mine.merge(values)
 
     def _count(self, held: KeyValues, places: Words) -> Words | None:
-        """Counts lists of a kind. Gives what tells their values apart, where they are told apart."""
+        """Counts lists of a kind. Returns the hashes of their values, if values are counted."""
         count, lengths = len(held.rows), held.cells.lengths
         self.kinds[held.kind] += count
         if held.kind == "none":
@@ -333,7 +333,7 @@ class FeatureTally:
 
 
 def _spread(places: Words, lengths: int | Ints) -> Words:
-    """Places of so many things each, from the places of what they are in."""
+    """Hashes of the positions of items, from those of the lists that contain them."""
     if isinstance(lengths, int):
         if lengths == 1:
             return places
@@ -348,7 +348,7 @@ def _spread(places: Words, lengths: int | Ints) -> Words:
 
 
 def _in_order(codes: list[tuple[Ints, Words]]) -> Words:
-    """What tells values apart, in the order of their records."""
+    """The hashes of values, in the order of their records."""
     if len(codes) == 1:
         return codes[0][1]
     rows = np.concatenate([rows for rows, _ in codes])

@@ -52,7 +52,7 @@ class FeatureNode:
         kind: its class, without the module.
         path: its place in the file.
         content: its options.
-        description: a text for people.
+        description: a text for readers.
     """
 
     kind: str

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ImageEncoding = Literal["png", "jpeg", "webp", "bmp", "gif", "raw"]
 
-# Pillow's names. A phone's JPEG with a second picture behind the first is an MPO to Pillow.
+# Pillow's names. A phone's JPEG with a second picture after the first is an MPO to Pillow.
 _ENCODINGS = {"PNG": "png", "JPEG": "jpeg", "MPO": "jpeg", "WEBP": "webp", "BMP": "bmp", "GIF": "gif"}
 _SUFFIXES = {f".{name}": name for name in ("png", "jpeg", "webp", "bmp", "gif")} | {
     ".jpg": "jpeg",
@@ -142,7 +142,7 @@ def _opened(row: int, data: bytes, name: str) -> Any:
         stream = io.BytesIO(data)
         image = library.open(stream)
         image.verify()  # checks the end of a PNG, which `load` does not need
-        # `verify` stops behind the type of the last chunk, and does not compare the rest
+        # `verify` stops after the type of the last chunk, and does not compare the rest
         if image.format == "PNG" and not data.startswith(_IEND, stream.tell() - 8):
             raise ValueError("its IEND chunk is not whole")
         image = library.open(io.BytesIO(data))

@@ -129,7 +129,7 @@ def _check_whole(row: int, data: bytes, sound: Any, name: str) -> None:
         hint = "write it as WAV or FLAC"
         raise BadValue(row, f"one of {', '.join(_CHECKABLE)}", f"{name}{sound.format_info}", hint)
     if sound.frames > _MOST_SAMPLES:
-        hint = "it was streamed: write it anew"
+        hint = "it was streamed: write it again"
         raise BadValue(
             row, "a file that says how long it is", f"{name}{describe_type(data)} that does not", hint
         )

@@ -24,7 +24,7 @@ from recordspec.writing.sources.base import (
     even_ranges,
 )
 
-# Of a list so many values are weighed.
+# The number of values of a list from which its size is estimated.
 _WEIGHED = 64
 
 
@@ -122,7 +122,7 @@ def _with_gaps(values: Any, feature: Feature | None) -> Any:
 
 
 def _bytes_of_row(values: Any) -> int:
-    """About how many bytes a row of a column takes."""
+    """The approximate bytes per row of a column."""
     if isinstance(values, Gapped):
         return _bytes_of_row(values.values)
     if hasattr(values, "nbytes") and len(values) and str(getattr(values, "dtype", "")) != "object":
@@ -161,7 +161,7 @@ def frame_columns(frame: Any) -> dict[str, Any]:
 def _frame_column(series: Any) -> Any:
     missing = series.isna().to_numpy()
     kept = series[~missing] if missing.any() else series
-    # pandas before 2.2 makes Python objects of its own nullable numbers, unless it is told what to make
+    # pandas before 2.2 converts its nullable numbers to Python objects, unless a dtype is passed
     dtype = getattr(series.dtype, "numpy_dtype", None)
     values = _object_column(kept.tolist()) if series.dtype == object else kept.to_numpy(dtype)
     return Gapped(values, ~missing) if missing.any() else values

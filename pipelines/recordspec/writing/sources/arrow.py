@@ -82,7 +82,7 @@ def _plain(column: Any) -> Any:
 
 
 def _values(array: Any, feature: Feature | None) -> Any:
-    """Of an array without nulls."""
+    """The values of an array without nulls."""
     kind = array.type
     if _is_number(kind):
         return to_numpy(array)
@@ -244,7 +244,7 @@ def table_batches(
 
 
 def media_in(schema: Schema, names: Iterable[str]) -> list[str]:
-    """Those of the names whose features take files."""
+    """The names of features that accept files."""
     features = schema.names
     return [name for name in names if name in features and features[name].value_type.item == "media"]
 
@@ -449,7 +449,7 @@ def _restored(first: int, data: bytes) -> TablePart:
 
 
 def check_table(schema: Schema, extra: tuple[str, ...], columns: Any) -> None:
-    """Raises SpecError where the columns (an Arrow schema) are not such as the features take."""
+    """Raises SpecError if the columns (an Arrow schema) are not such as the features take."""
     check_once(columns.names)
     check_names(schema, extra, columns.names)
     check_types(schema, {field.name: field.type for field in columns})

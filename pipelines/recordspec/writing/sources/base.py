@@ -68,10 +68,10 @@ class SourcePart(Protocol):
     """Rows of a source that follow each other. It can be pickled, and read in another process."""
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
-        """The rows, as columns of the schema's features and of the `extra` names; a RecordError stands in
-        the place of a row that cannot be converted.
+        """Yields the rows, as columns of the schema's features and of the `extra` names, with a RecordError
+        in place of a row that cannot be converted.
 
-        Raises SpecError, or RecordError where the source cannot be read on.
+        Raises SpecError, or RecordError if the source cannot be read on.
         """
 
     def place(self, row: int) -> str:
@@ -84,11 +84,11 @@ class Source(Protocol):
 
     @property
     def rows(self) -> int | None:
-        """How many there are, None where that is not known."""
+        """The number of rows; None if unknown."""
 
     @property
     def notes(self) -> list[str]:
-        """What is left out, for people, once `parts` has begun."""
+        """Notes on what is skipped, once `parts` has begun."""
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[SourcePart]:
         """The parts, in the order of the rows. Checks first that the source has what is asked for.
@@ -97,7 +97,7 @@ class Source(Protocol):
         """
 
     def identity(self) -> Any:
-        """Plain JSON values that change when the rows do; None where they cannot be had a second time."""
+        """Plain JSON values that change when the rows do; None if they cannot be had a second time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +167,7 @@ def converted(rows: int, convert: Callable[[int, int], Mapping[str, Any]]) -> Ba
 
 
 def by_feature(names: Iterable[str], convert: Callable[[str], Any]) -> dict[str, Any]:
-    """What `convert` gives for each feature; it raises BadValue for the first invalid row.
+    """What `convert` returns for each feature; it raises BadValue for the first invalid row.
 
     Raises RecordError for the first row that is invalid in any of them, with all that is wrong with it.
     """
@@ -192,7 +192,7 @@ def name_of(source: object) -> str:
 
 
 def identity_of(paths: Iterable[Location]) -> list[list[Any]]:
-    """What tells that files are as they were: their paths, sizes and times. Raises StoreError."""
+    """The paths, sizes and times of files, which show whether they changed. Raises StoreError."""
     found = []
     for path in paths:
         with system_errors("read", path):
@@ -217,14 +217,14 @@ def size_ranges(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def even_ranges(rows: int, size: int) -> Iterator[tuple[int, int]]:
-    """The same for so many rows that are all of one size."""
+    """The same for a number of rows of equal size."""
     step = max(1, PART_BYTES // max(1, size))
     for start in range(0, rows, step):
         yield start, min(start + step, rows)
 
 
 class RowPlaces(Generic[_T]):
-    """What `read` gives for a row, found by reading from the first; row after row, in one pass."""
+    """What `read` returns for a row, found by reading from the first; row after row, in one pass."""
 
     def __init__(self, read: Callable[[], Iterator[_T]]) -> None:
         self._read = read
@@ -236,7 +236,7 @@ class RowPlaces(Generic[_T]):
         return type(self), (self._read,)
 
     def of(self, row: int) -> _T | None:
-        """None where there is no such row."""
+        """None if there is no such row."""
         if row <= self._row:
             self._rest, self._row = self._read(), -1
         found = next(islice(self._rest, row - self._row - 1, None), None)

@@ -51,7 +51,7 @@ class _Examples:
         self._dataset = dataset if _is_transformed(dataset) else dataset.with_format(None)
 
     def __len__(self) -> int:
-        """Raises TypeError where it is not known."""
+        """Raises TypeError if it is not known."""
         return len(self._dataset)
 
     def __iter__(self) -> Iterator[Any]:
@@ -139,7 +139,7 @@ class HuggingFaceRows:
 
 
 def _class_names(column: Any, label: Any) -> Any:
-    """Indices as names; -1, which stands for none, is missing."""
+    """Converts indices to names; -1, which means no class, is missing."""
     pyarrow = arrow()
     indices = column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column
     indices = pyarrow.compute.if_else(pyarrow.compute.less(indices, 0), None, indices)

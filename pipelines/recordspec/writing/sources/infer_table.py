@@ -38,7 +38,7 @@ _SURELY_INT64 = "^[-+]?[0-9]{1,18}$"
 # What pandas makes of integers in a column that has gaps.
 _WHOLE = r"^[-+]?[0-9]{1,18}(\.0+)?$"
 _LEADING_ZERO = "^[-+]?0[0-9]"
-# Fewer rows than that may differ by chance; so many characters have no word that only names a row.
+# Fewer rows than this may differ by chance; a text of this many characters is not an identifier.
 _LEAST_ROWS = 20
 _MOST_MARKS = 3
 _LONGEST_NAME = 64
@@ -74,7 +74,7 @@ def infer_table(paths: Sequence[Location], name: str, sample: int | None = None)
 def infer_rows(given: Any, name: str, sample: int | None = None) -> Inferred:
     """A schema for the first `sample` rows in memory, or for all: what `source_of` takes.
 
-    Raises SpecError for other values, RecordError where there are no values.
+    Raises SpecError for other values, RecordError if there are no values.
     """
     table = _Table(where="rows", by_length=True)
     for columns, count in _batches_in_memory(given, sample):
@@ -159,7 +159,7 @@ def _parquet_batches(path: Location) -> Iterator[Any]:
 
 
 def _check_columns(found: Mapping[str, Any], first: Mapping[str, Any], path: str, name: str) -> None:
-    """Raises SpecError where a file has other columns than the first, or another type of one."""
+    """Raises SpecError if a file has other columns than the first, or another type of one."""
     problems = []
     for column in {**first, **found}:
         ours, theirs = (str(one[column].type) if column in one else "none" for one in (found, first))
@@ -274,9 +274,9 @@ class ColumnProfile:
         date: the coarsest unit of all values, if they are dates and times, or their text.
         zeros: whether an integer of a CSV file has leading zeros.
         whole: whether all numbers of a CSV file are integers of up to 18 digits, perhaps with `.0`.
-        repeats: whether two rows have one text, as far as batches tell.
+        repeats: whether two rows of a batch have the same text.
         words: whether a text has several words, or is long.
-        gap_marks: the texts of a CSV file that stand among numbers, such as `NA`, as far as its start tells.
+        gap_marks: the texts among the numbers of a CSV file, such as `NA`, judging by its first rows.
     """
 
     name: str
@@ -495,7 +495,7 @@ def is_tensor(kind: Any) -> bool:
 
 
 def _common_type(one: Any, other: Any) -> Any:
-    """The type of numbers, or of lists of numbers, of two types; None where there is none."""
+    """The type of numbers, or of lists of numbers, of two types; None if there is none."""
     import pyarrow.types as types
 
     if is_list(one) and is_list(other):

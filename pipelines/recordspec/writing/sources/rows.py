@@ -12,7 +12,7 @@ from recordspec.spec.encoder import columns_of
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources.base import Batches, converted
 
-# Of what is sent to another process at once: much less, and sending costs more than encoding.
+# The amount sent to another process at once: with much less, sending costs more than encoding.
 _PACKED_BYTES = 8 << 20
 
 
@@ -114,7 +114,7 @@ class DatasetRows:
         self._dataset = dataset
 
     def __len__(self) -> int:
-        """Raises TypeError where it is not known."""
+        """Raises TypeError if it is not known."""
         return len(self._dataset)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

@@ -66,12 +66,12 @@ class SplitSources:
 
 @dataclass
 class RowsLeft:
-    """How many rows are still taken of a split, whose parts are read one after another."""
+    """The number of rows still to read of a split, whose parts are read one after another."""
 
     count: int
 
     def take(self, rows: int) -> int:
-        """How many of these rows are taken."""
+        """Returns how many of these rows are read."""
         taken = min(rows, self.count)
         self.count -= taken
         return taken
