@@ -20,7 +20,7 @@ Path = tuple["str | int", ...]
 
 _PLAIN_NAME = re.compile(r"[\w/-]+")
 _LONGEST_VALUE = 60
-# Where the pages of the documentation are, from the root of the repository.
+# The location of the documentation, relative to the root of the repository.
 DOCS = "docs"
 
 
@@ -200,8 +200,8 @@ def show_path(path: Path) -> str:
 
 
 def show_text(text: str) -> str:
-    """Text on one line, with escapes for characters that are not printable: a terminal may take them for
-    commands, and U+202E and its kind turn the direction of writing."""
+    """Text on one line, with escapes for unprintable characters: a terminal may interpret them as
+    commands, and characters such as U+202E reverse the direction of text."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

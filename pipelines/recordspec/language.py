@@ -152,7 +152,7 @@ def _required(cls: type, leave_out: tuple[str, ...] = ()) -> list[str]:
 
 
 def _value(annotation: Any, definitions: JsonSchema, *, may_be_null: bool = False) -> JsonSchema:
-    """What an annotation allows."""
+    """The JSON Schema of an annotation."""
     forms: list[JsonSchema] = []
     for choice in choices(annotation):
         for form in _forms(choice, definitions):

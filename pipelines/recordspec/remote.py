@@ -1,8 +1,8 @@
 """Objects in stores, by URL: `s3://`, `gs://` and `az://`, and `http(s)://` to read.
 
-Credentials and endpoints come from the environment, by the names that obstore reads: `AWS_ACCESS_KEY_ID`,
-`AWS_ENDPOINT_URL`, `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_ACCOUNT_NAME` and so on. A URL, a message
-and a manifest have none.
+Credentials and endpoints come from the environment variables that obstore reads: `AWS_ACCESS_KEY_ID`,
+`AWS_ENDPOINT_URL`, `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_ACCOUNT_NAME` and so on. URLs, messages
+and manifests contain none.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ _URL = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://(?P<host>[^/?#]*)(?P<key>[^?#]*)(?P<rest>.*)", re.DOTALL
 )
 SCHEMES = ("s3", "gs", "az", "http", "https")
-# What is expected where there may be a URL.
+# The expected value where a URL is allowed.
 PLACE = "a path or a URL of s3, gs, az, http or https"
 # The name of a bucket or a container, and that of a server.
 _BUCKET = re.compile(r"[^\s:@\\]+")
 _SERVER = re.compile(r"([^\s:@\\\[\]]+|\[[0-9A-Fa-f:.]+\])(:\d+)?")
 # obstore takes no key with these.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-# What a URL of the web has as `%20` and so on; the rest is encoded when it is sent.
+# The characters that a web URL has as `%20` and so on; others are encoded when it is sent.
 _UNSAFE = re.compile(r"[%?#\s]")
 _ANY_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<slashes>/+)(?P<rest>.*)", re.DOTALL)
 _LONGEST_SHOWN = 200
@@ -77,13 +77,13 @@ _CODE = re.compile(r"<Code>([^<]{1,100})</Code>")
 _REFUSED = "the credentials are refused"
 _RETRIED = re.compile(r"after (\d+) retries.* - (?:HTTP error: )?(.+)")
 _QUERY = re.compile(r"\?\S*")
-# Of an endpoint in the environment, `http://user:password@host`.
+# The credentials in an endpoint of the environment, `http://user:password@host`.
 _USER = re.compile(r"//[^/\s]*@")
 
 
 @dataclass(frozen=True)
 class ObjectStat:
-    """What a store says of an object; the names are those of `os.stat_result` where it has them.
+    """The metadata of an object in a store, with the names of `os.stat_result` if it has them.
 
     Attributes:
         st_size: in bytes.
@@ -108,15 +108,15 @@ class ObjectStat:
 
     @property
     def st_ino(self) -> int:
-        """A number that is another one for other content."""
+        """A number that changes with the content."""
         return zlib.crc32(self.e_tag.encode())
 
 
 @dataclass(frozen=True, order=True)
 class RemotePath:
-    """A place in an object store; it has the methods of a `pathlib.Path` that reading needs.
+    """A location in an object store, with the methods of `pathlib.Path` that reading needs.
 
-    It is no `os.PathLike`: a library that opens it as a local file would make the folder `s3:`.
+    It is not an `os.PathLike`: a library that opens it as a local file would create the folder `s3:`.
 
     Attributes:
         root: the scheme and the bucket, container or host, `s3://bucket`.
@@ -310,7 +310,7 @@ class RemotePath:
         return _obstore().list_with_delimiter(_store(self.root), self._prefix)
 
     def _objects(self, listed: Iterable[Any]) -> list[Any]:
-        """What is listed, sorted, without the empty object that a console makes for a folder, `key/`."""
+        """The listing, sorted, without the empty object that a console makes for a folder, `key/`."""
         return sorted((one for one in listed if one["path"] != self.key), key=lambda one: str(one["path"]))
 
     @property
@@ -344,8 +344,8 @@ class RemotePath:
             raise FileExistsError(errno.EEXIST, "it has changed", str(self)) from None
 
     def _put_once(self, data: bytes, mode: Any) -> None:
-        """Writes an object with a mark of its own: where a request came through, its answer was lost and it
-        was repeated, the store refuses the second for the first."""
+        """Writes an object with a unique mark: if the answer to a request was lost and the request is
+        repeated, the store rejects the second because of the first."""
         mark = uuid.uuid4().hex
         attributes = {_SHA256: hashlib.sha256(data).hexdigest(), _MARK: mark}
         try:
@@ -364,8 +364,8 @@ class RemotePath:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self)) from None
 
     def upload(self, path: Path, sha256: str) -> bool:
-        """Writes a local file, with its sha256 in the object's metadata, unless another one has this name:
-        then it returns False. Of several writers of the same bytes, each succeeds.
+        """Writes a local file, with its sha256 in the object's metadata. Returns False if another object has
+        this name. Several writers of the same bytes all succeed.
 
         Raises StoreError, or OSError of the file.
         """
@@ -424,8 +424,8 @@ class RemotePath:
 
 
 class _RangeReader(io.RawIOBase):
-    """An object as an unbuffered file. Requests grow while bytes are read one after another, and are small
-    after a seek: who reads only headers does not transfer what is between."""
+    """An object as an unbuffered file. Requests grow during sequential reads, and are small after a
+    seek: reading only headers does not transfer the bytes between them."""
 
     def __init__(self, path: RemotePath, size: int, first: bytes) -> None:
         self.name = str(path)
@@ -472,8 +472,8 @@ def _has_user(scheme: str, host: str) -> bool:
 
 
 def shown_url(url: str) -> str:
-    """A URL as messages show it, also one that is wrong: without what may be a user, a password or a query,
-    and not too long."""
+    """A URL for messages, even if it is invalid: truncated, and without what may be a user, a password or
+    a query."""
     match = _ANY_URL.search(url)
     if match is not None:
         scheme, rest = match["scheme"], match["rest"]
@@ -538,7 +538,7 @@ def _store_errors(action: str, path: RemotePath) -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """What a store answered, on one line and without the query and the user of a URL: they may be secrets."""
+    """A store's answer, on one line, without the query and the user of a URL: they may be secrets."""
     if isinstance(error, NotImplementedError):
         return "the store has no such operation"
     text = str(error)

@@ -61,11 +61,11 @@ class InputFiles:
     """Files to infer a schema from.
 
     Attributes:
-        source: the source of a config that reads them; `tfmd` or `tfds` for a schema of another language.
-        splits: the files, or the folders of media, by split; under "" where no splits are given.
+        source: the source of a config that reads them; `tfmd` or `tfds` for a schema of another library.
+        splits: the files, or the folders of media, by split; under "" without splits.
         given: the paths as given, if there are no splits.
-        features: the features.json of a dataset of TFDS.
-        lengths: how many records each file should have, where that is known.
+        features: the features.json of a TFDS dataset.
+        lengths: the expected number of records of each file, if known.
     """
 
     source: str
@@ -80,7 +80,7 @@ class InputFiles:
 
     @property
     def name(self) -> str:
-        """What a schema of them is called: as the first file, or as its folder where that names a split."""
+        """The name of their schema: that of the first file, or of its folder if the file names a split."""
         first = self.paths[0]
         folders = first.resolve().parents if isinstance(first, Path) else (first.parent,)
         names = (first.name, *(folder.name for folder in folders))
@@ -96,7 +96,7 @@ def _stem(name: str) -> str:
 
 
 def input_files(files: Sequence[str]) -> InputFiles:
-    """What the files, patterns and folders are. Raises StoreError, SpecError if they are no data."""
+    """Detects the type of files, patterns and folders. Raises StoreError, SpecError if they are not data."""
     given = path_list(files)
     if len(given) == 1 and not is_url(given[0]) and (Path(given[0]) / dataset_info.FEATURES).exists():
         return _tfds_folder(Path(given[0]))
@@ -272,7 +272,7 @@ def infer_files(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Inferred:
-    """As `infer`."""
+    """Like `infer`."""
     named, paths = name or files.name, files.paths
     if files.source in _LANGUAGES.values() or files.features is not None:
         rows = _check_lengths(files.lengths, progress) if files.lengths else None
@@ -342,8 +342,8 @@ def _infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred
 def config_text(files: InputFiles, found: Inferred, schema_path: Path, path: Path) -> str:
     """A config, in YAML, that builds a dataset of these files and trains on it.
 
-    Splits that are given are kept. What a model takes is a guess, which comments explain. Raises SpecError
-    for a schema of another language, which has no rows.
+    Predefined splits are kept. The inputs and targets are guesses, which comments explain. Raises SpecError
+    for a schema of another library, which has no rows.
     """
     home, schema = path.parent, found.schema
     if files.source in _LANGUAGES.values():
@@ -410,12 +410,12 @@ def _compact(paths: Sequence[Location]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class FitGuess:
-    """What a model may take.
+    """The guessed inputs and targets of a model.
 
     Attributes:
         target: None if there is only one feature.
         reason: why this is the target.
-        without: which features are no inputs, and why; empty if all others are.
+        without: the features that are not inputs, and why; empty if all others are.
     """
 
     inputs: tuple[str, ...]
@@ -452,7 +452,7 @@ def guess_fit(schema: Schema, no_inputs: Mapping[str, str] = MappingProxyType({}
 
 
 def _encodes(schema: Schema, names: Iterable[str]) -> dict[str, Any]:
-    """How single values are encoded, which otherwise a model cannot take, or trains badly on."""
+    """The encoding of single values that a model otherwise cannot use, or trains badly on."""
     found: dict[str, Any] = {}
     for feature in (schema.names[name] for name in names if name in schema.names):
         given = feature.value_type

@@ -120,7 +120,7 @@ GraphName = Literal["record", "batch", "block"]
 
 @dataclass(frozen=True)
 class Traced:
-    """What a graph decodes.
+    """The values that a graph decodes.
 
     Attributes:
         spec: the type of each output, as tf.data infers it.

@@ -143,8 +143,8 @@ def _write(
     *,
     final: bool = False,
 ) -> tuple[dict[str, ColumnType], bool]:
-    """Writes all records, of which `types` are known as yet. Gives the types of all, and whether all was
-    written: they had these types from the first on. Raises StoreError if `final` types change.
+    """Writes all records, of which `types` are known so far. Returns the types of all, and whether all were
+    written, with these types from the start. Raises StoreError if `final` types change.
     """
     chosen = records.query.columns
     writer: Writer | None = None
@@ -236,7 +236,7 @@ def _mixed_kinds(
 
 
 def _labelled(held: ColumnValues | StepValues, classes: tuple[str, ...] | None) -> ColumnValues | StepValues:
-    """The values, with class names in the place of indices."""
+    """The values, with class names in place of indices."""
     values = held.values if isinstance(held, StepValues) else held
     if classes is None or values.kind != "int64" or not isinstance(values.flat, np.ndarray):
         return held

@@ -56,7 +56,7 @@ class ColumnType:
         return other.steps == self.steps and ("none" in (other.kind, self.kind) or other.kind == self.kind)
 
     def joined(self, other: ColumnType) -> ColumnType:
-        """What holds both, which are of the same key."""
+        """The type that holds both, for values of the same key."""
         return ColumnType(
             kind=other.kind if self.kind == "none" else self.kind,
             single=self.single and other.single,
@@ -101,7 +101,7 @@ class Writer:
 
 
 class JsonLinesWriter(Writer):
-    """Writes an object a row. Bytes that are not all text are in base64."""
+    """Writes one object per row. Bytes that are not all text are in base64."""
 
     @staticmethod
     def check(types: ColumnTypes) -> None:

@@ -107,7 +107,7 @@ def _kept(path: Location) -> tuple[int, list[int]]:
     try:
         index: Any = json.loads(read_bytes(beside, _MOST_BYTES))
         of_file = (index["version"], index["bytes"], index["mtime_ns"])
-        # a shard of a store stays as it is, and has another time than the file that was indexed
+        # a shard of a store does not change, and has another time than the file that was indexed
         time = of_file[2] if isinstance(path, RemotePath) else stat.st_mtime_ns
         if of_file == (_VERSION, stat.st_size, time) and index["crc"] == _crc(index):
             return index["every"], index["offsets"] or [0]

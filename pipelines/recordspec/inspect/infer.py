@@ -54,7 +54,7 @@ def infer_records(
         name: the name of the schema.
         sample: how many records of each file to read, from its start; None for all. Features that only other
             records have are then missing from the schema.
-        jobs: how many processes share the work; None for one a processor if there is much to read.
+        jobs: the number of processes; None for one per processor if there is much to read.
 
     Raises:
         StoreError: there are no such files.
@@ -154,7 +154,7 @@ def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) ->
 
 
 def _image_options(media: list[MediaInfo], notes: list[str], where: str) -> dict[str, Any]:
-    """The options of a feature that stores all images: as they are, or else as PNG."""
+    """The options of a feature that stores all images, unchanged or else as PNG."""
     forms = {medium.form for medium in media}
     options = _media_options(min(forms), media) if len(forms) == 1 and forms <= _IMAGES.keys() else None
     if options is not None:
@@ -171,7 +171,7 @@ def _image_options(media: list[MediaInfo], notes: list[str], where: str) -> dict
 
 
 def _audio_options(media: list[MediaInfo], notes: list[str], where: str) -> dict[str, Any]:
-    """The options of a feature that stores all sounds: as they are, or else as WAV."""
+    """The options of a feature that stores all sounds, unchanged or else as WAV."""
     modes = {medium.mode for medium in media}
     if len(modes) > 1:
         expected, got = "sounds of one sample rate, and as many channels", " and ".join(sorted(modes)[:2])
@@ -186,7 +186,7 @@ def _audio_options(media: list[MediaInfo], notes: list[str], where: str) -> dict
 
 
 def _with_boxes(features: list[Feature], tally: SplitTally, notes: list[str]) -> Iterator[Feature]:
-    """The features, with one box in the place of four lists that are named as its sides."""
+    """The features, with one box in place of four lists that are named like its sides."""
     keys = {feature.stored for feature in features}
     for feature in features:
         folder, _, side = feature.stored.rpartition("/")
@@ -245,7 +245,7 @@ def _evidence(tally: SplitTally) -> Iterator[Evidence]:
 
 
 def _values(counted: FeatureTally, missing: int, sequence: bool) -> dict[str, Any]:
-    """What the evidence says of dtype, shape and values."""
+    """Converts counts to evidence of dtype, shape and values."""
     kinds = [kind for kind, lists in sorted(counted.kinds.items()) if lists and kind != "none"]
     if len(kinds) != 1:
         lists = " and ".join(f"{counted.kinds[kind]:,} of {kind}" for kind in kinds)

@@ -31,7 +31,7 @@ _MOST_KEYS = 10_000
 
 @dataclass
 class FeatureInfo:
-    """What the records that were looked at have under a key.
+    """The values of the read records under a key.
 
     Attributes:
         key: as it is stored.

@@ -65,7 +65,7 @@ class MediaInfo:
         mode: Pillow's word for the channels of an image; of a sound, its rate and channels.
         measures: `width` and `height`, or `seconds`.
         rate, channels: of a sound, samples a second; 0 of an image.
-        takers: the channels and dtypes of features that store it as it is; None if unknown: it
+        takers: the channels and dtypes of features that store it unchanged; None if unknown: it
             is damaged.
     """
 
@@ -118,7 +118,7 @@ def _sound(data: bytes, form: str) -> MediaInfo | None:
     )
 
 
-# What reads the header of each form.
+# The reader of the header of each format.
 MEDIA: dict[str, Callable[[bytes, str], MediaInfo | None]] = {
     **{f"{name} image": _image for name in ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WebP")},
     **{f"{name} file": _sound for name in ("WAV", "FLAC", "Ogg", "MP3")},

@@ -28,7 +28,7 @@ class Proposal:
     """One edit of a schema.
 
     Attributes:
-        path: of the feature.
+        path: the path of the feature.
         edit: what to write there, in YAML.
         why: what was found.
     """
@@ -79,7 +79,7 @@ def _edit_fixed_len(feature: FixedLen, groups: Groups, rows: int, empty: bool) -
 
     Args:
         groups: the feature's violations.
-        rows: how many there are.
+        rows: the number of rows.
         empty: whether any has its key without values.
     """
     kind, missing, count = (groups.get(code) for code in ("kind", "missing", "count"))

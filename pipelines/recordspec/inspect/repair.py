@@ -194,7 +194,7 @@ def _repaired(folder: Location, old: Manifest | None, saved: tuple[SavedFile, ..
 
 
 def _no_manifest(old: Manifest | None, saved: Sequence[SavedFile]) -> str:
-    """Why there is no manifest of what was saved; or empty."""
+    """The reason why there is no manifest of the saved records, or empty."""
     if old is None:
         return "no manifest: the files have none beside them that can be read"
     unknown = [one for one in saved if one.integrity.shard is None]

@@ -48,10 +48,10 @@ _WORTH = 64 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class FileRange:
-    """A file, or a range of its bytes, that is scanned by itself.
+    """A file, or a range of its bytes, that is scanned independently.
 
     Attributes:
-        path: of the file.
+        path: the path of the file.
         file: its number among all files.
         split: that it belongs to.
         records: the range; None for the whole file.
@@ -76,7 +76,7 @@ class RowBatch:
     """Rows of a file that follow each other, as records in a buffer.
 
     Attributes:
-        path: of the file.
+        path: the path of the file.
         file: its number among all files.
         buffer: uint8 `[bytes]`.
         starts, stops: of each row in the buffer, int64 `[n]`.
@@ -127,7 +127,7 @@ class RowBatch:
         return decode(self.buffer, self.starts, self.stops, sequence=sequence)
 
     def place(self, row: int) -> str:
-        """How messages name a row."""
+        """The location of a row, for messages."""
         where = place(int(self.records[row]), int(self.offsets[row]))
         of_block = "" if self.block_rows is None else f", row {self.block_rows[row]}"
         return f"{self.path}: {where}{of_block}"
@@ -155,7 +155,7 @@ class RowBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class UnreadableRecord:
-    """What a scan yields in the place of a record that cannot be read.
+    """A record that cannot be read, which a scan yields in its place.
 
     Attributes:
         number, offset: of the record.
@@ -286,7 +286,7 @@ def run(
 
     Args:
         paths: all the files.
-        jobs: None for one a processor where there is much to read.
+        jobs: None for one per processor if there is much to read.
         name: of the work, in messages.
     """
     if jobs is None:

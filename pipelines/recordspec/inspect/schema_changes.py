@@ -1,4 +1,4 @@
-"""What a change of a schema breaks: reading what was written, readers that stay, and models."""
+"""Determines what a change of a schema breaks: reading old records, old readers, or models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recordspec.spec.features import Feature
 from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema
 
-# What a change may break.
+# The possible consequences of a change.
 OLD_RECORDS, OLD_READERS, MODELS = "reading old records", "old readers of new records", "models"
 
 _HEAD = ("name", "version", "description")
@@ -73,7 +73,7 @@ def _changes(old: Schema, new: Schema) -> Iterator[Change]:
 def _options(
     old: Feature, new: Feature, path: Path, refused: tuple[set[Path], set[Path]]
 ) -> Iterator[Change]:
-    """What differs between two features of one name, other than in spelling.
+    """The differences between two features of the same name, except in spelling.
 
     `refused` is where the new schema cannot read old records, and the old one not new records.
     """
@@ -93,7 +93,7 @@ def _options(
 
 
 def _broken(field: Any, old: Feature, new: Feature, breaks: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """What a change of an option breaks, and why; `breaks` is what of it readers refuse."""
+    """Returns what a change of an option breaks, and why; `breaks` is what readers reject."""
     if field.name == "description":
         return (), "no record depends on it"
     if not breaks and not field.metadata.get("reading"):
@@ -111,7 +111,7 @@ def _broken(field: Any, old: Feature, new: Feature, breaks: tuple[str, ...]) -> 
 
 
 def _of_names(old: tuple[str, ...], new: tuple[str, ...]) -> str:
-    """Why other names of classes are other data."""
+    """Returns why a change of class names changes the data."""
     for index, (before, after) in enumerate(zip(old, new, strict=False)):
         if before != after:
             return f"records hold indices: {index} meant `{before}`, and would mean `{after}`"

@@ -205,7 +205,7 @@ def shown_values(kind: Kind, values: list[Any], style: Style) -> list[Any]:
 
 
 def shown_value(value: Any, style: Style) -> Any:
-    """A number, or the name of a label, as it is. Bytes as text, where they are one, else in words."""
+    """A number or the name of a label unchanged; bytes as text if they are UTF-8, else a description."""
     if not isinstance(value, bytes) or style == "raw":
         return value
     text = printable(value)

@@ -127,7 +127,7 @@ def _shard_problems(found: FileIntegrity, shard: Shard) -> Iterator[Problem]:
 
 
 def dataset_problems(folder: Location, manifest: Manifest) -> Iterator[FileProblem]:
-    """What is missing in a dataset's folder, foreign there, or changed; the shards are not read."""
+    """Yields missing, unexpected and changed files of a dataset's folder; the shards are not read."""
     if isinstance(folder, Path):  # a store keeps the shards of replaced datasets
         there = {path.name for path in folder.iterdir()}
         foreign = {name for name in there if parse_name(name)} - manifest.files
@@ -189,7 +189,7 @@ class LostRange:
             records that were recovered, as if one were lost.
         offset: the byte where they begin; in a compressed file, of the uncompressed ones.
         stop: the byte after them; None if they extend to the end of a compressed file.
-        problem: what is wrong.
+        problem: the problem.
     """
 
     record: int
@@ -200,22 +200,22 @@ class LostRange:
 
 @dataclass(kw_only=True)
 class FileIntegrity:
-    """What a file is found to hold while it is read, and what of it is lost.
+    """The records of a file, as they are read, and its losses.
 
     Attributes:
-        file: it, and what its manifest says.
+        file: the file, and its entry in the manifest.
         declared: its compression in the manifest; None without one.
         compression: its compression, once it is read.
         size: its bytes, once it is read; None if it is compressed.
-        records: intact records that every reader reaches.
-        corrupt: records with wrong data, which a reader can step over.
-        recovered: intact records after a corrupt length, which only `repair` reaches.
-        losses: the first MOST_LISTED of them.
-        lost: how many there are.
-        rows_lost: rows that a reader does not reach; None if unknown.
-        bytes_lost: bytes that are not in an intact record; None if unknown.
+        records: the number of intact records that every reader reaches.
+        corrupt: the number of records with corrupt data, which a reader can skip.
+        recovered: the number of intact records after a corrupt length, which only `repair` reaches.
+        losses: the first MOST_LISTED losses.
+        lost: the number of losses.
+        rows_lost: the number of rows that a reader does not reach; None if unknown.
+        bytes_lost: the number of bytes that are not in an intact record; None if unknown.
         behind: whether there was a corrupt length, after which no reader reaches.
-        sha256: of the whole file, once it is read; empty where no manifest has one to compare.
+        sha256: the hash of the whole file, once it is read; empty if no manifest has one to compare.
     """
 
     file: File

@@ -86,7 +86,7 @@ class Where:
 
 
 def parse(text: str) -> Where:
-    """The condition that a text states. Raises SpecError with the place of what is none.
+    """Parses a condition. Raises SpecError with the position of an error.
 
     It knows comparisons (`<`, `==`, `in`, chains of them), `and`, `or`, `not`, numbers, texts, names of
     features, `len(name)`, `missing(name)`, and `feature("name")` for what is no word. A comparison with a
@@ -254,7 +254,7 @@ def _among(value: Expression, known: Callable[[Lookup], list[Any] | None], wante
 
 
 def _beside(one: Any, other: Any) -> Any:
-    """A value as it is compared with another: the only floats of records are float32."""
+    """A value for a comparison: the only floats of records are float32."""
     return one.single if isinstance(one, _Fraction) and type(other) is float else one
 
 

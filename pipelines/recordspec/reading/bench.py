@@ -34,7 +34,7 @@ _GAIN = 1.2
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """The pipeline up to a stage, run by itself.
+    """A measurement of the pipeline up to a stage.
 
     Attributes:
         name: the name of the last stage.
@@ -238,7 +238,7 @@ def _since(start: tuple[float, float]) -> tuple[float, float]:
 
 
 def _limit(measured: tuple[Stage, ...]) -> str:
-    """The stage that adds most to the time of a row. `whole` is none: it only adds the prefetching."""
+    """The stage that adds most to the time per row, except `whole`, which only adds prefetching."""
     times = [0.0, *(stage.seconds / stage.rows for stage in measured)]
     added = {stage.name: now - before for stage, (before, now) in zip(measured, pairwise(times), strict=True)}
     del added["whole"]

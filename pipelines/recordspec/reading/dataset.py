@@ -223,7 +223,7 @@ class Recipe:
 
     @cached_property
     def _staging(self) -> StagingFolder | None:
-        """Where the shards of an object store are copied to; None for local files."""
+        """The folder to which the shards of an object store are copied; None for local files."""
         remote = [piece.path for piece in self.plan.pieces if piece.is_remote]
         options, mixed = self.options.staging, self.interleave
         if not remote:

@@ -21,7 +21,7 @@ from recordspec.spec.values import Array
 
 _LOOKUPS = ("index", "one_hot", "multi_hot", "count")
 _BINS = 10
-# Of the file of statistics: vocabularies are in it.
+# The largest file of statistics: it contains vocabularies.
 _MOST_BYTES = 1 << 30
 # Rows whose statistics are taken at once.
 ROWS = 1024
@@ -64,7 +64,7 @@ class Encode:
             raise SpecError(problems)
 
     def problem(self, feature: Feature, *, in_steps: bool) -> Problem | None:
-        """What is wrong with a feature, or with one of each step, that is to be encoded so."""
+        """The problem of a feature, or one of each step, that cannot be encoded so."""
         given = feature.value_type
         is_number = given.is_number and given.item != "bool"
         if self.as_ == "normalize":
@@ -85,17 +85,17 @@ class Encode:
 
 
 def apply_to_row(value: Tensor, encode: Encode, layer: Any, length: int | None = None) -> Tensor:
-    """As `apply`, of the value of one row."""
+    """Like `apply`, for the value of one row."""
     return apply(tf.expand_dims(value, 0), encode, layer, length)[0]
 
 
 def apply(value: Tensor, encode: Encode, layer: Any, length: int | None = None) -> Tensor:
-    """An encoded batch, dense. Where rows are shorter than others, the rest is 0.
+    """Encodes a batch to a dense tensor. Shorter rows are filled with 0.
 
     Args:
         value: dense `[n, ...]`, or ragged.
         layer: one of `layers`.
-        length: to which the rows of a ragged batch are padded.
+        length: the length to which the rows of a ragged batch are padded.
     """
     flat = value.flat_values if isinstance(value, tf.RaggedTensor) else value
     if encode.as_ in _LOOKUPS:  # Keras' own treats a last dimension of 1 in another way
@@ -124,7 +124,7 @@ def _float(dtype: Any) -> Any:
 
 
 class Statistics:
-    """What the layer of a feature learns from a split, batch by batch."""
+    """Computes the statistics of a feature's layer from a split, batch by batch."""
 
     def __init__(self, feature: Feature, encode: Encode, batch: Any) -> None:
         """Raises SpecError for a padded or a sparse `batch`, the type of one."""
@@ -170,7 +170,7 @@ class Statistics:
         self._count = total
 
     def state(self) -> dict[str, Any]:
-        """What the layer needs, as JSON holds it. Raises SpecError if there was no value, or NaN."""
+        """The state of the layer, for JSON. Raises SpecError if there was no value, or NaN."""
         if not self._count:
             raise SpecError(self._problem("values to learn from", "none"))
         if self._layer is None:
@@ -257,11 +257,11 @@ def layers(
     """The Keras layer of each encoded feature, by name, with the statistics of a split.
 
     Args:
-        fingerprint: of the rows that the statistics are taken from.
-        kept: the file of the statistics, which is read where it has this fingerprint, else written.
+        fingerprint: the fingerprint of the rows of the statistics.
+        kept: the file of the statistics, which is read if it has this fingerprint, else written.
         batches: reads the batches of these features.
 
-    Raises what reading raises, and SpecError for values of which a layer cannot learn.
+    Raises what reading raises, and SpecError for values from which a layer cannot learn.
     """
     states, types = _kept_states(kept, fingerprint), batch_spec(schema)
     if states is None:
@@ -282,7 +282,7 @@ def layers(
 
 
 def _kept_states(path: Location, fingerprint: str) -> dict[str, Any] | None:
-    """The states in a file; None if there is none, or it is of other rows."""
+    """The states in a file; None if there is no file, or it is for other rows."""
     try:
         found = json.loads(read_text(path, _MOST_BYTES))
     except (StoreError, SpecError, ValueError):

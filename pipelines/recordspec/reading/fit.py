@@ -375,7 +375,7 @@ def _unknown_feature(option: str, features: Any, error: KeyError) -> Problem | N
 
 
 def check_parts(given: Any) -> Any:
-    """What `map_fit` gave. Raises SpecError if it has no targets, without which Keras only says that a
+    """The result of `map_fit`. Raises SpecError if it has no targets, without which Keras only says that a
     loss failed."""
     if isinstance(given, tuple) and len(given) in (2, 3):
         return given

@@ -18,7 +18,7 @@ from recordspec.spec.options import format_bytes
 
 Dataset = Any
 
-# What tf.data keeps for a string besides its bytes: the tensor, its buffer, and a place in the queue.
+# The memory of tf.data for a string besides its bytes: the tensor, its buffer, and a place in the queue.
 _ROW_OVERHEAD = 160
 # The part of the free memory that buffers may take: the model needs memory too.
 _MOST = 0.8

@@ -12,7 +12,7 @@ from recordspec.reading.transformations import flat_map
 Dataset = Any
 Tensor = Any
 
-# Any number but 0, which tf.data takes for a random seed.
+# Any number but 0, which means a random seed to tf.data.
 _SEED = 87654321
 
 
@@ -48,7 +48,7 @@ class Seeds:
 
     Attributes:
         files, pools: for the shuffles of files and of pools.
-        left_out: for the rows that are left out to balance classes.
+        left_out: for the rows that are dropped to balance classes.
         choices: for the datasets that a mixture draws.
     """
 

@@ -27,13 +27,13 @@ from recordspec.wire.proto import parse_example
 
 # The number of records from which the size of a row is estimated.
 _SAMPLED = 100
-# What is decoded by one call: with less, the calls cost more; with more, the data leaves the caches.
+# The bytes decoded by one call: with less, the calls cost more; with more, the data leaves the caches.
 _CHUNK_ROWS = 2048
 _CHUNK_BYTES = 4 << 20
 # Bytes of a record from which a copy costs more than passing it on alone: measured with
 # `shuffle(10_000)` on 2 cores, records of 4 KiB, 8 KiB and 32 KiB.
 _LARGE = 8 << 10
-# Records and bytes of a dataset with a manifest up to which its lengths are looked at before it is read. On a
+# Records and bytes of a dataset with a manifest up to which its lengths are checked before it is read. On a
 # core of 2.1 GHz, 1 GB of records took 0.3 s where all have one size, and 1.1 us a record where sizes vary.
 _MOST_RECORDS, _MOST_BYTES = 2_000_000, 4 << 30
 # Files are divided among workers where the one with most rows has at most this much more than another.

@@ -18,7 +18,7 @@ from recordspec._tf import tf
 Dataset = Any
 Tensor = Any
 
-# What tf.data, too, takes for most that helps, where it does not time the stages.
+# The number that tf.data, too, uses as the largest useful one, where it does not time the stages.
 MOST_CALLS = 16
 # Calls of a function at a time.
 CALLS = min(MOST_CALLS, max(2, os.cpu_count() or 1))
@@ -32,7 +32,7 @@ def without_autograph(function: Callable[..., Any]) -> Callable[..., Any]:
 def map_elements(
     dataset: Dataset, function: Callable[..., Any], calls: int | None = None, *, deterministic: bool = True
 ) -> Dataset:
-    """What a function returns for each element, `calls` of it at a time, and in order if `deterministic`.
+    """Maps a function over elements, with `calls` parallel calls, and in order if `deterministic`.
 
     The function is not converted by autograph.
     """
@@ -124,7 +124,7 @@ def _traced(function: Callable[..., Any], dataset: Dataset) -> Any:
 
 
 def _arguments(dataset: Dataset, traced: Any, spec: Any) -> dict[str, Any]:
-    """What all raw ops with a function take."""
+    """The arguments of all raw ops with a function."""
     return {
         "input_dataset": tf.data.experimental.to_variant(dataset),
         "other_arguments": traced.captured_inputs,

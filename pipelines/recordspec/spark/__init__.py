@@ -75,7 +75,7 @@ def write(
     split: Any = "train",
     **options: Any,
 ) -> Manifest:
-    """Writes the rows of a Spark DataFrame as a sharded dataset, which appears whole or not at all.
+    """Writes the rows of a Spark DataFrame as a sharded dataset, which appears as a whole or not at all.
 
     The same rows and options yield the same bytes as `recordspec.write`, whatever the partitions;
     without a shuffle the order is that of the partitions. A partition must yield the same rows when it is

@@ -129,7 +129,7 @@ class SparkBuild(Build):
             self._thread.close()
 
     def _await(self, job: Callable[[], _T]) -> _T:
-        """Runs a job in a thread: a Ctrl-C in the midst of a call of py4j's would break its connection, and
+        """Runs a job in a thread: a Ctrl-C during a call of py4j would break its connection, and
         leave the job running."""
         return self._thread.submit(job).result()
 
@@ -262,7 +262,7 @@ class SparkBuild(Build):
             keys.unlink()
 
     def _cut(self, partitions: list[ShardPartition]) -> tuple[Bounds, list[ShardPartition]]:
-        """Where the shards begin."""
+        """The first rows of the shards."""
         firsts: dict[str, int] = {}
         for number, task in enumerate(partitions):
             firsts.setdefault(task.split, number)
@@ -381,7 +381,7 @@ _RAISED = re.compile(r"^[\w.]*?(\w+(?:Error|Exception|Interrupt)): (.+)$", re.MU
 
 
 def reason(error: Exception) -> str:
-    """What Spark says of an error, without the traces: that of Python code is its last line."""
+    """Spark's message of an error, without tracebacks: for Python code, the last line."""
     text = str(error)
     python = text.partition("Traceback (most recent call last)")[2]
     found = _RAISED.findall(python) if python else ()

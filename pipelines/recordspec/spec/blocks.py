@@ -72,7 +72,7 @@ def blocks_of(
 
 
 def block_of_records(schema: FeatureSet, records: Iterable[Any]) -> bytes:
-    """Converts records of one row each to one block. Their values are copied as they are stored.
+    """Converts records of one row each to one block. Their stored values are copied unchanged.
 
     Raises RecordError for a record that is not one of the schema, or contradicts itself.
     """
@@ -84,8 +84,8 @@ def block_of_records(schema: FeatureSet, records: Iterable[Any]) -> bytes:
 def sections_of_records(schema: FeatureSet, buffer: Bytes, starts: Ints, stops: Ints) -> Sections:
     """The entries of records of one row each in a buffer, which are decoded together.
 
-    Raises RecordError, which names the row, for one that violates the schema, since in a block the values of
-    all rows are end to end, and one too many would be the next row's; or that has a key of no feature.
+    Raises RecordError, which names the row, for one that violates the schema, since a block concatenates the
+    values of all rows, and an extra value would be the next row's; or that has a key of no feature.
     """
     decoded = decode(buffer, starts, stops, sequence=schema.record == "sequence_example")
     check_structure(schema.placed, decoded)

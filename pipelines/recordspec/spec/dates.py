@@ -31,10 +31,10 @@ _EXPECTED = "a date, a time, or their text as 2026-01-31 or 2026-01-31T12:00:00Z
 
 
 def since_epoch(values: Any, unit: DateUnit) -> Array:
-    """Dates and times as int64 `[n]`, the number of units since 1970-01-01 00:00 UTC, rounded never.
+    """Dates and times as int64 `[n]`, the number of units since 1970-01-01 00:00 UTC, never rounded.
 
-    Takes an array datetime64, or a list of dates, times (without an offset: in UTC), their ISO text, and
-    numbers that are such numbers already. Raises BadValue for others, and for what the unit does not hold.
+    Accepts a datetime64 array, or a list of dates, times (without an offset: in UTC), their ISO text, and
+    such numbers. Raises BadValue for others, and for values that the unit cannot represent.
     """
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
         return numbers(values, "int64")

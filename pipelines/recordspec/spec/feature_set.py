@@ -129,9 +129,9 @@ class FeatureSet:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of what the stored bytes depend on, without descriptions and options of reading.
+        """A hash of all that determines the stored bytes, without descriptions and options of reading.
 
-        Of a default it has only that there is one, since rows may then omit the key.
+        It includes whether there is a default, as rows may then omit the key, but not its value.
         """
         stored = {
             section: sorted(
@@ -148,7 +148,7 @@ class FeatureSet:
 
 
 def unknown_name(schema: FeatureSet, name: object, known: Iterable[str], given: Container[str]) -> Problem:
-    """The problem of a name that is none of the `known`; its hint is one that is not `given`."""
+    """The problem of a name that is not `known`; its hint is a name that is not `given`."""
     hint = nearest(str(name), [one for one in known if one not in given])
     return Problem(expected=f"names of `{schema.name}`", got=f"`{name}`", hint=hint)
 
@@ -240,7 +240,7 @@ def _owners(schema: FeatureSet) -> Iterator[tuple[tuple[Section, str], Column, s
 def differences(written: FeatureSet, wanted: FeatureSet) -> Iterator[Problem]:
     """Yields problems of reading `wanted` features from records of `written` ones.
 
-    A new feature with a default is no difference, nor is a removed feature.
+    Neither a new feature with a default nor a removed feature is a difference.
     """
     if written.record != wanted.record:
         yield Problem(path=("record",), expected=written.record, got=wanted.record)

@@ -141,7 +141,7 @@ def schema_in(path: Location) -> Schema | None:
 
 
 def custom_kinds(path: Location) -> tuple[str, ...]:
-    """The kinds of a schema file that are none of `KINDS`, which only Python can decode.
+    """The kinds of a schema file that are not in `KINDS`, which only Python can decode.
 
     Raises SpecError, and StoreError if it cannot be read.
     """

@@ -35,7 +35,7 @@ SPECIAL_FLOATS = {".nan": "nan", ".inf": "inf", "+.inf": "inf", "-.inf": "-inf",
 
 
 def number_hint(text: str) -> str:
-    """What to write instead of a number that this reader refuses; empty for a text that is none, and for a
+    """A hint for a number that this reader rejects; empty for a text that is not a number, and for a
     number that it reads."""
     if INT.fullmatch(text):
         return ""
@@ -262,7 +262,7 @@ _Dumper.add_representer(str, _represent_text)
 def dump(value: Any) -> str:
     """Canonical YAML of plain values: keys in their order, short collections on one line.
 
-    Characters that are not seen, such as U+202E, which turns the direction of writing, are escaped.
+    Invisible characters, such as U+202E, which reverses the direction of text, are escaped.
     """
     text = yaml.dump(
         value,

@@ -16,7 +16,7 @@ JournalEntry = dict[str, Any]
 
 
 class Journal:
-    """A file whose lines are on the disk as soon as they are added.
+    """A file whose lines are durable when they have been added.
 
     Attributes:
         entries: the lines that it had when it was opened.

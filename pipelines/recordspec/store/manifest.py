@@ -23,7 +23,7 @@ KEYS_FILE = "keys.bin"
 REPORT_FILE = "repair.json"
 # The statistics of `fit.encode`, which are taken when they are first needed.
 LAYERS_FILE = "layers.json"
-# What a dataset has beside its manifest and its shards.
+# The files of a dataset besides its manifest and its shards.
 DATASET_FILES = (SCHEMA_FILE, REJECTS_FILE, KEYS_FILE)
 # After the name of a shard: the index that recordspec uses, and those for the tfrecord package and DALI.
 INDEX_SUFFIXES = {"recordspec": ".index.json", "tfrecord": ".tfindex", "dali": ".idx"}

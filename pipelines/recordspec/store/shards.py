@@ -94,7 +94,7 @@ def expand(files: Files, *, as_found: bool = False) -> tuple[Location, ...]:
 
     Raises:
         StoreError: a path or pattern matches no file.
-        SpecError: a path is a URL of no store.
+        SpecError: a path is an unsupported URL.
         IncompleteError: a folder, or what a pattern matches, lacks shards that the manifest or the names of
             the others announce, or has shards that do not belong to them; not with `as_found`.
     """
@@ -208,7 +208,7 @@ def is_shard(path: Location) -> bool:
 def _completeness(
     found: list[Location], pattern: str | None, manifests: dict[Location, Manifest]
 ) -> list[Problem]:
-    """The problems of files that are not all the shards, and no others, that a pattern of names should match.
+    """The problems of files that are not exactly the shards that a pattern of names should match.
 
     Raises StoreError for a manifest that cannot be read.
     """
@@ -350,7 +350,7 @@ class File:
 def stored_schema(folder: Location, manifest: Manifest | None) -> Schema | None:
     """Loads the schema that a dataset was written with, if it is in its folder and has no custom kinds.
 
-    The kinds that are not known here are logged.
+    Unknown kinds are logged.
     """
     if manifest is None or not (path := folder / manifest.name_of(SCHEMA_FILE)).exists():
         return None
@@ -379,7 +379,7 @@ def shard_files(
 def compare_schema(
     paths: tuple[Location, ...], schema: Schema, manifest: Manifest | None = None
 ) -> tuple[tuple[File, ...], tuple[Problem, ...]]:
-    """The same, for files whose schema may be another one: returns the differences in place of raising.
+    """The same, for files whose schema may differ: returns the differences instead of raising.
 
     Raises StoreError if a file is missing, or the manifest does not name one.
     """

@@ -1,8 +1,7 @@
-"""A folder that holds copies of objects while they are read: of bounded size, shared by processes.
+"""A folder for copies of objects while they are read, of bounded size, shared by processes.
 
-A copy is named by its sha256. Whoever reads it has a shared lock on it; what nobody has locked is removed
-where there is no room for another, the copy that was used the longest ago first. A `.part` is being
-downloaded by the process that has locked it.
+A copy is named by its sha256. Readers hold a shared lock on it; to make room for another copy, unlocked ones
+are removed, the least recently used first. A `.part` is being downloaded by the process that has locked it.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _COPY = re.compile(r"[0-9a-f]{64}(\.part)?")
 _ATTEMPTS = 2
 
 
-# What went wrong with copies that TensorFlow asked for: its errors have the text alone.
+# The errors of copies that TensorFlow requested: its own errors have only the text.
 FAILURES: deque[RecordspecError] = deque(maxlen=100)
 
 
@@ -46,10 +45,10 @@ class StagedObject:
     """An object to read.
 
     Attributes:
-        remote: where it is.
+        remote: its location.
         bytes: its size.
-        sha256: of its bytes; None without a manifest.
-        e_tag: what the store calls them then.
+        sha256: the hash of its bytes; None without a manifest.
+        e_tag: the store's identifier of the bytes, without a manifest.
     """
 
     remote: RemotePath
@@ -77,10 +76,10 @@ class StagedObject:
 
 
 class Lease:
-    """A copy that stays where it is until `release`, or the end of the process.
+    """A copy that is not removed before `release`, or the end of the process.
 
     Attributes:
-        path: of the copy.
+        path: the path of the copy.
     """
 
     def __init__(self, path: Path, handle: int) -> None:
@@ -98,8 +97,8 @@ class StagingFolder:
     """Copies of objects, of at most `size` bytes together.
 
     Args:
-        folder: made if it is not there. Files of other names stay as they are.
-        size: the bytes that all copies may take, those of other processes included.
+        folder: created if it does not exist. Other files in it are not touched.
+        size: the largest size of all copies, including those of other processes.
     """
 
     def __init__(self, folder: Path, size: int) -> None:
@@ -108,13 +107,13 @@ class StagingFolder:
             folder.mkdir(parents=True, exist_ok=True)
 
     def fetch(self, wanted: StagedObject, stopped: Event | None = None) -> Lease:
-        """The copy of an object, which is downloaded unless it is there; waits until there is room.
+        """Returns the copy of an object, downloads it if necessary, and waits until there is room.
 
         Args:
-            stopped: once it is set, nobody waits for the copy any more.
+            stopped: stops waiting when it is set.
 
-        Raises StoreError if it cannot be read, has other bytes than it should, or is larger than the
-        folder may be; and where copies that others read have left no room for ten minutes.
+        Raises StoreError if it cannot be read, does not match its hash, or is larger than the
+        folder may be; and if copies in use have left no room for ten minutes.
         """
         if on_disk(wanted.bytes) > self.size:
             expected = f"a staging size of {wanted.bytes:,} bytes at least"
@@ -139,7 +138,7 @@ class StagingFolder:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """The folder is looked at, and changed, by one process at a time."""
+        """A lock, so that one process at a time reads and changes the folder."""
         handle = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)

@@ -109,7 +109,7 @@ class Transaction:
 
     @property
     def dataset(self) -> Location:
-        """Where the dataset appears."""
+        """The path of the dataset."""
         return self.target
 
     @property

@@ -20,7 +20,7 @@ from recordspec._tf import tf
 from recordspec.wire.strings import Ints, Mask, Strings, offsets, ranges
 
 Storage = Literal["int64", "float32", "bytes"]
-# Which list a Feature has, if any.
+# The list of a Feature, if any.
 Kind = Literal["none", "bytes", "float32", "int64"]
 # In the order of their fields in a Feature.
 LIST_KINDS: tuple[Kind, ...] = ("bytes", "float32", "int64")
@@ -31,11 +31,11 @@ TF_DTYPES: dict[str, str] = {"int64": "int64", "float32": "float32", "bytes": "s
 
 @dataclass(frozen=True, kw_only=True)
 class Fixed:
-    """Exactly `shape` values in every record; `default` where the key is absent.
+    """Exactly `shape` values in every record; `default` if the key is absent.
 
     Attributes:
         ragged: whether it is decoded from a ragged tensor, in which a row without the key is empty, and not
-            from the dense one with defaults that the parse dictionary gives.
+            from the dense one with defaults of the parse dictionary.
     """
 
     shape: tuple[int, ...] = ()
@@ -49,7 +49,7 @@ class VarLen:
 
     Attributes:
         ragged: whether it is decoded from a ragged tensor, which TensorFlow parses faster, and not from the
-            sparse one that the parse dictionary gives. Of a single record that is a dense one, `[k]`.
+            sparse one of the parse dictionary. For a single record that is a dense one, `[k]`.
     """
 
     ragged: bool = False
@@ -68,7 +68,7 @@ class Ragged:
     """Rows of cells of `shape`, with their lengths under the keys `row_lengths`, outermost first.
 
     Attributes:
-        aligned_with: the key of another column, whose rows have as many items, which go together one by one.
+        aligned_with: the key of another column, whose rows have as many items, which correspond one by one.
     """
 
     row_lengths: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ Layout = Fixed | VarLen | Sequence | Ragged | Sparse | Part
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """What one key of an Example holds: the list it is stored in, and how it is laid out."""
+    """The values under a key of an Example: the type of their list, and their layout."""
 
     key: str
     storage: Storage

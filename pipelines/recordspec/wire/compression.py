@@ -14,7 +14,7 @@ _LEVEL = 6
 
 
 class Compressor(Protocol):
-    """What zlib.compressobj makes."""
+    """The type of zlib.compressobj()."""
 
     def compress(self, data: bytes | memoryview, /) -> bytes | memoryview: ...
     def flush(self) -> bytes: ...

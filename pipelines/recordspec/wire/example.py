@@ -110,8 +110,8 @@ def encode(
         sequence: the entries of the feature lists; None for an Example.
         rows: the number of records.
 
-    Raises RecordError for a record that would be larger than LARGEST_RECORD, before its bytes are made if
-    the values alone have so many.
+    Raises RecordError for a record that would be larger than LARGEST_RECORD, before it is encoded if
+    its values alone are larger.
     """
     features, sequence = tuple(features), None if sequence is None else tuple(sequence)
     check_sizes((*features, *(sequence or ())), rows)

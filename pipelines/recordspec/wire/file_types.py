@@ -103,7 +103,7 @@ def _uncompressed(start: bytes) -> bytes:
 
 def _got(start: bytes) -> str:
     compression, first = _compression(start), _uncompressed(start)
-    zeros = first and not first.strip(b"\0")  # nobody looked at how many
+    zeros = first and not first.strip(b"\0")  # their number is unknown
     found = "bytes that begin with zeros" if zeros else describe_type(first)
     return found if compression is None else f"{compression} data of {found}"
 

@@ -174,7 +174,7 @@ def _close_up(matrix: Bytes, parts: list[MessagePart]) -> Ints:
 
 
 def _runs(parts: list[MessagePart]) -> Iterator[tuple[slice, Sizes]]:
-    """The columns of parts that have padding at their end only, and the bytes of each row that is none."""
+    """The columns of parts with padding only at their end, and the bytes of each row without padding."""
     start = stop = 0
     for part in parts:
         stop += _width(part)

@@ -144,7 +144,7 @@ class ListWithContext(NamedTuple):
 
     @property
     def problem(self) -> Problem:
-        """The problem of such a message in the place of an Example."""
+        """The problem of such a message in place of an Example."""
         number = f"{len(self.examples):,} Example{'s' * (len(self.examples) != 1)}"
         return Problem(
             expected="an Example or a SequenceExample",
@@ -158,7 +158,7 @@ def list_with_context(data: bytes) -> ListWithContext | None:
     """Parses an ExampleListWithContext; None for other bytes.
 
     Bytes are one if they parse as one without unknown fields, and have map entries, all of them with a value.
-    No Example or SequenceExample with a feature is taken for one: where these have a map entry, it has
+    No Example or SequenceExample with a feature is mistaken for one: where these have a map entry, it has
     Features, whose only field is 1, and every map entry that protobuf writes has a value, which is field 2.
     Without any feature the bytes of all three are the same: those are an Example.
     """

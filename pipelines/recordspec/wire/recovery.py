@@ -22,7 +22,7 @@ LONGEST = (1 << 28) - 1
 # Bytes of data whose CRC is computed in vain: so many for each byte of the file up to there, and at least so
 # many. Without a bound, headers that lie would make the search quadratic; damaged records need one for each.
 _IN_VAIN, _IN_VAIN_AT_LEAST = 4, 64 << 20
-# Bytes that are looked at together: what fits into a processor's cache.
+# Bytes that are searched together: they fit into a processor's cache.
 _PIECE = 1 << 18
 
 
@@ -71,7 +71,7 @@ class RecordSearch:
     def __init__(self, buffer: ReadBuffer, limit: int | None) -> None:
         """`limit` is the size of the file, if it is known."""
         self._buffer, self._limit = buffer, limit
-        # Headers in what was looked at: no byte is looked at twice, however often the search begins again.
+        # Headers in the searched bytes: no byte is searched twice, however often the search is resumed.
         self._headers: deque[int] = deque()
         self._looked = 0
         self._in_vain = 0

@@ -33,7 +33,7 @@ class ByteStream(Protocol):
     """A stream of bytes.
 
     Attributes:
-        fault: why it ends before the end of the file; else empty.
+        fault: the reason why it ends before the end of the file, or empty.
     """
 
     fault: str
@@ -54,7 +54,7 @@ def open_stream(file: Readable, compression: Compression) -> ByteStream:
 
 
 class PlainStream:
-    """The bytes of a file as they are."""
+    """The bytes of an uncompressed file."""
 
     fault = ""
 
@@ -194,7 +194,7 @@ class ReadBuffer:
 
     @property
     def fault(self) -> str:
-        """Why the stream ends before the end of the file; else empty."""
+        """The reason why the stream ends before the end of the file, or empty."""
         return self._stream.fault
 
     def load(self, start: int, stop: int) -> None:

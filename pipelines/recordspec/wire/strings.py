@@ -133,7 +133,7 @@ class Strings:
 def squeeze(matrix: Bytes, sizes: npt.NDArray[np.integer[Any]]) -> Strings:
     """The first `sizes` bytes of every row of uint8 `[n, width]`, end to end.
 
-    Whole rows are laid down in order, so that each covers the padding of the one before it. That is
+    Whole rows are written in order, so that each overwrites the padding of the previous one. That is
     twice as fast as to pick the bytes out by a mask.
     """
     width = matrix.shape[1]

@@ -174,7 +174,7 @@ def salvage(
 ) -> Iterator[Chunk | Damage]:
     """Reads the records of a file, or of a range of it, and yields Damage for those that cannot be read.
 
-    Takes a few times as much memory as `size`, or as the largest record. The length of a record is trusted
+    Uses a few times as much memory as `size`, or as the largest record. The length of a record is trusted
     only if its CRC matches and it fits into the file; it is at most LARGEST_RECORD, and in a compressed
     file more than BELIEVED only if the CRC of the data matches. A larger record is Damage that is stepped
     over; in a compressed file nothing is found after it.

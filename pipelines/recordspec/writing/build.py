@@ -50,7 +50,7 @@ log = logging.getLogger("recordspec")
 _WHOLE = (int, np.integer)
 # The file that lists the invalid rows that this process encoded.
 _LOCAL_REJECTS = "rows.rejects"
-# How often rows are added again to a dataset that others change meanwhile.
+# How often appending is repeated for a dataset that others change meanwhile.
 _CONFLICTS = 8
 
 Shards = dict[str, tuple[Shard, ...]]
@@ -165,7 +165,7 @@ def write_options(schema: Schema, split: Any, options: Mapping[str, Any]) -> Wri
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """How a build is executed: arguments of `write`. But for `limit`, its result does not depend on them."""
+    """The arguments of `write` for executing a build. Except `limit`, they do not change its result."""
 
     jobs: int = 1
     memory: str | None = None
@@ -197,7 +197,7 @@ def _shown(value: Any) -> str:
 
 
 class BuildSource(Protocol):
-    """What gives a build its parts; the task that encodes one knows more of them."""
+    """The provider of the parts of a build; the task that encodes a part knows more of it."""
 
     @property
     def rows(self) -> int | None:
@@ -207,7 +207,7 @@ class BuildSource(Protocol):
         """The parts, in the order of the rows; they have a `place`, as a `SourcePart` has."""
 
     def identity(self) -> Any:
-        """As a `Source` returns it."""
+        """Like `Source`."""
 
 
 class Build:
@@ -216,15 +216,15 @@ class Build:
     Rows of files that have several parts are encoded part by part, each a task whose result is durable: an
     interrupted build can continue.
     Rows that cannot be read again, and a limited number of rows, are encoded by this process as they come,
-    unless several processes share them. They go to their shards at once where these are known, and wait in
-    memory, or on the disk if they are more, where they are not.
+    unless several processes share them. They are written to their shards directly if these are known;
+    otherwise they wait in memory, or on disk if they do not fit.
 
     Args:
-        schema: what a row is; None if `encode` needs none.
-        source: of the rows; None if `encoder` is given them.
+        schema: the schema of the rows; None if `encode` needs none.
+        source: the source of the rows; None if `encoder` gets them.
         options: how rows become shards.
         encode: the task that encodes a part of the source.
-        revise: gives the manifest its last form; it may put files into the folder that it is given.
+        revise: completes the manifest; it may write files into the folder that it gets.
     """
 
     def __init__(
@@ -442,7 +442,7 @@ class Build:
         return self._source
 
     def _check_unchanged(self) -> None:
-        """Raises SourceError if the source changed while it was read: parts of it may be of before."""
+        """Raises SourceError if the source changed while it was read: parts of it may be older."""
         if self._identity is not None and self._identity != self._input.identity():
             self.status.safe = None
             expected = "a source that does not change"
@@ -469,7 +469,7 @@ class Build:
         return find_duplicate_keys(self._plan.folder, runs, self._plan.budget, known)
 
     def _place(self, number: int) -> str:
-        """How messages name the row of a number."""
+        """The location of a row by its number, for messages."""
         if number >= EXISTING:
             assert self._plan.base is not None
             return self._plan.base.place(number - EXISTING)

@@ -48,9 +48,9 @@ Advance = Callable[[int, int], None]
 
 
 class EncodedRows:
-    """Rows whose values were checked: as column entries, or as records with room for their frames.
+    """Rows with validated values: as column entries, or as records with room for their frames.
 
-    Each form is made of the other when it is asked for, for all rows together.
+    Each form is computed from the other on demand, for all rows together.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class EncodedRows:
 
     @classmethod
     def joined(cls, many: Sequence[EncodedRows]) -> EncodedRows:
-        """All of these, one after the other: as column entries if each has them."""
+        """Concatenates these, as column entries if all have them."""
         first = many[0]
         if len(many) == 1:
             return first
@@ -148,25 +148,25 @@ class EncodedRows:
 
 
 class Sink(Protocol):
-    """Where encoded rows go."""
+    """The receiver of encoded rows."""
 
     def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
-        """Takes rows, their numbers, the hashes of their keys, uint64 `[n, 2]`, and of each the index of its
-        split among the encoder's `splits` (None: all are in the first)."""
+        """Adds rows, with their numbers, the hashes of their keys, uint64 `[n, 2]`, and the indices of their
+        splits among the encoder's `splits` (None: all are in the first)."""
 
 
 class Encoder:
-    """Encodes rows in batches. Valid ones go to the sink, the others to the rejects, or are an error.
+    """Encodes rows in batches. Valid ones go to the sink, invalid ones to the rejects, or are an error.
 
     Args:
-        rejects: takes the lines of `rejects.jsonl`, which count the rows from 0.
-        name: of the dataset, in messages.
+        rejects: receives the lines of `rejects.jsonl`, which count the rows from 0.
+        name: the name of the dataset in messages.
 
     Attributes:
-        splits: the names of the splits; where rows name theirs, those met so far.
-        rows: how many are encoded.
-        bytes: of their records.
-        classes: counts the classes of the rows that are encoded.
+        splits: the names of the splits; if rows name theirs, those found so far.
+        rows: the number of encoded rows.
+        bytes: the size of their records.
+        classes: counts the classes of the encoded rows.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class Encoder:
         return self.seen - self._before
 
     def add_row(self, row: Any) -> None:
-        """Takes one row, a mapping. It is checked when its batch is encoded."""
+        """Adds a row, a mapping. It is validated when its batch is encoded."""
         if self._rejects is None and not isinstance(row, Mapping):
             raise self._placed(not_a_mapping(row, len(self._pending)))
         self._pending.append(_owned_row(row, self._changeable) if isinstance(row, Mapping) else row)
@@ -228,7 +228,7 @@ class Encoder:
             self.add(batch)
 
     def add(self, batch: Columns | RecordError, advance: Advance | None = None) -> None:
-        """Takes a batch, or the error in the place of an invalid row.
+        """Adds a batch, or the error in place of an invalid row.
 
         Raises RecordError for the first invalid row, or for one more than may be rejected.
         """
@@ -323,7 +323,7 @@ class Encoder:
         return np.fromiter((index[name] for name in names), np.int64, len(names))
 
 
-# Where a row goes is a function of the hash of its key, never of its position: adding rows moves no old row
+# A row's split is a function of the hash of its key, never of its position: adding rows moves no old row
 # to another split, and the order of the source does not matter.
 
 
@@ -342,7 +342,7 @@ def split_of(hashed: Words, splits: Mapping[str, float]) -> Ints:
 
 
 def order_of(hashed: Words, seed: int) -> Words:
-    """Where the seed puts the rows of these hashes in the order, uint64 `[n]`; equal hashes are together."""
+    """The sort keys of rows with these hashes for a seed, uint64 `[n]`; equal hashes are adjacent."""
     digest = hashlib.blake2b(str(seed).encode(), digest_size=8).digest()
     return splitmix64(hashed[:, 1] ^ np.uint64(int.from_bytes(digest, "big")))
 
@@ -412,7 +412,7 @@ def _is_immutable(feature: Feature) -> bool:
 
 
 class ClassCounter:
-    """Counts the classes of rows as they are encoded, by split and by label."""
+    """Counts the classes of encoded rows, by split and by label."""
 
     def __init__(self, schema: Schema) -> None:
         self._classes = {name: count for name, count in schema.classes.items() if count <= _MOST_CLASSES}

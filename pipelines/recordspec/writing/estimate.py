@@ -27,7 +27,7 @@ from recordspec.writing.tasks import allowance
 
 # Enough rows to estimate the size of a row; they take a second even for images.
 _SAMPLED_ROWS = 2000
-# Parts of a source whose rows are counted; the others are taken to be like them.
+# Parts of a source whose rows are counted; the others are assumed to be like them.
 _PARTS = 4
 
 
@@ -69,7 +69,7 @@ class BuildEstimate:
 def estimate(
     schema: Schema, rows: Any, directory: str | os.PathLike[str] | RemotePath, **options: Any
 ) -> BuildEstimate:
-    """Estimates a build: takes what `recordspec.write` takes, and builds samples in a temporary folder.
+    """Estimates a build with the arguments of `recordspec.write`, from samples in a temporary folder.
 
     Raises what `recordspec.write` raises, except for a dataset that exists already.
     """
@@ -95,7 +95,7 @@ def estimate(
         options.get("split", "train"),
         {name: value for name, value in options.items() if name != "split"},
     )
-    # how many shards there are, and what is set aside on the way, depends on rows as they are encoded
+    # the number of shards, and the rows that are spilled, depend on encoded rows
     options["allow_empty"] = execution.allow_empty
     plain = _sample(schema, source, limit, {**options, "compression": "none", "layout": "rows"})
     final = _sample(schema, source, limit, options)

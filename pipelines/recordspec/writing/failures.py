@@ -33,13 +33,13 @@ class SourceError(WriteError):
 
 @dataclass
 class BuildStatus:
-    """How far a build has come.
+    """The progress of a build.
 
     Attributes:
-        name: of the dataset.
-        rows: how many were taken.
-        safe: how many of them need not be taken again; None if a build cannot be resumed.
-        published: whether the dataset is in its place.
+        name: the name of the dataset.
+        rows: the number of rows read.
+        safe: the number of rows that need not be read again; None if a build cannot be resumed.
+        published: whether the dataset was published.
     """
 
     name: str

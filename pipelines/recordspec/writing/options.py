@@ -1,4 +1,4 @@
-"""What a dataset is: the options of `recordspec.write` and of a config's `write:`."""
+"""How a dataset is written: the options of `recordspec.write` and of a config's `write:`."""
 
 from __future__ import annotations
 
@@ -133,7 +133,8 @@ class Write:
             key are an error, unless a `Key` allows them.
         splits: the splits and their weights, where a row's split is a function of its key; or a number of
             folds; or the column that names the split.
-        group_by: the name of a group; all rows with the same value are in one split, a function of the value.
+        group_by: the feature or column that groups rows: all rows with the same value are in one split,
+            which is a function of it.
         shards: per split: `auto` (64 to 128 MiB each), a number, or a size.
         compression: none, gzip or zlib, of whole files.
         layout: `rows`, one row per record, or `Blocks` of many.
@@ -174,7 +175,7 @@ class Write:
 
     @property
     def quarantine(self) -> Quarantine | None:
-        """How invalid rows are left out; None if they are an error."""
+        """The options of skipping invalid rows; None if they are an error."""
         if self.invalid == "error":
             return None
         return Quarantine() if self.invalid == "quarantine" else self.invalid
@@ -201,7 +202,7 @@ class Write:
 
     @property
     def division(self) -> dict[str, Any]:
-        """What the split of a row depends on, beside its key, as plain values."""
+        """The options that determine the split of a row, besides its key, as plain values."""
         group = {} if self.group_by is None else {"group_by": self.group_by}
         return {"splits": to_builtins(self.splits), **group}
 

@@ -42,7 +42,7 @@ from recordspec.writing.sources import base
 from recordspec.writing.sources.base import identity_of
 from recordspec.writing.tasks import BuildPlan, EncodedPart
 
-# Records taken over at once.
+# Records copied at once.
 _BYTES_AT_ONCE = 4 << 20
 
 
@@ -137,10 +137,10 @@ class StoredRecords:
     """The records of files.
 
     Attributes:
-        paths: of the files.
-        manifest: what the dataset says that they belong to, if any.
-        rows: in them, None if nobody knows.
-        checked: whether each record must be a row of the schema, since blocks will be made of them.
+        paths: the paths of the files.
+        manifest: the manifest of their dataset, if any.
+        rows: the number of rows; None if unknown.
+        checked: whether each record must be a row of the schema, to make blocks of them.
     """
 
     def __init__(self, paths: tuple[Location, ...], manifest: Manifest | None) -> None:
@@ -167,12 +167,12 @@ class StoredRecords:
 
     @property
     def folder(self) -> Location:
-        """Where they lie."""
+        """The folder of the files."""
         return self.paths[0].parent
 
     @cached_property
     def block(self) -> int | None:
-        """Rows of a record at most, as the manifest says or else the first record; None if each has one.
+        """The most rows per record, from the manifest or the first record; None if each has one.
 
         Raises StoreError if some files hold blocks and others do not.
         """
@@ -228,16 +228,16 @@ class StoredRecords:
 
 @dataclass(frozen=True)
 class StoredPart:
-    """Records of one file that follow each other.
+    """Consecutive records of one file.
 
     Attributes:
-        path: of the file.
-        range: which records; None means all.
-        split: theirs.
+        path: the path of the file.
+        range: the records; None means all.
+        split: the split of the records.
         keys: the file with the hashes of the keys of all rows, if any.
-        first: where those of this file's rows begin in it.
+        first: the index in it of the first row of this file.
         in_blocks: whether a record holds many rows.
-        check: the schema that each record must fit, so that it can be a row of a block; None checks none.
+        check: the schema that each record must match, so that it can be a row of a block; None checks none.
     """
 
     path: Location

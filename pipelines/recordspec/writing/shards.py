@@ -1,4 +1,4 @@
-"""Shards: how many there are, which rows each has, and how they are written."""
+"""Shards: their number, the rows of each, and how they are written."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ShardWriter:
     """Writes the rows of a shard in the layout of the dataset: framed, or in blocks that are framed.
 
     Args:
-        name: of the shard, in messages.
+        name: the name of the shard in messages.
     """
 
     def __init__(self, path: Path, schema: Schema | None, options: Write, name: str) -> None:
@@ -63,7 +63,7 @@ class ShardWriter:
         self._written = 0  # rows that are framed
 
     def add(self, rows: EncodedRows) -> None:
-        """Takes rows. Raises RecordError if they make no block."""
+        """Adds rows. Raises RecordError if they cannot form a block."""
         if self._block is None:
             self._file.write(seal(rows.records), len(rows), len(rows))
             return

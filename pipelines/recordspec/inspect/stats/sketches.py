@@ -19,10 +19,10 @@ _ALL = 2.0**64
 
 @dataclass(frozen=True, kw_only=True)
 class EstimatedCount:
-    """A number of things.
+    """A count, exact or estimated.
 
     Attributes:
-        error: its standard error, as a share of it; 0 where it is exact.
+        error: its standard error, as a share of it; 0 if it is exact.
     """
 
     value: int
@@ -65,7 +65,7 @@ class BottomK:
 
     @property
     def values(self) -> npt.NDArray[Any]:
-        """What is kept, in the order of the hashes."""
+        """The kept items, in the order of the hashes."""
         self._settle()
         return self._held
 
@@ -88,7 +88,7 @@ class BottomK:
             self._cut(self._hashes[self._size])
 
     def _joined(self, hashes: Words, held: npt.NDArray[Any]) -> tuple[Words, npt.NDArray[Any]]:
-        """What is kept of things in the order of their hashes, where several may have one."""
+        """The items to keep, from items in the order of their hashes, which may be equal."""
         return hashes, held
 
     def _cut(self, limit: np.uint64) -> None:
@@ -158,14 +158,14 @@ MOST_VALUES = 1 << 12
 class FrequentValues:
     """Counts values, which are distinguished by 64-bit hashes.
 
-    Where there are too many, it drops rare ones as Misra and Gries (1982) do: as often as a value is dropped,
-    so are `MOST_VALUES` others, so that no count is short by more than a 4,096th of all. Such counts can be
+    If there are too many, it drops rare ones like Misra and Gries (1982): whenever a value is dropped,
+    so are `MOST_VALUES` others, so that no count is too low by more than 1/4,096 of all. Such counts can be
     merged (Agarwal et al., "Mergeable summaries", 2012).
 
     Attributes:
-        codes: of the values that are counted, rising.
-        counts: of each, at least.
-        short: how much may be missing from a count.
+        codes: the hashes of the counted values, ascending.
+        counts: the lower bound of each count.
+        short: the largest error by which a count may be too low.
     """
 
     def __init__(self, size: int = MOST_VALUES) -> None:
@@ -176,12 +176,12 @@ class FrequentValues:
         self._others: KMinimumValues | None = None  # of all values, once some were dropped
 
     def add(self, codes: Words) -> Words:
-        """Counts values in. Gives those of them that were not known, and are now."""
+        """Counts values. Returns those that are new."""
         found, counts = np.unique(codes, return_counts=True)
         return self._take(found, counts.astype(np.int64, copy=False))
 
     def merge(self, other: FrequentValues) -> Words:
-        """Counts in what another has counted. Gives what was not known, and is now."""
+        """Adds the counts of another. Returns the values that are new."""
         if other._others is not None and self._others is None:
             self._others = self._hashed()
         self.short += other.short
@@ -241,7 +241,7 @@ _CERTAIN = 0.99
 
 
 def rank_error(size: int, certain: float = _CERTAIN) -> float:
-    """How far the ranks of a sample of this size are off at most, as a share (Dvoretzky, Kiefer and
+    """The largest error of the ranks of a sample of this size, as a share (Dvoretzky, Kiefer and
     Wolfowitz 1956, with the constant of Massart 1990)."""
     return math.sqrt(math.log(2 / (1 - certain)) / (2 * size))
 
@@ -254,7 +254,7 @@ class SizeCounts:
     """Counts sizes, each 0 or more, in at most 52 Ki entries, the number of sizes that it distinguishes.
 
     Attributes:
-        count, total: how many, and their sum.
+        count, total: their number and their sum.
         low, high: the smallest and the largest; 0 without any.
         times: the counts by size; large sizes are rounded down to the leading bits.
     """
@@ -320,12 +320,12 @@ class Moments:
     Mean and deviation are those of finite numbers, in float64, merged as Chan, Golub and LeVeque (1983) do.
 
     Attributes:
-        count: all of them.
-        finite: those that are neither NaN nor infinite.
-        nans, infinite, zeros: how many there are.
-        lowest: how many of the infinite are below all others.
-        low, high: the smallest and the largest finite one; None without any.
-        mean: of the finite ones.
+        count: the number of values.
+        finite: the number of values that are neither NaN nor infinite.
+        nans, infinite, zeros: the number of these values.
+        lowest: the number of values that are minus infinity.
+        low, high: the smallest and the largest finite value; None without any.
+        mean: the mean of the finite values.
     """
 
     def __init__(self) -> None:
@@ -341,7 +341,7 @@ class Moments:
         return math.sqrt(self._squares / self.finite) if self.finite else math.nan
 
     def add(self, numbers: NumberArray) -> npt.NDArray[np.bool_] | None:
-        """Counts numbers in. Tells which are finite; None if all are."""
+        """Counts numbers. Returns which are finite; None if all are."""
         self.count += len(numbers)
         self.zeros += len(numbers) - int(np.count_nonzero(numbers))
         finite = None
@@ -379,11 +379,11 @@ class Moments:
 
 
 class AdjacentValues:
-    """Counts pairs of values that follow each other, and those that are the same.
+    """Counts pairs of consecutive values, and pairs of equal ones.
 
     Attributes:
-        pairs, same: how many.
-        single: whether no record had several values, so that there is something to compare.
+        pairs, same: the numbers of pairs.
+        single: whether no record had several values, which is required for the comparison.
     """
 
     def __init__(self) -> None:

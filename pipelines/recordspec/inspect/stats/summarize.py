@@ -46,7 +46,7 @@ from recordspec.inspect.stats.tally import (
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
 
-# What has no more different values, each ten times on average, is taken for a label.
+# Features with at most this many distinct values, which occur ten times on average, are labels.
 _MOST_CLASSES = 100
 _ROWS_OF_A_CLASS = 10
 
@@ -279,7 +279,7 @@ def top_values(counted: ValueTally) -> TopValues | None:
 
 
 def shown(value: int | bytes) -> int | str:
-    """A value as it is shown: the first bytes of a long one, and escapes for invalid UTF-8."""
+    """A value as text: the first bytes of a long one, and escapes for invalid UTF-8."""
     if isinstance(value, int):
         return value
     cut = "..." if len(value) > SHOWN else ""

@@ -28,7 +28,7 @@ def load(path: str | Path) -> tuple[Schema, tuple[Note, ...]]:
     """The schema of a features.json, or of the folder that holds it, and notes on what has no counterpart.
 
     The names of labels are read from files in its folder, its own name from dataset_info.json. Raises
-    SpecError with what is wrong, StoreError if a file cannot be read.
+    SpecError with all problems, StoreError if a file cannot be read.
     """
     path = local(path)
     file = path / dataset_info.FEATURES if path.is_dir() else path

@@ -19,7 +19,7 @@ _BINARY_SUFFIXES = (".pb", ".binpb")
 def load(path: str | Path) -> tuple[Schema, tuple[Note, ...]]:
     """The schema in a file, named after the file, and notes on what has no counterpart.
 
-    A file that ends in .pb or .binpb is binary, any other is text. Raises SpecError with what is wrong,
+    A file that ends in .pb or .binpb is binary, any other is text. Raises SpecError with all problems,
     StoreError if the file cannot be read.
     """
     path = local(path)

@@ -150,7 +150,7 @@ class Label(Feature):
         return (Cells(flat=self._stored(flat), lengths=counts, rows=len(values)),)
 
     def _stored(self, indices: Ints) -> Ints | Strings:
-        """Indices as they are stored."""
+        """The stored form of indices."""
         return self._name_strings.take(indices) if self._by_name else indices
 
     @cached_property
@@ -173,7 +173,7 @@ class Label(Feature):
 
     @property
     def unknown_name(self) -> tuple[str, str] | None:
-        """The message for a stored name that is none, before and after the name; None with `oov: index`."""
+        """The message for an unknown stored name, before and after the name; None with `oov: index`."""
         if self.oov == "index":
             return None
         problem = Problem(
@@ -224,7 +224,7 @@ class Label(Feature):
 def indices_of(names: Tensor, known: Sequence[str], unknown: tuple[str, str] | None) -> Tensor:
     """The indices of names, strings of any shape or ragged, int64, in a graph or eagerly.
 
-    A name that is none of the known ones has the index after them, or with `unknown`, the message before and
+    An unknown name has the index after the known ones, or with `unknown`, the message before and
     after the name, is an InvalidArgumentError.
     """
     if isinstance(names, tf.RaggedTensor):
@@ -247,7 +247,7 @@ def indices_of(names: Tensor, known: Sequence[str], unknown: tuple[str, str] | N
 
 
 def _read_vocabulary(name: str, folder: Location | None) -> tuple[str, ...]:
-    """The names in a text file of `folder`, one a line. Raises SpecError with all that is wrong."""
+    """The names in a text file of `folder`, one per line. Raises SpecError with all problems."""
     if folder is None:
         hint = "Schema.load takes it from the schema's folder"
         raise _wrong_file("a schema that is read from a file", "text", hint)

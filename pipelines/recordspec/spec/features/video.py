@@ -63,7 +63,7 @@ class Video(Feature):
 
     @cached_property
     def frame(self) -> Image:
-        """What one frame is."""
+        """The image feature of one frame."""
         return Image(
             name=self.name,
             shape=self.shape[1:],

@@ -236,7 +236,7 @@ def _check_mode(target: Image, row: int, mode: str, image: Any, name: str) -> No
 
 
 def _mode_loss(channels: int, dtype: str, mode: str, image: Any) -> tuple[str, str] | None:
-    """What of an image these channels and dtype would lose, and a hint; None if nothing."""
+    """Describes what these channels and dtype would lose of an image, with a hint; None if nothing."""
     if mode == "I" and dtype == "uint16":  # how Pillow before 11 opens a 16-bit PNG
         mode = "I;16"
     if mode not in _MODES.get((channels, dtype), ()):

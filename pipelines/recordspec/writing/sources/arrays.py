@@ -106,10 +106,10 @@ def _values(values: Any, feature: Feature | None) -> Any:
 
 
 def _with_gaps(values: Any, feature: Feature | None) -> Any:
-    """A float array for a feature of whole numbers is one with gaps where it has NaN.
+    """Converts a float array for a feature of integers, with missing values where it has NaN.
 
-    NumPy and pandas have no other way to say that an integer is missing. Without a NaN it is an array
-    of floats, and the feature will refuse it.
+    NumPy and pandas have no other way to mark a missing integer. Without a NaN it is an array
+    of floats, which the feature will reject.
     """
     if isinstance(values, Gapped):
         return whole_numbers(values, feature)
@@ -140,7 +140,7 @@ def _weight(value: Any) -> int:
     return 4 * math.prod(size) if isinstance(size, tuple) else sys.getsizeof(value)
 
 
-# What pandas calls missing is missing: None, NaN, NaT and NA, so that a frame and the Arrow table that
+# All missing values of pandas are missing: None, NaN, NaT and NA, so that a frame and the Arrow table that
 # `pyarrow.Table.from_pandas` makes of it give the same records. NaN in a list or an array in a cell is a
 # value.
 
@@ -152,7 +152,7 @@ def is_frame(rows: Any) -> bool:
 
 
 def frame_columns(frame: Any) -> dict[str, Any]:
-    """The columns of a frame by name; the index is none of them."""
+    """The columns of a frame by name, without the index."""
     names = [str(name) for name in frame.columns]
     check_once(names)
     return {name: _frame_column(frame[column]) for name, column in zip(names, frame.columns, strict=True)}
@@ -168,7 +168,7 @@ def _frame_column(series: Any) -> Any:
 
 
 def _object_column(values: list[Any]) -> Any:
-    """The values of a column of Python objects: an array where Arrow, too, takes them for floats."""
+    """The values of a column of Python objects: an array if Arrow, too, converts them to floats."""
     kinds = set(map(type, values))
     floats = {kind for kind in kinds if issubclass(kind, float | np.floating)}
     others = kinds - floats

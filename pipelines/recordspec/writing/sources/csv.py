@@ -75,7 +75,7 @@ class Csv(FileSource):
     def blocks(self) -> Iterator[Any]:
         """All columns of a single file, in record batches of text.
 
-        Raises SpecError for two of one name, RecordError.
+        Raises SpecError for duplicate names, RecordError.
         """
         (path,) = self.paths
         header = read_header(path, self.delimiter)
@@ -107,7 +107,7 @@ class CsvPart:
     """Consecutive rows of a CSV file.
 
     Attributes:
-        path: of the file.
+        path: the path of the file.
         delimiter: one character.
         header: the names of the columns.
         wanted: the column of each feature, and of each extra name.

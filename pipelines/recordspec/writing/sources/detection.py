@@ -50,10 +50,10 @@ class AnnotatedImage:
     """An image and its objects.
 
     Attributes:
-        values: by column what the image has: `file_name`, `width`, `height`, ...
-        objects: by column what each object has: `boxes`, its corners (left, top, right, bottom) in pixels,
-            `labels`, the name of its class, ...
-        names: what messages call each object.
+        values: the values of the image by column: `file_name`, `width`, `height`, ...
+        objects: the values of each object by column: `boxes`, its corners (left, top, right, bottom) in
+            pixels, `labels`, the name of its class, ...
+        names: the names of the objects in messages.
     """
 
     values: Mapping[str, Any]
@@ -63,9 +63,9 @@ class AnnotatedImage:
 
 @dataclass(frozen=True, kw_only=True)
 class _Detection(FileSource):
-    """What COCO and Pascal VOC have in common: `FILES` are annotations, and a folder has the images.
+    """The base of COCO and Pascal VOC: `FILES` are annotations, and a folder has the images.
 
-    Columns of the image are single values, those of its objects lists, empty where it has none.
+    Columns of the image are single values, those of its objects lists, which may be empty.
     """
 
     SHORT_FORM: ClassVar[str] = "annotations"

@@ -132,9 +132,9 @@ class AudioFolder(MediaFolder):
 
 @dataclass(frozen=True, kw_only=True)
 class FolderPart:
-    """Files that follow each other.
+    """Consecutive files of a folder.
 
-    Each gives three columns: its own, its class, and `path`, its path below the folder.
+    Each file has three columns: its content, its class, and `path`, its path below the folder.
     """
 
     folder: Location
@@ -163,7 +163,7 @@ def _class_of(path: PurePath) -> str | None:
 
 
 def files_below(folder: Location, links: list[Location] | None = None) -> list[Location]:
-    """All files below a folder, in the order of their paths, but for hidden ones.
+    """All files below a folder, in the order of their paths, except hidden ones.
 
     Args:
         links: receives the links to folders, which are not followed.

@@ -30,12 +30,12 @@ from recordspec.writing.sources.rows import not_a_mapping
 # The suffixes of CSV files, with their delimiters, and of JSON lines.
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LINES = (".jsonl", ".ndjson")
-# What else separates columns in files that are called CSV.
+# Other delimiters of files that are called CSV.
 _OTHER_DELIMITERS = ";\t|"
 _BATCH_ROWS = 1 << 16
 _INT64 = range(-(1 << 63), 1 << 63)
 _SURELY_INT64 = "^[-+]?[0-9]{1,18}$"
-# What pandas makes of integers in a column that has gaps.
+# The form in which pandas writes integers of a column with missing values.
 _WHOLE = r"^[-+]?[0-9]{1,18}(\.0+)?$"
 _LEADING_ZERO = "^[-+]?0[0-9]"
 # Fewer rows than this may differ by chance; a text of this many characters is not an identifier.
@@ -114,7 +114,7 @@ def _batches_in_memory(given: Any, sample: int | None) -> ColumnBatches:
 
 
 def _row_batches(rows: Iterable[Any]) -> ColumnBatches:
-    """Rows that come one by one; a name that one lacks is missing."""
+    """Batches rows that come one by one; a name that a row lacks is missing."""
     number, rows = 0, iter(rows)
     while some := list(islice(rows, _BATCH_ROWS)):
         names: dict[str, None] = {}
@@ -200,7 +200,7 @@ def _is_nested(value: Any) -> bool:
 
 
 def _stacked(values: Any) -> Any:
-    """Arrays of one shape as one array; other values as they are."""
+    """Stacks arrays of one shape; other values do not change."""
     try:
         array = np.array(values)
     except ValueError:  # of different shapes
@@ -213,7 +213,7 @@ class _Table:
     """Profiles of the columns of rows that are added in batches.
 
     Attributes:
-        where: the rows are, in messages.
+        where: the location of the rows in messages.
         in_text: whether they are cells of a CSV file.
         by_length: whether lists of one length have a shape.
     """
@@ -256,16 +256,16 @@ class _Table:
 
 @dataclass
 class ColumnProfile:
-    """What the values of a column have in common.
+    """The common properties of the values of a column.
 
     Attributes:
         type: the Arrow type, of all values that are not null; string for any column of a CSV file.
         in_text: whether the values are cells of a CSV file.
         by_length: whether lists of one length have a shape.
-        odd: what the values are, if they have no type in common, or one that Arrow does not have.
+        odd: a description of the values, if they have no common type, or none that Arrow has.
         lengths: the different lengths of lists, at most two.
         nulls: the number of rows without a value.
-        empty: the number of quoted empty cells, which are text, but no numbers.
+        empty: the number of quoted empty cells, which are text, but not numbers.
         values: the distinct texts or integers; None if there are more than `MAX_CLASSES`.
         rounded: the first integer that float32 does not hold, perhaps an identifier.
         large: whether float32 does not hold a number at all, or int64 an integer.

@@ -61,12 +61,12 @@ class Jsonl(FileSource):
 
 @dataclass(frozen=True, kw_only=True)
 class JsonPart:
-    """Lines that follow each other.
+    """Consecutive lines of a file.
 
     Attributes:
-        path: of the file.
-        wanted: what each feature, and each extra name, is called in it.
-        ignore: what else there may be.
+        path: the path of the file.
+        wanted: the name of each feature, and of each extra name, in it.
+        ignore: other names that are allowed.
         span: the bytes of the lines.
     """
 
@@ -118,7 +118,7 @@ class JsonPart:
 
 
 def read_rows(path: Location) -> Iterator[Row]:
-    """The objects of a file, one after another. Raises RecordError for a line that is none."""
+    """Yields the objects of a file. Raises RecordError for a line that is not an object."""
     for span in line_ranges(path):
         if span.too_long:
             LongRow.of(path, span, "line").blocks()

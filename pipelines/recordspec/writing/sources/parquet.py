@@ -113,13 +113,13 @@ def _size(group: Any) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ParquetPart:
-    """Row groups of a Parquet file that follow each other.
+    """Consecutive row groups of a Parquet file.
 
     Attributes:
-        path: of the file.
+        path: the path of the file.
         wanted: the column of each feature, and of each extra name.
-        groups: their numbers.
-        start: the first of their rows, counted in the file.
+        groups: the numbers of the row groups.
+        start: the number in the file of their first row.
     """
 
     path: Location
@@ -153,7 +153,7 @@ class ParquetPart:
 
 @contextmanager
 def opened(path: Location) -> Iterator[Any]:
-    """A Parquet file. Raises StoreError if there is none, RecordError for another or a broken one."""
+    """Opens a Parquet file. Raises StoreError if it does not exist, RecordError if it is invalid."""
     pyarrow = arrow()
     from pyarrow import parquet
 

@@ -54,9 +54,9 @@ def line_ranges(path: Location) -> list[ByteRange]:
 
 
 def csv_ranges(path: Location, delimiter: str) -> list[ByteRange]:
-    """The parts of a CSV file. A line break in quotes ends no row.
+    """The parts of a CSV file. A line break in quotes does not end a row.
 
-    Raises StoreError, and RecordError for a quote that is never closed: all that follows would be one cell.
+    Raises StoreError, and RecordError for an unclosed quote: the rest of the file would be one cell.
     """
     return _ranges(path, _QuotedLines(delimiter))
 
@@ -88,7 +88,7 @@ class LongRow:
 
 
 class _Lines:
-    """Finds the line breaks in the windows of a file, which it takes one after another, and which end a row.
+    """Finds the line breaks in consecutive windows of a file, and those that end a row.
 
     A window has one more byte before it and one after it: `window[1:-1]` are its own.
 
@@ -99,15 +99,15 @@ class _Lines:
     is_open = False
 
     def scan(self, window: Bytes) -> tuple[Ints, Mask]:
-        """Where the line breaks are, as indices of the window, and whether each ends a row."""
+        """The indices of line breaks in the window, and whether each ends a row."""
         breaks = np.flatnonzero(window[1:-1] == _NEWLINE) + 1
         return breaks, np.ones(len(breaks), np.bool_)
 
 
 class _QuotedLines(_Lines):
-    """The same in a CSV file: a carriage return is a line break, too, and none in quotes ends a row.
+    """The same for a CSV file: a carriage return is a line break, too, and line breaks in quotes end no row.
 
-    As Arrow and Python read it, a quote at the start of a cell opens, the next closes, and others are text.
+    As in Arrow and Python, a quote at the start of a cell opens, the next closes, and others are text.
     `""` within quotes closes and opens at once.
     """
 
@@ -177,7 +177,7 @@ def _ranges(path: Location, scanner: _Lines) -> list[ByteRange]:
 
 
 def _rows(path: Location, scanner: _Lines) -> Iterator[tuple[Ints, Ints]]:
-    """Where the rows of each window end, and the number of the line after each.
+    """Yields the ends of the rows of each window, and the number of the line after each.
 
     The end of the file ends the last row, unless a quote is open there.
     """
@@ -201,7 +201,7 @@ def _skip_bom(file: IO[bytes]) -> int:
 
 
 def _windows(file: IO[bytes], place: int) -> Iterator[tuple[int, Bytes]]:
-    """The bytes of a file from here on, in windows, each with its place and one more byte at either side.
+    """Yields the rest of a file in windows, each with its offset and one more byte at either side.
 
     Line breaks are assumed before and after the file.
     """

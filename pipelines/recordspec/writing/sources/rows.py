@@ -17,7 +17,7 @@ _PACKED_BYTES = 8 << 20
 
 
 class DictRows:
-    """Rows that come one by one. They are read once; a build in this process takes each as it comes."""
+    """Rows that come one by one. They are read once; a build in this process reads them lazily."""
 
     def __init__(self, rows: Iterable[Any]) -> None:
         self.rows = _length(rows)

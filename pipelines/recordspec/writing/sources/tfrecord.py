@@ -88,7 +88,7 @@ class TFRecords(FileSource):
                 yield TFRecordPart(path=path, stored=stored, records=records)
 
     def _stored(self, schema: Schema) -> Schema:
-        """What the records were written with."""
+        """The schema with which the records were written."""
         kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
         stored = schema if self.schema is None else Schema.load(self.schema, kinds)
         if schema.record != stored.record:
@@ -110,9 +110,9 @@ class TFRecordPart:
     """Records of a file.
 
     Attributes:
-        path: of the file.
-        stored: what the records were written with.
-        records: which of the file; None for all.
+        path: the path of the file.
+        stored: the schema with which the records were written.
+        records: the records of the file; None for all.
     """
 
     path: Location

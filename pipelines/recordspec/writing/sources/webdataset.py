@@ -115,9 +115,9 @@ class TarPart:
     """The rows of a tar.
 
     Attributes:
-        path: of the tar.
+        path: the path of the tar.
         after: the next tar, if any, which must not continue the last row.
-        wanted: the extensions of each feature, and of each extra name, the first that a row has counts.
+        wanted: the extensions of each feature, and of each extra name; the first that a row has is used.
     """
 
     path: Location
@@ -173,7 +173,7 @@ def _found(members: Members, extensions: tuple[str, ...]) -> _Member | None:
 
 
 def _values(found: list[_Member | None], feature: Feature | None, path: Location) -> Any:
-    """What members say, as a column for a feature. Raises BadValue."""
+    """The values of members, as a column for a feature. Raises BadValue."""
     kind = None if feature is None else feature.value_type
     as_bytes = kind is not None and kind.shape == () and kind.item in ("media", "text")
     values = [
@@ -230,7 +230,7 @@ def _rows(
 ) -> Iterator[tuple[str, Members]]:
     """The rows of a tar: the key and the members of each; without `read`, without their bytes.
 
-    Raises RecordError for a broken tar, and for a row whose members do not follow each other.
+    Raises RecordError for a corrupt tar, and for a row whose members are not consecutive.
     """
     key, members = "", Members()
     seen: set[str] = set()
