@@ -79,7 +79,7 @@ def nothing_but_a_fault(start: bytes) -> bool:
 
 
 AT_MOST = "a record of at most 2,147,483,647 bytes, the most that TensorFlow reads"
-BEHIND = "bytes behind the end of the stream"
+BEHIND = "bytes after the end of the stream"
 
 
 def inflated(packed: bytes) -> tuple[bytes, str]:

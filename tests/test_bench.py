@@ -162,7 +162,7 @@ def test_advice_is_what_was_faster_and_nothing_else(data, monkeypatch):
     slow = how(batch=None, prefetch=None)
     found = bench(slow, SCHEMA, plan_files(expand(data), SCHEMA), seconds=0.01)
     assert found.advice == (Advice(option="prefetch: auto", gain=1.5),)
-    assert str(found.advice[0]) == "set `prefetch: auto` in `read:`: 1.5 times as many rows a second"
+    assert str(found.advice[0]) == "set `prefetch: auto` in `read:`: 1.5 times as many rows per second"
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_every_option_has_a_description():
 def test_the_json_schema_describes_options_and_their_defaults():
     kind = json_schema()["$defs"]["kind_label"]
     assert kind["properties"]["oov"]["default"] == "error"
-    assert kind["properties"]["names"]["description"] == "In the order of their indices."
+    assert kind["properties"]["names"]["description"] == "The class names, in the order of their indices."
     assert kind["required"] == []
 
 

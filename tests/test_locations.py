@@ -826,7 +826,7 @@ def device(path: Path) -> str:
     return "a device"
 
 
-HINT = "(copy what it gives to a file first)"
+HINT = "(copy its contents to a file first)"
 SPEC = "schema: s\nfeatures:\n  a: {kind: label, vocabulary: names}\n"
 
 
@@ -919,7 +919,7 @@ def test_an_unfinished_build_without_regular_files_is_no_writers(special, tmp_pa
         rs.write(SCHEMA, [{"a": 1}], tmp_path / "data")
     assert str(caught.value) == (
         f"{staging}: expected a folder with an owner.json, got none"
-        f" (if nobody writes there, remove {staging})"
+        f" (if no process writes there, remove {staging})"
     )
 
 

@@ -303,7 +303,7 @@ def test_any_key_can_be_among_the_columns(tmp_path):
         (["head", "data", "--spec", "none.yaml"], 3, "none.yaml: cannot read: no such file or directory"),
         (["export", "data", "--out", "s.yaml"], 2, "out: expected a name that ends in one of .jsonl, .csv, .parquet, got `s.yaml`"),
         (["export", "data", "--out", "none/o.csv"], 3, "none/o.csv: cannot write: no such file or directory"),
-        (["info", "s.yaml"], 1, "s.yaml: expected a TFRecord file, got text that begins 'schema: s\\nrecord: exampl' (of a config, give the folder that is its `data`)"),
+        (["info", "s.yaml"], 1, "s.yaml: expected a TFRecord file, got text that begins 'schema: s\\nrecord: exampl' (for a config, give the folder of its `data`)"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_in_a_line(home, arguments, status, message):

@@ -1,7 +1,7 @@
-"""One YAML spec: write the records, read them back, train on them.
+"""Writes records, reads them and trains on them, from one YAML spec.
 
-The public names load on first use, so that importing the package costs next to nothing and neither
-TensorFlow nor any extra is loaded before it is needed.
+Public names are loaded on first use, so that importing the package is fast, and loads neither
+TensorFlow nor any extra.
 """
 
 from __future__ import annotations

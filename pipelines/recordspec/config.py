@@ -31,18 +31,18 @@ from recordspec.writing.sources.webdataset import WebDataset
 
 @dataclass(frozen=True, kw_only=True)
 class From:
-    """The source of rows: exactly one of these.
+    """The source of rows; exactly one of these options.
 
     Attributes:
         csv: CSV files, whose headers name the features.
-        jsonl: files of JSON lines, an object a row.
+        jsonl: JSON Lines files, with one object per row.
         parquet: Parquet files.
-        image_folder: a folder of images, in one folder a class.
-        audio_folder: a folder of sounds, in one folder a class.
+        image_folder: a folder of images, with one subfolder per class.
+        audio_folder: a folder of sounds, with one subfolder per class.
         tfrecord: existing TFRecord files, decoded and encoded again.
-        coco: the images and boxes of an annotation file of COCO.
-        voc: the images and boxes of a folder of annotations of Pascal VOC.
-        webdataset: tars of WebDataset, in which the files of a row have one name.
+        coco: the images and boxes of a COCO annotation file.
+        voc: the images and boxes of a folder of Pascal VOC annotations.
+        webdataset: WebDataset tars, in which the files of a row share a name.
     """
 
     EXACTLY_ONE: ClassVar[bool] = True
@@ -81,7 +81,7 @@ class WriteFrom(Write):
     """The section `write:`. Without a source, rows are given in Python.
 
     Attributes:
-        source: where the rows come from; or a source for each split, by its name, and no `splits`.
+        source: where the rows come from; or a source for each split, by name, without `splits`.
     """
 
     source: From | dict[str, From] | None = None
@@ -104,7 +104,7 @@ class WriteFrom(Write):
         self, folder: Location, schema: Schema, path: str | os.PathLike[str] | RemotePath | None = None
     ) -> tuple[Source, dict[str, Any]]:
         """The source of rows, and the options of `recordspec.write` for them; `folder` and `path` as `From`
-        has them. Raises SpecError where there is no source."""
+        has them. Raises SpecError if there is no source."""
         options = options_of(self)
         del options["source"]
         splits, source = options.pop("splits"), self.source
@@ -130,8 +130,9 @@ class Config:
         data: the folder of the shards.
         write: how the shards are built: the section `write:`.
         read: how the shards are read: the section `read:`.
-        fit: what a model takes: the section `fit:`. Without it, a dict of all features.
-        description: for people.
+        fit: the inputs and targets of the model: the section `fit:`. By default a batch is a dict of all
+            features.
+        description: a text for readers.
     """
 
     schema: LocationText

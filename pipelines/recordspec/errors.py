@@ -1,7 +1,7 @@
 """Problems are values: what was expected, what was found, and where.
 
 Every error of the package is a `RecordspecError` that carries all the problems found, each printed
-as ``where: path: expected X, got Y (hint)``. A system error is reported in the system's own words:
+as ``where: path: expected X, got Y (hint)``. System errors keep the operating system's message:
 ``where: cannot write: no space left on device``; see `system_problem`.
 """
 
@@ -20,15 +20,15 @@ Path = tuple["str | int", ...]
 
 _PLAIN_NAME = re.compile(r"[\w/-]+")
 _LONGEST_VALUE = 60
-# Where the pages of the documentation are, from the root of the repository.
+# The location of the documentation, relative to the root of the repository.
 DOCS = "docs"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One thing that is wrong, and its place: a file and line, a row, or a record.
+    """An error and its location: a file and line, a row, or a record.
 
-    `expected` is empty where `got` is the whole message.
+    `expected` is empty if `got` is the whole message.
     """
 
     expected: str
@@ -44,16 +44,16 @@ class Problem:
         return show_text(": ".join([*place, f"{message}{hint}"]))
 
     def at(self, where: str) -> Problem:
-        """The same problem, found at `where`."""
+        """Returns the problem with the location `where`."""
         return dataclasses.replace(self, where=where)
 
     def under(self, *path: str | int) -> Problem:
-        """The same problem, with `path` put before its own."""
+        """Returns the problem with `path` prepended to its own."""
         return dataclasses.replace(self, path=(*path, *self.path))
 
 
 class RecordspecError(Exception):
-    """The base class of all errors of the package. `problems` holds them one by one, in order of place."""
+    """The base class of all errors of the package. `problems` has each of them, in order of location."""
 
     exit_code: ClassVar[int] = 1
     # Autograph raises another error in place of one from below a user's function, unless it has this.
@@ -86,7 +86,7 @@ class RecordError(RecordspecError):
         return type(self), (self.problems, self.row)
 
     def at(self, where: str) -> RecordError:
-        """The same error, with every problem placed at `where`."""
+        """Returns the error with the location `where` in every problem."""
         return RecordError([problem.at(where) for problem in self.problems], self.row)
 
 
@@ -205,8 +205,8 @@ def show_path(path: Path) -> str:
 
 
 def show_text(text: str) -> str:
-    """Text on one line, with escapes for characters that are not printable: a terminal may take them for
-    commands, and U+202E and its kind turn the direction of writing."""
+    """Text on one line, with escapes for unprintable characters: a terminal may interpret them as
+    commands, and characters such as U+202E reverse the direction of text."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

@@ -238,7 +238,7 @@ class Future(Generic[_T]):
 class ThreadPool:
     """Runs calls in threads, which begin them in the order in which they are submitted.
 
-    Not a ThreadPoolExecutor: it takes its locks in Python, where a Ctrl-C can leave one locked, and then
+    Not a ThreadPoolExecutor: it acquires its locks in Python, where a Ctrl-C can leave one locked, and then
     closing it waits for ever. SimpleQueue and Lock work in C: a signal is handled before or after.
     """
 

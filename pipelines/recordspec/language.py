@@ -38,16 +38,16 @@ _TITLE = "recordspec: a feature spec or a config"
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _LARGEST = 16 << 20
 _NULL = {"type": "null"}
-# One entry of a docstring's `Attributes:`: names, and a text that may go on in the lines below.
+# One entry of a docstring's `Attributes:`: names, and a text that may continue in the lines below.
 _ATTRIBUTE = re.compile(r"^    (\w+(?:, \w+)*): (.+(?:\n {8}.*)*)", re.MULTILINE)
 
 JsonSchema = dict[str, Any]
 
 
 def json_schema(kinds: Kinds = KINDS) -> JsonSchema:
-    """A JSON Schema (draft 2020-12) of feature specs and configs, which their keys tell apart.
+    """A JSON Schema (draft 2020-12) of feature specs and configs, which their keys distinguish.
 
-    It refuses unknown keys, wrong types and unknown choices; `recordspec lint` finds more. `kinds` are those
+    It rejects unknown keys, wrong types and unknown choices; `recordspec lint` finds more. `kinds` are those
     of the feature specs.
     """
     definitions: JsonSchema = {}
@@ -130,7 +130,7 @@ def _object(cls: type, definitions: JsonSchema, leave_out: tuple[str, ...] = ())
     for field in dataclasses.fields(cls):
         if field.name in leave_out:
             continue
-        # nothing behind a key stands for its default
+        # a key without a value has its default
         value = _value(hints(cls)[field.name], definitions, may_be_null=not required(field))
         default = {} if required(field) else _default(field)
         text = documented.get(field.name, "")
@@ -152,7 +152,7 @@ def _required(cls: type, leave_out: tuple[str, ...] = ()) -> list[str]:
 
 
 def _value(annotation: Any, definitions: JsonSchema, *, may_be_null: bool = False) -> JsonSchema:
-    """What an annotation allows."""
+    """The JSON Schema of an annotation."""
     forms: list[JsonSchema] = []
     for choice in choices(annotation):
         for form in _forms(choice, definitions):
@@ -252,9 +252,9 @@ def header(schema_path: str = FILE) -> str:
 
 
 def write_json_schema(folder: Path) -> Path | None:
-    """Writes the JSON Schema into a folder; the path of what was written, None where it stands already.
+    """Writes the JSON Schema into a folder. Returns its path, or None if it exists already.
 
-    Raises StoreError where another file has its name, or it cannot be written.
+    Raises StoreError if another file has its name, or it cannot be written.
     """
     path, text = folder / FILE, json.dumps(json_schema(), indent=1) + "\n"
     if path.exists():

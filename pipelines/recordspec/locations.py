@@ -1,7 +1,6 @@
 """Files on this machine: their paths, opening regular ones, and writing them durably and atomically.
 
-Whoever writes a file that must be whole uses `atomic_file` or `atomic_write`; for a file that a user names,
-`output_file`.
+Use `atomic_file` or `atomic_write` for files that must be complete; `output_file` for a path of a user.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import IO, Annotated, Any
 from recordspec.errors import Problem, RecordspecError, SpecError, StoreError, system_problem
 from recordspec.remote import PLACE, RemotePath, is_url, shown_url
 
-# How a URL begins, also one whose slashes pathlib has collapsed: `s3://bucket` is `s3:/bucket` then. A scheme
+# The start of a URL, even if pathlib has collapsed its slashes: `s3://bucket` is `s3:/bucket` then. A scheme
 # has two letters at least: `a:/b` is a file in a folder.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _PIECE = 1 << 20
@@ -38,7 +37,7 @@ LOCAL, ANYWHERE = "local", "anywhere"
 PathText = Annotated[str, LOCAL]
 LocationText = Annotated[str, ANYWHERE]
 
-# Where data is: on this machine, or in an object store.
+# The location of data, on this machine or in an object store.
 Location = Path | RemotePath
 
 
@@ -83,7 +82,7 @@ def local(path: str | os.PathLike[str], where: str = "") -> Path:
 
 
 def location(path: str | os.PathLike[str] | RemotePath) -> Location:
-    """The place of data that a path or a URL names. Raises SpecError for a URL that is none of a store."""
+    """The location of a path or a URL. Raises SpecError for an unsupported URL."""
     if isinstance(path, RemotePath):
         return path
     text = os.fspath(path)
@@ -102,10 +101,10 @@ def absolute(path: str | os.PathLike[str] | RemotePath) -> Location:
 
 
 def below(folder: Location, path: str) -> Location:
-    """The place of data that a config in a folder names: a URL, or a path from there.
+    """The location of data that a config in a folder names: a URL, or a relative path.
 
-    Raises SpecError for a URL of no store, and for an absolute path in a bucket: what a config there names is
-    in a store, and what has a slash in front is not.
+    Raises SpecError for an unsupported URL, and for an absolute path in a bucket: the data of a config in a
+    bucket must be in a store.
     """
     place = location(path)
     if isinstance(place, RemotePath):
@@ -136,7 +135,7 @@ def is_below(path: Location, folder: Location) -> bool:
 
 
 def check_regular(path: Location) -> None:
-    """Raises StoreError for a pipe or a device: files are read more than once, and from any byte on.
+    """Raises StoreError for a pipe or a device: files are read more than once, and from any offset.
 
     For files that other packages open, which report a missing file themselves.
     """
@@ -172,7 +171,7 @@ class _Named(io.FileIO):
 def open_file(path: Location) -> io.BufferedReader:
     """Opens a regular file, or an object, for reading.
 
-    Raises StoreError if it cannot be read, and at once for a pipe or a device, which may never end.
+    Raises StoreError if it cannot be read, and immediately for a pipe or a device, which may never end.
     """
     if isinstance(path, RemotePath):
         with system_errors("read", path):
@@ -234,7 +233,7 @@ def read_text(path: Location, most: int, encoding: str = "utf-8") -> str:
 def _check_mode(path: Path, mode: int) -> None:
     for is_kind, got in _SPECIAL:
         if is_kind(mode):
-            hint = "copy what it gives to a file first"
+            hint = "copy its contents to a file first"
             raise StoreError(Problem(where=str(path), expected="a regular file", got=got, hint=hint))
 
 
@@ -262,10 +261,10 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def atomic_file(path: Path, temporary: Path | None = None) -> Iterator[Path]:
-    """Yields the path of a temporary file, which becomes the file at the end, durably and at once.
+    """Yields the path of a temporary file, which replaces the file at the end, durably and atomically.
 
-    After an error the file is as it was before. `temporary` must be on the same file system; by default it
-    is a hidden file beside, which no pattern of a reader finds.
+    After an error the file is unchanged. `temporary` must be on the same file system; by default it
+    is a hidden file in the same folder, which no pattern of a reader matches.
 
     Raises OSError.
     """
@@ -290,10 +289,10 @@ def atomic_write(path: Path, data: bytes, temporary: Path | None = None) -> None
 
 @contextmanager
 def output_file(path: Location, *, force: bool) -> Iterator[Path]:
-    """An `atomic_file` for a path that a user gave; what goes to a store is a temporary file until the end.
+    """An `atomic_file` for a path of a user; a file for a store is a temporary file until the end.
 
-    Raises StoreError where it exists, unless `force` replaces it, and where it cannot be written; SpecError
-    for a place on a web server, and for a bucket.
+    Raises StoreError if it exists, unless `force` replaces it, and if it cannot be written; SpecError
+    for a URL of a web server, and for a bucket.
     """
     if isinstance(path, RemotePath):
         path.check_writable()
@@ -312,5 +311,5 @@ def output_file(path: Location, *, force: bool) -> Iterator[Path]:
                 raise refused
         return
     with system_errors("write", path), atomic_file(path) as fresh:
-        fresh.touch()  # tells at once where it cannot be written
+        fresh.touch()  # fails immediately if it cannot be written
         yield fresh

@@ -43,9 +43,9 @@ class Pipeline:
 
     Attributes:
         config: the sections of the file.
-        schema: the feature spec that it names.
+        schema: its feature spec.
         folder: the folder to which the config's paths are relative.
-        notes: notes for people on what the last build left out.
+        notes: notes on what the last build ignored.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Pipeline:
     def load(
         cls, path: str | os.PathLike[str] | RemotePath, kinds: Mapping[str, type[Feature]] = KINDS
     ) -> Pipeline:
-        """The pipeline of a config file. Raises SpecError with every problem in it, or StoreError."""
+        """Loads a config file. Raises SpecError with every problem in it, or StoreError."""
         path = location(path)
         return cls(*config_file.load(path, kinds), path.parent)
 
@@ -79,10 +79,10 @@ class Pipeline:
         """Writes the dataset.
 
         Args:
-            rows: as `recordspec.write` takes them; by default those of the config's source.
-            source: a file or folder to read instead of the one that the config names.
+            rows: as for `recordspec.write`; by default those of the config's source.
+            source: a file or folder to read instead of the config's source.
             options: jobs, memory, limit, allow_empty, force, append, resume and progress, as
-                `recordspec.write` takes them.
+                for `recordspec.write`.
 
         Raises what `recordspec.write` raises.
         """
@@ -93,7 +93,7 @@ class Pipeline:
     def plan(
         self, rows: Any = None, *, source: str | os.PathLike[str] | RemotePath | None = None, **options: Any
     ) -> BuildEstimate:
-        """Estimates from a sample of the rows what `build` would write and need; takes the same arguments.
+        """Estimates from a sample of the rows what `build` would write and need, for the same arguments.
 
         Only the sample is written, to a temporary folder.
         """
@@ -135,23 +135,23 @@ class Pipeline:
         start: Position | tuple[int, int] | None = None,
         **options: Any,
     ) -> Any:
-        """A tf.data.Dataset of a split, for `model.fit`: what the config's `fit` selects, else all features.
+        """Returns a tf.data.Dataset of a split for `model.fit`: the features in `fit:`, by default all.
 
         Args:
             split: the name of a split, or the names of several, such as folds.
-            map: a function on each decoded batch, a dict, before `fit` selects from it and encodes: gives a
-                dict, whose new names the config lists in `fit.derived`.
-            filter: a function of a decoded batch that gives a bool for each row: whether it is kept. It comes
-                before `map`.
-            map_fit: a function on what `fit` gives: of (inputs), (inputs, targets) or (inputs, targets,
+            map: a function from a decoded batch, a dict, to a dict, applied before `fit` selects and encodes;
+                the config lists new names in `fit.derived`.
+            filter: a function of a decoded batch that returns a bool for each row: whether it is kept. It is
+                applied before `map`.
+            map_fit: a function of what `fit` yields: of (inputs), (inputs, targets) or (inputs, targets,
                 weights), as `tf.data.Dataset.map` calls it.
             layers: the Keras layers of `fit.encode`; by default those of `layers()`.
-            start: the epoch and the step, both from 0, to begin at, as if all before had been read.
+            start: the epoch and the step, both from 0, at which to begin, as if all before had been read.
             options: options of `read` that replace those of the config: batch, shuffle, interleave, bucket,
                 balance, features, cache, repeat, prefetch, deterministic, corrupt, service.
 
         Raises:
-            SpecError: an option is wrong.
+            SpecError: an option is invalid.
             StoreError: the dataset is not built, has no such split, or was written with another spec.
         """
         read = self._read(options)
@@ -168,20 +168,20 @@ class Pipeline:
         map_fit: Callable[..., Any] | None = None,
         **options: Any,
     ) -> Any:
-        """A small batch of what `dataset` gives, to look at: NumPy arrays, and lists of ragged features.
+        """Returns a small batch of `dataset` to inspect: NumPy arrays, and lists for ragged features.
 
         Sparse features are dense, filled with their `pad`.
 
         The rows are the first of each shard in turn, and the same each time: no buffer is filled, no cache is
-        read or made, and neither shuffle, bucket nor balance is applied.
+        read or written, and neither shuffle, bucket nor balance is applied.
 
         Args:
             split: the name of a split, or the names of several.
             rows: the number of rows, at most.
-            map, filter, map_fit: as `dataset` takes them.
-            options: as `dataset` takes them; only features and corrupt are used.
+            map, filter, map_fit: as for `dataset`.
+            options: as for `dataset`; only features and corrupt are used.
 
-        Raises what `dataset` raises, and StoreError where there is no row to show.
+        Raises what `dataset` raises, and StoreError if there are no rows.
         """
         read = reading.at_a_glance(self._read(options), rows)
         mapped = self._mapped(map, map_fit)
@@ -200,9 +200,9 @@ class Pipeline:
         start: Position | tuple[int, int] | None = None,
         **options: Any,
     ) -> Callable[..., Any]:
-        """A function that makes the dataset, as tf.distribute takes it; the arguments are those of `dataset`.
+        """Returns a function that makes the dataset for tf.distribute, with the arguments of `dataset`.
 
-        Called with a `tf.distribute.InputContext`, it gives one worker its share of the records, in
+        Called with a `tf.distribute.InputContext`, it returns the dataset of one worker, in
         batches of the config's size divided by the number of replicas. Every worker has the same number
         of batches.
         """
@@ -232,8 +232,8 @@ class Pipeline:
         """Measures how fast `dataset` is, stage by stage, and how well it shuffles.
 
         Args:
-            split, map, filter, map_fit, options: as `dataset` takes them.
-            seconds: the time that each stage is run.
+            split, map, filter, map_fit, options: as for `dataset`.
+            seconds: the running time of each stage.
 
         Raises what `dataset` raises, and SpecError if `seconds` is not above 0.
         """
@@ -254,18 +254,19 @@ class Pipeline:
 
         TensorFlow Serving, or `tf.saved_model.load` without recordspec, finds two signatures:
 
-        - `examples` takes `examples`, string `[n]`: serialized records, which need no targets or weights.
-        - `serving_default` takes the decoded features, each a tensor `[n, ...]` by its name, in which other
-          characters than letters and digits are `_`. A ragged feature is padded, with the lengths of its
-          rows, int64 `[n]`, as `<name>_row_lengths`; values of more than one ragged dimension, such as
-          images, have one size in a request. Of a sparse feature, zeros and empty strings are absent.
+        - `examples` has the argument `examples`, string `[n]`: serialized records, which need no targets
+          or weights.
+        - `serving_default` has the decoded features as arguments, tensors `[n, ...]` by name, where
+          characters other than letters and digits are `_`. A ragged feature is padded, with the lengths of
+          its rows, int64 `[n]`, as `<name>_row_lengths`; values with more than one ragged dimension, such as
+          images, have the same size in a request. Zeros and empty strings of a sparse feature are absent.
 
         Without a `map`, a request has the inputs of `fit`; with one, all features but targets and weights.
 
         Args:
-            model: a Keras model, or a function of what `fit.inputs` gives.
-            folder: of the SavedModel, such as `models/taxi/1`; must not exist yet.
-            map, layers: as `dataset` takes them.
+            model: a Keras model, or a function of the inputs of `fit`.
+            folder: the folder of the SavedModel, such as `models/taxi/1`; must not exist yet.
+            map, layers: as for `dataset`.
 
         Raises:
             SpecError: the config has no `fit`, or the model cannot be exported.
@@ -284,9 +285,9 @@ class Pipeline:
         serving.export(model, place, schema, fit, chosen, map)
 
     def steps(self, split: str | Sequence[str], **options: Any) -> int:
-        """The exact number of batches of all passes of a split; takes the options of `dataset`.
+        """Returns the exact number of batches of all passes of a split, for the options of `dataset`.
 
-        Raises SpecError for `repeat: forever`, and where the number depends on the values of rows.
+        Raises SpecError for `repeat: forever`, and if the number depends on the values of rows.
         """
         read = self._read(options)
         for option in ("bucket", "balance"):
@@ -298,7 +299,7 @@ class Pipeline:
         return (self._plan(split, read).batches(read.batch) or 0) * read.passes
 
     def locating(self, split: str | Sequence[str] | None = None) -> AbstractContextManager[None]:
-        """A context in which TensorFlow's errors of reading name the record that they come from.
+        """A context manager in which TensorFlow's read errors name the record that caused them.
 
             with pipeline.locating():
                 model.fit(pipeline.dataset("train"))
@@ -308,10 +309,10 @@ class Pipeline:
         return locating(self.schema, self._paths(tuple(self.manifest.splits) if split is None else split))
 
     def class_weights(self, split: str | Sequence[str], feature: str | None = None) -> dict[int, float]:
-        """The weights of the classes of a label, for `model.fit(class_weight=...)`: larger for rare ones.
+        """Returns class weights of a label for `model.fit(class_weight=...)`, larger for rare classes.
 
-        A weight is rows / (classes * rows of the class), as scikit-learn defines "balanced". A class without
-        rows is not counted among the classes, and weighs 1.
+        A weight is rows / (classes * rows of the class), as for scikit-learn's "balanced". A class without
+        rows is not counted among the classes, and has the weight 1.
 
         Args:
             split: the name of a split, or the names of several, whose rows are counted together.
@@ -378,12 +379,12 @@ class Pipeline:
         return reading.build(read, self.schema, plan, map=mapped, predicate=predicate, start=start)
 
     def layers(self, split: str | Sequence[str] = "train") -> dict[str, Any]:
-        """The Keras layers of the inputs that `fit.encode` names, by name, with the statistics of a split.
+        """Returns the Keras layers of the inputs in `fit.encode`, by name, with the statistics of a split.
 
-        They are those that `adapt` of `keras.layers.Normalization`, `StringLookup`, `IntegerLookup` and
-        `Discretization` makes of the stored values: a function `map` or a filter comes after. All are taken
-        in one pass, and kept in `layers.json` beside the dataset until it, a feature or `fit.encode` is
-        another. The layers encode single values, or all of a batch; `dataset` also pads, and sums `multi_hot`
+        They equal `keras.layers.Normalization`, `StringLookup`, `IntegerLookup` and `Discretization` adapted
+        to the stored values, before a function `map` or a filter. All are computed
+        in one pass, and stored in `layers.json` beside the dataset until it, a feature or `fit.encode`
+        changes. The layers encode single values, or a whole batch; `dataset` also pads, and sums `multi_hot`
         and `count`.
 
         Args:

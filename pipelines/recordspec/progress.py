@@ -31,7 +31,7 @@ class Progress:
             self._bar.stop()
 
     def begin(self, stage: str, rows: int | None) -> None:
-        """Begins a stage of the work; `rows` is None where their number is unknown."""
+        """Begins a stage of the work; `rows` is None if their number is unknown."""
         if self._bar is not None:
             self._update()
             self._task = self._bar.add_task(stage, total=rows, bytes=0)

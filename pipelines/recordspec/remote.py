@@ -1,8 +1,8 @@
 """Objects in stores, by URL: `s3://`, `gs://` and `az://`, and `http(s)://` to read.
 
-Credentials and endpoints come from the environment, by the names that obstore reads: `AWS_ACCESS_KEY_ID`,
-`AWS_ENDPOINT_URL`, `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_ACCOUNT_NAME` and so on. A URL, a message
-and a manifest have none.
+Credentials and endpoints come from the environment variables that obstore reads: `AWS_ACCESS_KEY_ID`,
+`AWS_ENDPOINT_URL`, `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_ACCOUNT_NAME` and so on. URLs, messages
+and manifests contain none.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from recordspec.errors import Problem, SpecError, StoreError, missing_package, n
 
 _T = TypeVar("_T")
 
-# What tells one content of an object from another, as obstore takes it: the `e_tag`, which S3 and Azure
-# compare, and the `version`, which GCS does.
+# Identifies a version of an object, as obstore accepts it: by the `e_tag`, which S3 and Azure
+# compare, and the `version`, which GCS compares.
 Stamp = dict[str, str]
 
 # How a request that fails for a reason that may pass (a 5xx, 408 or 429, a connection that is dropped, a body
@@ -40,7 +40,7 @@ _RETRY = {
     "retry_timeout": timedelta(minutes=1),
     "backoff": {"max_backoff": timedelta(seconds=5)},
 }
-# The bytes of the first request, and of one behind a seek; and of the largest, which takes about as long to
+# The bytes of the first request, and of one after a seek; and of the largest, which takes about as long to
 # transfer as to be answered.
 _FIRST_RANGE, _RANGE = 256 << 10, 4 << 20
 # S3 takes parts of 5 MiB at least, and 10,000 of them.
@@ -49,11 +49,11 @@ _PART = 16 << 20
 _LARGEST_PUT = 128 << 20
 # The name of the sha256 in the metadata of what this module has written.
 _SHA256 = "sha256"
-# The name of what tells the requests of one writer from those of another, who may write the same bytes.
+# The metadata that distinguishes the requests of two writers, which may write the same bytes.
 _MARK = "written_by"
-# An object that has not this sha256 is read once more.
+# An object with another sha256 is read again.
 _ATTEMPTS = 2
-# An object of so many seconds is written again, in place of an upload of the same bytes that was broken off:
+# An object of so many seconds is written again, in place of an upload of the same bytes that was interrupted:
 # half of the age at which `recordspec sweep` takes what no manifest names for abandoned.
 _OLD = 12 * 3600.0
 
@@ -61,14 +61,14 @@ _URL = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://(?P<host>[^/?#]*)(?P<key>[^?#]*)(?P<rest>.*)", re.DOTALL
 )
 SCHEMES = ("s3", "gs", "az", "http", "https")
-# What is expected where there may be a URL.
+# The expected value where a URL is allowed.
 PLACE = "a path or a URL of s3, gs, az, http or https"
 # The name of a bucket or a container, and that of a server.
 _BUCKET = re.compile(r"[^\s:@\\]+")
 _SERVER = re.compile(r"([^\s:@\\\[\]]+|\[[0-9A-Fa-f:.]+\])(:\d+)?")
 # obstore takes no key with these.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-# What a URL of the web has as `%20` and so on; the rest is encoded when it is sent.
+# The characters that a web URL has as `%20` and so on; others are encoded when it is sent.
 _UNSAFE = re.compile(r"[%?#\s]")
 _ANY_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<slashes>/+)(?P<rest>.*)", re.DOTALL)
 _LONGEST_SHOWN = 200
@@ -77,13 +77,13 @@ _CODE = re.compile(r"<Code>([^<]{1,100})</Code>")
 _REFUSED = "the credentials are refused"
 _RETRIED = re.compile(r"after (\d+) retries.* - (?:HTTP error: )?(.+)")
 _QUERY = re.compile(r"\?\S*")
-# Of an endpoint in the environment, `http://user:password@host`.
+# The credentials in an endpoint of the environment, `http://user:password@host`.
 _USER = re.compile(r"//[^/\s]*@")
 
 
 @dataclass(frozen=True)
 class ObjectStat:
-    """What a store says of an object; the names are those of `os.stat_result` where it has them.
+    """The metadata of an object in a store, with the names of `os.stat_result` if it has them.
 
     Attributes:
         st_size: in bytes.
@@ -108,15 +108,15 @@ class ObjectStat:
 
     @property
     def st_ino(self) -> int:
-        """A number that is another one for other content."""
+        """A number that changes with the content."""
         return zlib.crc32(self.e_tag.encode())
 
 
 @dataclass(frozen=True, order=True)
 class RemotePath:
-    """A place in an object store; it has the methods of a `pathlib.Path` that reading needs.
+    """A location in an object store, with the methods of `pathlib.Path` that reading needs.
 
-    It is no `os.PathLike`: a library that opens it as a local file would make the folder `s3:`.
+    It is not an `os.PathLike`: a library that opens it as a local file would create the folder `s3:`.
 
     Attributes:
         root: the scheme and the bucket, container or host, `s3://bucket`.
@@ -200,13 +200,13 @@ class RemotePath:
 
     def stat(self) -> ObjectStat:
         """Raises FileNotFoundError, or StoreError."""
-        with _told("read", self):
+        with _store_errors("read", self):
             if not self.key:  # a bucket
                 raise FileNotFoundError
             return _stat(_obstore().head(_store(self.root), self.key))
 
     def exists(self) -> bool:
-        """Whether there is an object of this key. Raises StoreError where that cannot be told."""
+        """Whether there is an object with this key. Raises StoreError if that is unknown."""
         try:
             self.stat()
         except FileNotFoundError:
@@ -217,7 +217,7 @@ class RemotePath:
         return self.exists()
 
     def is_dir(self) -> bool:
-        """Whether there is an object below it; a web server does not tell."""
+        """Whether there is an object below it; unknown for a web server."""
         if self.is_http:
             return False
         listed = self._repeated(self._list_folder)
@@ -242,21 +242,21 @@ class RemotePath:
 
     def read_at_most(self, most: int) -> bytes | None:
         """The whole object, of one request; None, and nothing is transferred, where it is larger."""
-        with _told("read", self):
+        with _store_errors("read", self):
             found = _obstore().get(_store(self.root), self.key)
             return bytes(found.bytes()) if found.meta["size"] <= most else None
 
     def read_stamped(self) -> tuple[bytes, Stamp]:
         """The whole object, and its stamp, of one request."""
-        data, told = self._get()
-        return data, _stamp(told)
+        data, metadata = self._get()
+        return data, _stamp(metadata)
 
     def _get(self, **options: Any) -> tuple[bytes, Any]:
-        """The bytes of one request, and what is told of the object; of two where the whole object has not the
-        sha256 that was left with it."""
+        """The bytes of a request, and the object's metadata; repeats the request once if a whole object does
+        not match its sha256."""
         data, sha256 = b"", None
         for _ in range(_ATTEMPTS):
-            with _told("read", self):
+            with _store_errors("read", self):
                 found = _obstore().get(_store(self.root), self.key, options=options)
                 data, sha256 = bytes(found.bytes()), found.attributes.get(_SHA256)
             if (
@@ -266,14 +266,14 @@ class RemotePath:
             ):
                 return data, found.meta
         expected, got = f"bytes of the sha256 {str(sha256)[:12]}...", hashlib.sha256(data).hexdigest()
-        hint = "which was left with them"
+        hint = "from the object's metadata"
         raise StoreError(Problem(where=str(self), expected=expected, got=f"{got[:12]}...", hint=hint))
 
     def read_start(self, most: int) -> tuple[bytes, int]:
         """The first bytes of the object, and its size, of one request."""
         try:
-            data, told = self._get(range=(0, most))
-            return data, int(told["size"])
+            data, metadata = self._get(range=(0, most))
+            return data, int(metadata["size"])
         except StoreError:  # an empty object has no range
             if self.stat().st_size:
                 raise
@@ -283,13 +283,13 @@ class RemotePath:
         """The bytes from `start` to `stop`, fewer at the end of the object."""
         if start >= stop:
             return b""
-        with _told("read", self):
+        with _store_errors("read", self):
             return bytes(_obstore().get_range(_store(self.root), self.key, start=start, end=stop))
 
     def stream(self) -> Iterator[Any]:
         """The whole object as buffers of some 256 KiB; nothing is copied. Raises FileNotFoundError, or
         StoreError."""
-        with _told("read", self):
+        with _store_errors("read", self):
             yield from _obstore().get(_store(self.root), self.key).stream(min_chunk_size=_FIRST_RANGE)
 
     def open(self) -> io.BufferedReader:
@@ -310,7 +310,7 @@ class RemotePath:
         return _obstore().list_with_delimiter(_store(self.root), self._prefix)
 
     def _objects(self, listed: Iterable[Any]) -> list[Any]:
-        """What is listed, sorted, without the empty object that a console makes for a folder, `key/`."""
+        """The listing, sorted, without the empty object that a console makes for a folder, `key/`."""
         return sorted((one for one in listed if one["path"] != self.key), key=lambda one: str(one["path"]))
 
     @property
@@ -322,7 +322,7 @@ class RemotePath:
         if self.is_http:
             hint = "a web server has no lists; name a file, or a folder that has a manifest"
             raise StoreError(Problem(where=str(self), expected="", got="cannot list", hint=hint))
-        with _told("list", self):
+        with _store_errors("list", self):
             for _ in range(RETRIES):
                 try:
                     return call()
@@ -332,11 +332,11 @@ class RemotePath:
             return call()
 
     def create(self, data: bytes) -> None:
-        """Writes a new object. Raises FileExistsError where there is one."""
+        """Writes a new object. Raises FileExistsError if there is one."""
         self._put_once(data, "create")
 
     def replace(self, data: bytes, stamp: Stamp) -> None:
-        """Writes the object if it is still the one of this stamp. Raises FileExistsError where it has
+        """Writes the object if it is still the one of this stamp. Raises FileExistsError if it has
         changed."""
         try:
             self._put_once(data, stamp)
@@ -344,8 +344,8 @@ class RemotePath:
             raise FileExistsError(errno.EEXIST, "it has changed", str(self)) from None
 
     def _put_once(self, data: bytes, mode: Any) -> None:
-        """Writes an object with a mark of its own: where a request came through, its answer was lost and it
-        was repeated, the store refuses the second for the first."""
+        """Writes an object with a unique mark: if the answer to a request was lost and the request is
+        repeated, the store rejects the second because of the first."""
         mark = uuid.uuid4().hex
         attributes = {_SHA256: hashlib.sha256(data).hexdigest(), _MARK: mark}
         try:
@@ -357,15 +357,15 @@ class RemotePath:
 
     def _put(self, data: Any, mode: Any, **options: Any) -> None:
         exceptions = _obstore().exceptions
-        with _told("write", self):
+        with _store_errors("write", self):
             try:
                 _obstore().put(_store(self.root), self.key, data, mode=mode, **options)
             except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self)) from None
 
     def upload(self, path: Path, sha256: str) -> bool:
-        """Writes a local file, with its sha256 in the object's metadata, unless another one has this name:
-        then it returns False. Of several writers of the same bytes, each succeeds.
+        """Writes a local file, with its sha256 in the object's metadata. Returns False if another object has
+        this name. Several writers of the same bytes all succeed.
 
         Raises StoreError, or OSError of the file.
         """
@@ -402,13 +402,13 @@ class RemotePath:
         return True
 
     def uploaded(self) -> tuple[str | None, ObjectStat] | None:
-        """The sha256 that `upload` left in the metadata, None of another object; None where there is none."""
+        """The sha256 that `upload` left in the metadata, None of another object; None if there is none."""
         found = self._head()
         return None if found is None else (found.attributes.get(_SHA256), _stat(found.meta))
 
     def _head(self) -> Any:
-        """What is told of the object; None where there is none."""
-        with _told("read", self):
+        """The metadata of the object; None if it does not exist."""
+        with _store_errors("read", self):
             try:
                 return _obstore().get(_store(self.root), self.key, options={"head": True})
             except FileNotFoundError:
@@ -416,7 +416,7 @@ class RemotePath:
 
     def unlink(self) -> None:
         """Deletes the object; there need not be one."""
-        with _told("delete", self):
+        with _store_errors("delete", self):
             try:
                 _obstore().delete(_store(self.root), self.key)
             except FileNotFoundError:
@@ -424,8 +424,8 @@ class RemotePath:
 
 
 class _RangeReader(io.RawIOBase):
-    """An object as an unbuffered file. Requests grow while bytes are read one after another, and are small
-    behind a seek: who reads only headers does not transfer what is between."""
+    """An object as an unbuffered file. Requests grow during sequential reads, and are small after a
+    seek: reading only headers does not transfer the bytes between them."""
 
     def __init__(self, path: RemotePath, size: int, first: bytes) -> None:
         self.name = str(path)
@@ -472,8 +472,8 @@ def _has_user(scheme: str, host: str) -> bool:
 
 
 def shown_url(url: str) -> str:
-    """A URL as messages show it, also one that is wrong: without what may be a user, a password or a query,
-    and not too long."""
+    """A URL for messages, even if it is invalid: truncated, and without what may be a user, a password or
+    a query."""
     match = _ANY_URL.search(url)
     if match is not None:
         scheme, rest = match["scheme"], match["rest"]
@@ -517,8 +517,8 @@ def _store(root: str) -> Any:
 
 
 @contextmanager
-def _told(action: str, path: RemotePath) -> Iterator[None]:
-    """Raises StoreError with what a store says; FileNotFoundError where a bucket has no such object."""
+def _store_errors(action: str, path: RemotePath) -> Iterator[None]:
+    """Raises StoreError with the store's message; FileNotFoundError if a bucket has no such object."""
     exceptions = _obstore().exceptions
     try:
         yield
@@ -538,7 +538,7 @@ def _told(action: str, path: RemotePath) -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """What a store answered, on one line and without the query and the user of a URL: they may be secrets."""
+    """A store's answer, on one line, without the query and the user of a URL: they may be secrets."""
     if isinstance(error, NotImplementedError):
         return "the store has no such operation"
     text = str(error)

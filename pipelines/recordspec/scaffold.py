@@ -44,14 +44,14 @@ _MEDIA: dict[str, type[ImageFolder] | type[AudioFolder]] = {
     "image_folder": ImageFolder,
     "audio_folder": AudioFolder,
 }
-# What people call the files and folders of splits.
+# Common names of files and folders of splits.
 _SPLITS = re.compile(r"(train|training|val|valid|validation|dev|eval|evaluation|test|testing)", re.IGNORECASE)
-# What people call what a model is to predict, and what only identifies a row.
+# Common names of targets, and of identifiers of rows.
 _TARGETS = re.compile(
     r"(.*[/_. -])?(labels?|targets?|class(es|_id)?|categor(y|ies)|species|outcome|sentiment|survived|y)",
     re.IGNORECASE,
 )
-# So many texts have a place of their own in a vector.
+# The number of texts with their own index in a vector.
 _MOST_TOKENS = 1000
 _IDENTIFIERS = re.compile(r"(?i:(.*[/_. -])?(id|uid|key|uuid|guid|index))|.*[a-z](Id|ID|Key|Uuid|UUID)")
 
@@ -61,11 +61,11 @@ class InputFiles:
     """Files to infer a schema from.
 
     Attributes:
-        source: the source of a config that reads them; `tfmd` or `tfds` for a schema of another language.
-        splits: the files, or the folders of media, by split; under "" where no splits are given.
-        given: the same as people gave them, where no splits are.
-        features: the features.json of a dataset of TFDS.
-        lengths: how many records each file should have, where that is known.
+        source: the source of a config that reads them; `tfmd` or `tfds` for a schema of another library.
+        splits: the files, or the folders of media, by split; under "" without splits.
+        given: the paths as given, if there are no splits.
+        features: the features.json of a TFDS dataset.
+        lengths: the expected number of records of each file, if known.
     """
 
     source: str
@@ -80,7 +80,7 @@ class InputFiles:
 
     @property
     def name(self) -> str:
-        """What a schema of them is called: as the first file, or as its folder where that names a split."""
+        """The name of their schema: that of the first file, or of its folder if the file names a split."""
         first = self.paths[0]
         folders = first.resolve().parents if isinstance(first, Path) else (first.parent,)
         names = (first.name, *(folder.name for folder in folders))
@@ -96,7 +96,7 @@ def _stem(name: str) -> str:
 
 
 def input_files(files: Sequence[str]) -> InputFiles:
-    """What the files, patterns and folders are. Raises StoreError, SpecError where they are no data."""
+    """Detects the type of files, patterns and folders. Raises StoreError, SpecError if they are not data."""
     given = path_list(files)
     if len(given) == 1 and not is_url(given[0]) and (Path(given[0]) / dataset_info.FEATURES).exists():
         return _tfds_folder(Path(given[0]))
@@ -136,7 +136,7 @@ def _tfds_folder(folder: Path) -> InputFiles:
 def _contents(folder: Path) -> list[Location]:
     """The data in a folder: its shards or tables; those of its folders of splits; or itself, of media.
 
-    Raises StoreError where it has none.
+    Raises StoreError if it has none.
     """
     with system_errors("read", folder):
         inside = sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))
@@ -178,8 +178,8 @@ def _media_source(folder: Path) -> str | None:
 
 
 def _by_split(paths: Iterable[Location]) -> dict[str, tuple[Location, ...]]:
-    """The files by the splits that their names, or those of their folders, tell: all under "" where these do
-    not name two splits at least, or not for each file."""
+    """The files by split, as named by the files or their folders; all under "" if fewer than two splits are
+    named, or a file names none."""
     found: dict[str, list[Location]] = {}
     manifests: dict[Location, bool] = {}
     for path in paths:
@@ -191,7 +191,7 @@ def _by_split(paths: Iterable[Location]) -> dict[str, tuple[Location, ...]]:
 
 
 def _split_of(path: Location, manifests: dict[Location, bool]) -> str:
-    """The split that a file is in; "" where its name does not tell."""
+    """The split of a file; "" if its name does not contain one."""
     shard = numbered(path.name)
     if shard is not None and is_shard(path):
         folder = path.parent
@@ -218,16 +218,16 @@ def infer(
 
     Args:
         data: the paths of files: TFRecords, CSV, JSONL or Parquet files, patterns, folders of these, of TFDS,
-            or of images or sounds by class; or a schema of another language. Or rows, as `recordspec.write`
-            takes them.
-        name: the name of the schema; by default that of the first file, or that in the other language.
+            or of images or sounds by class; or a schema of another library. Or rows, as for
+            `recordspec.write`.
+        name: the name of the schema; by default that of the first file, or that in the imported schema.
         sample: the number of records of each file, or of rows, to read; None for all.
-        jobs: how many processes share the reading of TFRecords.
+        jobs: the number of processes that read TFRecords.
 
     Returns:
-        `schema`, `notes` on what it does not express and what is a guess, and `rows`, how many were read.
+        `schema`, `notes` on guesses and on what it does not express, and `rows`, the number of rows read.
 
-    Raises StoreError, RecordError or SpecError where there is none.
+    Raises StoreError, RecordError or SpecError if no schema can be inferred.
     """
     paths = [data] if isinstance(data, (str, os.PathLike, RemotePath)) else data
     listed = isinstance(paths, (list, tuple)) and bool(paths)
@@ -272,7 +272,7 @@ def infer_files(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Inferred:
-    """As `infer`."""
+    """Like `infer`."""
     named, paths = name or files.name, files.paths
     if files.source in _LANGUAGES.values() or files.features is not None:
         rows = _check_lengths(files.lengths, progress) if files.lengths else None
@@ -302,7 +302,7 @@ def _naming_json(path: Location) -> Iterator[None]:
 
 
 def _check_lengths(lengths: Mapping[Path, int], progress: Progress | None) -> int:
-    """How many records there are. Raises RecordError where a file has others than it should have."""
+    """The number of records. Raises RecordError if a file has others than it should have."""
     problems = [
         Problem(
             where=one.file,
@@ -342,8 +342,8 @@ def _infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred
 def config_text(files: InputFiles, found: Inferred, schema_path: Path, path: Path) -> str:
     """A config, in YAML, that builds a dataset of these files and trains on it.
 
-    Splits that are given are kept. What a model takes is a guess, which comments explain. Raises SpecError
-    for a schema of another language, which has no rows.
+    Predefined splits are kept. The inputs and targets are guesses, which comments explain. Raises SpecError
+    for a schema of another library, which has no rows.
     """
     home, schema = path.parent, found.schema
     if files.source in _LANGUAGES.values():
@@ -410,12 +410,12 @@ def _compact(paths: Sequence[Location]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class FitGuess:
-    """What a model may take.
+    """The guessed inputs and targets of a model.
 
     Attributes:
-        target: None where there is only one feature.
+        target: None if there is only one feature.
         reason: why this is the target.
-        without: which features are no inputs, and why; empty if all others are.
+        without: the features that are not inputs, and why; empty if all others are.
     """
 
     inputs: tuple[str, ...]
@@ -452,7 +452,7 @@ def guess_fit(schema: Schema, no_inputs: Mapping[str, str] = MappingProxyType({}
 
 
 def _encodes(schema: Schema, names: Iterable[str]) -> dict[str, Any]:
-    """How single values are encoded, which otherwise a model cannot take, or trains badly on."""
+    """The encoding of single values that a model otherwise cannot use, or trains badly on."""
     found: dict[str, Any] = {}
     for feature in (schema.names[name] for name in names if name in schema.names):
         given = feature.value_type

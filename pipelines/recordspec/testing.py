@@ -1,4 +1,4 @@
-"""Laws that every kind of feature must keep, as functions that a test calls.
+"""Laws that every kind of feature must satisfy, as functions that a test calls.
 
 One test checks a custom kind against all of them::
 
@@ -37,14 +37,14 @@ ROWS = 7
 
 @dataclass(frozen=True)
 class Case:
-    """A feature in a section of a record, and rows invented for it.
+    """A feature in a section of a record, and generated rows.
 
     Attributes:
         feature: an instance of the kind.
         section: its section: `features`, or `context` or `sequence` of a SequenceExample.
-        tolerance: the most by which a value may change when it is stored again, in its own units; 0 except
+        tolerance: the largest change of a value that is stored again, in its own units; 0 except
             for lossy codecs.
-        seed: the seed of the invented rows.
+        seed: the seed of the generated rows.
         shared: the graphs of a schema that has this feature among others; see `trace_together`.
     """
 
@@ -94,9 +94,9 @@ class Case:
         return Graphs(self.schema, self.rows)
 
     def traced(self, name: GraphName) -> Traced:
-        """What a graph decodes from the rows, for this feature's outputs.
+        """The outputs of this feature, decoded from the rows in a graph.
 
-        Where the graph of several features fails, this feature is traced alone: another may be the cause.
+        If the graph of several features fails, this feature is traced alone: another may be the cause.
         """
         shared = None if self.shared is None else self.shared.find(name)
         return (shared or self._graphs.trace(name)).only(self.feature.outputs)
@@ -120,7 +120,7 @@ GraphName = Literal["record", "batch", "block"]
 
 @dataclass(frozen=True)
 class Traced:
-    """What a graph decodes.
+    """The values that a graph decodes.
 
     Attributes:
         spec: the type of each output, as tf.data infers it.
@@ -156,7 +156,7 @@ class Graphs:
         return traced
 
     def find(self, name: GraphName) -> Traced | None:
-        """None where tracing or running the graph fails."""
+        """None if tracing or running the graph fails."""
         try:
             return self.trace(name)
         except Exception:
@@ -174,10 +174,10 @@ class Graphs:
 
 
 def trace_together(cases: Iterable[Case]) -> tuple[Case, ...]:
-    """The same cases, of which those that can stand in one schema share its graphs.
+    """Returns the same cases, where those that fit into one schema share its graphs.
 
-    Tracing takes most of the time of the laws. Cases of different sections, or with a name or key in common,
-    stand in different schemas.
+    Tracing takes most of the time of the laws. Cases of different sections, or with a common name or key,
+    are in different schemas.
     """
     cases = tuple(cases)
     groups: list[tuple[Section, set[str], list[Case]]] = []  # with the names and keys that are taken
@@ -351,7 +351,7 @@ def _as_given(value: Any, feature: Feature) -> Any:
 
 
 def _rows(batch: Any) -> Iterable[Any]:
-    """The rows of a batch: as `_plain` gives them, but for sparse ones."""
+    """The rows of a batch: as `_plain` returns them, but for sparse ones."""
     if not isinstance(batch, tf.sparse.SparseTensor):
         return _plain(batch)  # type: ignore[no-any-return]
     shape = batch.dense_shape[1:]

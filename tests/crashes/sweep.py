@@ -388,7 +388,7 @@ def tree(folder: Path) -> Tree:
 # Judging what a crash has left.
 
 # What may stand on stderr before the message.
-WARNINGS = re.compile(r".*: an unfinished build is discarded \(--resume would go on with it\)$")
+WARNINGS = re.compile(r".*: an unfinished build is discarded \(--resume would continue it\)$")
 MESSAGE = re.compile(r"\S+: (expected .+, got .+|cannot .+: .+)$")
 OWNER, JOURNAL = "owner.json", ".data.partial/work/journal.jsonl"
 OF_PROCESS = re.compile(r"(?<=\.partial\.)\w+\.\d+(?=\.)")

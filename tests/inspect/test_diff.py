@@ -46,15 +46,15 @@ ALL = ("reading old records", "old readers of new records", "models")
         (
             "[8, 8, 1], quality: 90",
             "[8, 8, 1], quality: 80",
-            [("features.image.quality", (), "new records are written otherwise, and read the same")],
+            [("features.image.quality", (), "new records are written differently, and read the same")],
         ),
-        ("[8, 8, 1]", "[4, 8, 1]", [("features.image.shape", ALL, "it is stored otherwise")]),
+        ("[8, 8, 1]", "[4, 8, 1]", [("features.image.shape", ALL, "it is stored differently")]),
         (
             "{kind: var_len, dtype: int64}",
             "{kind: var_len, dtype: int64, as: dense}",
-            [("features.tokens.as", ("models",), "the same records are decoded otherwise")],
+            [("features.tokens.as", ("models",), "the same records are decoded differently")],
         ),
-        ("id: int64", "id: float32", [("features.id.dtype", ALL, "it is stored otherwise")]),
+        ("id: int64", "id: float32", [("features.id.dtype", ALL, "it is stored differently")]),
         (
             "[cat, dog]",
             "[dog, cat]",
@@ -139,18 +139,18 @@ ALL = ("reading old records", "old readers of new records", "models")
         (
             'default: ""',
             "default: none",
-            [("features.note.default", ("models",), "the same records are decoded otherwise")],
+            [("features.note.default", ("models",), "the same records are decoded differently")],
         ),
         (
             "{kind: var_len, dtype: int64}",
             "{kind: var_len, dtype: int64, max_length: 5}",
-            [("features.tokens.max_length", (), "new records are written otherwise, and read the same")],
+            [("features.tokens.max_length", (), "new records are written differently, and read the same")],
         ),
         ("id: int64", "id: {kind: text}", [("features.id", ALL, "another kind stores other values")]),
         (
             "schema: pets",
             "schema: pets\nversion: 2",
-            [("version", (), "it is for people: no record depends on it")],
+            [("version", (), "no record depends on it")],
         ),
     ],
 )
@@ -185,7 +185,7 @@ def test_schemas_on_the_command_line(tmp_path):
             "old": "int64",
             "new": "float32",
             "breaks": ", ".join(ALL),
-            "why": "it is stored otherwise",
+            "why": "it is stored differently",
         },
         {"different": True, "measures": 0},
     ]

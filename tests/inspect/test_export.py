@@ -169,7 +169,7 @@ def test_csv_refuses_lists_by_name(tmp_path):
         export(data, tmp_path / "out.csv")
     hint = "(choose other columns, or write jsonl or parquet)"
     assert str(error.value).splitlines() == [
-        f"{name}: expected one value a record for csv, got a list {hint}"
+        f"{name}: expected one value per record for csv, got a list {hint}"
         for name in ("many", "pair", "words")
     ]
     assert os.listdir(tmp_path) == ["data"]

@@ -25,7 +25,7 @@ class Meanwhile(Progress):
         self._done = done
 
     def begin(self, what: str, total: int | None) -> None:
-        if what == "once more, as all are":
+        if what == "again, with final types":
             self._done()
 
 
@@ -41,7 +41,7 @@ def test_files_that_change_while_they_are_read_are_no_export(tmp_path, suffix, l
         with path.open("ab") as file:
             file.write(framed(example(**later)))
 
-    expected = "files that stay as they are, got other records when they were read once more"
+    expected = "files that do not change, got other records when they were read again"
     if later == {"a": [0.5]}:
         expected = "int64, as in records before, got float32"
     with pytest.raises((StoreError, RecordError), match=f"expected {expected}$"):
@@ -90,7 +90,7 @@ def test_two_keys_are_never_one_column(tmp_path, request, chunks):
         assert str(error.value) == (
             f"{path}: record 21 at byte {sum(len(framed(one)) for one in (*lists, example(a=[])))}: "
             "a: expected steps of int64, as in records before, got int64 "
-            "(`sequence/a` among the columns tells the feature list from the feature)"
+            "(`sequence/a` among the columns selects the feature list)"
         )
     else:
         assert export(path, tmp_path / "out.jsonl").columns == ("a", "sequence/a")

@@ -516,4 +516,4 @@ def test_an_index_without_a_name_is_answered_by_advice(tmp_path):
     numbers = rs.Schema.loads("schema: n\nfeatures: {l: int64}")
     rs.write(numbers, [{"l": 0}, {"l": 7}], tmp_path / "data")
     (proposal,) = proposals(schema, check(shard_files(expand(tmp_path / "data"), numbers), schema))
-    assert proposal.edit == "more names, or `oov: index` and a build of the rows anew"
+    assert proposal.edit == "more names, or `oov: index` and a new build of the rows"

@@ -198,5 +198,5 @@ def test_a_backup_is_a_regular_file_in_a_local_folder(tmp_path):
     with pytest.raises(rs.StoreError) as caught:
         rs.Backup(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path}/position.json: expected a backup, got a pipe (copy what it gives to a file first)"
+        f"{tmp_path}/position.json: expected a backup, got a pipe (copy its contents to a file first)"
     )

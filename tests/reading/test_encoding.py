@@ -328,9 +328,9 @@ def test_values_that_cannot_be_normalized(small, features, row, expected):
         ("float32", "{as: discretize, bins: 2}", [1.0, np.nan], "finite numbers to discretize, got NaN or infinity"),
         ("float32", "{as: discretize, bins: 2}", [1.0, np.inf], "finite numbers to discretize, got NaN or infinity"),
         ("int64", "{as: discretize, bins: 2}", [1 << 40, (1 << 40) + 9], "numbers of which float32 makes 2 bins, got 1099511627776 to 1099511627785 (normalize them)"),
-        ("int64", "index", [-1, -1], "values to learn from, got only those that stand for none"),
-        ("string", "one_hot", ["[UNK]"], "values to learn from, got only those that stand for none"),
-        ("{kind: var_len, dtype: string}", "index", [[""], []], "values to learn from, got only those that stand for none"),
+        ("int64", "index", [-1, -1], "values to learn from, got only padding or unknown values"),
+        ("string", "one_hot", ["[UNK]"], "values to learn from, got only padding or unknown values"),
+        ("{kind: var_len, dtype: string}", "index", [[""], []], "values to learn from, got only padding or unknown values"),
         ("{kind: var_len, dtype: string}", "{as: index, max_tokens: 2}", [["a"]], "`max_tokens` of at least 3, as padding and unknown values are two, got 2"),
     ],
 )  # fmt: skip
@@ -424,9 +424,9 @@ def test_a_map_derives_inputs_and_another_takes_what_fit_gives(small):
         ),
         (
             {"map": lambda features: features},
-            "fit.inputs: expected one of x, y, got `z` (`map` is to add it)",
+            "fit.inputs: expected one of x, y, got `z` (`map` must add it)",
         ),
-        ({}, "fit.inputs: expected one of x, y, got `z` (`map` is to add it)"),
+        ({}, "fit.inputs: expected one of x, y, got `z` (`map` must add it)"),
         (
             {"map_fit": lambda batch: batch},
             "map_fit: expected a function of (inputs, targets), got <lambda>(batch)",

@@ -215,7 +215,7 @@ def test_a_flac_file_of_unknown_length_is_refused():
         schema().encode({"x": bytes(data)})
     assert str(caught.value) == (
         "row 0: features.x: expected a file that says how long it is, got a FLAC file that does not "
-        "(it was streamed: write it anew)"
+        "(it was streamed: write it again)"
     )
 
 

@@ -191,7 +191,7 @@ def test_names_are_text_whatever_yaml_takes_them_for():
         ),
         (
             "schema: x\nfeatures:\n  a: int64\n  b: int64\n  a: float32\n",
-            ["x.yaml:5:3: expected every key once, got `a` again (it stands at line 3 already)"],
+            ["x.yaml:5:3: expected every key once, got `a` again (it is also at line 3)"],
         ),
         (
             "schema: x\nfeatures:\n  a: {kind: tensor, dtype: uint8, shape: [3, null]}\n",
@@ -429,8 +429,8 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         (BOMB, "x.yaml:6:14: expected at most 200,000 nodes, got more"),
         ("[" * 100_000, "x.yaml:1:65: expected at most 64 levels of nesting, got more"),
         ("x" * (5 << 20), "x.yaml: expected at most 4,194,304 characters, got 5,242,880"),
-        ("a: *b", "x.yaml:1:4: expected an anchor that stands before, got `*b`"),
-        ("a: &a [*a]", "x.yaml:1:8: expected an anchor that stands before, got `*a`"),
+        ("a: *b", "x.yaml:1:4: expected an anchor defined before, got `*b`"),
+        ("a: &a [*a]", "x.yaml:1:8: expected an anchor defined before, got `*a`"),
         ("? [a]\n: b", "x.yaml:1:3: expected text as a key, got a list"),
         ("a: 1\n---\nb: 2", "x.yaml:2:1: expected one document, got a second one"),
     ],

@@ -80,7 +80,7 @@ U8 = "{kind: tensor, dtype: uint8}"
         ("image", b"<html>", "expected an image, got an HTML page"),
         ("image", b"", "expected an image, got no bytes at all"),
         ("image", "no/such.png", "expected an image file at no/such.png, got no such file or directory"),
-        ("image", "/dev/zero", "expected a regular file at /dev/zero, got a device (copy what it gives to a file first)"),
+        ("image", "/dev/zero", "expected a regular file at /dev/zero, got a device (copy its contents to a file first)"),
     ],
 )  # fmt: skip
 def test_a_value_that_does_not_fit_is_refused(options, value, expected):

@@ -190,7 +190,7 @@ def test_a_pipe_is_refused(tmp_path):
         with pytest.raises(StoreError) as caught:
             expand(tmp_path / meant)
         where = tmp_path / name if name else meant
-        hint = "copy what it gives to a file first"
+        hint = "copy its contents to a file first"
         assert str(caught.value) == f"{where}: expected a regular file, got {got} ({hint})"
 
 

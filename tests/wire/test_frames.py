@@ -236,7 +236,7 @@ def test_of_streams_one_behind_another_those_are_read_that_tensorflow_reads(file
     if (compression, behind) == ("gzip", "gzip"):
         assert fault == []
     else:
-        behind_zlib = ("whole compressed data", "bytes behind the end of the stream")
+        behind_zlib = ("whole compressed data", "bytes after the end of the stream")
         assert [one[0] for one in fault] == [behind_zlib[0]]
         assert compression == "gzip" or fault == [behind_zlib]
 

@@ -105,7 +105,7 @@ def test_a_folder_of_sounds_gives_sounds_and_classes(tmp_path):
     with pytest.raises(rs.SpecError) as caught:
         parts_of(AudioFolder(path="sounds", audio="sound", label=None).open(tmp_path), one)
     assert str(caught.value) == (
-        "sound: expected a feature for it, got none (the options of the source say which take them)"
+        "sound: expected a feature for it, got none (the options of the source name them)"
     )
 
 

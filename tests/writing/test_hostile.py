@@ -27,7 +27,7 @@ def test_a_pipe_is_not_waited_for(tmp_path, form):
     with pytest.raises(rs.StoreError) as caught:
         rs.write(NAMED, form(**{form.SHORT_FORM: "rows"}).open(tmp_path), tmp_path / "data")
     assert str(caught.value) == (
-        f"{tmp_path}/rows: expected a regular file, got a pipe (copy what it gives to a file first)"
+        f"{tmp_path}/rows: expected a regular file, got a pipe (copy its contents to a file first)"
     )
     with pytest.raises(rs.StoreError, match="got a pipe"):
         rs.reshard(tmp_path / "rows", tmp_path / "data")
@@ -49,7 +49,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, jobs, monkeyp
     with pytest.raises(rs.WriteError) as caught:
         rs.write(NAMED, Csv(path="rows.csv").open(tmp_path), tmp_path / "data", jobs=jobs)
     assert str(caught.value) == (
-        f"{tmp_path}/data: expected a source that stays as it is, got one that changed meanwhile, "
+        f"{tmp_path}/data: expected a source that does not change, got one that changed meanwhile, "
         "after 100 rows (nothing was published)"
     )
     assert os.listdir(tmp_path) == ["rows.csv"]

@@ -291,14 +291,14 @@ def test_numbers_and_dates_that_no_build_reads_are_noted(tmp_path):
     (tmp_path / "rows.csv").write_text("\n".join(rows) + "\n")
     notes = [note for note in rs.infer(tmp_path / "rows.csv").notes if "missing" not in note]
     numbers, dates = (
-        f"taken as texts: a build reads those such as `{one}`" for one in ("1234.5", "2026-01-31")
+        f"are inferred as text: a build reads only the notation `{one}`" for one in ("1234.5", "2026-01-31")
     )
     assert notes == [
-        f"revenue: numbers such as `1,234.50`, {numbers}",
-        f"tax: numbers such as `5%`, {numbers}",
-        f"cost: numbers such as `$12`, {numbers}",
-        f"decimal: numbers such as `1,5`, {numbers}",
-        f"day: dates such as `31/01/2026`, {dates}",
+        f"revenue: numbers such as `1,234.50` {numbers}",
+        f"tax: numbers such as `5%` {numbers}",
+        f"cost: numbers such as `$12` {numbers}",
+        f"decimal: numbers such as `1,5` {numbers}",
+        f"day: dates such as `31/01/2026` {dates}",
     ]
 
 

@@ -408,8 +408,8 @@ def test_blocks_without_a_manifest_are_blocks_still(tmp_path):
     assert (tmp_path / "same" / shard.name).read_bytes() == shard.read_bytes()
     with pytest.raises(rs.SpecError) as caught:
         rs.write(SCHEMA, TFRecords(files=str(shard)).open(tmp_path), tmp_path / "new")
-    hint = "(`recordspec reshard FILES FOLDER --blocks 0` makes one a row)"
-    assert str(caught.value) == f"files: expected a record a row, got blocks of many rows {hint}"
+    hint = "(`recordspec reshard FILES FOLDER --blocks 0` writes one row per record)"
+    assert str(caught.value) == f"files: expected one row per record, got blocks of many rows {hint}"
     rows = tmp_path / "rows" / shard.name
     (tmp_path / "rows/manifest.json").unlink()
     with pytest.raises(rs.StoreError) as caught:

@@ -148,7 +148,7 @@ def test_what_is_done_is_kept_for_resume(tmp_path, script, resume, expected, how
     (line,) = broken.stderr.splitlines()
     assert line.startswith(f"{tmp_path}/data: {message}")
     if how != "worker":
-        assert line.endswith("rows are safe: resume=True, or --resume, goes on from there)")
+        assert line.endswith("rows are safe: resume=True, or --resume, continues from there)")
     resume(tmp_path, jobs=2)
     assert finished(tmp_path) == expected
 
@@ -198,7 +198,7 @@ def test_another_build_cannot_go_on_with_it(tmp_path, script, caplog):
     caplog.clear()
     rs.write(SCHEMA, source(tmp_path), tmp_path / "data", **OPTIONS)
     assert caplog.messages[0] == (
-        f"{tmp_path}/data: an unfinished build is discarded (--resume would go on with it)"
+        f"{tmp_path}/data: an unfinished build is discarded (--resume would continue it)"
     )
     assert sorted(os.listdir(tmp_path)) == ["data", "rows.csv"]
 

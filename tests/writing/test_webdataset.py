@@ -106,7 +106,7 @@ def test_pickled_arrays_are_not_loaded(tmp_path):
     ("names", "expected"),
     [
         (["a.n", "a.N"], "expected every extension of a key once, got `a.n` again"),
-        (["a.n", "b.n", "a.txt"], "expected the members of a key one behind the other, got `a` again"),
+        (["a.n", "b.n", "a.txt"], "expected consecutive members for each key, got `a` again"),
         (["a.x", "a.y"], "n: expected a member .n of `a`, got x, y (`columns` of the source names the extension)"),
         (["a.n", "b.x"], "b: features.n: expected int64, got nothing (only a feature with a default may be missing)"),
     ],

@@ -70,7 +70,7 @@ PAGES = {
 
 
 class Commands(click.Group):
-    """Commands that are imported when they are called, so that none waits for the others."""
+    """Commands that are imported on demand, so that each starts quickly."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_MODULES)
@@ -95,13 +95,13 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="recordspec")
 def commands() -> None:
-    """One YAML spec: write TFRecords, read them back with tf.data, train on them.
+    """Write TFRecords, read them with tf.data and train on them, from one YAML spec.
 
     \b
       recordspec init my-data
       recordspec build my-data/configs/flowers.yaml
 
-    Exit codes: 0 fine, 1 the data has a problem, 2 the spec or the command line has one, 3 the
+    Exit codes: 0 success, 1 invalid data, 2 an invalid spec or command line, 3 an error of the
     environment (disk, permissions, a missing package).
     """
 
@@ -110,7 +110,7 @@ def main() -> None:
     """Runs a command. Errors are one line each on stderr, never a traceback."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # errors only
     try:
-        # not `commands()`: click takes a pipe that closes for an error
+        # not `commands()`: click treats a closed pipe as an error
         with commands.make_context("recordspec", sys.argv[1:]) as context:
             status = commands.invoke(context)
         if sys.stdout is not None:  # a shell may close it: `>&-`
@@ -135,5 +135,5 @@ def main() -> None:
         sys.exit(0)
     except OSError as error:
         echo(system_problem("read or write", error, str(error.filename or "")), err=True)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is buffered would fail once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # flushing the buffer would fail again
         sys.exit(StoreError.exit_code)

@@ -29,8 +29,8 @@ def bench(config: Location, split: str, seconds: float, png: Path | None, as_jso
       recordspec bench configs/digits.yaml
       recordspec bench configs/digits.yaml --split validation --png bench.png
 
-    Each stage is the pipeline up to there. The limit is the stage that adds most to the time of a row. Each
-    advice was tried, and is faster.
+    A stage is measured as the pipeline up to it. The limit is the stage that adds most to the time per row.
+    Advice is given only if it was measured to be faster.
     """
     from recordspec.cli.plot import check_plots, plot
     from recordspec.pipeline import Pipeline

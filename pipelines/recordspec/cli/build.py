@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Build the dataset that a config defines.")
 @click.argument("config", type=PATH)
-@click.option("--append", is_flag=True, help="Add the rows to the dataset, in shards of their own.")
+@click.option("--append", is_flag=True, help="Add the rows to the dataset, in new shards.")
 @click.option("--dry-run", is_flag=True, help="Print an estimate from a sample; build nothing.")
-@click.option("--limit", type=int, help="The most rows to take; of each split, where splits are given.")
+@click.option("--limit", type=int, help="The most rows to read; per split, if splits are predefined.")
 @click.option("--allow-empty", is_flag=True, help="Build a dataset without rows if the source has none.")
-@click.option("--source", type=PATH, help="Read rows here, not from the source in CONFIG.")
+@click.option("--source", type=PATH, help="Read rows from here instead of the source in CONFIG.")
 @click.option("--spark", metavar="MASTER", help="Build on Spark: local[4], or the URL of a master.")
 @build_options
 @json_option
@@ -36,7 +36,7 @@ def build(
       recordspec build configs/digits.yaml
       recordspec build configs/digits.yaml --force --jobs 4
 
-    It is published as a whole or not at all. Prints its splits: shards, rows, bytes.
+    The dataset is published as a whole or not at all. Prints the shards, rows and bytes of its splits.
     """
     from recordspec.pipeline import Pipeline
 
@@ -70,8 +70,8 @@ def build(
 )
 @click.option("--compression", type=click.Choice(list(CODECS)), help="[default: that of the files]")
 @click.option("--shuffle", type=int, metavar="SEED", help="Shuffle all rows.")
-@click.option("--blocks", type=int, metavar="ROWS", help="Rows of a record; 0 for rows that are records.")
-@click.option("--schema", type=PATH, help="The schema of the records, which blocks need.")
+@click.option("--blocks", type=int, metavar="ROWS", help="Rows per record; 0 for one row per record.")
+@click.option("--schema", type=PATH, help="The schema of the records, required for blocks.")
 @build_options
 @json_option
 def reshard(
@@ -89,7 +89,7 @@ def reshard(
       recordspec reshard data/digits data/digits-8 --shards 8
       recordspec reshard 'old/*.tfrecord' data/new --shards 128MiB --compression gzip --shuffle 7
 
-    The bytes of records and the splits do not change; each CRC is checked.
+    Neither the bytes of records nor the splits change. Each CRC is checked.
     """
     from recordspec.spec.schema import Schema
     from recordspec.writing.reshard import reshard
@@ -111,7 +111,7 @@ def _shards(text: str) -> Any:
 
 
 def _print_built(manifest: Manifest, folder: Location, start: float, as_json: bool) -> None:
-    """Prints the splits of a dataset that was built, and how long that took."""
+    """Prints the splits of a built dataset, and the time of the build."""
     seconds = time.perf_counter() - start
     rows = sum(manifest.rows(split) for split in manifest.splits)
     total = sum(manifest.bytes(split) for split in manifest.splits)

@@ -54,9 +54,9 @@ def check(
       recordspec check configs/digits.yaml
       recordspec check schemas/digits.yaml 'data/digits/train-*' --examples 3
 
-    Without FILES, the shards of the config are checked. A violation is printed with its shard, byte and
-    feature, what was expected and what was found; and the edit of the spec that makes the records valid, if
-    there is one. Exits with 1 if a record is invalid, if a feature of the spec is in no record, or if a
+    Without FILES, the shards of the config are checked. Prints each violation with its shard, byte and
+    feature, the expected and the actual value, and an edit of the spec that makes the records valid, if
+    possible. Exits with 1 if a record is invalid, if a feature of the spec is in no record, or if a
     dataset was written with another spec.
     """
     from recordspec.inspect.check import check as compare
@@ -86,14 +86,14 @@ def check(
 
 
 def _given(spec: Location, files: tuple[str, ...]) -> tuple[Schema, Files]:
-    """A schema, and the files to check; of a config by default its own shards."""
+    """Returns a schema and the files to check, by default the shards of a config."""
     from recordspec.spec.schema import schema_in
 
     schema = schema_in(spec)
     if schema is not None and not files:
         raise click.UsageError(f"{spec} is a schema: name FILES to check")
     if schema is not None:
-        return schema, files  # without what configs need, which takes 0.1 s to import
+        return schema, files  # without importing config, which takes 0.1 s
     from recordspec.config import load
 
     config, schema = load(spec)
@@ -108,7 +108,7 @@ def _print_valid(found: CheckReport, as_json: bool) -> None:
 
 
 def _print_violations(found: CheckReport, as_json: bool) -> None:
-    """As JSON the examples; on a terminal the examples of each group under its title and count."""
+    """Prints examples: as JSON lines, or on a terminal by group, with its title and count."""
     from recordspec.inspect.check import TITLES, dump_problem
 
     if wants_json(as_json):
@@ -128,7 +128,7 @@ def _print_violations(found: CheckReport, as_json: bool) -> None:
 
 
 def _rest(found: CheckReport) -> str:
-    """What is wrong beside invalid rows."""
+    """Errors other than invalid rows."""
     lost = f", and {found.lost:,} are lost" if found.lost else ""
     if not found.absent:
         return lost
@@ -137,7 +137,7 @@ def _rest(found: CheckReport) -> str:
 
 
 def _notes(found: CheckReport, edits: list[Proposal]) -> list[str]:
-    """Notes on what is no violation, and proposed edits."""
+    """Notes on findings that are not violations, and proposed edits."""
     shown = sum(len(group.examples) for group in found.groups.values())
     total = sum(group.count for group in found.groups.values())
     notes = [f"{shown:,} of {total:,} violations are shown"] if shown < total else []

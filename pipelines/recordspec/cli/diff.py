@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1),
-    help="The largest distance of distributions that count as alike. [default: 0.05]",
+    help="The largest distance at which distributions count as alike. [default: 0.05]",
 )
 @click.option("--strict", is_flag=True, help="Count compatible changes of a schema as differences.")
-@click.option("--all", "everything", is_flag=True, help="Also print distances that are small.")
+@click.option("--all", "everything", is_flag=True, help="Also print small distances.")
 @jobs_option
 @json_option
 def diff(
@@ -51,9 +51,9 @@ def diff(
       recordspec diff data/digits/train-00000-of-00002.tfrecord data/digits/train-00001-of-00002.tfrecord
       recordspec diff schemas/digits.yaml schemas/digits.yaml --strict
 
-    For schemas: each change, what it breaks, and why. For datasets: the rows added, removed, moved and
-    changed by key, or else the distance of the distributions of each feature, by split. Exits with 0 if they
-    are alike, 1 if they differ.
+    For schemas, prints each change, what it breaks, and why. For datasets, prints the rows added, removed,
+    moved and changed by key, or else the distance of the distributions of each feature, by split. Exits with
+    0 if they are alike, 1 if they differ.
     """
     from recordspec.inspect.diff import THRESHOLD, Difference, changes
     from recordspec.inspect.diff import diff as diff_of
@@ -81,7 +81,7 @@ def diff(
 
 
 def _schema(path: str) -> Any:
-    """The schema in a file; None of a config, or of data."""
+    """Returns the schema in a file; None for a config or data."""
     if not is_yaml(path):
         return None
     from recordspec.config import load_any

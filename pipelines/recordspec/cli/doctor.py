@@ -11,7 +11,7 @@ from recordspec.cli.output import print_rows, quiet_tensorflow
 @click.command(short_help="Check what this installation can do.")
 @json_option
 def doctor(as_json: bool) -> None:
-    """Check what this installation can do, and what to install for the rest.
+    """Check what this installation can do, and how to install what is missing.
 
     \b
       recordspec doctor

@@ -14,11 +14,9 @@ from recordspec.errors import Problem, StoreError
 @click.command(short_help="Infer a schema from files.")
 @click.argument("files", nargs=-1, required=True, type=PATTERN)
 @click.option("--out", type=LOCAL_PATH, help="Write the schema to this file.")
-@click.option("--config", type=LOCAL_PATH, help="Also write a config that builds a dataset of them.")
+@click.option("--config", type=LOCAL_PATH, help="Also write a config that builds a dataset from FILES.")
 @click.option("--name", help="The name of the schema. [default: that of the first file]")
-@click.option(
-    "--sample", type=click.IntRange(1), help="Read only so many records of each file, from its start."
-)
+@click.option("--sample", type=click.IntRange(1), help="Read only this many records of each file.")
 @jobs_option
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON: schema, rows, notes, files written.")
 def infer(
@@ -37,9 +35,9 @@ def infer(
       recordspec infer 'data/digits/train-*'
       recordspec infer rows.csv --out schemas/rows.yaml --config configs/rows.yaml
 
-    Splits that the names of files or folders tell (train, validation, test, ...) are kept in the config. The
-    schema goes to --out or to stdout. Notes go to stderr: keys that are always empty, how often others
-    are missing, what may be a class.
+    Splits in the names of files or folders (train, validation, test, ...) are kept in the config. The
+    schema is written to --out or to stdout. Notes on stderr list keys that are always empty, how often
+    others are missing, and what may be a class.
     """
     from recordspec.language import header, write_json_schema
     from recordspec.progress import Progress
@@ -61,8 +59,10 @@ def infer(
     folders = dict.fromkeys(path.parent for path in texts)
     written = [*texts, *filter(None, map(write_json_schema, folders))]
     if as_json:
-        told = {"rows": found.rows, "notes": found.notes, "files": list(map(str, written))}
-        print_json({"schema": found.schema.dump(), **told})
+        files_written = list(map(str, written))
+        print_json(
+            {"schema": found.schema.dump(), "rows": found.rows, "notes": found.notes, "files": files_written}
+        )
         return
     for path in written:
         echo(path)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Show the records, bytes and features of files.")
 @files_argument
-@click.option("-n", "most", type=click.IntRange(1), help="Read so many records of each file. [default: 1000]")
+@click.option("-n", "most", type=click.IntRange(1), help="Records to read of each file. [default: 1000]")
 @click.option("--all", "every", is_flag=True, help="Read all records.")
 @json_option
 def info(files: tuple[str, ...], most: int | None, every: bool, as_json: bool) -> None:
@@ -29,7 +29,7 @@ def info(files: tuple[str, ...], most: int | None, every: bool, as_json: bool) -
       recordspec info data/digits
       recordspec info "data/digits/train-*" --all --json
 
-    Files, records, bytes and compression; and from the first records of each file their type, and the
+    Prints the records, bytes and compression of each file; and from its first records their type, and the
     kinds, presence and lengths of their features.
     """
     from recordspec.inspect.info import info as info_of
@@ -93,7 +93,7 @@ def _range(lengths: SizeCounts) -> list[int] | None:
 
 
 def _row(feature: FeatureInfo, parts: bool, steps: bool) -> dict[str, Any]:
-    """A line of the table; `parts`: some records have several, `steps`: some features have these."""
+    """A line of the table; with `parts` and `steps` it has the columns `in` and `steps`."""
     kinds = sorted(feature.kinds, key=lambda kind: (kind == "none", -feature.kinds[kind]))
     several = ", ".join(f"{feature.kinds[kind]:,} {kind}" for kind in kinds)
     return {

@@ -25,15 +25,16 @@ _COLUMNS = ("file", "records", "corrupt", "recovered", "bytes lost", "rows lost"
 @files_argument
 @json_option
 def verify(files: tuple[str, ...], as_json: bool) -> int:
-    """Read every byte of FILES (paths, folders, patterns), and report all that is wrong with them.
+    """Read every byte of FILES (paths, folders, patterns), and report all corruption.
 
     \b
       recordspec verify data/digits
       recordspec verify "data/digits/train-*" --json
 
-    For each file: its whole records, those with wrong data (corrupt), those that `repair` can recover behind
-    a bad length, and the bytes and rows lost. Where a manifest lies beside it: sizes, hashes, numbers of
-    records, shards that are missing or foreign, and the schema. Exits with 1 if anything is wrong.
+    Prints for each file the number of intact records, of records with corrupt data, of records that `repair`
+    can recover after a corrupt length, and of bytes and rows lost. If there is a manifest, it also checks
+    sizes, hashes, numbers of records, missing and unexpected shards, and the schema. Exits with 1 if it finds
+    an error.
     """
     from recordspec.inspect.verify import verify as verify_files
     from recordspec.progress import Progress
@@ -71,21 +72,21 @@ def _losses(integrity: FileIntegrity) -> Iterator[str]:
         yield f"{integrity.path}: {integrity.lost - len(integrity.losses):,} more losses are not listed"
 
 
-@click.command(short_help="Save the whole records of damaged files.")
+@click.command(short_help="Recover the intact records of corrupt files.")
 @files_argument
 @click.option("--out", "folder", type=LOCAL_PATH, required=True, help="The folder to write.")
 @click.option("--force", is_flag=True, help="Replace the folder if it holds a dataset or a repair.")
 @json_option
 def repair(files: tuple[str, ...], folder: Path, force: bool, as_json: bool) -> None:
-    """Write the whole records of FILES (paths, folders, patterns) to new shards in a folder.
+    """Write the intact records of FILES (paths, folders, patterns) to new shards in a folder.
 
     \b
       recordspec repair data/digits --out data/digits-repaired
       recordspec repair broken.tfrecord --out saved --force
 
-    FILES do not change. Behind a bad length, whole records are recovered. The folder has a report,
-    `repair.json`: what was saved and lost, from which byte to which; and where FILES are those of a
-    dataset, a manifest of what was saved.
+    FILES do not change. Intact records after a corrupt length are recovered. The folder gets a report,
+    `repair.json`, of the saved records and the byte ranges that were lost; and, if FILES are a dataset,
+    a manifest of the saved records.
     """
     from recordspec.inspect.repair import repair as repair_files
     from recordspec.progress import Progress
@@ -123,8 +124,8 @@ def index(files: tuple[str, ...], form: Any, as_json: bool) -> None:
       recordspec index data/digits
       recordspec index "data/digits/train-*" --format dali
 
-    FILE.index.json is used by recordspec as long as the file does not change; FILE.tfindex and FILE.idx are
-    lines of text: the byte where a record begins, and its size with its length and CRCs.
+    recordspec uses FILE.index.json as long as the file does not change. FILE.tfindex and FILE.idx have a
+    line of text for each record: its byte offset, and its size including its length and CRCs.
     """
     from recordspec.inspect.index import index as index_files
 
@@ -142,20 +143,20 @@ def _age(context: click.Context, param: click.Parameter, value: str) -> timedelt
     return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
 
 
-@click.command(short_help="Find what builds have left in an object store.")
+@click.command(short_help="Find unused files of builds in an object store.")
 @click.argument("url", type=PATH)
 @click.option("--older-than", default="1d", show_default=True, callback=_age, help="Such as 30m, 12h or 7d.")
-@click.option("--delete", is_flag=True, help="Delete what is found.")
+@click.option("--delete", is_flag=True, help="Delete the files.")
 @json_option
 def sweep(url: Location, older_than: timedelta, delete: bool, as_json: bool) -> None:
-    """List the files below URL that builds have written, and that no manifest names.
+    """List the files below URL that builds wrote and that no manifest names.
 
     \b
       recordspec sweep s3://bucket/data
       recordspec sweep s3://bucket/data --older-than 7d --delete
 
-    They are those of builds that were broken off, and of datasets that others replaced. A build that runs and
-    a reader that began before a dataset was replaced need theirs: --older-than must be longer.
+    They belong to interrupted builds and to replaced datasets. Running builds, and readers that started
+    before a dataset was replaced, still need theirs: --older-than must be longer than these run.
     """
     from recordspec.store.sweep import sweep as sweep_store
 

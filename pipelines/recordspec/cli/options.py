@@ -20,7 +20,7 @@ Command = Callable[..., Any]
 
 
 class _Place(click.Path):
-    """A path, whose form is checked: who opens it reports what else is wrong with it."""
+    """A path whose syntax is checked; other errors are reported when it is opened."""
 
     def __init__(self, check: Callable[..., Any], path_type: type[str] | type[Path]) -> None:
         super().__init__(readable=False, path_type=path_type)
@@ -45,20 +45,20 @@ def _name_of(param: click.Parameter | None) -> str:
     return param.opts[0] if isinstance(param, click.Option) else param.human_readable_name
 
 
-# A place on this machine or in an object store; one on this machine.
+# A local path or a URL of an object store; a local path.
 PATH, LOCAL_PATH = _Place(location, Path), _Place(local, Path)
-# A place as it was written, or a pattern.
+# A path or a pattern, unchanged.
 PATTERN = _Place(location, str)
 
 _NAME = re.compile(r'\s*(?:"((?:[^"]|"")+)"\s*|([^,]*)),')
 
 files_argument = click.argument("files", nargs=-1, required=True, type=PATTERN)
 
-json_option = click.option("--json", "as_json", is_flag=True, help="JSON lines, also on a terminal.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON lines, also on a terminal.")
 
-jobs_option = click.option("--jobs", type=click.IntRange(1), help="Processes. [default: one a processor]")
+jobs_option = click.option("--jobs", type=click.IntRange(1), help="Processes. [default: one per processor]")
 
-spec_option = click.option("--spec", type=PATH, help="A schema or config: names features and classes.")
+spec_option = click.option("--spec", type=PATH, help="A schema or config that names features and classes.")
 
 where_option = click.option(
     "--where", metavar="CONDITION", help="""Only records such as 'age > 30 and city == "Paris"'."""
@@ -66,9 +66,9 @@ where_option = click.option(
 
 
 def build_options(command: Command) -> Command:
-    """Of commands that write a dataset: `--force`, `--resume`, `--jobs`, `--memory`."""
+    """Options of commands that write a dataset: `--force`, `--resume`, `--jobs`, `--memory`."""
     for option in (
-        click.option("--memory", help="What they may use together, such as 2GiB; by default 512MiB each."),
+        click.option("--memory", help="Memory of all processes, such as 2GiB; by default 512MiB each."),
         click.option("--jobs", type=int, default=1, show_default=True, help="Processes that share the work."),
         click.option("--resume", is_flag=True, help="Continue an interrupted build."),
         click.option("--force", is_flag=True, help="Replace the dataset if it exists."),
@@ -78,24 +78,24 @@ def build_options(command: Command) -> Command:
 
 
 def columns_options(command: Command) -> Command:
-    """`--columns` and `--spec`, which `query` takes."""
-    columns_help = 'Only these features, in this order; "A, B" in double quotes is one.'
+    """`--columns` and `--spec`, the arguments of `query`."""
+    columns_help = 'Only these features, in this order; "A, B" in double quotes is one name.'
     return click.option("--columns", metavar="A,B", help=columns_help)(spec_option(command))
 
 
 def query(columns: str | None, spec: Location | None, where: str | None = None) -> Query:
-    """The query that these options state. Raises SpecError."""
+    """The query that these options define. Raises SpecError."""
     from recordspec.inspect.query import Query
 
     schema = None
     if spec is not None:
-        from recordspec.config import load_any  # it takes 0.1 s, and most queries have no spec
+        from recordspec.config import load_any  # importing takes 0.1 s, and most queries have no spec
 
         schema = load_any(spec)[1]
     return Query(columns=_names(columns or ""), where=where, spec=schema)
 
 
 def _names(columns: str) -> tuple[str, ...]:
-    """Comma-separated names. One in double quotes may have commas, and `""` for a double quote."""
+    """Comma-separated names. A name in double quotes may contain commas, and `""` for a double quote."""
     found = _NAME.findall(columns + ",") if columns else ()
     return tuple(quoted.replace('""', '"') if quoted else plain.strip() for quoted, plain in found)

@@ -14,7 +14,7 @@ import click
 
 from recordspec.errors import show_json, show_text
 
-# A column is made no narrower than this, nor than the longest of its words: below, texts are towers of words.
+# The minimum width of a column, as is its longest word: in narrower columns texts are towers of words.
 _NARROWEST = 40
 
 
@@ -24,7 +24,7 @@ def wants_json(as_json: bool) -> bool:
 
 
 def echo(line: Any = "", *, err: bool = False, bold: bool = False) -> None:
-    """Prints a line, with escapes: names in files may be hostile to a terminal. Commands print only by it."""
+    """Prints a line, escaped: names in files may be hostile to a terminal. Commands print only with it."""
     text = show_text(str(line))
     click.echo(click.style(text, bold=True) if bold else text, err=err)
 
@@ -51,7 +51,7 @@ def _base64(value: Any) -> str:
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]], as_json: bool, footer: Callable[[], str] = str) -> None:
-    """Rows of the same keys: JSON lines, or a table with a last line under it."""
+    """Prints rows with the same keys as JSON lines, or as a table with a footer."""
     rows = list(rows)
     if wants_json(as_json):
         for row in rows:
@@ -65,10 +65,10 @@ def print_rows(rows: Iterable[Mapping[str, Any]], as_json: bool, footer: Callabl
 
 
 def _print_table(rows: Sequence[Mapping[str, str]], numbers: set[str]) -> None:
-    """Rows of the same keys, of which `numbers` are aligned to the right.
+    """Prints rows with the same keys; the columns `numbers` are aligned to the right.
 
-    Where the terminal is too narrow for a table that can be read, each row is a list under its first cell,
-    without those that are empty.
+    If the terminal is too narrow for a readable table, each row is a list under its first cell,
+    without empty cells.
     """
     from rich.cells import cell_len
     from rich.console import Console
@@ -84,7 +84,7 @@ def _print_table(rows: Sequence[Mapping[str, str]], numbers: set[str]) -> None:
         longest_word = max((cell_len(word) for cell in cells for word in cell.split()), default=0)
         needed = max(longest_word, min(_NARROWEST, max(map(cell_len, cells))))
         width += needed + 2
-        # a column that is no wider than it must be gives nothing away to the others
+        # a column of minimum width cannot shrink for the others
         tight = needed >= max(cell_len(row[key]) for row in rows)
         justify: Literal["left", "right"] = "right" if key in numbers else "left"
         table.add_column(escape(key), justify=justify, overflow="fold", no_wrap=tight)
@@ -106,7 +106,7 @@ def _print_table(rows: Sequence[Mapping[str, str]], numbers: set[str]) -> None:
 
 
 def shown(value: Any) -> str:
-    """A value as text: thousands apart, control characters made visible."""
+    """A value as text, with separators for thousands, and visible control characters."""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     if isinstance(value, bytes):
@@ -116,7 +116,7 @@ def shown(value: Any) -> str:
 
 
 def print_notes(notes: Iterable[Any]) -> None:
-    """Notes beside the result, on stderr."""
+    """Prints notes on stderr."""
     for note in notes:
         echo(f"note: {note}", err=True)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from recordspec.reading.bench import Bench
 
 _COLOUR, _LIMIT = "#8c98a8", "#d9622b"
-# More features than this are for a page.
+# For more features there is the HTML page.
 _MOST_ROWS = 40
 
 
@@ -26,7 +26,7 @@ def check_plots() -> None:
 
 
 def plot(measured: Bench, path: Path, title: str) -> None:
-    """Bars of rows a second, one for each stage, as PNG. Raises StoreError if it cannot be written."""
+    """Draws rows per second of each stage as bars, as PNG. Raises StoreError if it cannot be written."""
     from matplotlib.figure import Figure
 
     stages = measured.stages
@@ -44,9 +44,9 @@ def plot(measured: Bench, path: Path, title: str) -> None:
 
 
 def plot_report(report: StatsReport, path: Path) -> None:
-    """The distributions of numbers, a row of panels a feature and one a split, as PNG.
+    """Draws the distributions of numbers, by feature (rows) and split (columns), as PNG.
 
-    The panels of a row have one scale, so that splits can be compared. Raises StoreError.
+    The panels of a row have the same scale, so that splits can be compared. Raises StoreError.
     """
     from matplotlib.figure import Figure
 
@@ -78,7 +78,7 @@ def _bars(feature: FeatureSummary) -> Histogram | None:
 
 
 def _plain(text: str) -> str:
-    """Text in which matplotlib finds no formulas."""
+    """Text that matplotlib does not parse as formulas."""
     return show_text(text).replace("$", r"\$")
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from recordspec.inspect.show import RecordViewer, Shown
 
 number_option = click.option(
-    "-n", "number", type=click.IntRange(1, 1 << 31), default=5, show_default=True, help="How many."
+    "-n", "number", type=click.IntRange(1, 1 << 31), default=5, show_default=True, help="Records to show."
 )
 
 
@@ -52,10 +52,10 @@ def count(files: tuple[str, ...], as_json: bool) -> None:
 
 
 def _view_options(command: Command) -> Command:
-    """What is shown of a record, and how."""
+    """Options that select and format values."""
     full = click.option("--full", is_flag=True, help="Do not truncate values.")
     raw = click.option(
-        "--raw", is_flag=True, help="Neither truncate nor describe values: bytes, in JSON as base64."
+        "--raw", is_flag=True, help="Neither truncate nor summarize values; bytes in JSON are base64."
     )
     return columns_options(full(raw(json_option(command))))
 
@@ -81,13 +81,13 @@ def head(files: tuple[str, ...], number: int, as_json: bool, **view: Any) -> Non
 @click.option("--record", "number", type=click.IntRange(0), required=True, help="Counted from 0.")
 @_view_options
 def show(files: tuple[str, ...], number: int, as_json: bool, **view: Any) -> None:
-    """Show one record of TFRecord files by its number, counted from 0 through all of them.
+    """Show one record of TFRecord files by its number, counted from 0 across all files.
 
     \b
       recordspec show data/digits --record 0
       recordspec show "data/digits/train-*" --record 7 --full
 
-    In shards of blocks that are unpacked, rows are counted.
+    In unpacked blocks, the number is that of a row.
     """
     viewer = _viewer(files, **view)
     _print(viewer, [viewer.show(number)], as_json)
@@ -96,7 +96,7 @@ def show(files: tuple[str, ...], number: int, as_json: bool, **view: Any) -> Non
 @click.command(short_help="Show a random sample of records.")
 @files_argument
 @number_option
-@click.option("--seed", type=int, default=0, show_default=True, help="Another seed gives other records.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Determines the sample.")
 @where_option
 @_view_options
 def sample(files: tuple[str, ...], number: int, seed: int, as_json: bool, **view: Any) -> None:
@@ -121,13 +121,13 @@ def sample(files: tuple[str, ...], number: int, seed: int, as_json: bool, **view
 def export(
     files: tuple[str, ...], out: Location, limit: int | None, force: bool, as_json: bool, **options: Any
 ) -> None:
-    """Write the records of TFRecord files to a file of another format, by the suffix of its name.
+    """Write the records of TFRecord files to a file in the format of its suffix.
 
     \b
       recordspec export data/digits --out digits.parquet
       recordspec export "data/digits/train-*" --out labels.csv --columns label --limit 1000
 
-    A column holds single values where every record has one, else lists; missing values are null.
+    A column has single values if every record has one, else lists. Missing values are null.
     """
     from recordspec.inspect.export import export as export_records
     from recordspec.progress import Progress

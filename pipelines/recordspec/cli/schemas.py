@@ -28,17 +28,17 @@ _STARTER_FILES = {
 }
 
 
-@click.command(short_help="List every problem in schemas and configs, with lines.")
+@click.command(short_help="Report all errors in schemas and configs, with lines.")
 @click.argument("files", nargs=-1, required=True, type=PATH)
 @json_option
 def lint(files: tuple[Path, ...], as_json: bool) -> int:
-    """List every problem in schemas and configs.
+    """Report all errors in schemas and configs, with line and column.
 
     \b
       recordspec lint schemas/digits.yaml
       recordspec lint schemas/*.yaml configs/*.yaml --json
 
-    Exits with 2 if there is one, with 3 if a file cannot be read.
+    Exits with 2 if there is an error, with 3 if a file cannot be read.
     """
     from recordspec.config import load_any
 
@@ -67,14 +67,15 @@ def lint(files: tuple[Path, ...], as_json: bool) -> int:
 )
 @json_option
 def language(json_schema: bool, as_json: bool) -> None:
-    """List every option of the YAML language: of the kinds of features, and of the sections of a config.
+    """List every option of the YAML language, by kind of feature and section of a config.
 
     \b
       recordspec language
       recordspec language --json-schema > recordspec.schema.json
 
-    A file whose first line is `# yaml-language-server: $schema=recordspec.schema.json` is completed and
-    checked by editors with the YAML language server. `recordspec lint` finds more than a JSON Schema can say.
+    Editors with the YAML language server complete and check a file whose first line is
+    `# yaml-language-server: $schema=recordspec.schema.json`. `recordspec lint` checks more than a JSON Schema
+    can express.
     """
     from recordspec import language as of_yaml
 
@@ -91,8 +92,8 @@ def language(json_schema: bool, as_json: bool) -> None:
     "--as",
     "form",
     type=click.Choice(["python", "tfmd", "tfds"]),
-    help="Only the spec, as: a Python module that reads it with TensorFlow alone; schema.pbtxt of TensorFlow "
-    "Metadata; features.json of TensorFlow Datasets.",
+    help="Print the spec as a Python module that needs only TensorFlow, as schema.pbtxt of TensorFlow "
+    "Metadata, or as features.json of TensorFlow Datasets.",
 )
 @json_option
 def explain(file: Location, python: bool, form: str | None, as_json: bool) -> None:
@@ -102,8 +103,8 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
       recordspec explain schemas/movie_ratings.yaml
       recordspec explain schemas/movie_ratings.yaml --as python > parse.py
 
-    For each feature: what it stores, what it decodes to, and the bytes of an invented value. What --as tfmd
-    and --as tfds cannot express is listed on stderr.
+    Prints what each feature stores and decodes to, and the bytes of a generated value. Notes on stderr list
+    what --as tfmd and --as tfds cannot express.
     """
     from recordspec.config import load_any
     from recordspec.inspect.explain import features, python_source
@@ -127,7 +128,7 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
         print_rows(rows, as_json, lambda: f"{schema.record}, about {total} a row\n\n{python_source(schema)}")
 
 
-@click.command(short_help="Write files by which TensorFlow Datasets opens a dataset.")
+@click.command(short_help="Write the files that TensorFlow Datasets needs.")
 @click.argument("folder", type=LOCAL_PATH)
 @click.option(
     "--as",
@@ -139,14 +140,14 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
 )
 @json_option
 def describe(folder: Path, form: str, as_json: bool) -> None:
-    """Write files beside the shards of the dataset in FOLDER, by which others open it.
+    """Write the files that other libraries need to open the dataset in FOLDER, beside its shards.
 
     \b
       recordspec describe data/digits
       recordspec describe data/digits --as tfds --json
 
-    tfds.builder_from_directory("data/digits") then reads it by features.json, dataset_info.json and the names
-    of labels. What they cannot express is listed on stderr. A file of another origin is not replaced.
+    tfds.builder_from_directory("data/digits") then reads features.json, dataset_info.json and the names
+    of labels. Notes on stderr list what they cannot express. Files of another origin are not replaced.
     """
     from recordspec.interop import tfds
 
@@ -165,7 +166,7 @@ def init(folder: Path) -> None:
       recordspec init my-data
       recordspec build my-data/configs/flowers.yaml
 
-    Existing files are not overwritten. Editors with the YAML language server complete and check the YAML by
+    Existing files are not overwritten. Editors with the YAML language server complete and check the YAML with
     recordspec.schema.json.
     """
     from recordspec.language import FILE, header, write_json_schema

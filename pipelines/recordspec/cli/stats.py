@@ -39,9 +39,9 @@ def stats(
       recordspec stats data/digits
       recordspec stats configs/digits.yaml --html stats.html
 
-    Presence, lengths, distributions, frequent values, labels and their order, duplicates. Takes bounded
-    memory: for large data, quantiles and distinct values are estimates, and marked as such. Exits with 1 if a
-    record cannot be read.
+    Prints presence, lengths, distributions, frequent values, labels and their order, and duplicates, in
+    bounded memory: for large data, quantiles and distinct values are estimates, and marked as such. Exits
+    with 1 if a record cannot be read.
     """
     from recordspec.cli.plot import check_plots, plot_report
     from recordspec.inspect.stats import stats as stats_of
@@ -76,7 +76,7 @@ def to_read(paths: tuple[str, ...], spec: Location | None) -> tuple[tuple[str, .
     """The files that the arguments name, and their schema. Raises SpecError and StoreError."""
     config_given = len(paths) == 1 and is_yaml(paths[0])
     if spec is None and not config_given:
-        return paths, None  # without what configs need, which takes 0.1 s to import
+        return paths, None  # without importing config, which takes 0.1 s
     from recordspec.config import load_any
 
     schema = None if spec is None else load_any(spec)[1]

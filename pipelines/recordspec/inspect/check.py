@@ -24,7 +24,7 @@ from recordspec.wire.columns import KeySteps, KeyValues, Section
 from recordspec.wire.framing import place
 from recordspec.wire.record_batch import RecordBatch
 
-# What is wrong, as a title of a report.
+# The titles of violations in a report.
 TITLES: dict[Code, str] = {
     "record": "unreadable",
     "refused": "refused by TensorFlow",
@@ -44,7 +44,7 @@ class InvalidRecord:
     """A record that violates the schema, or that cannot be read.
 
     Attributes:
-        path: of the file.
+        path: the path of the file.
         record: its number.
         offset: the byte where it begins; in a compressed file, of the uncompressed ones.
         problem: placed at file and record.
@@ -103,7 +103,7 @@ class CheckReport:
 
     Attributes:
         files: how many they are.
-        rows: all that were found, readable or not; without those lost behind a bad length.
+        rows: all that were found, readable or not; without those lost after a corrupt length.
         invalid: rows that violate the schema, or cannot be read.
         lost: rows that a manifest counts, and that are not there.
         readable: rows that can be read.
@@ -224,10 +224,10 @@ def check(
         files: from `shard_files`, or from `compare_schema` where the schema is not their own.
         examples: how many of each kind of violation are returned; all are counted.
         allow_absent: names of features that may be in no record.
-        jobs: processes that share the work; None for one a processor where there is much to read.
+        jobs: processes that share the work; None for one per processor if there is much to read.
         progress: receives the number of rows and bytes.
 
-    Damage is returned, not raised. Raises StoreError where a file cannot be opened, SpecError for a name in
+    Damage is returned, not raised. Raises StoreError if a file cannot be opened, SpecError for a name in
     `allow_absent` that no feature has.
     """
     check_known(allow_absent, schema.names, "allow_absent")
@@ -393,7 +393,7 @@ def _kinds(held: KeyValues | KeySteps) -> Iterator[str]:
 
 
 def _empty(held: KeyValues | KeySteps) -> int:
-    """How many rows have a key without values."""
+    """The number of rows that have a key without values."""
     counts = held.counts if isinstance(held, KeySteps) else np.asarray(held.cells.lengths)
     return int((np.broadcast_to(counts, len(held.rows)) == 0).sum())
 

@@ -93,7 +93,7 @@ def _steps_of(kind: Kind, many: tuple[KeySteps, ...], rows: int) -> StepValues:
 
 
 def to_pylist(flat: npt.NDArray[Any] | Strings | None) -> list[Any]:
-    """As Python's numbers and bytes. A float32 is the shortest that reads back as the same one."""
+    """Converts to Python's numbers and bytes. A float32 becomes the shortest number that reads back equal."""
     if flat is None:
         return []
     if isinstance(flat, Strings):

@@ -1,4 +1,4 @@
-"""How many records are in files."""
+"""Counts the records of files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def count(files: Files, progress: Progress | None = None) -> list[FileCount]:
     """The records of each file. Of an uncompressed one only the lengths are read; of a folder or a pattern in
     an object store its manifest alone, if it has one.
 
-    Raises RecordError where a file is not whole, StoreError where there is none.
+    Raises RecordError if a file is not whole, StoreError if there is none.
     """
     progress = progress or Progress(show=False)
     progress.begin("counting", None)

@@ -28,7 +28,7 @@ from recordspec.wire.columns import (
     parse_calls,
 )
 
-# Where functions of the decoder stand, that may be written out, in the order in which they are.
+# The modules of the decoder's functions that may be written out, in this order.
 _HOMES = (tensors, resampling, tensor, label, image, audio, video, box)
 _IMPORTS = {"np": "import numpy as np", "ceil": "from math import ceil", "gcd": "from math import gcd"}
 

@@ -66,8 +66,8 @@ class Keyed:
         return np.searchsorted(ends, places, side="right")
 
     def contents(self) -> Iterator[Words]:
-        """The hashes of all rows' bytes, in the order of the keys. Raises RecordError at a broken one, and
-        where a file has not as many as the manifest says: those behind would be taken for others."""
+        """The hashes of all rows' bytes, in the order of the keys. Raises RecordError at a corrupt one, and
+        if their number in a file differs from the manifest: later rows would be mistaken for others."""
         for shard in self.manifest.all_shards:
             path = self.folder / shard.file
             count = 0
@@ -83,13 +83,13 @@ class Keyed:
 
 @dataclass(frozen=True, kw_only=True)
 class ByKey:
-    """What became of the rows of a dataset.
+    """The differences of the rows of two datasets.
 
     Attributes:
         old, new: rows of either.
         added, removed: rows whose key only the new, or only the old, has.
         moved: rows of both that are in another split.
-        changed: rows of both whose bytes are others; None where that was not looked at, since the schemas
+        changed: rows of both whose bytes differ; None if they were not compared, since the schemas
             store rows otherwise.
     """
 
@@ -121,7 +121,7 @@ class Difference:
 
     @property
     def different(self) -> bool:
-        """Whether a change of the schema breaks something, rows are others, or distances are large."""
+        """Whether a change of the schema breaks something, rows differ, or distances are large."""
         broken = any(change.breaks for change in self.schema)
         moved = self.keys is not None and self.keys.different
         return broken or moved or any(measure.different for measure in self.measures)
@@ -142,7 +142,7 @@ def diff(
     Args:
         old, new: paths, patterns, or a folder.
         schema: of the records; by default the one beside each dataset.
-        threshold: the distance from which on a distribution is another.
+        threshold: the distance above which distributions differ.
         keys: whether rows are compared by their keys, True, or by distribution, False; None for by key where
             both are whole datasets with `keys.bin`.
         jobs, progress: as for `stats`.
@@ -180,7 +180,7 @@ def _keyed(scanner: Scanner) -> Keyed | None:
 
 
 def _whole(counted: dict[str, SplitTally]) -> dict[str, SplitTally]:
-    """Raises RecordError where a record could not be read: what it held is not known."""
+    """Raises RecordError if a record could not be read: what it held is not known."""
     problems = [problem for tally in counted.values() for problem in tally.problems]
     if problems:
         raise RecordError(problems)
@@ -204,7 +204,7 @@ def _measures(
 def by_key(old: Keyed, new: Keyed) -> ByKey:
     """Compares the rows of equal keys. Takes bounded memory, and a few bytes a row of temporary files.
 
-    Raises RecordError where a record cannot be read, or the keys are not those that were written.
+    Raises RecordError if a record cannot be read, or the keys are not those that were written.
     """
     problems = [problem for one in (old, new) for problem in key_problems(one.folder, one.manifest)]
     if problems:
@@ -238,7 +238,7 @@ def by_key(old: Keyed, new: Keyed) -> ByKey:
 
 
 def _written(dataset: Keyed, path: Path) -> Words:
-    """The hashes of all rows, in a file that is looked at where it is needed."""
+    """The hashes of all rows, in a memory-mapped file."""
     with path.open("wb") as file:
         for hashed in dataset.contents():
             file.write(hashed.data)
@@ -246,7 +246,7 @@ def _written(dataset: Keyed, path: Path) -> Words:
 
 
 def _pairs(old: tuple[Words, Words], new: tuple[Words, Words]) -> tuple[Ints, Ints]:
-    """Where rows of equal keys stand in either dataset."""
+    """The positions of rows with equal keys in both datasets."""
     hashed = np.concatenate([old[0], new[0]])
     places = np.concatenate([old[1], new[1]]).astype(np.int64)
     order = np.lexsort((hashed[:, 1], hashed[:, 0]))  # stable: of equal ones the old comes first

@@ -1,6 +1,6 @@
-"""Where the distributions of two datasets differ, feature by feature.
+"""Compares the distributions of two datasets, feature by feature.
 
-Every distance has one unit: the share of values that would have to be others.
+Every distance has the same unit: the share of values that differ.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from recordspec.inspect.stats.sketches import Moments, SizeCounts
 from recordspec.inspect.stats.summarize import shown
 from recordspec.inspect.stats.tally import BytesTally, FeatureTally, NumberTally, SplitTally
 
-# What has no more different values is compared value by value, as classes are; more numbers by their order.
+# Up to this many distinct values are compared one by one, like classes; more numbers by their order.
 _MOST_CLASSES = 100
 
 
@@ -27,7 +27,7 @@ class Measure:
 
     Attributes:
         split: in which; `all` where they have none in common.
-        feature: its key; in a feature list with `[]` behind it. Empty of records as a whole.
+        feature: its key; in a feature list with `[]` after it. Empty of records as a whole.
         measure: what was compared: rows (whether there are any), presence, kinds, lengths, steps, values,
             numbers, sizes, forms, special.
         distance: how far apart it is: a share of records, or of values, from 0 to 1.
@@ -142,7 +142,7 @@ def _text(at: Any) -> str:
 
 
 def _distributions(tally: FeatureTally, rows: int) -> dict[tuple[str, str], Any]:
-    """What is compared of a feature, by measure and by the kind of values: Frequencies and WeightedPoints."""
+    """The Frequencies and WeightedPoints of a feature to compare, by measure and kind of values."""
     found: dict[tuple[str, str], Any] = {("presence", ""): Frequencies(_presence(tally, rows), rows)}
     kinds = {kind: count for kind, count in tally.kinds.items() if kind != "none"}
     if not any(kinds.values()):
@@ -159,7 +159,7 @@ def _distributions(tally: FeatureTally, rows: int) -> dict[tuple[str, str], Any]
         if isinstance(values, BytesTally):
             found["sizes", kind] = WeightedPoints.of(values.sizes)
             found["forms", kind] = Frequencies(values.forms.counts, count)
-            # of a long string only the beginning is known, and what tells it apart
+            # of a long string only the first bytes and the hash are known
             by_value = {(name, code): times for name, code, times in values.named}
             found["values", kind] = Frequencies(by_value, count, error)
             continue
@@ -172,7 +172,7 @@ def _distributions(tally: FeatureTally, rows: int) -> dict[tuple[str, str], Any]
 
 
 def _presence(tally: FeatureTally, rows: int) -> dict[str, int]:
-    """How records have, or have not, a value."""
+    """The presence of a feature in records."""
     without = {"missing": rows - tally.present, "without a kind": tally.kinds["none"], "empty": tally.empty}
     if tally.steps.count:
         return {"present": tally.present, "missing": rows - tally.present}

@@ -1,4 +1,4 @@
-"""What this installation can do. Each probe runs the thing: an import proves nothing."""
+"""Tests what this installation supports. Each probe runs the feature: an import proves nothing."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def python_source(schema: Schema) -> str:
 
 
 def features(schema: Schema) -> list[dict[str, Any]]:
-    """Of each feature: its kind, what it stores and decodes to, its padding, and the mean bytes of a value.
+    """For each feature, its kind, what it stores and decodes to, its padding, and the mean bytes of a value.
 
     The values are invented, so the bytes of what varies in length say little. Loads TensorFlow.
     """

@@ -1,4 +1,4 @@
-"""Records to a file of another format, in memory that does not grow with them."""
+"""Exports records to a file of another format, in bounded memory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MOST_CELLS = 1 << 23
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
-    """A file that was written: its rows, its columns, its bytes."""
+    """An exported file: its rows, columns and bytes."""
 
     file: str
     rows: int
@@ -53,23 +53,23 @@ def export(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Exported:
-    """Writes records to a file of the format that its name says.
+    """Writes records to a file in the format of its suffix.
 
-    A column holds single values where every record that has the key has one, else lists; missing values are
-    null. Bytes are text where all of them are UTF-8. The types of the columns are known when all records are
-    read: they are written in the same pass, and once more only where a later one changes a type.
+    A column has single values if every record with the key has one, else lists; missing values are
+    null. Bytes are text if all of them are UTF-8. Records are written while they are read, and again only if
+    a later record changes the type of a column.
 
     Args:
         files: paths, folders or patterns. Blocks are unpacked.
         out: FILE.jsonl, .csv or .parquet.
-        query: which records, and which columns.
-        limit: of records.
-        force: replaces the file where it exists.
+        query: the selected records and columns.
+        limit: the largest number of records.
+        force: replaces the file if it exists.
         progress: receives the number of records and bytes.
 
     Raises RecordError for records that are not Examples, or have lists of two kinds in one column; SpecError
-    for what the format cannot hold; StoreError where there are no files, they change meanwhile, or `out`
-    exists or cannot be written; MissingExtra without pyarrow, for csv and parquet.
+    for values that the format cannot represent; StoreError if there are no files, they change meanwhile, or
+    `out` exists or cannot be written; MissingExtra without pyarrow, for csv and parquet.
     """
     query, progress = query or Query(), progress or Progress(show=False)
     writer_type = _writer(out)
@@ -82,7 +82,7 @@ def export(
         types = dict.fromkeys(records.query.columns, ColumnType())
         types, written = _write(records, writer_type, begun, types, progress)
         if not written:
-            progress.begin("once more, as all are", None)
+            progress.begin("again, with final types", None)
             _write(records, writer_type, begun, types, progress, final=True)
         if records.rows and not types and writer_type is not JsonLinesWriter:
             got, hint = f"{records.rows:,} records that have none", "jsonl holds them"
@@ -143,8 +143,8 @@ def _write(
     *,
     final: bool = False,
 ) -> tuple[dict[str, ColumnType], bool]:
-    """Writes all records, of which `types` are known as yet. Gives the types of all, and whether all was
-    written: they had these types from the first on. Raises StoreError where `final` types change.
+    """Writes all records, of which `types` are known so far. Returns the types of all, and whether all were
+    written, with these types from the start. Raises StoreError if `final` types change.
     """
     chosen = records.query.columns
     writer: Writer | None = None
@@ -153,7 +153,7 @@ def _write(
             columns = columns_of(batch, decoded, records.names, types)
             known, types = types, ordered(with_columns(types, columns), chosen)
             if final and types != known:
-                expected, got = "files that stay as they are", "other records when they were read once more"
+                expected, got = "files that do not change", "other records when they were read again"
                 raise StoreError(Problem(where=str(batch.path), expected=expected, got=got))
             records.columns = len(types)
             writer_type.check(types)
@@ -203,7 +203,7 @@ class ColumnNames:
 def columns_of(
     batch: RowBatch, decoded: RecordBatch, names: ColumnNames, known: ColumnTypes
 ) -> ExportColumns:
-    """The values of a batch by column. Raises RecordError where the kind of a list changes."""
+    """The values of a batch by column. Raises RecordError if the kind of a list changes."""
     found: ExportColumns = {}
     for key in keys_of(decoded):
         name = names.column(key)
@@ -229,14 +229,14 @@ def _mixed_kinds(
     """The error of a column that has lists of two kinds."""
     hint, found = "", type_of(held)
     if before.steps != found.steps:
-        prefixed = f"`{SEQUENCE}{name}` among the columns tells the feature list from the feature"
+        prefixed = f"`{SEQUENCE}{name}` among the columns selects the feature list"
         hint = "choose other columns" if name.startswith(SEQUENCE) else prefixed
     problem = Problem(path=(name,), expected=f"{before}, as in records before", got=str(found), hint=hint)
     return RecordError(problem.at(batch.place(held.first)), held.first)
 
 
 def _labelled(held: ColumnValues | StepValues, classes: tuple[str, ...] | None) -> ColumnValues | StepValues:
-    """The values, with class names in the place of indices."""
+    """The values, with class names in place of indices."""
     values = held.values if isinstance(held, StepValues) else held
     if classes is None or values.kind != "int64" or not isinstance(values.flat, np.ndarray):
         return held

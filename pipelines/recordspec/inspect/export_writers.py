@@ -21,7 +21,7 @@ from recordspec.wire.strings import Ints, Mask, Strings, are_text, offsets
 # The values of some rows, by the name of their column.
 ExportColumns = dict[str, ColumnValues | StepValues]
 
-# A row group of Parquet is read at once, and so many bytes of it are held before they are written.
+# The size of a Parquet row group, which is read at once, and kept in memory until it is written.
 _GROUP_BYTES = 64 << 20
 
 
@@ -56,7 +56,7 @@ class ColumnType:
         return other.steps == self.steps and ("none" in (other.kind, self.kind) or other.kind == self.kind)
 
     def joined(self, other: ColumnType) -> ColumnType:
-        """What holds both, which are of the same key."""
+        """The type that holds both, for values of the same key."""
         return ColumnType(
             kind=other.kind if self.kind == "none" else self.kind,
             single=self.single and other.single,
@@ -101,7 +101,7 @@ class Writer:
 
 
 class JsonLinesWriter(Writer):
-    """Writes an object a row. Bytes that are not all text are in base64."""
+    """Writes one object per row. Bytes that are not all text are in base64."""
 
     @staticmethod
     def check(types: ColumnTypes) -> None:
@@ -188,11 +188,11 @@ class CsvWriter(Writer):
 
     @staticmethod
     def check(types: ColumnTypes) -> None:
-        """Raises SpecError where a record has several values in one column, MissingExtra without pyarrow."""
+        """Raises SpecError if a record has several values in one column, MissingExtra without pyarrow."""
         arrow()
         hint = "choose other columns, or write jsonl or parquet"
         problems = [
-            Problem(path=(name,), expected="one value a record for csv", got="a list", hint=hint)
+            Problem(path=(name,), expected="one value per record for csv", got="a list", hint=hint)
             for name, type_ in types.items()
             if type_.is_list
         ]

@@ -1,4 +1,4 @@
-"""Where the records of a file stand: random access by number, and what other readers want for it."""
+"""Indexes the records of a file for random access by number, also for other readers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def index(files: Files, form: Format = "recordspec") -> list[Written]:
     `dali` are lines of text, for the package of that name and for DALI: for each record the byte where
     it begins, and its size with its length and CRCs.
 
-    Raises SpecError for another form, RecordError where a file is compressed, or a length is wrong, and
+    Raises SpecError for another form, RecordError if a file is compressed, or a length is wrong, and
     StoreError where there is no file, or the index cannot be written.
     """
     if form not in FORMATS:
@@ -80,7 +80,7 @@ def _lines(path: Location) -> Iterator[tuple[str, int]]:
 
 
 def _ours(path: Location) -> Iterator[tuple[str, int]]:
-    """What is kept of a file: every so many records, the byte where one begins."""
+    """The index of a file: the byte offset of every n-th record."""
     stat = path.stat()
     every, records, start = _EVERY, 0, 0
     kept = np.empty(0, np.int64)
@@ -101,13 +101,13 @@ def _crc(index: Mapping[str, Any]) -> int:
 
 
 def _kept(path: Location) -> tuple[int, list[int]]:
-    """How many records there are from one offset to the next, and the offsets: those of the index, if there
+    """The number of records from one offset to the next, and the offsets: those of the index, if there
     is one, and it is of this file, or else the first alone."""
     stat, beside = path.stat(), path.with_name(f"{path.name}{INDEX_SUFFIXES['recordspec']}")
     try:
         index: Any = json.loads(read_bytes(beside, _MOST_BYTES))
         of_file = (index["version"], index["bytes"], index["mtime_ns"])
-        # a shard of a store stays as it is, and has another time than the file that was indexed
+        # a shard of a store does not change, and has another time than the file that was indexed
         time = of_file[2] if isinstance(path, RemotePath) else stat.st_mtime_ns
         if of_file == (_VERSION, stat.st_size, time) and index["crc"] == _crc(index):
             return index["every"], index["offsets"] or [0]
@@ -117,10 +117,10 @@ def _kept(path: Location) -> tuple[int, list[int]]:
 
 
 def find_records(path: Location, wanted: Iterable[int]) -> Iterator[RecordRange]:
-    """Where records of an uncompressed file stand, one by one; their numbers rise. Ends at the first that
-    the file does not have.
+    """Yields the byte ranges of records of an uncompressed file, by ascending numbers. Ends at the first
+    number that is too large.
 
-    Only lengths are read, with an index only those behind a kept offset. Raises RecordError where a record
+    Only lengths are read, with an index only those after a kept offset. Raises RecordError if a record
     cannot be reached.
     """
     every, offsets = _kept(path)

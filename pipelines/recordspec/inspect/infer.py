@@ -31,7 +31,7 @@ from recordspec.store.shards import Files
 from recordspec.wire.columns import TF_DTYPES
 from recordspec.wire.file_types import describe_type, type_name
 
-# Of more files, so many are looked at.
+# The largest number of files whose headers are read.
 MOST_MEDIA = 1024
 _LARGEST_MEDIUM = 1 << 30
 _IMAGES = {f"{name} image": name.lower() for name in ("PNG", "JPEG", "WebP", "BMP", "GIF")}
@@ -54,7 +54,7 @@ def infer_records(
         name: the name of the schema.
         sample: how many records of each file to read, from its start; None for all. Features that only other
             records have are then missing from the schema.
-        jobs: how many processes share the work; None for one a processor if there is much to read.
+        jobs: the number of processes; None for one per processor if there is much to read.
 
     Raises:
         StoreError: there are no such files.
@@ -154,7 +154,7 @@ def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) ->
 
 
 def _image_options(media: list[MediaInfo], notes: list[str], where: str) -> dict[str, Any]:
-    """The options of a feature that stores all images: as they are, or else as PNG."""
+    """The options of a feature that stores all images, unchanged or else as PNG."""
     forms = {medium.form for medium in media}
     options = _media_options(min(forms), media) if len(forms) == 1 and forms <= _IMAGES.keys() else None
     if options is not None:
@@ -171,7 +171,7 @@ def _image_options(media: list[MediaInfo], notes: list[str], where: str) -> dict
 
 
 def _audio_options(media: list[MediaInfo], notes: list[str], where: str) -> dict[str, Any]:
-    """The options of a feature that stores all sounds: as they are, or else as WAV."""
+    """The options of a feature that stores all sounds, unchanged or else as WAV."""
     modes = {medium.mode for medium in media}
     if len(modes) > 1:
         expected, got = "sounds of one sample rate, and as many channels", " and ".join(sorted(modes)[:2])
@@ -186,7 +186,7 @@ def _audio_options(media: list[MediaInfo], notes: list[str], where: str) -> dict
 
 
 def _with_boxes(features: list[Feature], tally: SplitTally, notes: list[str]) -> Iterator[Feature]:
-    """The features, with one box in the place of four lists that are named as its sides."""
+    """The features, with one box in place of four lists that are named like its sides."""
     keys = {feature.stored for feature in features}
     for feature in features:
         folder, _, side = feature.stored.rpartition("/")
@@ -197,7 +197,7 @@ def _with_boxes(features: list[Feature], tally: SplitTally, notes: list[str]) ->
         if format_ is None or side not in _SIDES:
             yield feature
         elif side == _SIDES[0]:
-            notes.append(f"{folder}: the sides of boxes, a guess: `check` tells which records have others")
+            notes.append(f"{folder}: the sides of boxes, a guess: `check` reports records with others")
             yield Box(name=folder, format=format_, keys=sides)
 
 
@@ -245,7 +245,7 @@ def _evidence(tally: SplitTally) -> Iterator[Evidence]:
 
 
 def _values(counted: FeatureTally, missing: int, sequence: bool) -> dict[str, Any]:
-    """What the evidence says of dtype, shape and values."""
+    """Converts counts to evidence of dtype, shape and values."""
     kinds = [kind for kind, lists in sorted(counted.kinds.items()) if lists and kind != "none"]
     if len(kinds) != 1:
         lists = " and ".join(f"{counted.kinds[kind]:,} of {kind}" for kind in kinds)
@@ -255,7 +255,7 @@ def _values(counted: FeatureTally, missing: int, sequence: bool) -> dict[str, An
     found: dict[str, Any] = {"dtype": TF_DTYPES[kind], "shape": (counted.lengths.high,) if same else (None,)}
     values = counted.of[kind]
     more = _numbers(values) if isinstance(values, NumberTally) else _strings(values)
-    # A default stands for a key that records lack, but not for an empty list, nor for an image.
+    # A default replaces a key that records lack, but neither an empty list nor an image.
     has_default = not counted.empty and not sequence and (kind != "bytes" or "is_text" in more)
     if found["shape"] == (1,) and (not missing or has_default):
         return found | {"shape": (), **more}

@@ -1,4 +1,4 @@
-"""What files hold: how many records, of which kind, and with which features."""
+"""Summarizes files: the number and type of records, and their features."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_KEYS = 10_000
 
 @dataclass
 class FeatureInfo:
-    """What the records that were looked at have under a key.
+    """The values of the read records under a key.
 
     Attributes:
         key: as it is stored.
@@ -68,19 +68,19 @@ class FeatureInfo:
 
 @dataclass(kw_only=True)
 class Info:
-    """What files hold.
+    """The contents of files.
 
     Attributes:
         blocks: whether a record of any file is a block of rows.
         manifest: what lies beside the files, if anything does.
         files: each, with its records, bytes and compression.
-        looked_at: of how many records the rest is told.
+        looked_at: the number of records read, which the following describe.
         kinds: how many of them are Examples, SequenceExamples, and neither; and ExampleListWithContexts, if
             any are.
         examples: how many Examples these have.
         conflicts: the number of records that TensorFlow refuses, or of which it reads other values.
         by_key: the features.
-        more_keys: whether there are others, which are not told.
+        more_keys: whether there are other keys.
     """
 
     blocks: bool
@@ -142,9 +142,9 @@ class Info:
 
 
 def info(files: Files, most: int | None = FIRST) -> Info:
-    """What files hold, as the first `most` records of each file tell; None looks at all of them.
+    """Summarizes files by the first `most` records of each file; None reads all of them.
 
-    Raises RecordError where a file is not whole, StoreError where there is none.
+    Raises RecordError if a file is not whole, StoreError if there is none.
     """
     scanner = Scanner(files, unpack=False)
     found = Info(blocks=any(map(scanner.has_blocks, scanner.paths)), manifest=scanner.manifest)

@@ -1,4 +1,4 @@
-"""Images and sounds in byte strings, as far as their headers tell. No pixel and no sample is decoded."""
+"""Describes images and sounds in byte strings by their headers. No pixel and no sample is decoded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_SAMPLES = 1 << 40  # libsndfile reports 2^63 - 1 frames where the file doe
 def describe(data: bytes) -> str:
     """`PNG 28x28`, `WAV 1.2 s at 16 kHz`, `gzip data, 312 bytes`, `12 bytes`. No pixel is decoded.
 
-    Of sounds, without soundfile only WAV files tell their lengths.
+    Without soundfile, only the durations of WAV files are known.
     """
     form = type_name(data)
     size = counted(len(data), "byte")
@@ -66,7 +66,7 @@ class MediaInfo:
         mode: Pillow's word for the channels of an image; of a sound, its rate and channels.
         measures: `width` and `height`, or `seconds`.
         rate, channels: of a sound, samples a second; 0 of an image.
-        takers: the channels and dtypes of features that store it as it is; None where that is not known: it
+        takers: the channels and dtypes of features that store it unchanged; None if unknown: it
             is damaged.
     """
 
@@ -119,7 +119,7 @@ def _sound(data: bytes, form: str) -> MediaInfo | None:
     )
 
 
-# What reads the header of each form.
+# The reader of the header of each format.
 MEDIA: dict[str, Callable[[bytes, str], MediaInfo | None]] = {
     **{f"{name} image": _image for name in ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WebP")},
     **{f"{name} file": _sound for name in ("WAV", "FLAC", "Ogg", "MP3")},

@@ -28,7 +28,7 @@ class Proposal:
     """One edit of a schema.
 
     Attributes:
-        path: of the feature.
+        path: the path of the feature.
         edit: what to write there, in YAML.
         why: what was found.
     """
@@ -75,11 +75,11 @@ def _edit(feature: Feature, groups: Groups, rows: int, empty: bool) -> Feature |
 
 @_edit.register
 def _edit_fixed_len(feature: FixedLen, groups: Groups, rows: int, empty: bool) -> Feature | None:
-    """The feature that the records have; None where the records are wrong, not the spec.
+    """The feature that the records have; None if the records are wrong, not the spec.
 
     Args:
         groups: the feature's violations.
-        rows: how many there are.
+        rows: the number of rows.
         empty: whether any has its key without values.
     """
     kind, missing, count = (groups.get(code) for code in ("kind", "missing", "count"))
@@ -116,7 +116,7 @@ def _edit_text(old: Feature, new: Feature) -> str:
 
 def _advice(feature: Feature, groups: Groups) -> str | None:
     if "value" in groups and feature.class_names:
-        return "more names, or `oov: index` and a build of the rows anew"
+        return "more names, or `oov: index` and a new build of the rows"
     return None
 
 

@@ -26,11 +26,11 @@ _SHORT = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """A choice of records and of their features.
+    """A selection of records and features.
 
     Attributes:
         columns: names of features, in the order of the result; empty for all.
-        where: a condition on records; see `inspect.where.parse`. None takes all.
+        where: a condition on records; see `inspect.where.parse`. None selects all.
         spec: names features and classes. Without one, keys are names and classes are indices.
     """
 
@@ -47,9 +47,9 @@ class Query:
         return None if self.where is None else parse(self.where)
 
     def check(self, scanner: Scanner) -> dict[FeatureKey, None]:
-        """The keys of the spec, and of as many of the first records of files as it takes to know all names.
+        """Returns the keys of the spec, and of the first records of files until all names are found.
 
-        Raises SpecError for a name that is in neither, RecordError for an ExampleListWithContext.
+        Raises SpecError for an unknown name, RecordError for an ExampleListWithContext.
         """
         asked = {"columns": self.columns, "where": () if self.condition is None else self.condition.names}
         keys = dict.fromkeys(self.names.names)
@@ -71,9 +71,9 @@ class Query:
         return {word for key in keys for word in self.names.words(key)}
 
     def batches(self, scanner: Scanner) -> Iterator[RowBatch]:
-        """The records for which the condition holds.
+        """Yields the records that match the condition.
 
-        Raises RecordError at a record on which it cannot be evaluated, after those before it.
+        Raises RecordError at a record for which it cannot be evaluated, after those before it.
         """
         if self.condition is None:
             yield from scanner.batches()

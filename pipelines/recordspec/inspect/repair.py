@@ -1,4 +1,4 @@
-"""Saves the whole records of damaged files in new shards."""
+"""Recovers the intact records of corrupt files to new shards."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SavedFile:
 
     @property
     def rows_lost(self) -> int | None:
-        """Rows that the manifest counts, and the shard lacks; None where that is unknown."""
+        """Rows that the manifest counts, and the shard lacks; None if unknown."""
         counted, saved = self.integrity.shard, self.integrity.rows_saved
         # where there are more than the manifest counts, corrupt ones are lost all the same
         return None if counted is None or saved is None else max(self.integrity.corrupt, counted.rows - saved)
@@ -49,13 +49,13 @@ class SavedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class RepairReport:
-    """What was written.
+    """The result of a repair.
 
     Attributes:
-        files: in their order.
-        manifest: of the new folder; None where it has none.
-        reason: why it has none, or empty.
-        missing: shards that the manifest of the files names, and that are not there.
+        files: the repaired files, in order.
+        manifest: the manifest of the new folder, if any.
+        reason: why there is no manifest, or empty.
+        missing: missing shards that the manifest of the files names.
         left_out: sidecars that differ from the manifest, and how.
     """
 
@@ -67,14 +67,14 @@ class RepairReport:
 
     @property
     def note(self) -> str:
-        """What the new folder lacks beside what the files lost, in a line; or empty."""
+        """A line on what the new folder lacks besides the lost records; or empty."""
         left_out = list(dict.fromkeys(path.name for path, _ in self.left_out))
-        named = {"missing": self.missing, "left out, not known to be as they were written": left_out}
+        named = {"missing": self.missing, "left out, as they may have changed": left_out}
         lists = [f"{what}: {_listed(names)}" for what, names in named.items() if names]
         return "; ".join([self.reason, *lists] if self.reason else lists)
 
     def report(self) -> dict[str, Any]:
-        """For JSON."""
+        """The report as values for JSON."""
         files = [
             {
                 **one.integrity.dump(),
@@ -110,20 +110,20 @@ def _listed(names: Sequence[str]) -> str:
 def repair(
     files: Files, directory: str | os.PathLike[str], *, force: bool = False, progress: Progress | None = None
 ) -> RepairReport:
-    """Writes the whole records of files to new shards of the same names, in a folder that is published as a
-    whole or not at all, with a report beside them, `repair.json`.
+    """Writes the intact records of files to new shards with the same names, in a folder that is published
+    as a whole or not at all, with a report, `repair.json`.
 
-    Whole records behind a bad length are recovered. Of a dataset, the new folder has a
-    manifest of what was saved, the schema, and the rejected rows, as far as these are what was written.
+    Intact records after a corrupt length are recovered. For a dataset, the new folder has a manifest of the
+    saved records, and the schema and the rejected rows, if they are unchanged since the build.
 
     Args:
-        files: a path, a folder of shards, a pattern, or several of these; they stay as they are.
+        files: a path, a folder of shards, a pattern, or several of these; they do not change.
         directory: a folder that does not exist yet.
-        force: replaces the folder if it exists, and holds a dataset or an earlier repair.
+        force: replaces the folder if it exists, and contains a dataset or an earlier repair.
         progress: receives the number of records and bytes.
 
-    Raises StoreError, SpecError where two files have one name or lie in the folder, and RecordError where
-    something is lost and nothing can be saved.
+    Raises StoreError; SpecError if two files have the same name or are in the folder; RecordError if
+    records are lost and none can be saved.
     """
     paths = expand(files, as_found=True)
     _check_names(paths, local(directory))
@@ -194,7 +194,7 @@ def _repaired(folder: Location, old: Manifest | None, saved: tuple[SavedFile, ..
 
 
 def _no_manifest(old: Manifest | None, saved: Sequence[SavedFile]) -> str:
-    """Why there is no manifest of what was saved; or empty."""
+    """The reason why there is no manifest of the saved records, or empty."""
     if old is None:
         return "no manifest: the files have none beside them that can be read"
     unknown = [one for one in saved if one.integrity.shard is None]

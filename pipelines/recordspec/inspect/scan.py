@@ -1,7 +1,7 @@
-"""Scans files: yields their records, or the rows of their blocks, many at a time, each with its place.
+"""Scans files: yields their records, or the rows of their blocks, in batches, with their places.
 
-Every question about records is asked of a scan. What can be answered of parts and merged is asked of byte
-ranges of large files, by several processes.
+All commands on records use a scan. If results can be merged, several processes scan byte ranges of large
+files.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# So many records of each file tell what the others are like.
+# The number of records per file that represent the others.
 FIRST = 1000
 # The split of files that do not name one.
 ALL = "all"
@@ -48,15 +48,15 @@ _WORTH = 64 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class FileRange:
-    """A file, or a range of its bytes, that is scanned by itself.
+    """A file, or a range of its bytes, that is scanned independently.
 
     Attributes:
-        path: of the file.
+        path: the path of the file.
         file: its number among all files.
         split: that it belongs to.
         records: the range; None for the whole file.
         last: whether the file ends with it.
-        blocks: the schema of the rows that each record holds many of; None where a record is a row.
+        blocks: the schema of the rows that each record holds many of; None if a record is a row.
     """
 
     path: Location
@@ -76,7 +76,7 @@ class RowBatch:
     """Rows of a file that follow each other, as records in a buffer.
 
     Attributes:
-        path: of the file.
+        path: the path of the file.
         file: its number among all files.
         buffer: uint8 `[bytes]`.
         starts, stops: of each row in the buffer, int64 `[n]`.
@@ -84,9 +84,9 @@ class RowBatch:
             what it inflates to) where that begins, int64 `[n]`.
         numbers: of each row, counted from where the scan began, int64 `[n]`; of rows that are records, those
             of the records.
-        block_rows: which row of its block each is, int64 `[n]`; None where each is a record.
+        block_rows: which row of its block each is, int64 `[n]`; None if each is a record.
         sizes: of the records, in bytes, int64 `[m]`.
-        end: the number and the byte of the record behind them.
+        end: the number and the byte of the record after them.
     """
 
     path: Location
@@ -127,7 +127,7 @@ class RowBatch:
         return decode(self.buffer, self.starts, self.stops, sequence=sequence)
 
     def place(self, row: int) -> str:
-        """How messages name a row."""
+        """The location of a row, for messages."""
         where = place(int(self.records[row]), int(self.offsets[row]))
         of_block = "" if self.block_rows is None else f", row {self.block_rows[row]}"
         return f"{self.path}: {where}{of_block}"
@@ -155,13 +155,13 @@ class RowBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class UnreadableRecord:
-    """What a scan yields in the place of a record that cannot be read.
+    """A record that cannot be read, which a scan yields in its place.
 
     Attributes:
         number, offset: of the record.
         problems: what is wrong, placed at file and record.
         size: of its data, in bytes, where these are whole, and no block of the schema; None of others.
-        end: the number and the byte of the record behind it; None where that cannot be found.
+        end: the number and the byte of the record after it; None if that cannot be found.
     """
 
     number: int
@@ -176,9 +176,9 @@ class UnreadableRecord:
 
 
 def scan(part: FileRange) -> Iterator[RowBatch | UnreadableRecord]:
-    """The rows of a file, or of a range of it, in order.
+    """Yields the rows of a file, or of a range of it, in order.
 
-    Raises StoreError where the file cannot be opened.
+    Raises StoreError if the file cannot be opened.
     """
     rows = 0
     for found in salvage(part.path, part.records):
@@ -286,7 +286,7 @@ def run(
 
     Args:
         paths: all the files.
-        jobs: None for one a processor where there is much to read.
+        jobs: None for one per processor if there is much to read.
         name: of the work, in messages.
     """
     if jobs is None:
@@ -297,12 +297,12 @@ def run(
 
 
 class Scanner:
-    """The records that some files hold together, or the rows of their blocks.
+    """Reads the records of files, or the rows of their blocks.
 
     Args:
         files: paths, folders or patterns.
-        schema: of the rows; without one, blocks are unpacked by the schema that lies beside them.
-        unpack: whether blocks are unpacked, where there is a schema.
+        schema: the schema of the rows; by default, blocks are unpacked with the schema beside the files.
+        unpack: whether blocks are unpacked, if there is a schema.
 
     Raises StoreError without files.
     """
@@ -315,7 +315,7 @@ class Scanner:
 
     @classmethod
     def of_rows(cls, files: Files, schema: Schema | None = None) -> Scanner:
-        """A scanner of rows. Raises StoreError for a dataset of blocks without a schema to unpack them by."""
+        """Returns a scanner of rows. Raises StoreError for blocks without a schema to unpack them."""
         scanner = cls(files, schema)
         if scanner.manifest is not None:
             scanner.require_schema()
@@ -323,21 +323,21 @@ class Scanner:
 
     @cached_property
     def manifest(self) -> Manifest | None:
-        """The manifest beside the files, where they lie in one folder."""
+        """The manifest beside the files, if they are in one folder."""
         folders = {path.parent for path in self.paths}
         known = self._manifests.get(next(iter(folders))) if len(folders) == 1 else None
         return known or manifest_of(self.paths)
 
     @cached_property
     def schema(self) -> Schema | None:
-        """What the rows are, as far as that is known."""
+        """The schema of the rows, if known."""
         if self._given is not None:
             return self._given
         return stored_schema(self.paths[0].parent, self.manifest)
 
     @cached_property
     def splits(self) -> dict[Location, str]:
-        """The split of each file: by the manifest, or else by its name."""
+        """The split of each file, from the manifest or from its name."""
         by_name = {} if self.manifest is None else self.manifest.splits
         of_file = {shard.file: split for split, shards in by_name.items() for shard in shards}
         names = {path: parse_name(path.name) for path in self.paths}
@@ -346,7 +346,7 @@ class Scanner:
         }
 
     def has_blocks(self, path: Location) -> bool:
-        """Whether a record of a file holds many rows: as the manifest says, or else the first record."""
+        """Whether records of a file are blocks, according to the manifest or the first record."""
         if self.manifest is not None:
             return self.manifest.block is not None
         if path not in self._have_blocks:
@@ -354,11 +354,11 @@ class Scanner:
         return self._have_blocks[path]
 
     def blocks_of(self, path: Location) -> Schema | None:
-        """The schema by which the blocks of a file are unpacked, if they are."""
+        """The schema with which the blocks of a file are unpacked, if they are."""
         return self.schema if self._unpack and self.has_blocks(path) else None
 
     def require_schema(self) -> None:
-        """Raises StoreError where there are blocks, and no schema to unpack them by."""
+        """Raises StoreError if there are blocks, and no schema to unpack them."""
         if any(map(self.has_blocks, self.paths)) and self.schema is None:
             name = SCHEMA_FILE if self.manifest is None else self.manifest.name_of(SCHEMA_FILE)
             path = self.paths[0].parent / name
@@ -368,7 +368,7 @@ class Scanner:
 
     @property
     def files(self) -> Iterator[FileRange]:
-        """Each file as a whole, in their order."""
+        """Each file as a whole, in order."""
         for number, path in enumerate(self.paths):
             yield FileRange(path=path, file=number, split=self.splits[path], blocks=self.blocks_of(path))
 
@@ -379,11 +379,11 @@ class Scanner:
             yield from file_ranges(file)
 
     def batches(self) -> Iterator[RowBatch]:
-        """All rows. Raises RecordError where one cannot be read, after those before it."""
+        """Yields all rows. Raises RecordError at a row that cannot be read, after those before it."""
         return self.first(None)
 
     def first(self, count: int | None = FIRST) -> Iterator[RowBatch]:
-        """The first `count` rows of each file; None means all. Raises RecordError likewise."""
+        """Yields the first `count` rows of each file; None means all. Raises RecordError likewise."""
         for file in self.files:
             left = count
             for batch in _readable(file):
@@ -394,7 +394,7 @@ class Scanner:
                         break
 
     def count(self, path: Location) -> int:
-        """How many rows a file has."""
+        """Returns the number of rows of a file."""
         if path in self._counted:
             return self._counted[path]
         if path not in self._counts:
@@ -418,10 +418,10 @@ class Scanner:
         return {path: rows[path.name] for path in self.paths if path.name in rows}
 
     def pick(self, numbers: Sequence[int]) -> Iterator[RowBatch]:
-        """The rows of these numbers, rising, counted through all the files; each alone. Nothing behind the
-        last of them need be whole.
+        """Yields the rows with these ascending numbers, counted across all files, one by one. Files are not
+        read beyond the last of them.
 
-        Raises SpecError for a number that none has.
+        Raises SpecError for a number that is too large.
         """
         first = 0
         left = list(numbers)
@@ -442,7 +442,7 @@ class Scanner:
             raise SpecError(Problem(path=("record",), expected=expected, got=got))
 
     def _picked(self, path: Location, numbers: list[int]) -> Iterator[RowBatch]:
-        """Those of one file, as far as it has them."""
+        """The wanted rows of one file."""
         schema = self.blocks_of(path)
         if schema is None and compression_of(path) == "none":
             for record in find_records(path, numbers):

@@ -1,4 +1,4 @@
-"""What a change of a schema breaks: reading what was written, readers that stay, and models."""
+"""Determines what a change of a schema breaks: reading old records, old readers, or models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recordspec.spec.features import Feature
 from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema
 
-# What a change may break.
+# The possible consequences of a change.
 OLD_RECORDS, OLD_READERS, MODELS = "reading old records", "old readers of new records", "models"
 
 _HEAD = ("name", "version", "description")
@@ -25,7 +25,7 @@ class Change:
 
     Attributes:
         path: of what changed.
-        old, new: what it was and is, as YAML would say it; None where it is not there.
+        old, new: what it was and is, as YAML would say it; None if it is not there.
         breaks: what no longer works; nothing where the change is compatible.
         why: in words.
     """
@@ -47,7 +47,7 @@ def _changes(old: Schema, new: Schema) -> Iterator[Change]:
         before, after = getattr(old, name), getattr(new, name)
         if before != after:
             path = ("schema" if name == "name" else name,)
-            yield _change(path, before, after, (), "it is for people: no record depends on it")
+            yield _change(path, before, after, (), "no record depends on it")
     if old.record != new.record:
         why = "records of one kind are not read as the other"
         yield _change(("record",), old.record, new.record, (OLD_RECORDS, OLD_READERS), why)
@@ -73,7 +73,7 @@ def _changes(old: Schema, new: Schema) -> Iterator[Change]:
 def _options(
     old: Feature, new: Feature, path: Path, refused: tuple[set[Path], set[Path]]
 ) -> Iterator[Change]:
-    """What differs between two features of one name, other than in spelling.
+    """The differences between two features of the same name, except in spelling.
 
     `refused` is where the new schema cannot read old records, and the old one not new records.
     """
@@ -93,11 +93,11 @@ def _options(
 
 
 def _broken(field: Any, old: Feature, new: Feature, breaks: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """What a change of an option breaks, and why; `breaks` is what of it readers refuse."""
+    """Returns what a change of an option breaks, and why; `breaks` is what readers reject."""
     if field.name == "description":
-        return (), "it is for people: no record depends on it"
+        return (), "no record depends on it"
     if not breaks and not field.metadata.get("reading"):
-        return (), "new records are written otherwise, and read the same"
+        return (), "new records are written differently, and read the same"
     breaks = (*breaks, MODELS)
     if old.class_names and new.class_names and field.name == "names":
         return breaks, _of_names(old.class_names, new.class_names)
@@ -106,12 +106,12 @@ def _broken(field: Any, old: Feature, new: Feature, breaks: tuple[str, ...]) -> 
     if new.optional and not old.optional and field.name == "default":
         return breaks, "new records may lack it, and readers that keep the old schema have no default"
     if field.metadata.get("reading"):
-        return breaks, "the same records are decoded otherwise"
-    return breaks, "it is stored otherwise"
+        return breaks, "the same records are decoded differently"
+    return breaks, "it is stored differently"
 
 
 def _of_names(old: tuple[str, ...], new: tuple[str, ...]) -> str:
-    """Why other names of classes are other data."""
+    """Returns why a change of class names changes the data."""
     for index, (before, after) in enumerate(zip(old, new, strict=False)):
         if before != after:
             return f"records hold indices: {index} meant `{before}`, and would mean `{after}`"

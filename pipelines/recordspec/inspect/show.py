@@ -39,15 +39,15 @@ Shown = dict[str, Any]
 class RecordViewer:
     """Records of files, each as a dict.
 
-    `file` is its path, and `record` its number there (`row` where it is a row of a block); `features` has the
-    values by name, and of a SequenceExample `sequence` the lists of steps. A list of one value is that value,
-    bytes that are not UTF-8 are described in `<>`, and what is long is cut, as `style` says. `repeated` has
-    the duplicate keys, of which the last counts. A record that is not an Example has `fields` or `bytes`
-    instead: see `wire.dump`. An ExampleListWithContext is named as `message`, and has the features of its
-    `context` and of its `examples`. `tensorflow` has what TensorFlow refuses of a record, or reads
+    `file` is its path, and `record` its number there (`row` for a row of a block); `features` has the
+    values by name, and `sequence` the lists of steps of a SequenceExample. A list of one value is that value,
+    bytes that are not UTF-8 are described in `<>`, and long values are truncated, depending on `style`.
+    `repeated` has the duplicate keys, of which the last counts. A record that is not an Example has `fields`
+    or `bytes` instead: see `wire.dump`. For an ExampleListWithContext, `message` has this name, and `context`
+    and `examples` have its features. `tensorflow` has what TensorFlow rejects in a record, or reads
     differently.
 
-    Raises SpecError for unknown names, RecordError at a record that is not whole, StoreError without files.
+    Raises SpecError for unknown names, RecordError at a corrupt record, StoreError without files.
     """
 
     def __init__(self, files: Files, query: Query | None = None, style: Style = "short") -> None:
@@ -59,14 +59,14 @@ class RecordViewer:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks about the files, to be printed beside the records."""
+        """Notes on the files, to print beside the records."""
         first = self._scanner.paths[0]
         if not self._scanner.has_blocks(first) or self._scanner.blocks_of(first) is not None:
             return ()
         return ("each record is a block of rows; a schema beside the shards, or --spec, unpacks them",)
 
     def head(self, count: int) -> Iterator[Shown]:
-        """The first records that match the query."""
+        """Yields the first records that match the query."""
         found = (
             self._shown(batch, row)
             for batch in self._query.batches(self._scanner)
@@ -75,14 +75,14 @@ class RecordViewer:
         return islice(found, count)
 
     def show(self, number: int) -> Shown:
-        """A record by its number, counted from 0 through all files. Raises SpecError if it is too large."""
+        """Returns a record by its number, counted from 0 across all files; SpecError if it is too large."""
         (batch,) = self._scanner.pick([number])
         return self._shown(batch, 0)
 
     def sample(self, count: int, seed: int) -> Iterator[Shown]:
         """A random sample of the records that match the query, in their order, each equally likely.
 
-        Which ones is a function of the seed, and of how many there are.
+        The sample is a function of the seed and of the number of records.
         """
         total = sum(map(self._scanner.count, self._scanner.paths))
         known = range(total) if self._query.where is None else array("q", self._matching())
@@ -131,8 +131,9 @@ class RecordViewer:
             "features": {name: shown_list(values[key], self._style) for name, key in self._names(values)}
         }
         if steps:
-            told = {name: shown_steps(steps[key], self._style) for name, key in self._names(steps)}
-            found["sequence"] = told
+            found["sequence"] = {
+                name: shown_steps(steps[key], self._style) for name, key in self._names(steps)
+            }
         if len(context) + len(lists) > len(values) + len(steps):
             found["repeated"] = sorted({*_repeated(context), *_repeated(lists)})
         return found
@@ -179,7 +180,7 @@ def _field(field: WireField, style: Style) -> Shown:
 
 
 def shown_list(listed: Listed, style: Style) -> Any:
-    """A list of a Feature: the value where it is one, None where there is no list."""
+    """A list of a Feature: the value where it is one, None if there is no list."""
     kind, values = listed
     if kind == "none":
         return None
@@ -204,7 +205,7 @@ def shown_values(kind: Kind, values: list[Any], style: Style) -> list[Any]:
 
 
 def shown_value(value: Any, style: Style) -> Any:
-    """A number, or the name of a label, as it is. Bytes as text, where they are one, else in words."""
+    """A number or the name of a label unchanged; bytes as text if they are UTF-8, else a description."""
     if not isinstance(value, bytes) or style == "raw":
         return value
     text = printable(value)

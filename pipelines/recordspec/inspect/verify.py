@@ -1,4 +1,4 @@
-"""Whether files are intact: each length, each CRC, and what the manifest beside them says."""
+"""Verifies the integrity of files: each length, each CRC, and their manifest."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ FileProblem = tuple[Location, Problem]
 
 @dataclass(frozen=True, kw_only=True)
 class VerifiedFile:
-    """A file.
+    """The verification of a file.
 
     Attributes:
         file: its path.
-        integrity: what was read of it; None of sidecars, and where it is missing or cannot be read.
-        problems: in what it differs from its manifest.
+        integrity: its records and losses; None for sidecars, and if it is missing or cannot be read.
+        problems: the differences from its manifest.
     """
 
     file: str
@@ -54,19 +54,19 @@ class VerifiedFile:
 
     @property
     def intact(self) -> bool:
-        """Whether every record is whole, and the file is the one of the manifest."""
+        """Whether every record is intact, and the file matches the manifest."""
         return not self.problems and (self.integrity is None or not self.integrity.losses)
 
 
 def verify(files: Files, progress: Progress | None = None) -> Iterator[VerifiedFile]:
-    """Reads every byte of files, and checks each length, each CRC, and what follows a bad length.
+    """Reads every byte of files, checks each length and each CRC, and searches after a corrupt length.
 
-    Where a manifest lies beside a file, its size, hash and number of records are compared, too, and what
-    else the manifest names: after the files come those in their folders that are missing, foreign, or
-    changed. In a folder or a pattern without a manifest, the names of shards tell which are. Damage is
+    If there is a manifest beside a file, its size, hash and number of records are compared, too. After the
+    files follow those in their folders that are missing, unexpected or changed according to the manifest; in
+    a folder or a pattern without a manifest, according to the names of shards. Corruption is
     returned, not raised; so are files that cannot be read.
 
-    Raises StoreError where there is no file.
+    Raises StoreError if there is no file.
     """
     paths = expand(files, as_found=True)
     manifests: dict[Location, Manifest] = {}
@@ -108,7 +108,7 @@ def _verify(integrity: FileIntegrity, progress: Progress) -> VerifiedFile:
 
 
 def _shard_problems(found: FileIntegrity, shard: Shard) -> Iterator[Problem]:
-    """In what a file differs from its manifest. Behind a bad length the number of records is unknown."""
+    """In what a file differs from its manifest. After a corrupt length the number of records is unknown."""
     where, size = str(found.path), found.path.stat().st_size
     if size != shard.bytes:
         yield Problem(where=where, expected=f"{shard.bytes:,} bytes, as the manifest says", got=f"{size:,}")
@@ -127,7 +127,7 @@ def _shard_problems(found: FileIntegrity, shard: Shard) -> Iterator[Problem]:
 
 
 def dataset_problems(folder: Location, manifest: Manifest) -> Iterator[FileProblem]:
-    """What is missing in a dataset's folder, foreign there, or changed; the shards are not read."""
+    """Yields missing, unexpected and changed files of a dataset's folder; the shards are not read."""
     if isinstance(folder, Path):  # a store keeps the shards of replaced datasets
         there = {path.name for path in folder.iterdir()}
         foreign = {name for name in there if parse_name(name)} - manifest.files
@@ -182,14 +182,14 @@ def _file_problem(path: Location, expected: str, got: str) -> FileProblem:
 
 @dataclass(frozen=True, kw_only=True)
 class LostRange:
-    """Bytes of a file that are not in a whole record.
+    """Bytes of a file that are not in an intact record.
 
     Attributes:
-        record: the number of the record that should be there. Behind a bad length it is counted from the
+        record: the number of the record that should be there. After a corrupt length it is counted from the
             records that were recovered, as if one were lost.
         offset: the byte where they begin; in a compressed file, of the uncompressed ones.
-        stop: the byte behind them; None where they extend to the end of a compressed file.
-        problem: what is wrong.
+        stop: the byte after them; None if they extend to the end of a compressed file.
+        problem: the problem.
     """
 
     record: int
@@ -200,22 +200,22 @@ class LostRange:
 
 @dataclass(kw_only=True)
 class FileIntegrity:
-    """What a file is found to hold while it is read, and what of it is lost.
+    """The records of a file, as they are read, and its losses.
 
     Attributes:
-        file: it, and what its manifest says.
+        file: the file, and its entry in the manifest.
         declared: its compression in the manifest; None without one.
         compression: its compression, once it is read.
-        size: its bytes, once it is read; None where it is compressed.
-        records: whole records that every reader reaches.
-        corrupt: records with wrong data, which a reader can step over.
-        recovered: whole records behind a bad length, which only `repair` reaches.
-        losses: the first MOST_LISTED of them.
-        lost: how many there are.
-        rows_lost: rows that a reader does not reach; None where that is unknown.
-        bytes_lost: bytes that are not in a whole record; None where that is unknown.
-        behind: whether there was a bad length, behind which no reader reaches.
-        sha256: of the whole file, once it is read; empty where no manifest has one to compare.
+        size: its bytes, once it is read; None if it is compressed.
+        records: the number of intact records that every reader reaches.
+        corrupt: the number of records with corrupt data, which a reader can skip.
+        recovered: the number of intact records after a corrupt length, which only `repair` reaches.
+        losses: the first MOST_LISTED losses.
+        lost: the number of losses.
+        rows_lost: the number of rows that a reader does not reach; None if unknown.
+        bytes_lost: the number of bytes that are not in an intact record; None if unknown.
+        behind: whether there was a corrupt length, after which no reader reaches.
+        sha256: the hash of the whole file, once it is read; empty if no manifest has one to compare.
     """
 
     file: File
@@ -263,7 +263,7 @@ class FileIntegrity:
 
     @property
     def rows_saved(self) -> int | None:
-        """Rows in the records that are whole. None where that is unknown: of records of many rows, any may be
+        """Rows in the records that are whole. None if unknown: of records of many rows, any may be
         the last, which has fewer, unless all are there as they were written, except for corrupt ones."""
         shard = self.shard
         if shard is None or shard.records != self.file.records_needed:
@@ -280,7 +280,7 @@ class FileIntegrity:
         return shard is not None and not self.behind and self.records + self.corrupt == shard.records
 
     def read(self, progress: Progress) -> Iterator[Chunk]:
-        """Reads the file to its end. Yields the whole records. Raises StoreError where the disk fails."""
+        """Reads the file to its end. Yields the whole records. Raises StoreError if the disk fails."""
         with system_errors("read", self.path), open_file(self.path) as file:
             self.compression = likely_compression(self.path)
             self.size = self.path.stat().st_size if self.compression == "none" else None

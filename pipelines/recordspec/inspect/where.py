@@ -19,14 +19,14 @@ from typing import Any
 
 from recordspec.errors import Problem, SpecError, nearest, show_int
 
-# What a record has under a name: how many values (None where it is missing), and what they are.
+# What a record has under a name: how many values (None if it is missing), and what they are.
 Lookup = Callable[[str], "FieldValue"]
 Condition = Callable[[Lookup], bool]
 # A number or bytes, several of them in a list, or None of what is missing.
 Expression = Callable[[Lookup], Any]
 
 _LONGEST = 10_000
-# Of conditions in conditions: what is walked here is walked again for every record.
+# The largest depth of nested conditions, which are evaluated recursively for every record.
 _DEEPEST = 50
 _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
@@ -86,7 +86,7 @@ class Where:
 
 
 def parse(text: str) -> Where:
-    """The condition that a text states. Raises SpecError with the place of what is none.
+    """Parses a condition. Raises SpecError with the position of an error.
 
     It knows comparisons (`<`, `==`, `in`, chains of them), `and`, `or`, `not`, numbers, texts, names of
     features, `len(name)`, `missing(name)`, and `feature("name")` for what is no word. A comparison with a
@@ -254,7 +254,7 @@ def _among(value: Expression, known: Callable[[Lookup], list[Any] | None], wante
 
 
 def _beside(one: Any, other: Any) -> Any:
-    """A value as it is compared with another: the only floats of records are float32."""
+    """A value for a comparison: the only floats of records are float32."""
     return one.single if isinstance(one, _Fraction) and type(other) is float else one
 
 

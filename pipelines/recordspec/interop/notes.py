@@ -13,11 +13,11 @@ from recordspec.spec.schema import Schema
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """One thing that has no counterpart in the other format.
+    """A part of a schema that has no counterpart in the other format.
 
     Attributes:
-        path: its place in the schema that was converted.
-        text: what it is, and how it is converted or ignored.
+        path: its place in the converted schema.
+        text: a description, and how it is converted or ignored.
     """
 
     path: Path

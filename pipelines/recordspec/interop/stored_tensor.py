@@ -33,7 +33,7 @@ class StoredTensor:
         sparse: whether a list is decoded to a SparseTensor.
         row_lengths: the keys of the row lengths, one for each None but the first.
         per_step: whether this is one step of a SequenceExample.
-        description: a text for people.
+        description: a text for readers.
     """
 
     name: str

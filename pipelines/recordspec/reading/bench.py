@@ -24,7 +24,7 @@ from recordspec.spec.schema import Schema
 Dataset = Any
 Tensor = Any
 
-# About so many rows are counted before Python gets their number, which takes 30 us each time.
+# About this many rows are counted before Python gets their number, which takes 30 us each time.
 _HANDED_OVER = 1024
 # The batch size that is tried where the options have none: large enough to hide the cost of a batch.
 _BATCH = 128
@@ -34,12 +34,12 @@ _GAIN = 1.2
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """The pipeline up to a stage, run by itself.
+    """A measurement of the pipeline up to a stage.
 
     Attributes:
         name: the name of the last stage.
-        rows: the number of rows that came out.
-        bytes: the size of so many rows in the files.
+        rows: the number of rows produced.
+        bytes: the size of these rows in the files.
         seconds: the wall time.
         cpu: the CPU time of all threads, in seconds.
     """
@@ -52,12 +52,12 @@ class Stage:
 
     @property
     def rate(self) -> float:
-        """Rows a second."""
+        """Rows per second."""
         return self.rows / self.seconds
 
     @property
     def cores(self) -> float:
-        """CPU seconds in a second of wall time."""
+        """CPU seconds per second of wall time."""
         return self.cpu / self.seconds
 
 
@@ -66,15 +66,15 @@ class Advice:
     """An option with which the whole pipeline was faster.
 
     Attributes:
-        option: the option as it stands in a config, below `read:`.
-        gain: the speedup, in rows a second.
+        option: the option as written in a config, below `read:`.
+        gain: the speedup, in rows per second.
     """
 
     option: str
     gain: float
 
     def __str__(self) -> str:
-        return f"set `{self.option}` in `read:`: {self.gain:.1f} times as many rows a second"
+        return f"set `{self.option}` in `read:`: {self.gain:.1f} times as many rows per second"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class Bench:
 
     Attributes:
         stages: the pipeline up to each stage; the last is the whole pipeline.
-        limit: the name of the stage that adds most to the time of a row.
+        limit: the name of the stage that adds most to the time per row.
         advice: the options that were tried and help.
         neighbours: how far the shuffle moves rows; None without a shuffle.
         classes: how well the shuffle mixes classes; None without a label.
@@ -238,7 +238,7 @@ def _since(start: tuple[float, float]) -> tuple[float, float]:
 
 
 def _limit(measured: tuple[Stage, ...]) -> str:
-    """The stage that adds most to the time of a row. `whole` is none: it only adds the prefetching."""
+    """The stage that adds most to the time per row, except `whole`, which only adds prefetching."""
     times = [0.0, *(stage.seconds / stage.rows for stage in measured)]
     added = {stage.name: now - before for stage, (before, now) in zip(measured, pairwise(times), strict=True)}
     del added["whole"]

@@ -1,4 +1,4 @@
-"""Corrupt records: found by decoding files outside of a pipeline, left out by reading copies, or located."""
+"""Finds corrupt records by decoding files outside of a pipeline, and skips or locates them."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ _replaced: set[Location] = set()
 
 @dataclass(frozen=True, kw_only=True)
 class CorruptRecord:
-    """A record that cannot be read, or the rest of a file from it on.
+    """A record that cannot be read, or the rest of a file from that record.
 
     Attributes:
         path: the file.
         record: its number.
         offset: the byte at which it begins; in a compressed file, of the uncompressed bytes.
-        problems: what is wrong with it, each with file and record.
-        rows: how many are lost; None where the number is unknown.
-        ends: whether everything behind it is lost too.
+        problems: its problems, each with file and record.
+        rows: the number of lost rows; None if it is unknown.
+        ends: whether everything after it is lost too.
     """
 
     path: Location
@@ -61,11 +61,11 @@ class CorruptRecord:
 
 @dataclass(kw_only=True)
 class CheckedFile:
-    """What a file was found to hold.
+    """The contents of a file.
 
     Attributes:
         corrupt: the corrupt records, in order.
-        records, rows: how many can be read.
+        records, rows: the numbers of readable records and rows.
     """
 
     corrupt: list[CorruptRecord] = field(default_factory=list)
@@ -156,12 +156,12 @@ class TrialDecode:
 
 
 def without_corrupt(file: File, schema: Schema) -> tuple[Location, int]:
-    """The path to read in place of a file, and the rows there: a copy where the file has corrupt records.
+    """Returns the path to read in place of a file, a copy if it has corrupt records, and its rows.
 
-    With a copy, counts, shuffles and the shares of workers stay exact. What is left out is logged. A file
+    With a copy, counts, shuffles and sharding among workers stay exact. Skipped records are logged. A file
     is checked once, as long as it does not change.
 
-    Raises RecordError where it is no TFRecord file at all.
+    Raises RecordError for a file that is not a TFRecord file.
     """
     problem = file_types.not_tfrecord(file.path)
     if problem is not None:
@@ -208,18 +208,18 @@ def _folder() -> str:
 
 @contextmanager
 def locating(schema: Schema, files: Files) -> Iterator[None]:
-    """A context in which TensorFlow's errors of reading name the record that they come from.
+    """A context manager in which TensorFlow's read errors name the record that caused them.
 
         with recordspec.locating(schema, "data/digits"):
             for batch in recordspec.read(schema, "data/digits", batch=32):
                 ...
 
-    When such an error leaves it, the files are checked up to the first corrupt record. Without an error it
-    costs nothing.
+    When such an error leaves the block, the files are checked up to the first corrupt record. Without an
+    error it costs nothing.
 
     Raises:
-        RecordError: names the shard, the record, the byte, the feature, what was expected and what was
-            found. The original error is its cause; where no record is corrupt, that is raised as it is.
+        RecordError: names the shard, the record, the byte, the feature, the expected and the actual value.
+            The original error is its cause; if no record is corrupt, the original error is raised.
         StoreError: files are missing, or of another spec; or a shard in an object store could not be read.
         SpecError: a path is a URL of no store.
     """

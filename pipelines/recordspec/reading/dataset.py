@@ -27,7 +27,7 @@ Dataset = Any
 
 # Rows that are filtered, balanced or bucketed by one call, at most.
 _SHAPED = 1024
-# A worker of a service interleaves one in so many of the files, so that the other workers have some.
+# A worker of a service interleaves one in this many files, so that the other workers have some.
 _TURNS = 16
 
 
@@ -43,17 +43,17 @@ def read(
     start: Position | tuple[int, int] | None = None,
     **options: Any,
 ) -> Any:
-    """A tf.data.Dataset of decoded rows: dicts from feature names to tensors.
+    """Returns a tf.data.Dataset of decoded rows: dicts from feature names to tensors.
 
     Args:
-        schema: what the records are.
-        files: a path, a pattern, a folder of shards, or several of these. Compression is recognised.
-        batch: rows in a batch, or a `Batch`; without it single rows.
+        schema: the schema of the records.
+        files: a path, a pattern, a folder of shards, or several of these. Compression is detected.
+        batch: the number of rows per batch, or a `Batch`; by default elements are single rows.
         shuffle: rows in the shuffle buffer, its bytes such as "64MiB", or a `Shuffle`; needs a seed.
-        seed: of the shuffle.
-        map: a function on each decoded element.
-        filter: a function of a decoded batch that gives a bool for each row: whether it is kept.
-        start: the epoch and the step to begin at, both from 0; all before is skipped.
+        seed: the seed of the shuffle.
+        map: a function of each decoded element.
+        filter: a function of a decoded batch that returns a bool for each row: whether it is kept.
+        start: the epoch and the step at which to begin, both from 0; all before is skipped.
         options: the other fields of `Read`: interleave, bucket, balance, features, cache, repeat,
             prefetch, deterministic, corrupt, service.
 
@@ -62,14 +62,14 @@ def read(
         is the next epoch, in another order.
 
     Raises:
-        SpecError: an option is wrong.
-        StoreError: no such files, or they are not what their manifest says, or of another spec.
-        RecordError: a file is no TFRecord file.
+        SpecError: an option is invalid.
+        StoreError: there are no such files, or they differ from their manifest, or have another spec.
+        RecordError: a file is not a TFRecord file.
     """
     check_is_schema(schema)
     if isinstance(shuffle, (int, str)) and not isinstance(shuffle, bool):
         if seed is None:
-            hint = f"so that the order can be reproduced; {see('explanation/order.md')}"
+            hint = f"so that the order is reproducible; {see('explanation/order.md')}"
             raise SpecError(Problem(path=("seed",), expected="a seed to shuffle by", got="none", hint=hint))
         shuffle = {"buffer": shuffle, "seed": seed}
     elif seed is not None:
@@ -92,7 +92,7 @@ def build(
     predicate: Callable[..., Any] | None = None,
     start: Position | None = None,
 ) -> Any:
-    """Decoded batches, in an order fixed by `options` and `plan`."""
+    """Returns decoded batches, in an order determined by `options` and `plan`."""
     recipe = Recipe(options=options, schema=schema, plan=plan, predicate=predicate, start=start)
     elements = recipe.batches()
     if not recipe.decoded:
@@ -115,7 +115,7 @@ class Recipe:
         schema: all features.
         plan: the files.
         predicate: the filter, a function of a decoded batch; None for no filter.
-        start: where to begin; None for the first batch of the first pass.
+        start: the first position to read; None for the first batch of the first pass.
     """
 
     options: Read
@@ -152,7 +152,7 @@ class Recipe:
         return mixed
 
     def _check(self) -> None:
-        """Raises SpecError where several workers would have different numbers of batches, and for what a
+        """Raises SpecError if several workers would have different numbers of batches, and for what a
         service cannot do: its rows come in order of arrival."""
         service, several = self.options.service, len(self.plan.others) > 1
         if service is not None and self.start is not None:
@@ -172,12 +172,12 @@ class Recipe:
 
     @property
     def steps(self) -> int | None:
-        """Batches of a pass; None where that depends on the values of rows, or the rows were not counted."""
+        """The batches of a pass; None if their number depends on values, or rows were not counted."""
         return None if self._shapes else self.plan.batches(self.options.batch)
 
     @property
     def decoded(self) -> bool:
-        """Whether batches are decoded already, and have the requested features alone."""
+        """Whether batches are decoded already, and have only the requested features."""
         names = self.options.features
         asked = names is None or tuple(names) == tuple(self._layout.schema.outputs)
         return self._layout.early and asked and self.options.batch is not None
@@ -223,7 +223,7 @@ class Recipe:
 
     @cached_property
     def _staging(self) -> StagingFolder | None:
-        """Where the shards of an object store are copied to; None for local files."""
+        """The folder to which the shards of an object store are copied; None for local files."""
         remote = [piece.path for piece in self.plan.pieces if piece.is_remote]
         options, mixed = self.options.staging, self.interleave
         if not remote:
@@ -241,7 +241,7 @@ class Recipe:
             )
         cycle = 1 if mixed is None else stages.MOST_OPEN if mixed.cycle == "auto" else mixed.cycle
         if mixed is not None and mixed.parallel:
-            cycle *= 3  # so many a parallel one opens ahead, and each holds its copy
+            cycle *= 3  # a parallel interleave opens this many ahead, and each holds its copy
         staging.check_room(self.plan.pieces, cycle, options.size)
         folder = staging.default_folder() if options.folder is None else local(options.folder)
         return StagingFolder(folder, parse_bytes(options.size))
@@ -305,7 +305,7 @@ class Recipe:
 
 
 def at_a_glance(options: Read, rows: int) -> Read:
-    """Options to read `rows` rows of all files as one batch, without what takes time or memory."""
+    """Returns options that read `rows` rows of all files as one batch, without slow or large stages."""
     if rows < 1:
         raise SpecError(Problem(path=("rows",), expected="at least 1", got=str(rows)))
     return Read(

@@ -21,7 +21,7 @@ from recordspec.spec.values import Array
 
 _LOOKUPS = ("index", "one_hot", "multi_hot", "count")
 _BINS = 10
-# Of the file of statistics: vocabularies are in it.
+# The largest file of statistics: it contains vocabularies.
 _MOST_BYTES = 1 << 30
 # Rows whose statistics are taken at once.
 ROWS = 1024
@@ -32,14 +32,14 @@ class Encode:
     """How an input is encoded.
 
     Attributes:
-        as_: `normalize` numbers to the mean 0 and the variance 1 (`keras.layers.Normalization`; those of the
-            last axis apart); `index` gives each text or integer a number (`StringLookup`, `IntegerLookup`),
-            `one_hot` a vector with a 1 at that, `multi_hot` and `count` one vector for all of a list;
-            `discretize` gives the number of the bin of a number (`Discretization`). Of a label, the
-            classes are known. Of a list, `index` is 0 for padding.
-        max_tokens: of the lookups: as many of the most frequent texts or integers, less one for all others,
-            have numbers of their own; by default all that the split has.
-        bins: of `discretize`, about equally full; 10 by default.
+        as_: `normalize` scales numbers to mean 0 and variance 1 (`keras.layers.Normalization`, separately
+            along the last axis); `index` maps a text or integer to its index in a vocabulary
+            (`StringLookup`, `IntegerLookup`), `one_hot` to a vector with a 1 at that index, `multi_hot` and
+            `count` a list to one vector; `discretize` maps a number to the index of its bin
+            (`Discretization`). The vocabulary of a label is its classes. For lists, index 0 is padding.
+        max_tokens: the size of the vocabulary, with the most frequent texts or integers, and one index
+            for all others; by default all values in the split.
+        bins: the number of bins of `discretize`, with about equal counts; 10 by default.
     """
 
     SHORT_FORM: ClassVar[str] = "as_"
@@ -64,7 +64,7 @@ class Encode:
             raise SpecError(problems)
 
     def problem(self, feature: Feature, *, in_steps: bool) -> Problem | None:
-        """What is wrong with a feature, or with one of each step, that is to be encoded so."""
+        """The problem of a feature, or one of each step, that cannot be encoded so."""
         given = feature.value_type
         is_number = given.is_number and given.item != "bool"
         if self.as_ == "normalize":
@@ -85,17 +85,17 @@ class Encode:
 
 
 def apply_to_row(value: Tensor, encode: Encode, layer: Any, length: int | None = None) -> Tensor:
-    """As `apply`, of the value of one row."""
+    """Like `apply`, for the value of one row."""
     return apply(tf.expand_dims(value, 0), encode, layer, length)[0]
 
 
 def apply(value: Tensor, encode: Encode, layer: Any, length: int | None = None) -> Tensor:
-    """An encoded batch, dense. Where rows are shorter than others, the rest is 0.
+    """Encodes a batch to a dense tensor. Shorter rows are filled with 0.
 
     Args:
         value: dense `[n, ...]`, or ragged.
         layer: one of `layers`.
-        length: to which the rows of a ragged batch are padded.
+        length: the length to which the rows of a ragged batch are padded.
     """
     flat = value.flat_values if isinstance(value, tf.RaggedTensor) else value
     if encode.as_ in _LOOKUPS:  # Keras' own treats a last dimension of 1 in another way
@@ -124,7 +124,7 @@ def _float(dtype: Any) -> Any:
 
 
 class Statistics:
-    """What the layer of a feature learns from a split, batch by batch."""
+    """Computes the statistics of a feature's layer from a split, batch by batch."""
 
     def __init__(self, feature: Feature, encode: Encode, batch: Any) -> None:
         """Raises SpecError for a padded or a sparse `batch`, the type of one."""
@@ -170,7 +170,7 @@ class Statistics:
         self._count = total
 
     def state(self) -> dict[str, Any]:
-        """What the layer needs, as JSON holds it. Raises SpecError where there was no value, or NaN."""
+        """The state of the layer, for JSON. Raises SpecError if there was no value, or NaN."""
         if not self._count:
             raise SpecError(self._problem("values to learn from", "none"))
         if self._layer is None:
@@ -184,19 +184,19 @@ class Statistics:
         try:
             self._layer.finalize_state()
         except tf.errors.InvalidArgumentError:  # a table without a key
-            raise SpecError(self._problem("values to learn from", "only those that stand for none")) from None
+            raise SpecError(self._problem("values to learn from", "only padding or unknown values")) from None
         if self._encode.as_ == "discretize":
             return {"bin_boundaries": [float(bound) for bound in self._layer.bin_boundaries]}
         try:
             tokens = self._layer.get_vocabulary(include_special_tokens=False)
         except UnicodeDecodeError as error:
-            raise SpecError(self._problem("text", f"bytes that are none: {error}")) from None
+            raise SpecError(self._problem("text", f"bytes that are not UTF-8: {error}")) from None
         if not tokens:
             raise SpecError(self._problem("values to learn from", "only empty ones"))
         return {"vocabulary": [token if isinstance(token, str) else int(token) for token in tokens]}
 
     def _check_range(self) -> None:
-        """Raises SpecError for numbers that float32, in which Keras discretizes, does not tell apart."""
+        """Raises SpecError for numbers that float32, in which Keras discretizes, cannot distinguish."""
         low, high, bins = self._low, self._high, self._encode.bins or _BINS
         if not np.isfinite([low, high]).all():
             raise SpecError(self._problem("finite numbers to discretize", "NaN or infinity"))
@@ -234,8 +234,8 @@ def _layer(feature: Feature, encode: Encode, batch: Any, state: Mapping[str, Any
     padded = _has_padding(encode, batch)
     if feature.value_type.item == "text":
         return layers.StringLookup(mask_token="" if padded else None, **options)
-    # no integer that there is, nor -1, which stands for unknown ones; none while the layer learns, which
-    # leaves it out
+    # neither an integer of the vocabulary nor -1, which means unknown; none while the layer is adapted, which
+    # ignores it
     mask = min([0, *state["vocabulary"]]) - 2 if padded and state else None
     if padded and not state and encode.max_tokens:
         options["max_tokens"] = encode.max_tokens - 1
@@ -243,7 +243,7 @@ def _layer(feature: Feature, encode: Encode, batch: Any, state: Mapping[str, Any
 
 
 def _has_padding(encode: Encode, batch: Any) -> bool:
-    """Whether an index stands for the padding of batches of this type."""
+    """Whether the padding of batches of this type has an index."""
     return encode.as_ == "index" and isinstance(batch, tf.RaggedTensorSpec)
 
 
@@ -257,11 +257,11 @@ def layers(
     """The Keras layer of each encoded feature, by name, with the statistics of a split.
 
     Args:
-        fingerprint: of the rows that the statistics are taken from.
-        kept: the file of the statistics, which is read where it has this fingerprint, else written.
+        fingerprint: the fingerprint of the rows of the statistics.
+        kept: the file of the statistics, which is read if it has this fingerprint, else written.
         batches: reads the batches of these features.
 
-    Raises what reading raises, and SpecError for values of which a layer cannot learn.
+    Raises what reading raises, and SpecError for values from which a layer cannot learn.
     """
     states, types = _kept_states(kept, fingerprint), batch_spec(schema)
     if states is None:
@@ -282,7 +282,7 @@ def layers(
 
 
 def _kept_states(path: Location, fingerprint: str) -> dict[str, Any] | None:
-    """The states in a file; None if there is none, or it is of other rows."""
+    """The states in a file; None if there is no file, or it is for other rows."""
     try:
         found = json.loads(read_text(path, _MOST_BYTES))
     except (StoreError, SpecError, ValueError):

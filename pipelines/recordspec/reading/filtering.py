@@ -94,7 +94,7 @@ def bucketed(rows: Dataset, layout: DatasetLayout, bucket: Bucket, batch: Batch)
 
 
 def lengths_of(value: Any, name: str) -> Tensor:
-    """How many items each row has, int64 `[n]`."""
+    """The number of items per row, int64 `[n]`."""
     if isinstance(value, tf.RaggedTensor):
         return tf.cast(value.row_lengths(), tf.int64)
     if isinstance(value, tf.sparse.SparseTensor):
@@ -118,7 +118,7 @@ def class_counts(
 ) -> Counts:
     """The rows of every class of a label, by index; `option` is the path of the option that names it.
 
-    Raises SpecError where it is no label with one class for each row, StoreError where the manifest has no
+    Raises SpecError if it is no label with one class for each row, StoreError if the manifest has no
     counts.
     """
     if problems := list(check_label(label, schema, option)):

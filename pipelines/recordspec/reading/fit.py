@@ -30,17 +30,17 @@ LENGTH = "_length"
 class Fit:
     """Which features are the model's inputs, targets and sample weights.
 
-    Among inputs and weights, `<name>_mask` stands for a mask of the padded feature `<name>`: bool, true for
-    values that are no padding, with a dimension for each that is padded. As weights, a mask is 1.0 and 0.0.
+    Among inputs and weights, `<name>_mask` is a mask of the padded feature `<name>`: bool, true for
+    values that are not padding, with one dimension per padded dimension. As weights, a mask is 1.0 and 0.0.
 
     Attributes:
-        inputs: one name gives the tensor, several a dict by name.
+        inputs: one name selects the tensor, several a dict by name.
         targets: the same.
-        weights: one name, or several, whose product is taken. A mapping from targets to their weights gives a
-            dict by target, of ones for a target that it lacks.
+        weights: one name, or several to multiply. A mapping from targets to their weights yields a
+            dict by target, with ones for missing targets.
         ragged: `dense` pads ragged features to the longest row of a batch, and fills sparse ones, with their
-            `pad`; `keep` leaves both as they are.
-        pad_to: the lengths that ragged features are padded to, so that shapes are static. A longer row is an
+            `pad`; `keep` changes neither.
+        pad_to: the lengths to which ragged features are padded, so that shapes are static. A longer row is an
             error: InvalidArgumentError, when its batch is made.
         derived: the names that a function `map` adds to the features, to be inputs, targets or weights.
         encode: how inputs are encoded, by name: `normalize`, `index`, `one_hot`, `multi_hot`, `count` or
@@ -161,7 +161,7 @@ class Fit:
 
     def request(self, schema: Schema, *, whole: bool) -> Schema:
         """The schema of what predictions are asked for: of the inputs alone, or of all but targets and
-        weights. Raises SpecError where derived inputs need all."""
+        weights. Raises SpecError if derived inputs need all."""
         outputs = schema.outputs
         inputs = {_owner(name, self.known(schema)) for name in _names(self.inputs)}
         if whole:
@@ -174,7 +174,7 @@ class Fit:
         return _without_indicators(schema.only(inputs), frozenset(_names(self.inputs)))
 
     def check_layers(self, layers: Mapping[str, Any]) -> None:
-        """Raises SpecError where an input has no layer: it would not be encoded."""
+        """Raises SpecError if an input has no layer: it would not be encoded."""
         missing = [name for name in self.encode if name not in layers]
         if missing:
             expected = "a layer for each input of `fit.encode`"
@@ -240,7 +240,7 @@ def _without_indicators(schema: Schema, inputs: frozenset[str]) -> Schema:
 
 @dataclass(frozen=True)
 class _Batch:
-    """The features of one batch, or of one row, as `fit` gives them to a model."""
+    """The features of one batch, or of one row, as `fit` passes them to a model."""
 
     fit: Fit
     features: Mapping[str, Any]
@@ -257,7 +257,7 @@ class _Batch:
             return self.mask(part, _owner(name, self.features))
         if name not in self.features:
             derived = name in self.fit.derived
-            hint = "`map` is to add it" if derived else nearest(name, self.features)
+            hint = "`map` must add it" if derived else nearest(name, self.features)
             hint = hint or "`map` and `features` must leave it"
             problem = Problem(path=("fit", part), expected=one_of(self.features), got=f"`{name}`", hint=hint)
             raise SpecError(problem)
@@ -326,7 +326,7 @@ class _Batch:
             return value.with_flat_values(tf.identity(value.flat_values))
 
     def _pad(self, part: str, name: str) -> Any:
-        """The padding of a feature. Raises SpecError where `map` left a dtype that does not hold it."""
+        """The padding of a feature. Raises SpecError if `map` left a dtype that does not hold it."""
         pad, dtype = self.schema.padding.get(name), self.features[name].dtype
         if pad is None or not _is_composite(self.features[name]) or dtype.name not in (*DTYPES, "string"):
             return None
@@ -353,7 +353,7 @@ def _is_composite(value: Any) -> bool:
 
 
 def check_arguments(option: str, function: Callable[..., Any], count: int, arguments: str) -> None:
-    """Raises SpecError for a function that does not take so many arguments.
+    """Raises SpecError for a function that does not accept this number of arguments.
 
     Otherwise AutoGraph would say so, with a trace of its own code.
     """
@@ -395,7 +395,7 @@ def _unknown_feature(option: str, features: Any, error: KeyError) -> Problem | N
 
 
 def check_parts(given: Any) -> Any:
-    """What `map_fit` gave. Raises SpecError where it has no targets, without which Keras only says that a
+    """The result of `map_fit`. Raises SpecError if it has no targets, without which Keras only says that a
     loss failed."""
     if isinstance(given, tuple) and len(given) in (2, 3):
         return given

@@ -18,14 +18,14 @@ from recordspec.spec.options import format_bytes
 
 Dataset = Any
 
-# What tf.data keeps for a string besides its bytes: the tensor, its buffer, and a place in the queue.
+# The memory of tf.data for a string besides its bytes: the tensor, its buffer, and a place in the queue.
 _ROW_OVERHEAD = 160
 # The part of the free memory that buffers may take: the model needs memory too.
 _MOST = 0.8
 
 
 def check(options: Read, plan: Plan) -> None:
-    """Raises SpecError where the shuffle buffer or the cache would take more memory than there is."""
+    """Raises SpecError if the shuffle buffer or the cache would take more memory than there is."""
     if options.shuffle is None and options.cache != "memory":
         return
     free = available()

@@ -28,27 +28,27 @@ def mix(
     seed: int,
     end: Literal["first", "all"] = "first",
 ) -> Any:
-    """A tf.data.Dataset whose elements are each the next one of a dataset that is drawn by weight.
+    """Returns a tf.data.Dataset each of whose elements is the next one of a dataset drawn by weight.
 
         dataset = recordspec.mix([ours.dataset("train"), theirs.dataset("train")], [0.8, 0.2], seed=17)
 
-    Which dataset is drawn is a function of the seed and the epoch, and independent of `tf.random.set_seed`.
+    The draws are a function of the seed and the epoch, and independent of `tf.random.set_seed`.
     Each iteration is the next epoch, of the mixture and of its datasets.
 
     Args:
-        datasets: datasets with elements of one type. Batches are not mixed: to mix rows within them, mix
-            datasets without a batch, and batch the mixture. Datasets that were made with a `start` are not
-            supported, as their first pass is shorter: to resume, use a `tf.train.Checkpoint` of the iterator.
-        weights: how often each is drawn, relative to the others; by default equally often.
+        datasets: datasets with elements of the same type. Batches are not mixed: to mix rows within batches,
+            mix unbatched datasets, and batch the mixture. Datasets with a `start` are not supported, as
+            their first pass is shorter: to resume, use a `tf.train.Checkpoint` of the iterator.
+        weights: the relative frequency of each dataset; equal by default.
         seed: the seed of the draws.
-        end: "first" ends when a dataset is drawn that has no element left, "all" when none has: until then,
-            the others are drawn by the same weights.
+        end: with "first" the mixture ends when an exhausted dataset is drawn, with "all" when all datasets
+            are exhausted: until then, the others are drawn by the same weights.
 
     Returns:
         A plain Dataset. With "all", its cardinality is the sum of theirs, if these are known.
 
     Raises:
-        SpecError: an argument is wrong, or the types of the elements differ.
+        SpecError: an argument is invalid, or the types of the elements differ.
     """
     datasets = tuple(datasets)
     weights = (1.0,) * len(datasets) if weights is None else tuple(weights)

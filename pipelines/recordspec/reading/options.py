@@ -20,14 +20,14 @@ def _at_least(option: str, value: int, least: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """Rows in a batch. The last of a pass may be smaller, unless it is dropped.
+    """The number of rows per batch. The last batch of a pass may be smaller, unless it is dropped.
 
-    Several workers have the same number of batches each. Where rows do not divide evenly, some are left out
-    if the remainder is dropped, and read twice if it is not.
+    All workers have the same number of batches. If rows do not divide evenly, some are dropped
+    with `drop_remainder`, and some are read twice without it.
 
     Attributes:
-        size: rows, at least 1.
-        drop_remainder: whether a smaller last batch is left out.
+        size: the number of rows, at least 1.
+        drop_remainder: whether a smaller last batch is dropped.
     """
 
     SHORT_FORM: ClassVar[str] = "size"
@@ -44,8 +44,8 @@ class Shuffle:
     """A shuffle of files and, within a buffer, of rows. The order is a function of the seed and the epoch.
 
     Attributes:
-        buffer: the rows that are permuted together, or their bytes as they are stored, such as `64MiB`.
-            Memory holds up to four times as much; of rows of 8 KiB or more, as much.
+        buffer: the number of rows that are permuted together, or their stored bytes, such as `64MiB`. Up to
+            four times as much memory is used; for rows of 8 KiB or more, as much.
         seed: the seed of the order.
     """
 
@@ -64,11 +64,11 @@ class Interleave:
     """How files are mixed: `block` records from each of `cycle` files in turn.
 
     Attributes:
-        cycle: files open at a time; by default all, up to 128, so that rows of all are mixed.
-        block: records that are read from a file before the next; in the layout `blocks` it is one.
-        parallel: how many files are read at once, by threads. `auto` is all of the cycle, up to 16. It helps
-            with remote files. Local files are read faster without: to pass records between threads costs
-            more than to read them.
+        cycle: the number of files open at a time; by default all, up to 128, so that rows of all are mixed.
+        block: the number of records read from a file before the next; in the layout `blocks` it is one.
+        parallel: the number of files read in parallel, by threads. `auto` is all of the cycle, up to 16. It
+            helps with remote files. Local files are read faster without: passing records between threads
+            costs more than reading them.
     """
 
     cycle: Literal["auto"] | int = "auto"
@@ -85,12 +85,12 @@ class Interleave:
 
 @dataclass(frozen=True, kw_only=True)
 class Bucket:
-    """Batches of rows of similar lengths, so that little is padded.
+    """Batches of rows of similar lengths, to reduce padding.
 
     Attributes:
         by: the feature whose lengths are compared.
-        boundaries: where one bucket ends and the next begins: `[64, 128]` makes three, of lengths below
-            64, from 64 to 127, and from 128 on.
+        boundaries: the lengths at which the next bucket begins: `[64, 128]` makes three buckets, of lengths
+            below 64, from 64 to 127, and from 128.
     """
 
     by: str
@@ -106,12 +106,12 @@ class Bucket:
 
 @dataclass(frozen=True, kw_only=True)
 class Balance:
-    """Rows of frequent classes are left out at random, so that all classes come about equally often.
+    """Rows of frequent classes are dropped at random, so that all classes are about equally frequent.
 
-    Which rows are left out is a function of the seed, the epoch, and the row's place in the order.
+    The choice is a function of the seed, the epoch, and the row's position in the order.
 
     Attributes:
-        by: a label that gives each row one class; a build counts them.
+        by: a label with one class per row; a build counts the classes.
         seed: the seed of the choice; by default that of the shuffle.
     """
 
@@ -123,11 +123,11 @@ class Balance:
 
 @dataclass(frozen=True, kw_only=True)
 class Staging:
-    """Where shards of an object store are copied to, to be read.
+    """The folder to which shards of an object store are copied to be read.
 
     Attributes:
-        folder: by default `~/.cache/recordspec/shards`; several processes may share one.
-        size: what all copies may take together.
+        folder: by default `~/.cache/recordspec/shards`; several processes may share a folder.
+        size: the largest total size of the copies.
     """
 
     folder: PathText | None = None
@@ -136,24 +136,24 @@ class Staging:
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """How shards are read as batches. A stage whose option is absent is left out.
+    """How shards are read as batches. A stage without its option is omitted.
 
     Attributes:
-        batch: rows in a batch; without it, an element is a single row.
-        shuffle: how rows are shuffled; without it, they come in the order of the files.
+        batch: the number of rows per batch; by default, an element is a single row.
+        shuffle: how rows are shuffled; by default, they come in the order of the files.
         interleave: how files are mixed; by default only when shuffling.
         bucket: batches of rows of similar lengths.
-        balance: the label whose classes come equally often.
-        features: the features that are read; by default all.
-        cache: `memory`, or a folder, where serialized rows are kept after the first pass.
+        balance: the label whose classes are to be equally frequent.
+        features: the features to read; by default all.
+        cache: `memory`, or a folder, for the serialized rows of the first pass.
         repeat: the number of passes, or `forever`. No batch has rows of two passes.
-        prefetch: batches made ahead; `auto` is 2.
-        deterministic: whether the order is the same at any parallelism.
-        corrupt: `skip` leaves out records that cannot be read, and logs which. All files are read once
-            for that, before the first batch.
+        prefetch: the number of batches made ahead; `auto` is 2.
+        deterministic: whether the order is the same for any parallelism.
+        corrupt: `skip` skips and logs records that cannot be read. To find them, all files are read once
+            before the first batch.
         service: the address of a tf.data service that reads, such as `grpc://localhost:5050`.
-        staging: where shards of an object store are copied to while they are read; `tensorflow` has
-            TensorFlow read them itself, which can read those of `gs://`.
+        staging: the folder to which shards of an object store are copied while they are read; with
+            `tensorflow`, TensorFlow reads them itself, which supports `gs://`.
     """
 
     batch: Batch | None = None
@@ -183,7 +183,7 @@ class Read:
         if self.bucket is not None and self.batch is None:
             yield Problem(path=("bucket",), expected="a batch to fill", got="none")
         if self.balance is not None and self.choice_seed is None:
-            hint = f"so that the same rows can be drawn again; {see('explanation/order.md')}"
+            hint = f"so that the rows are reproducible; {see('explanation/order.md')}"
             yield Problem(path=("balance",), expected="the key `seed`, or a shuffle", got="none", hint=hint)
         if self.features == ():
             yield Problem(path=("features",), expected="at least one feature", got="none")

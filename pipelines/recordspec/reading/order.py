@@ -12,7 +12,7 @@ from recordspec.reading.transformations import flat_map
 Dataset = Any
 Tensor = Any
 
-# Any number but 0, which tf.data takes for a random seed.
+# Any number but 0, which means a random seed to tf.data.
 _SEED = 87654321
 
 
@@ -48,7 +48,7 @@ class Seeds:
 
     Attributes:
         files, pools: for the shuffles of files and of pools.
-        left_out: for the rows that are left out to balance classes.
+        left_out: for the rows that are dropped to balance classes.
         choices: for the datasets that a mixture draws.
     """
 
@@ -90,7 +90,7 @@ def chances(count: Tensor, seed: Tensor | None, number: Tensor) -> Tensor:
 def passes(first: int, count: int | None) -> Dataset:
     """The keys of `count` passes from pass `first` on, int64 `[2]`, each a different one.
 
-    Each new iteration, which Keras starts for every epoch, goes on where the last one ended. tf.data's
+    Each new iteration, which Keras starts for every epoch, continues where the last one ended. tf.data's
     dataset of random numbers does so too, and it alone both remembers earlier iterations and can be in a
     checkpoint of an iterator; its n-th numbers are the key of the n-th pass.
     """

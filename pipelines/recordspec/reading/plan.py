@@ -25,15 +25,15 @@ from recordspec.wire.file_types import compression_of
 from recordspec.wire.framing import FRAME_BYTES
 from recordspec.wire.proto import parse_example
 
-# Records that tell how large a row is.
+# The number of records from which the size of a row is estimated.
 _SAMPLED = 100
-# What is decoded by one call: with less, the calls cost more; with more, the data leaves the caches.
+# The bytes decoded by one call: with less, the calls cost more; with more, the data leaves the caches.
 _CHUNK_ROWS = 2048
 _CHUNK_BYTES = 4 << 20
 # Bytes of a record from which a copy costs more than passing it on alone: measured with
 # `shuffle(10_000)` on 2 cores, records of 4 KiB, 8 KiB and 32 KiB.
 _LARGE = 8 << 10
-# Records and bytes of a dataset with a manifest up to which its lengths are looked at before it is read. On a
+# Records and bytes of a dataset with a manifest up to which its lengths are checked before it is read. On a
 # core of 2.1 GHz, 1 GB of records took 0.3 s where all have one size, and 1.1 us a record where sizes vary.
 _MOST_RECORDS, _MOST_BYTES = 2_000_000, 4 << 30
 # Files are divided among workers where the one with most rows has at most this much more than another.
@@ -46,10 +46,10 @@ class Piece:
 
     Attributes:
         compression: of the file, by its first bytes.
-        rows: in these records; None where they were not counted.
+        rows: in these records; None if they were not counted.
         first: the number of records of the file before them.
         count: the number of records; None for all that follow.
-        cut: whether the file has records behind them.
+        cut: whether the file has records after them.
         shard: its entry in the manifest; None without one.
     """
 
@@ -81,7 +81,7 @@ class Plan:
 
     Attributes:
         pieces: parts of files, in order; no record is in two of them.
-        block: the rows of a block at most; None where each record is one row.
+        block: the rows of a block at most; None if each record is one row.
         others: the rows of every worker, where there are several.
         class_counts: by label, the rows of every class in the splits that are read, where they were counted.
     """
@@ -98,7 +98,7 @@ class Plan:
 
     @cached_property
     def rows(self) -> int | None:
-        """The rows of all pieces; None where they were not counted."""
+        """The rows of all pieces; None if they were not counted."""
         rows = [piece.rows for piece in self.pieces]
         return None if None in rows else sum(row for row in rows if row is not None)
 
@@ -108,7 +108,7 @@ class Plan:
         return tuple(accumulate(piece.rows or 0 for piece in self.pieces))
 
     def batches(self, batch: Batch | None) -> int | None:
-        """Batches of one pass, the same number for every worker; None where rows were not counted."""
+        """Batches of one pass, the same number for every worker; None if rows were not counted."""
         if self.rows is None:
             return None
         if batch is None:
@@ -168,7 +168,7 @@ def plan_files(
 
     With `corrupt="skip"`, files with corrupt records are replaced by copies without them.
 
-    Raises StoreError where the files are not what their manifest says, were written with another spec, or
+    Raises StoreError if the files are not what their manifest says, were written with another spec, or
     are too few records for so many workers; RecordError where one is no TFRecord file, or no record is left.
     """
     manifest = manifest_of(paths) if manifest is None else manifest

@@ -30,10 +30,10 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
         model.fit(pipeline.dataset("train", start=backup.start), initial_epoch=backup.start.epoch,
                   epochs=10, callbacks=[backup])
 
-    Run again after an interruption, the same lines resume from the last backup: weights, optimizer, the
-    random numbers of dropout and the order of the batches are those of a run without interruption. An epoch
+    Run again after an interruption, the same code resumes from the last backup: weights, optimizer, the
+    random numbers of dropout and the order of the batches equal those of an uninterrupted run. An epoch
     of `fit` must be a pass of the dataset: `steps_per_epoch` is not supported. List the callback last, so
-    that it sees what others do.
+    that it sees the effects of others.
 
     Attributes:
         start: the position of the backup, or the beginning.
@@ -78,7 +78,7 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
             raise StoreError(problem) from None
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Restores the model if there is a backup. Raises SpecError where resuming would not be exact."""
+        """Restores the model if there is a backup. Raises SpecError if resuming would not be exact."""
         self._check()
         if self.start == Position():
             return
@@ -105,7 +105,7 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
         raise SpecError(Problem(path=("Backup",), expected=expected, got=got, hint=hint))
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Begins to count the steps of the epoch."""
+        """Starts counting the steps of the epoch."""
         self._position = self.start if epoch == self.start.epoch else Position(epoch=epoch)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -122,7 +122,7 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
             self.model.stop_training = _ENDED
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Makes a backup: the next batch is the next epoch's first, unless a callback stopped this one."""
+        """Makes a backup at the start of the next epoch, unless a callback stopped this one."""
         if self.model.stop_training is _ENDED:
             self.model.stop_training = False
         steps = self.params.get("steps")

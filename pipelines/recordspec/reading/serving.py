@@ -125,7 +125,7 @@ def _dense_specs(name: str, spec: Any) -> dict[str, Any]:
 
 
 def _as_decoded(name: str, spec: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """A feature as it is decoded, from the tensors of `_dense_specs`."""
+    """The decoded form of a feature, from the tensors of `_dense_specs`."""
     value = tensors[_safe(name)]
     if isinstance(spec, tf.SparseTensorSpec):
         return tf.sparse.from_dense(value)

@@ -50,7 +50,7 @@ class ShufflePlan:
 
     @property
     def buffers(self) -> int:
-        """How many buffers are in memory at most."""
+        """The largest number of buffers in memory."""
         return 1 if self.large else _POOLS
 
 
@@ -94,8 +94,8 @@ def rows_of_pools(
 
     Args:
         pools: vectors of serialized records.
-        held: gives the rows of a pool, and their number.
-        counted: gives the number alone, for less work.
+        held: returns the rows of a pool, and their number.
+        counted: returns only the number, which is faster.
         shuffle: how rows are permuted; None for the order of the pool.
         first: the number of rows to skip; None for none.
     """
@@ -118,7 +118,7 @@ def drawn(
     shuffle: ShufflePlan,
     first: Tensor | None,
 ) -> Dataset:
-    """What `made` gives for `size` records of a permuted pool at a time, from row `first` of all pools on.
+    """Applies `made` to `size` records of a permuted pool at a time, starting at row `first` of all pools.
 
     The records are gathered `size` at a time, so that they are still in the caches when they are decoded.
     """

@@ -1,4 +1,4 @@
-"""Measures how well a shuffle mixes rows: which rows, and which classes, follow each other."""
+"""Measures how well a shuffle mixes rows, by the distances and the classes of consecutive rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Neighbours:
     """The distances on disk of rows that are read one after the other.
 
     Attributes:
-        rows: the number of rows compared, from the first of the first pass on.
+        rows: the number of rows compared, from the start of the first pass.
         adjacent: the share of pairs that follow each other on disk, in either order.
         adjacent_by_chance: the share after a shuffle of all rows.
         apart: the mean distance on disk of a pair.
@@ -45,11 +45,11 @@ class Classes:
     """The classes of rows that are read one after the other.
 
     Attributes:
-        label: the feature that gives a row its class.
-        rows: the number of rows compared, from the first of the first pass on.
+        label: the feature with the classes.
+        rows: the number of rows compared, from the start of the first pass.
         same: the share of pairs of the same class, as rows are read.
         same_on_disk: the share in the order of the files.
-        same_by_chance: the share that a perfect shuffle gives: the squares of the classes' shares, summed.
+        same_by_chance: the share after a perfect shuffle: the sum of the squares of the classes' shares.
     """
 
     label: str
@@ -60,7 +60,7 @@ class Classes:
 
 
 def neighbours(recipe: Recipe) -> Neighbours | None:
-    """Computed without reading; None where the rows were not counted, or are fewer than two."""
+    """Computed without reading; None if the rows were not counted, or are fewer than two."""
     total = recipe.plan.rows
     if total is None or total < 2:
         return None

@@ -98,8 +98,8 @@ def _staged(
 
 
 def places(plan: Plan, options: Interleave | None, seeds: Seeds, *, deterministic: bool) -> Dataset:
-    """For each record that `records` gives, in its order, the number of its first row among the rows of all
-    pieces: int64 `[]`, or `[k]` where `records` gives `[k]`. Nothing is read.
+    """For each record of `records`, in order, the number of its first row among the rows of all
+    pieces: int64 `[]`, or `[k]` if `records` yields `[k]`. Nothing is read.
     """
     ends = plan.ends
     named = _in_order((tf.constant([0, *ends[:-1]], tf.int64), tf.constant(ends, tf.int64)), seeds)
@@ -126,7 +126,7 @@ def _mixed(
     *,
     deterministic: bool,
 ) -> Dataset:
-    """The datasets that `of_piece` gives for each piece: one after the other, or interleaved by `options`."""
+    """The datasets that `of_piece` returns for the pieces, concatenated, or interleaved by `options`."""
     if options is None:
         return flat_map(named, of_piece)
     cycle = min(len(plan.pieces), MOST_OPEN) if options.cycle == "auto" else options.cycle

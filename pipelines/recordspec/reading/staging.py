@@ -78,7 +78,7 @@ def _leases_ahead(
     def fetch(piece: Piece) -> tuple[Lease | None, str]:
         try:
             return _fetched(folder, piece, stopped), ""
-        except RecordspecError as error:  # TensorFlow would tell an exception with its traceback
+        except RecordspecError as error:  # TensorFlow would print an exception with its traceback
             FAILURES.append(error)
             return None, str(error)
 
@@ -112,7 +112,7 @@ def _fetched(folder: StagingFolder, piece: Piece, stopped: Event) -> Lease | Non
 
 
 def _object_of(piece: Piece) -> StagedObject:
-    """What is to be copied for a piece that is in a store."""
+    """The copy to make for a piece that is in a store."""
     assert isinstance(piece.path, RemotePath)
     if piece.shard is not None:
         return StagedObject(remote=piece.path, bytes=piece.shard.bytes, sha256=piece.shard.sha256)
@@ -122,7 +122,7 @@ def _object_of(piece: Piece) -> StagedObject:
 
 
 def release(token: Any) -> np.int64:
-    """Gives a lease back; returns 0, the number of elements that follow."""
+    """Releases a lease; returns 0, the number of elements that follow."""
     lease = _leases.pop(int(token), None)
     if lease is not None:
         lease.release()
@@ -130,7 +130,7 @@ def release(token: Any) -> np.int64:
 
 
 def then_released(records: Dataset, token: Tensor) -> Dataset:
-    """The records of a copy; behind the last its lease is given back."""
+    """The records of a copy; its lease is released after the last."""
     end = flat_map(
         tf.data.Dataset.from_tensors(token),
         lambda one: tf.data.Dataset.from_tensors("").repeat(tf.numpy_function(release, [one], tf.int64)),
@@ -139,7 +139,7 @@ def then_released(records: Dataset, token: Tensor) -> Dataset:
 
 
 def check_room(pieces: tuple[Piece, ...], cycle: int, size: str) -> None:
-    """Raises SpecError where the copies that are read at a time do not fit into the folder."""
+    """Raises SpecError if the copies that are read at a time do not fit into the folder."""
     largest = max(on_disk(_object_of(piece).bytes) for piece in pieces if piece.is_remote)
     needed = largest * min(min(cycle, len(pieces)) + _AHEAD, len(pieces))
     if parse_bytes(size) < needed:

@@ -18,7 +18,7 @@ from recordspec._tf import tf
 Dataset = Any
 Tensor = Any
 
-# What tf.data, too, takes for most that helps, where it does not time the stages.
+# The number that tf.data, too, uses as the largest useful one, where it does not time the stages.
 MOST_CALLS = 16
 # Calls of a function at a time.
 CALLS = min(MOST_CALLS, max(2, os.cpu_count() or 1))
@@ -32,7 +32,7 @@ def without_autograph(function: Callable[..., Any]) -> Callable[..., Any]:
 def map_elements(
     dataset: Dataset, function: Callable[..., Any], calls: int | None = None, *, deterministic: bool = True
 ) -> Dataset:
-    """What a function gives for each element, `calls` of it at a time, and in order if `deterministic`.
+    """Maps a function over elements, with `calls` parallel calls, and in order if `deterministic`.
 
     The function is not converted by autograph.
     """
@@ -55,14 +55,14 @@ def map_elements(
 
 
 def flat_map(dataset: Dataset, function: Callable[..., Dataset]) -> Dataset:
-    """The elements of the datasets that a function gives for each element, one dataset after the other."""
+    """The elements of the datasets that a function returns for each element, one dataset after the other."""
     traced, spec = _traced_dataset(function, dataset)
     made = tf.raw_ops.FlatMapDataset(**_arguments(dataset, traced, spec))
     return tf.data.experimental.from_variant(made, spec)
 
 
 def interleave(dataset: Dataset, function: Callable[..., Dataset], *, cycle: int, block: int) -> Dataset:
-    """The elements of the datasets that a function gives: `block` of each of `cycle` datasets in turn."""
+    """The elements of the datasets that a function returns: `block` of each of `cycle` datasets in turn."""
     traced, spec = _traced_dataset(function, dataset)
     made = tf.raw_ops.InterleaveDataset(
         cycle_length=tf.constant(cycle, tf.int64),
@@ -124,7 +124,7 @@ def _traced(function: Callable[..., Any], dataset: Dataset) -> Any:
 
 
 def _arguments(dataset: Dataset, traced: Any, spec: Any) -> dict[str, Any]:
-    """What all raw ops with a function take."""
+    """The arguments of all raw ops with a function."""
     return {
         "input_dataset": tf.data.experimental.to_variant(dataset),
         "other_arguments": traced.captured_inputs,

@@ -1,6 +1,6 @@
-"""Builds on Spark: the bytes of a local build, of any number of rows.
+"""Builds on Spark: the same bytes as a local build, for any number of rows.
 
-`tasks` is what executors run, and `driver` the build that starts them and publishes.
+Executors run `tasks`; `driver` starts them and publishes the dataset.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _MASTER = re.compile(r"local(-cluster)?(\[.+\])?|yarn|\w+://.+")
 _REFUSED = {
     "jobs": "Spark's executors share the work",
-    "memory": "Spark's configuration says how much executors have",
+    "memory": "Spark's configuration defines their memory",
     "limit": "`frame.limit(n)` is a frame of fewer rows",
     "resume": "Spark repeats the tasks that fail",
 }
@@ -51,16 +51,16 @@ def build(
     source: str | os.PathLike[str] | RemotePath | None = None,
     **options: Any,
 ) -> Manifest:
-    """Builds the dataset of a config on Spark, byte for byte as `Pipeline.build` does.
+    """Builds the dataset of a config on Spark, byte for byte like `Pipeline.build`.
 
-    Executors read the files of the source, and write to the folder of the dataset, under the paths that they
-    have here.
+    Executors read the files of the source, and write to the folder of the dataset, under the same paths as
+    the driver.
 
     Args:
-        source: a file or folder to read instead of the one that the config names.
-        options: allow_empty, force, append and progress, as `recordspec.write` takes them.
+        source: a file or folder to read instead of the config's source.
+        options: allow_empty, force, append and progress, as for `recordspec.write`.
 
-    Raises what `recordspec.write` raises, and nothing of Spark's: a job that fails is a StoreError.
+    Raises what `recordspec.write` raises, and no errors of Spark: a job that fails raises StoreError.
     """
     rows, section = pipeline._to_write(None, source)
     pipeline.__dict__.pop("manifest", None)
@@ -75,26 +75,26 @@ def write(
     split: Any = "train",
     **options: Any,
 ) -> Manifest:
-    """Writes the rows of a Spark DataFrame as a sharded dataset, which appears whole or not at all.
+    """Writes the rows of a Spark DataFrame as a sharded dataset, which appears as a whole or not at all.
 
-    The same rows and options give the bytes that `recordspec.write` gives, whatever the partitions are;
-    without a shuffle the order is that of the partitions. A frame must give the same rows when a partition of
-    it is computed once more: persist one that does not, such as one with `rand()`.
+    The same rows and options yield the same bytes as `recordspec.write`, whatever the partitions;
+    without a shuffle the order is that of the partitions. A partition must yield the same rows when it is
+    computed again: persist a frame that does not, such as one with `rand()`.
 
     Args:
-        frame: has a column for each feature, and for each name that the options need.
+        frame: has a column for each feature, and for each name in the options.
         directory: a folder that does not exist yet, under a path that executors have too.
-        split, options: as `recordspec.write` takes them, but for jobs, memory, limit and resume.
+        split, options: as for `recordspec.write`, except jobs, memory, limit and resume.
 
-    Raises what `recordspec.write` raises, and nothing of Spark's: a job that fails is a StoreError. A row is
-    named by its partition and its number there.
+    Raises what `recordspec.write` raises, and no errors of Spark: a job that fails raises StoreError.
+    Messages identify a row by its partition and its number there.
     """
     return _build(frame.sparkSession, frame, FrameRows(), schema, directory, {"split": split, **options})
 
 
 @contextmanager
 def session_at(master: str) -> Iterator[SparkSession]:
-    """A Spark session at a master: `local[4]`, or the URL of a cluster.
+    """A context manager of a Spark session at a master: `local[4]`, or the URL of a cluster.
 
     Raises SpecError, StoreError, MissingExtra.
     """

@@ -69,7 +69,7 @@ _BYTES_AT_ONCE = 16 << 20
 _MOST_ROWS = 10_000
 # Java's serializer holds 100 cached batches; they have this many rows and 4 MiB at most.
 _CACHED_ROWS = 1000
-# The hashes of the keys of so many rows that are there already are read at once.
+# The number of existing rows whose key hashes are read at once.
 _KEYS_AT_ONCE = 1 << 20
 # The most times that shards are uploaded where other writers take their names.
 _CONFLICTS = 3
@@ -129,7 +129,7 @@ class SparkBuild(Build):
             self._thread.close()
 
     def _await(self, job: Callable[[], _T]) -> _T:
-        """Runs a job in a thread: a Ctrl-C in the midst of a call of py4j's would break its connection, and
+        """Runs a job in a thread: a Ctrl-C during a call of py4j would break its connection, and
         leave the job running."""
         return self._thread.submit(job).result()
 
@@ -236,7 +236,7 @@ class SparkBuild(Build):
     def _written(
         self, bounds: Bounds, partitions: list[ShardPartition]
     ) -> Iterator[tuple[ShardPartition, tuple[str, Shard]]]:
-        """Writes the shards; gives the name of the file of each, and what is in it."""
+        """Writes the shards; returns the name of the file of each, and what is in it."""
         store, named = None, partitions
         for _ in range(_CONFLICTS):
             if isinstance(self._transaction, RemoteTransaction):
@@ -262,7 +262,7 @@ class SparkBuild(Build):
             keys.unlink()
 
     def _cut(self, partitions: list[ShardPartition]) -> tuple[Bounds, list[ShardPartition]]:
-        """Where the shards begin."""
+        """The first rows of the shards."""
         firsts: dict[str, int] = {}
         for number, task in enumerate(partitions):
             firsts.setdefault(task.split, number)
@@ -276,7 +276,7 @@ class SparkBuild(Build):
         }, partitions
 
     def _first_rows(self, partitions: list[ShardPartition]) -> list[tuple[int, bytes, int]]:
-        """Of each shard but the first of a split that has rows: its number, the `order` of its first row, and
+        """For each shard but the first of a split with rows, its number, the `order` of its first row, and
         how many rows have that and are before it."""
         wanted = [
             (number, task)
@@ -381,7 +381,7 @@ _RAISED = re.compile(r"^[\w.]*?(\w+(?:Error|Exception|Interrupt)): (.+)$", re.MU
 
 
 def reason(error: Exception) -> str:
-    """What Spark says of an error, without the traces: that of Python code is its last line."""
+    """Spark's message of an error, without tracebacks: for Python code, the last line."""
     text = str(error)
     python = text.partition("Traceback (most recent call last)")[2]
     found = _RAISED.findall(python) if python else ()

@@ -1,4 +1,4 @@
-"""What Spark's executors run: rows are encoded where they are, assigned to shards, and written.
+"""The tasks of Spark's executors, which encode rows where they are, assign them to shards, and write them.
 
 Parts of a config's source, or partitions of a DataFrame, become rows of `split`, `order` and `record`.
 `order` has 32 bytes, which compare as a local build compares rows: the order word, the two words of the key's
@@ -81,11 +81,11 @@ class FramePart:
 
 @dataclass(frozen=True)
 class EncodeReport:
-    """What a task tells of a part that it has encoded.
+    """The report of a task on a part that it encoded.
 
     Attributes:
-        part: the number of its rows, and of its invalid ones, and the label counts.
-        sizes: by split its rows, and their bytes.
+        part: the numbers of its valid and invalid rows, and the label counts.
+        sizes: the rows of each split, and their bytes.
     """
 
     part: EncodedPart
@@ -211,9 +211,9 @@ class ShardPartition:
 
     Attributes:
         shard: its rows among those of its split.
-        split: the name of that.
+        split: the name of the split.
         key: an integer whose hash is the number of the partition, for Spark.
-        skip: how many rows of the partition are before the shard, with the `order` of its first row.
+        skip: the number of rows of the partition before the shard, with the `order` of its first row.
     """
 
     shard: ShardRange
@@ -259,7 +259,7 @@ def _orders(column: Any) -> Any:
 def write_shard(
     plan: BuildPlan, job: str, store: RemotePath | None, shards: list[ShardPartition], batches: Iterable[Any]
 ) -> Iterator[Any]:
-    """Writes the shard of a partition; gives the name of its file, and what is in it."""
+    """Writes the shard of a partition; returns the name of its file, and what is in it."""
     found: tuple[str, Shard] | RecordspecError
     try:
         with _output_folder(plan, store) as folder:
@@ -275,7 +275,7 @@ def write_shard(
 
 @contextmanager
 def _output_folder(plan: BuildPlan, store: RemotePath | None) -> Iterator[Path]:
-    """Where a task writes: the plan's folder, or, where files are uploaded, one of its own."""
+    """The folder of a task: that of the plan, or a separate one if files are uploaded."""
     if store is not None:
         with TemporaryDirectory(prefix="recordspec-") as name:
             yield Path(name)
@@ -301,7 +301,7 @@ def _upload(folder: Path, job: str, store: RemotePath, file: str, shard: Shard) 
 
 
 def keys_of(shard: Shard, job: str, store: RemotePath) -> RemotePath:
-    """Where the hashes of the keys of a shard are until the driver has them."""
+    """The file of the key hashes of a shard until the driver reads it."""
     return store / f"{shard.file}.{job}.keys"
 
 

@@ -37,7 +37,7 @@ Sections = dict[Section, list[Entry]]
 
 
 def placed_columns(schema: FeatureSet, section: Section) -> tuple[Column, ...]:
-    """The columns of a section, as `columns_in` gives them."""
+    """The columns of a section, as `columns_in` returns them."""
     return tuple(column for feature in getattr(schema, section) for column in columns_in(section, feature))
 
 
@@ -49,7 +49,7 @@ def blocks_of(
     All blocks are encoded together, with `head` and `tail` bytes of room around each: a call for every block
     of 256 rows would cost more than their values.
 
-    Raises SpecError where two columns share a key, RecordError where a block is too large, with its number.
+    Raises SpecError if two columns share a key, RecordError if a block is too large, with its number.
     """
     given = [blocks.rows_entry(size, count)]
     for section in schema.sections:
@@ -72,7 +72,7 @@ def blocks_of(
 
 
 def block_of_records(schema: FeatureSet, records: Iterable[Any]) -> bytes:
-    """Converts records of one row each to one block. Their values are copied as they are stored.
+    """Converts records of one row each to one block. Their stored values are copied unchanged.
 
     Raises RecordError for a record that is not one of the schema, or contradicts itself.
     """
@@ -84,8 +84,8 @@ def block_of_records(schema: FeatureSet, records: Iterable[Any]) -> bytes:
 def sections_of_records(schema: FeatureSet, buffer: Bytes, starts: Ints, stops: Ints) -> Sections:
     """The entries of records of one row each in a buffer, which are decoded together.
 
-    Raises RecordError, which names the row, for one that violates the schema, since in a block the values of
-    all rows are end to end, and one too many would be the next row's; or that has a key of no feature.
+    Raises RecordError, which names the row, for one that violates the schema, since a block concatenates the
+    values of all rows, and an extra value would be the next row's; or that has a key of no feature.
     """
     decoded = decode(buffer, starts, stops, sequence=schema.record == "sequence_example")
     check_structure(schema.placed, decoded)

@@ -31,10 +31,10 @@ _EXPECTED = "a date, a time, or their text as 2026-01-31 or 2026-01-31T12:00:00Z
 
 
 def since_epoch(values: Any, unit: DateUnit) -> Array:
-    """Dates and times as int64 `[n]`, the number of units since 1970-01-01 00:00 UTC, rounded never.
+    """Dates and times as int64 `[n]`, the number of units since 1970-01-01 00:00 UTC, never rounded.
 
-    Takes an array datetime64, or a list of dates, times (without an offset: in UTC), their ISO text, and
-    numbers that are such numbers already. Raises BadValue for others, and for what the unit does not hold.
+    Accepts a datetime64 array, or a list of dates, times (without an offset: in UTC), their ISO text, and
+    such numbers. Raises BadValue for others, and for values that the unit cannot represent.
     """
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
         return numbers(values, "int64")
@@ -109,7 +109,7 @@ def _parsed(text: str) -> np.datetime64:
 
 
 def unit_of_dates(values: Any) -> DateUnit | None:
-    """The coarsest unit of dates and times, an array datetime64 or texts; None where some are none."""
+    """The coarsest unit of dates and times, an array datetime64 or texts; None if some are none."""
     if not isinstance(values, np.ndarray) and not all(map(_ISO.fullmatch, values)):
         return None
     for unit in _CODES:

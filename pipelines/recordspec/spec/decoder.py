@@ -49,7 +49,7 @@ def decode(schema: FeatureSet, serialized: Any) -> dict[str, Tensor]:
 
 
 def decode_block(schema: FeatureSet, serialized: Any) -> dict[str, Tensor]:
-    """The decoded features of the rows of one block, or of several, as `decode` gives those of a batch."""
+    """The decoded features of the rows of one block, or of several, as `decode` returns those of a batch."""
     return decode_rows(schema, blocks.parse(schema, tf.convert_to_tensor(serialized, tf.string)))
 
 
@@ -156,15 +156,15 @@ def batch_spec(schema: FeatureSet, size: int | None = None) -> dict[str, Any]:
 
 
 def decode_errors() -> tuple[type[Exception], ...]:
-    """What TensorFlow raises for a record that does not decode.
+    """Returns the error that TensorFlow raises for a record that does not decode.
 
-    The message for bytes that are no Example contains them, and is no UTF-8: hence the second.
+    The message for bytes that are not an Example contains them, and is not UTF-8: hence the second.
     """
     return (tf.errors.OpError, UnicodeDecodeError)
 
 
 def decode_problems(schema: FeatureSet, record: bytes, *, in_blocks: bool) -> tuple[Problem, ...]:
-    """The problems of a record that TensorFlow does not decode, by feature; none of one that it does.
+    """The problems of a record that TensorFlow does not decode, by feature; empty if it does.
 
     A feature whose stored values are valid has the message of TensorFlow.
     """

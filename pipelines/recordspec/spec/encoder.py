@@ -1,4 +1,4 @@
-"""Rows to records: every value checked by its feature, then laid down in one batch."""
+"""Encodes rows to records: each feature validates its values, which are then encoded in one batch."""
 
 from __future__ import annotations
 
@@ -51,10 +51,9 @@ def part_of(values: Any, start: int, stop: int) -> Any:
 def columns_of(
     schema: FeatureSet, rows: Sequence[Mapping[str, Any]], extra: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """The values of each feature, and of the `extra` names, in these rows; None where a row has none.
+    """The values of each feature, and of the `extra` names, in these rows; None if a row has none.
 
-    Raises RecordError for a row with a name that is neither: a name misspelt would otherwise be a
-    value lost.
+    Raises RecordError for a row with another name: a misspelt name would otherwise lose a value.
     """
     columns: dict[str, Any] = {}
     complete = True
@@ -75,7 +74,7 @@ def columns_of(
 
 
 class RowEncoder:
-    """Encodes single rows of a schema, value by value: for one row, that is faster than NumPy by far.
+    """Encodes single rows of a schema, value by value: for one row, that is much faster than NumPy.
 
     A feature whose value is not of a common type is encoded as a batch of one.
     """
@@ -108,7 +107,7 @@ class RowEncoder:
         return record
 
     def _encode_values(self, row: Mapping[str, Any]) -> bytes | None:
-        """The record; None where something is wrong, or large."""
+        """The record; None if something is wrong, or large."""
         parts, known = [b""] * len(self._places), 0
         steps: list[Entry] = []
         for name, encode_one, encode_stored, place, feature, section in self._features:
@@ -138,10 +137,10 @@ class RowEncoder:
 
 
 def _value_encoder(section: Section, feature: Feature) -> tuple[Any, Any]:
-    """The feature's `encode_one`, and a function from what that gives to an entry of a record.
+    """The feature's `encode_one`, and a function from its result to an entry of a record.
 
-    None of a feature of steps or of several columns, and of a kind whose `encode` is not the one that its
-    `encode_one` was written for.
+    None for a feature of steps or of several columns, and for a kind whose `encode` is not the one for which
+    its `encode_one` was written.
     """
     columns = feature.columns()
     homes = [one for one in type(feature).__mro__ if {"encode", "encode_one"} & vars(one).keys()]
@@ -153,13 +152,13 @@ def _value_encoder(section: Section, feature: Feature) -> tuple[Any, Any]:
 def encode_batch(
     schema: FeatureSet, columns: Mapping[str, Any], rows: int, *, head: int = 0, tail: int = 0
 ) -> Strings:
-    """The records of a batch.
+    """Encodes a batch to records.
 
     Args:
-        schema: what the records are.
+        schema: the schema of the records.
         columns: for each feature its values: a list, an array `[rows, ...]`, `Strings`, or `Gapped`;
             an absent feature is missing in every row.
-        rows: how many there are.
+        rows: the number of rows.
         head, tail: bytes to leave free around each record.
 
     Raises:
@@ -181,7 +180,7 @@ def records_of(schema: FeatureSet, sections: Sections, rows: int, *, head: int =
 def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Sections:
     """The entries of each section of the records of a batch.
 
-    Raises RecordError, and SpecError where columns are not those of the schema, or it cannot be written.
+    Raises RecordError, and SpecError if columns are not those of the schema, or it cannot be written.
     """
     if schema.shared_keys:
         raise SpecError(schema.shared_keys)
@@ -268,7 +267,7 @@ def _present(feature: Feature, values: Any) -> Mask:
 
 
 def refusal(feature: Feature, value: Any) -> Problem | None:
-    """Why the feature does not take this value; None if it does."""
+    """The reason why the feature does not accept this value; None if it does."""
     try:
         feature.encode([value])
     except BadValue as bad:

@@ -75,7 +75,7 @@ class FeatureSet:
     @cached_property
     def shared_keys(self) -> tuple[Problem, ...]:
         """The problems of features that share a stored key, which is allowed only for reading."""
-        expected = "a key of its own, to be written"
+        expected = "a distinct key"
         return tuple(
             Problem(where=self.name, path=(*path, "key"), expected=expected, got=got)
             for path, column, owner, _ in _owners(self)
@@ -85,12 +85,12 @@ class FeatureSet:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The names of the tensors that `decode` gives."""
+        """The names of the tensors that `decode` returns."""
         return tuple(output for _, feature in self.placed for output in feature.outputs)
 
     @property
     def padding(self) -> dict[str, Any]:
-        """The padding of what `decode` gives, by its names: see `Feature.padding`."""
+        """The padding of what `decode` returns, by its names: see `Feature.padding`."""
         return {name: pad for _, feature in self.placed for name, pad in feature.padding.items()}
 
     def only(self: _Set, names: Iterable[str]) -> _Set:
@@ -129,9 +129,9 @@ class FeatureSet:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of what the stored bytes depend on, without descriptions and options of reading.
+        """A hash of all that determines the stored bytes, without descriptions and options of reading.
 
-        Of a default it has only that there is one, since rows may then omit the key.
+        It includes whether there is a default, as rows may then omit the key, but not its value.
         """
         stored = {
             section: sorted(
@@ -148,7 +148,7 @@ class FeatureSet:
 
 
 def unknown_name(schema: FeatureSet, name: object, known: Iterable[str], given: Container[str]) -> Problem:
-    """The problem of a name that is none of the `known`; its hint is one that is not `given`."""
+    """The problem of a name that is not `known`; its hint is a name that is not `given`."""
     hint = nearest(str(name), [one for one in known if one not in given])
     return Problem(expected=f"names of `{schema.name}`", got=f"`{name}`", hint=hint)
 
@@ -240,7 +240,7 @@ def _owners(schema: FeatureSet) -> Iterator[tuple[tuple[Section, str], Column, s
 def differences(written: FeatureSet, wanted: FeatureSet) -> Iterator[Problem]:
     """Yields problems of reading `wanted` features from records of `written` ones.
 
-    A new feature with a default is no difference, nor is a removed feature.
+    Neither a new feature with a default nor a removed feature is a difference.
     """
     if written.record != wanted.record:
         yield Problem(path=("record",), expected=written.record, got=wanted.record)

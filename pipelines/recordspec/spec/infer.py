@@ -27,7 +27,7 @@ _ROWS_PER_CLASS = 10
 _CLASS_NAMES = re.compile(
     r"(^|[/_.-])(labels?|class(es|_id)?|targets?|categor(y|ies)|y)($|[/_.-])", re.IGNORECASE
 )
-# Why a model should not take a feature.
+# Reasons why a feature should not be an input of a model.
 IDENTIFIES = "it identifies rows"
 _DEFAULTS: dict[str, Any] = {"int64": 0, "float32": 0.0, "string": ""}
 
@@ -37,10 +37,10 @@ class Inferred:
     """A schema, with notes.
 
     Attributes:
-        notes: what the schema does not express, and what is a guess.
-        rows: the number of rows that were read; None for a schema that was imported.
-        left_out: the keys or columns that no feature holds.
-        no_inputs: the features that no model should take, with the reason.
+        notes: guesses, and what the schema does not express.
+        rows: the number of rows read; None for an imported schema.
+        left_out: the keys or columns without a feature.
+        no_inputs: the features that should not be inputs of a model, with the reason.
     """
 
     schema: Schema
@@ -52,18 +52,18 @@ class Inferred:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What is known of the values of one key or column.
+    """The evidence about the values of one key or column.
 
     Attributes:
         name: the name of the feature.
         key: the stored key, where it differs.
-        rows: how many rows (of a feature list: steps) can have a value.
-        missing: how many of these have none.
-        type_name: what messages call the values.
+        rows: the number of rows (of a feature list: steps) that can have a value.
+        missing: the number of these without a value.
+        type_name: the name of the values in messages.
         dtype: the smallest dtype that holds all values: bool, int64, uint64, float32, float64 or string; None
             if there are no values, or if no feature can hold them.
         shape: the shape of each value; None for a size that varies.
-        stored: whether records hold the values, so that the feature must read them as they are. A feature may
+        stored: whether records hold the values, so that the feature must read them unchanged. A feature may
             store the values of a table in another way: text as the index of a class, a missing value as a
             default.
         is_text: whether all strings are UTF-8.
@@ -73,12 +73,12 @@ class Evidence:
         media: the common format of all strings, such as `PNG image`.
         media_options: the kind and the options that decode them; None if there are none.
         sequence: whether this is a feature list of a SequenceExample.
-        absent: how many records lack the feature list.
+        absent: the number of records that lack the feature list.
         too_large_for: the first choice of a dtype, if it does not hold all numbers.
         rounded: an integer that float32 does not hold, if any.
         finite: whether no number is NaN or infinite.
-        identifies: whether each row has a word of its own, if these are texts.
-        notes: what else there is to say.
+        identifies: whether each row has a different word, if these are texts.
+        notes: other notes.
     """
 
     name: str
@@ -125,7 +125,7 @@ def infer_features(found: Iterable[Evidence]) -> tuple[list[tuple[Evidence, Feat
 
 
 def no_inputs(found: Iterable[tuple[Evidence, Feature | None]]) -> dict[str, str]:
-    """The features that no model should take, with the reason."""
+    """The features that should not be inputs of a model, with the reason."""
     reasons = {}
     for evidence, feature in found:
         if feature is not None and evidence.identifies and not feature.value_type.is_number:
@@ -144,7 +144,7 @@ def _feature_and_notes(evidence: Evidence, names: Set[str]) -> tuple[Feature | N
     guesses: list[str] = []
     feature = _feature(evidence, guesses)
     if isinstance(feature, FixedLen) and feature.default is not None and feature.dtype != "string":
-        # An empty text tells by itself that it is missing, a number does not.
+        # An empty text shows that the value is missing, a number does not.
         feature = replace(feature, with_missing=f"{feature.name}_missing" not in names)
     if feature is None:
         notes = [_reason(evidence)]
@@ -159,7 +159,7 @@ def _feature_and_notes(evidence: Evidence, names: Set[str]) -> tuple[Feature | N
 
 
 def _reason(evidence: Evidence) -> str:
-    """Why a key or a column is left out."""
+    """The reason why a key or a column is omitted."""
     rows = f"{evidence.rows:,} {evidence.unit}"
     if evidence.dtype is None and evidence.missing == evidence.rows:
         return f"always empty, in {rows}: its type is unknown, so it is left out"
@@ -173,7 +173,7 @@ def _reason(evidence: Evidence) -> str:
 
 
 def _losses(evidence: Evidence, feature: Feature) -> list[str]:
-    """What the feature does not keep of the values, and for which it is not of the first dtype."""
+    """Notes what the feature loses of the values, and why it does not have the first dtype."""
     notes = []
     dtype = getattr(feature, "dtype", "string")
     if dtype == "float32" and evidence.rounded is not None:

@@ -91,7 +91,7 @@ class Lists:
 def rows_of(values: Any, what: str) -> tuple[Any, Ints | int]:
     """The concatenated items of all values, and the number of items of each; one number if all are equal.
 
-    Raises BadValue where a value is not a list.
+    Raises BadValue if a value is not a list.
     """
     if isinstance(values, Lists):
         return values.flat, values.lengths

@@ -54,7 +54,7 @@ _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 class _Invalid:
-    """Stands for a value whose problem is in the log, or that has not the type asked for."""
+    """Represents a value whose problem is in the log, or that does not have the requested type."""
 
 
 INVALID: Any = _Invalid()
@@ -117,7 +117,7 @@ class YamlValue:
         return isinstance(self.node, ScalarNode) and self.node.type == "null"
 
     def position(self, path: Path = (), *, key: str | None = None) -> str:
-        """Where the value at `path` below this one is in the file, or its `key`."""
+        """The position in the file of the value at `path` below this one, or of its `key`."""
         if key is not None and isinstance(self.node, MappingNode):
             return str(self.node.keys[key].position)
         return str(locate(self.node, path))
@@ -157,7 +157,7 @@ class YamlValue:
         return (self.node.text, self.node.plain) if isinstance(self.node, ScalarNode) else ("", False)
 
     def as_builtin(self) -> Any:
-        """The value of a scalar whose type is free; INVALID if that cannot be told."""
+        """The value of a scalar of any type; INVALID if its type is unknown."""
         for value in (self._int(), self._float(), self.as_type(bool), self.as_type(type(None))):
             if value is not INVALID:
                 return value
@@ -166,7 +166,7 @@ class YamlValue:
         return INVALID if plain and (as_number or number_hint(text)) else text
 
     def mismatch(self, annotation: Any) -> tuple[str, str]:
-        """What the value is and a hint, for a message that it has not the type of the annotation."""
+        """A description of the value and a hint, for a message that it does not have the annotated type."""
         node = self.node
         if not isinstance(node, ScalarNode):
             return kind_of(node), ""
@@ -247,9 +247,9 @@ def document(text: str, source: str) -> tuple[MappingNode, Log]:
 
 
 def from_python(cls: type, given: Mapping[str, Any]) -> Any:
-    """An instance of the dataclass `cls` from Python values, checked as those of a file are.
+    """An instance of the dataclass `cls` from Python values, validated like those of a file.
 
-    A mapping stands for a dataclass, a list for a tuple, and a scalar for a short form. Raises
+    A mapping is read as a dataclass, a list as a tuple, and a scalar as a short form. Raises
     SpecError with all the problems.
     """
     log = Log()
@@ -276,7 +276,7 @@ def read_fields(cls: type, value: Value, path: Path, log: Log, **given: Any) -> 
             continue
         name = fields[key].name
         if entry.is_null and type(None) not in choices(annotations[name]) and not required(fields[key]):
-            continue  # `read:` with nothing behind it
+            continue  # `read:` with nothing after it
         values[name] = read(entry, annotations[name], (*path, key), log)
     for key, field in fields.items():
         if field.name not in values and required(field):
@@ -337,7 +337,7 @@ def read(value: Value, annotation: Any, path: Path, log: Log) -> Any:
 
 
 def _fits(value: Value, choice: Any) -> bool:
-    """Whether a value has the form of a choice; what is inside is not looked at."""
+    """Whether a value has the form of a choice; its contents are not checked."""
     if value.elements is not None:
         form = short_form(choice) if dataclasses.is_dataclass(choice) else None
         forms = (choice,) if form is None else choices(hints(typing.cast(type, choice))[form])
@@ -391,13 +391,13 @@ def _read_untyped(value: Value, path: Path, log: Log) -> Any:
     return found
 
 
-# What a field's annotation allows, and what messages call it.
+# The types that a field's annotation allows, and their names in messages.
 
 
 def closest(forms: list[Any], entries: Mapping[str, Value] | None) -> Any:
-    """Of several forms of a mapping the dataclass that has all its names, else the last; else the first.
+    """Chooses among forms: for a mapping the dataclass that has all its names, else the last; else the first.
 
-    A mapping of any names is none of the forms where its values are of another form.
+    A mapping with arbitrary names matches no form if its values have another form.
     """
     if entries is None:
         return forms[0]
@@ -421,7 +421,7 @@ def choices(annotation: Any) -> tuple[Any, ...]:
 
 
 def wrong_path(value: Any, annotation: Any) -> Problem | None:
-    """What is wrong with a value whose annotation says that it is a path, or may be a URL, too."""
+    """The problem of a value that is annotated as a path, or as a path or URL."""
     marks = {mark for one in _marked_choices(annotation) for mark in getattr(one, "__metadata__", ())}
     if not isinstance(value, (str, os.PathLike)) or marks.isdisjoint({LOCAL, ANYWHERE}):
         return None
@@ -438,7 +438,7 @@ def literals(choice: Any) -> tuple[Any, ...]:
 
 
 def short_form(cls: Any) -> str | None:
-    """The field that a scalar stands for, where the class declares one (`SHORT_FORM`)."""
+    """The field to which a scalar is assigned, if the class declares one (`SHORT_FORM`)."""
     return getattr(cls, "SHORT_FORM", None)
 
 

@@ -34,7 +34,7 @@ class Schema(FeatureSet):
     Attributes:
         name: the name of the schema, `schema:` in YAML.
         version: incremented when the meaning changes.
-        description: for people.
+        description: a text for readers.
         record: whether records are tf.train.Example or tf.train.SequenceExample.
         features: of an Example.
         context, sequence: of a SequenceExample.
@@ -42,7 +42,7 @@ class Schema(FeatureSet):
 
     @classmethod
     def load(cls, path: str | Location, kinds: Kinds = KINDS) -> Schema:
-        """The schema in a YAML file. Raises SpecError with every problem in it, StoreError if unreadable."""
+        """Loads a YAML file. Raises SpecError with every problem in it, StoreError if it cannot be read."""
         path = location(path)
         return cls.loads(read_text(path), source=str(path), kinds=kinds, folder=path.parent)
 
@@ -55,9 +55,9 @@ class Schema(FeatureSet):
         kinds: Kinds = KINDS,
         folder: Location | None = None,
     ) -> Schema:
-        """The schema in YAML text; `source` names it in messages. Raises SpecError.
+        """Loads YAML text; `source` names it in messages. Raises SpecError.
 
-        Files that it names, such as a vocabulary, are looked for in `folder`.
+        Paths in it, such as a vocabulary, are relative to `folder`.
         """
         node, log = document(text, source)
         schema: Schema = _read_schema(node, log, _Setting(kinds, folder))
@@ -65,7 +65,7 @@ class Schema(FeatureSet):
         return schema
 
     def dump(self, path: str | Path | None = None) -> str:
-        """Canonical YAML, which loads to an equal schema; written to `path` if there is one."""
+        """Returns canonical YAML, which loads to an equal schema; writes it to `path`, if given."""
         head = to_builtins(self)
         known: dict[str, Any] = {"schema": head.pop("name")}
         known |= {key: value for key, value in head.items() if key not in ("record", *ALL_SECTIONS)}
@@ -85,11 +85,11 @@ class Schema(FeatureSet):
         return text
 
     def parse_dict(self) -> Any:
-        """The tf.io parse dictionary by stored key; of a SequenceExample the pair (context, sequence)."""
+        """The tf.io parse dictionary by stored key; for a SequenceExample a pair (context, sequence)."""
         return decoder.parse_dict(self)
 
     def decode(self, serialized: Any) -> dict[str, Any]:
-        """The tensors of one record or a batch, by feature name. Works eagerly and in a graph.
+        """Decodes a record or a batch to tensors by feature name. Works eagerly and in a graph.
 
         Args:
             serialized: string `[]` or `[n]`: bytes, a list of bytes, or a tensor.
@@ -97,11 +97,11 @@ class Schema(FeatureSet):
         return decoder.decode(self, serialized)
 
     def element_spec(self) -> dict[str, Any]:
-        """The tf.TypeSpec of every tensor that `decode` gives for one record."""
+        """The tf.TypeSpec of every tensor that `decode` returns for one record."""
         return decoder.element_spec(self)
 
     def encode(self, row: Any) -> bytes:
-        """One row, a mapping by name, as the bytes of a record. Raises RecordError with all that is wrong."""
+        """Encodes a row, a mapping by name, to the bytes of a record. Raises RecordError."""
         if not isinstance(row, Mapping):
             problem = Problem(expected="a mapping from names to values", got=describe(row))
             raise RecordError(problem)
@@ -112,15 +112,15 @@ class Schema(FeatureSet):
         return encoder.RowEncoder(self)
 
     def encode_batch(self, columns: Mapping[str, Any], rows: int, *, head: int = 0, tail: int = 0) -> Strings:
-        """Many rows, given as columns, as records. See `encoder.encode_batch`."""
+        """Encodes rows, given as columns, to records. See `encoder.encode_batch`."""
         return encoder.encode_batch(self, columns, rows, head=head, tail=tail)
 
     def encode_block(self, columns: Mapping[str, Any], rows: int) -> bytes:
-        """Many rows, given as columns, as one record: a block. Raises what `encode_batch` raises."""
+        """Encodes rows, given as columns, to one record, a block. Raises what `encode_batch` raises."""
         return blocks_of(self, encoder.sections_of(self, columns, rows), rows, 1)[0]
 
     def decode_block(self, serialized: Any) -> dict[str, Any]:
-        """The rows of one block (string `[]`) or of several (`[p]`), as `decode` gives those of a batch.
+        """Decodes the rows of a block (string `[]`) or of several (`[p]`), like `decode` of a batch.
 
         Works eagerly and in a graph.
         """
@@ -130,7 +130,7 @@ class Schema(FeatureSet):
 def schema_in(path: Location) -> Schema | None:
     """The schema of a file; None for a config, which has no features.
 
-    Raises SpecError, and StoreError where it cannot be read.
+    Raises SpecError, and StoreError if it cannot be read.
     """
     text = read_text(path)
     node, _ = document(text, str(path))
@@ -141,9 +141,9 @@ def schema_in(path: Location) -> Schema | None:
 
 
 def custom_kinds(path: Location) -> tuple[str, ...]:
-    """The kinds of a schema file that are none of `KINDS`, which only Python can decode.
+    """The kinds of a schema file that are not in `KINDS`, which only Python can decode.
 
-    Raises SpecError, and StoreError where it cannot be read.
+    Raises SpecError, and StoreError if it cannot be read.
     """
     node, _ = document(read_text(path), str(path))
     sections = [node.values.get(section) for section in ALL_SECTIONS]
@@ -238,7 +238,7 @@ def _read_feature(name: str, node: Node, path: tuple[str, str], log: Log, settin
 
 
 def _read_shorthand(name: str, node: ScalarNode, path: tuple[str, str], log: Log, kinds: Kinds) -> Any:
-    """`int64` stands for `{kind: fixed_len, dtype: int64}`, `text` for `{kind: text}`."""
+    """Reads `int64` as `{kind: fixed_len, dtype: int64}`, and `text` as `{kind: text}`."""
     if node.type == "str" and node.text in kinds:
         empty = MappingNode(position=node.position)
         return read_fields(kinds[node.text], YamlValue(empty), path, log, name=name)

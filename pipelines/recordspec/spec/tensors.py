@@ -29,11 +29,11 @@ def lengths_of(value: Tensor) -> Tensor:
 
 
 def with_default(value: Tensor, default: Any, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Fills in what is missing.
+    """Replaces missing values.
 
     Args:
         value: RaggedTensor `[n, (0 or 1), *shape]`, or of one record `[0 or 1, *shape]`.
-        default: what stands for a missing value, of `shape`.
+        default: replaces a missing value, of `shape`.
 
     Returns:
         The values, dense `[n, *shape]` or `[*shape]`, and which of them are missing, bool `[n]` or `[]`.
@@ -57,7 +57,7 @@ def padded(value: Tensor, pad: Any, length: int | None, shape: Sequence[int | No
     Args:
         value: RaggedTensor `[n, (k), *shape]`, or dense `[..., k, *shape]`.
         pad: the padding; None for zero or the empty string.
-        length: a static length. A longer value is an InvalidArgumentError, never cut.
+        length: a static length. A longer value is an InvalidArgumentError; it is never truncated.
     """
     filler = None if pad is None else tf.constant(pad, value.dtype)
     if isinstance(value, tf.RaggedTensor):
@@ -80,7 +80,7 @@ def dense(value: Tensor, pad: Any, length: int | None = None) -> Tensor:
     Args:
         value: the batch.
         pad: the padding; None for zero or the empty string.
-        length: of the rows of a ragged batch; it cuts longer ones.
+        length: the length of the rows of a ragged batch; longer ones are truncated.
     """
     filler = None if pad is None else tf.constant(pad, value.dtype)
     if isinstance(value, tf.sparse.SparseTensor):
@@ -98,7 +98,7 @@ def mask_of(value: Tensor, lengths: Tensor | None, length: int | None = None) ->
         value: a batch: sparse; ragged; or dense, with the numbers of its items in `lengths`.
         lengths: int64 `[n]` of a dense value `[n, k, ...]`; of a ragged value whose innermost items are
             dense, ragged like the value, or None.
-        length: as `dense` takes it.
+        length: as for `dense`.
 
     Returns:
         Of a sparse batch a mask of its shape, of a dense one `[n, k]`; of a ragged one a dimension for each

@@ -46,10 +46,10 @@ class Violation:
     """Rows that violate the schema, all for one reason.
 
     Attributes:
-        path: of the section and the feature.
-        rows: rising, int64 `[m]`. A row may be in it more than once, for several of its steps.
-        problem: of the row at a place in `rows`.
-        found: what they have instead, a few of all: a kind of list, or numbers of values.
+        path: the path of the section and the feature.
+        rows: ascending, int64 `[m]`. A row may be in it more than once, for several of its steps.
+        problem: the problem of the row at an index of `rows`.
+        found: some of the actual values: a kind of list, or numbers of values.
     """
 
     code: Code
@@ -79,7 +79,7 @@ def violations(schema: FeatureSet, records: RecordBatch, *, values: bool = True)
     """The violations of records that could be decoded.
 
     Args:
-        values: whether values are validated as well; if not, only their types and how many there are.
+        values: whether values are validated as well; if not, only their types and numbers.
     """
     for section, feature in schema.placed:
         yield from feature_violations(section, feature, records, values=values)
@@ -88,7 +88,7 @@ def violations(schema: FeatureSet, records: RecordBatch, *, values: bool = True)
 def feature_violations(
     section: Section, feature: Feature, records: RecordBatch, *, values: bool = True
 ) -> Iterator[Violation]:
-    """The violations of one feature, as `violations` gives those of all."""
+    """The violations of one feature, as `violations` returns those of all."""
     decoded = np.ones(records.rows, bool)
     decoded[list(records.broken)] = False
     validate = _in_steps if section == "sequence" else _in_rows

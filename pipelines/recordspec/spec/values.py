@@ -25,7 +25,7 @@ _NUMPY_SCALARS = (np.int64, np.int32, np.float64, np.float32)
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 # Longer strings are encoded as a batch: what is too large for a record is then found before it is copied.
 _MOST_BYTES = 1 << 20
-# Of a longer list, NumPy converts all the items in less time.
+# For longer lists, converting all items with NumPy is faster.
 _MOST_ITEMS = 64
 
 Array = npt.NDArray[Any]
@@ -52,7 +52,7 @@ class BadValue(Exception):
 
 
 def encode_scalar(value: Any, dtype: str) -> tuple[Any] | None:
-    """A number, str or bytes as it is stored, by dtype; None where that takes more than a look at it."""
+    """The stored form of a number, str or bytes, by dtype; None if a type check is not enough."""
     given = type(value)
     if given in _NUMPY_SCALARS:
         value = value.item()
@@ -72,7 +72,7 @@ def encode_scalar(value: Any, dtype: str) -> tuple[Any] | None:
 
 
 def encode_list(value: Any, dtype: str) -> Sequence[Any] | None:
-    """The items of a short list as they are stored; None where that takes more than a look at each."""
+    """The stored form of the items of a short list; None if a type check of each is not enough."""
     if type(value) is not list or not 0 < len(value) <= _MOST_ITEMS:
         return None
     stored = []

@@ -23,7 +23,7 @@ MOST_NODES = 200_000
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _RESOLVER: Any = yaml.resolver.Resolver()
 
-# Numbers are decimal, without leading zeros: YAML 1.1 reads 012 as 10, YAML 1.2 as 12. Underscores may stand
+# Numbers are decimal, without leading zeros: YAML 1.1 reads 012 as 10, YAML 1.2 as 12. Underscores may come
 # between digits. No number of a spec has more digits; Python refuses to convert thousands.
 _DIGITS = "(?:0|[1-9](?:_?[0-9]){0,99})"
 INT = re.compile(f"[-+]?{_DIGITS}")
@@ -35,7 +35,7 @@ SPECIAL_FLOATS = {".nan": "nan", ".inf": "inf", "+.inf": "inf", "-.inf": "-inf",
 
 
 def number_hint(text: str) -> str:
-    """What to write instead of a number that this reader refuses; empty for a text that is none, and for a
+    """A hint for a number that this reader rejects; empty for a text that is not a number, and for a
     number that it reads."""
     if INT.fullmatch(text):
         return ""
@@ -157,7 +157,7 @@ class _Builder:
             self._add(ScalarNode(position=self._place(event), text=event.value, plain=plain), event.anchor)
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._anchors:
-                raise _refused(self._place(event), "an anchor that stands before", f"`*{event.anchor}`")
+                raise _refused(self._place(event), "an anchor defined before", f"`*{event.anchor}`")
             self._add(self._anchors[event.anchor], None, self._place(event))
         elif isinstance(event, yaml.CollectionStartEvent):
             self._start(event)
@@ -204,7 +204,7 @@ class _Builder:
                     where=str(key.position),
                     expected="every key once",
                     got=f"`{key.text}` again",
-                    hint=f"it stands at line {first.line} already",
+                    hint=f"it is also at line {first.line}",
                 )
             )
             return
@@ -262,7 +262,7 @@ _Dumper.add_representer(str, _represent_text)
 def dump(value: Any) -> str:
     """Canonical YAML of plain values: keys in their order, short collections on one line.
 
-    Characters that are not seen, such as U+202E, which turns the direction of writing, are escaped.
+    Invisible characters, such as U+202E, which reverses the direction of text, are escaped.
     """
     text = yaml.dump(
         value,

@@ -16,7 +16,7 @@ JournalEntry = dict[str, Any]
 
 
 class Journal:
-    """A file whose lines are on the disk as soon as they are added.
+    """A file whose lines are durable when they have been added.
 
     Attributes:
         entries: the lines that it had when it was opened.
@@ -25,7 +25,7 @@ class Journal:
     def __init__(self, folder: Path, plan: JournalEntry, name: str) -> None:
         """Reads the journal of a folder, if it has one; `keep` then continues or creates it.
 
-        Raises StoreError where it belongs to another plan; `name` is that of the dataset, for the message.
+        Raises StoreError if it belongs to another plan; `name` is that of the dataset, for the message.
         """
         self._path = folder / FILE
         self._plan = plan
@@ -56,7 +56,7 @@ def _line(entry: JournalEntry) -> bytes:
 
 
 def _lines(path: Path) -> Iterator[JournalEntry]:
-    """The valid lines up to the first that is not: nothing behind it can be trusted."""
+    """The valid lines up to the first that is not: nothing after it can be trusted."""
     if not path.exists():
         return
     with open_file(path) as file:

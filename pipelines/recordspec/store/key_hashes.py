@@ -50,7 +50,7 @@ def in_range(path: Location, low: np.uint64, high: np.uint64) -> tuple[Words, Wo
 
 
 def ranges(count: int) -> Iterator[tuple[np.uint64, np.uint64]]:
-    """So many ranges of hashes, at least one, from the first to the last of each: hashes are uniform."""
+    """Divides the hashes into ranges, at least one, of first and last hash: hashes are uniform."""
     edges = [(index << 64) // max(1, count) for index in range(max(1, count) + 1)]
     for low, high in pairwise(edges):
         yield np.uint64(low), np.uint64(high - 1)

@@ -1,4 +1,4 @@
-"""The manifest describes a finished dataset, for which TFRecord files have no room."""
+"""The manifest describes a finished dataset: TFRecord files have no header for it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ KEYS_FILE = "keys.bin"
 REPORT_FILE = "repair.json"
 # The statistics of `fit.encode`, which are taken when they are first needed.
 LAYERS_FILE = "layers.json"
-# What a dataset has beside its manifest and its shards.
+# The files of a dataset besides its manifest and its shards.
 DATASET_FILES = (SCHEMA_FILE, REJECTS_FILE, KEYS_FILE)
-# Behind the name of a shard: the index that recordspec uses, and those for the tfrecord package and DALI.
+# After the name of a shard: the index that recordspec uses, and those for the tfrecord package and DALI.
 INDEX_SUFFIXES = {"recordspec": ".index.json", "tfrecord": ".tfindex", "dali": ".idx"}
 FORMAT = 1
 _SUFFIX = re.compile(r"(-v\d{1,9})?")
@@ -38,14 +38,14 @@ LabelCounts = Mapping[str, Mapping[str, tuple[int, ...]]]
 
 @dataclass(frozen=True, kw_only=True)
 class Shard:
-    """A file of a dataset. `rows` and `records` differ where a record holds several rows.
+    """A file of a dataset. `rows` and `records` differ if a record has several rows.
 
     Attributes:
         file: its name.
-        rows: rows in it.
-        records: records in it.
+        rows: the number of rows.
+        records: the number of records.
         bytes: its size.
-        sha256: of the whole file, as `sha256sum` prints it.
+        sha256: the hash of the whole file, as printed by `sha256sum`.
     """
 
     file: str
@@ -122,24 +122,23 @@ class Manifest:
 
     Attributes:
         schema: the schema's name; None for records of an unknown schema.
-        fingerprint: of the schema; see Schema.fingerprint.
-        record: whether the records are Examples or SequenceExamples; their bytes do not tell.
-        compression: of every shard.
+        fingerprint: the fingerprint of the schema; see Schema.fingerprint.
+        record: whether the records are Examples or SequenceExamples; their bytes do not distinguish them.
+        compression: the compression of every shard.
         splits: the shards of each split, in order.
-        key: the names of what identifies a row; none where it is the row's own content.
-        shuffle_seed: of the order of rows; None where it is the order of the source.
-        labels: the names of every label feature, by feature.
-        label_counts: by split and by label that gives a row one class, the number of rows of every class;
+        key: the names that identify a row; empty if its content does.
+        shuffle_seed: the seed of the order of rows; None for the order of the source.
+        labels: the class names of every label feature, by feature.
+        label_counts: by split and label with one class per row, the number of rows of every class;
             without splits that were not counted.
-        rejected: invalid rows, which were set aside in `rejects.jsonl`.
-        division: what a row's split depends on beside its key: `splits` as they were asked for, and
-            `group_by`.
-        keys_sha256: of `keys.bin`, where keys are unique: of every row, in the order of the splits and
-            shards, the 128-bit hash of its key, so that rows that are appended can be compared.
-        block: how many rows a record holds at most; None in the layout `rows`, where each has its own.
+        rejected: the number of invalid rows, which are in `rejects.jsonl`.
+        division: what determines a row's split besides its key: `splits` as given, and `group_by`.
+        keys_sha256: the SHA-256 of `keys.bin`, if keys are unique. That file has the 128-bit hash of the key
+            of every row, in the order of the splits and shards, to which appended rows are compared.
+        block: the largest number of rows per record; None in the layout `rows`.
         beside: the sidecars, files for other readers, and the SHA-256 of each.
-        suffix: in an object store, where nothing is overwritten, what the names of `schema.yaml`,
-            `rejects.jsonl` and `keys.bin` have before their suffix, `-v2`, beside those of a dataset before.
+        suffix: in an object store, where nothing is overwritten, the part of the names of `schema.yaml`,
+            `rejects.jsonl` and `keys.bin` before their suffix, such as `-v2`, if a replaced dataset exists.
         format: the version of this format.
     """
 
@@ -161,7 +160,7 @@ class Manifest:
     format: int = FORMAT
 
     def name_of(self, file: str) -> str:
-        """The name that `schema.yaml`, `rejects.jsonl` or `keys.bin` has in this dataset."""
+        """Returns the name of `schema.yaml`, `rejects.jsonl` or `keys.bin` in this dataset."""
         return with_suffix(file, self.suffix)
 
     def shards(self, split: str) -> tuple[Shard, ...]:
@@ -191,7 +190,7 @@ class Manifest:
         )
 
     def starts(self) -> dict[str, int]:
-        """The first row of every shard, by file, counted through all splits."""
+        """The first row of every shard, by file, counted across all splits."""
         starts = accumulate((shard.rows for shard in self.all_shards), initial=0)
         return {shard.file: start for shard, start in zip(self.all_shards, starts, strict=False)}
 
@@ -223,7 +222,7 @@ class Manifest:
     def load(cls, folder: str | Location) -> Manifest:
         """Reads the manifest of a dataset's folder.
 
-        Raises StoreError where it is missing or invalid, and SpecError for a URL of no store.
+        Raises StoreError if it is missing or invalid, and SpecError for an unsupported URL.
         """
         found = manifest_in(location(folder))
         if found is None:

@@ -1,6 +1,6 @@
 """Publishes a dataset in an object store: its files first, then the manifest, which makes it appear.
 
-Nothing is overwritten or deleted but the manifest: whoever reads by the one before finds all that it names.
+Nothing is overwritten or deleted but the manifest: readers of the previous one find all files that it names.
 A file whose name is taken is called `train-v2-00000-of-00008.tfrecord`, `schema-v2.yaml`, and so on.
 """
 
@@ -31,7 +31,7 @@ _UPLOADS = 4
 
 
 class ConflictError(StoreError):
-    """Another writer has changed the dataset since it was looked at."""
+    """Another writer has changed the dataset since it was read."""
 
 
 class RemoteTransaction(Transaction):
@@ -93,7 +93,7 @@ class RemoteTransaction(Transaction):
     ) -> Manifest | None:
         """Uploads all files, and then the manifest, whose shards may have been uploaded already.
 
-        Raises ConflictError where another writer was quicker, StoreError, OSError.
+        Raises ConflictError if another writer published first, StoreError, OSError.
         """
         assert manifest is not None
         if schema is not None:
@@ -136,7 +136,7 @@ class RemoteTransaction(Transaction):
         return next(found for found in renamed if there.isdisjoint(found.values()))
 
     def _suffixes(self) -> Iterator[str]:
-        """What names may have behind their stems, until no name is taken."""
+        """Yields the suffixes of stems to try until no name is taken."""
         yield ""
         yield from (f"-v{number}" for number in count(2))
 
@@ -161,7 +161,7 @@ class RemoteTransaction(Transaction):
         return replace(manifest, splits=splits, suffix=suffix)
 
     def _may_be_free(self, names: Iterable[str], hashes: dict[str, str], suffix: str) -> bool:
-        """Whether the first names are free, or those of an upload that was broken off: of one shard, and of
+        """Whether the first names are free, or belong to an interrupted upload: of one shard, and of
         the other files."""
         # another writer may have added the same bytes meanwhile: they are shards of their own
         taken = frozenset() if self.existing is None else self.existing.files
@@ -182,7 +182,7 @@ class RemoteTransaction(Transaction):
         rows: dict[str, int],
         progress: Progress,
     ) -> bool:
-        """Uploads files, and tells whether each has a name that no other file has."""
+        """Uploads files, and returns whether each has a name that no other file has."""
 
         def upload(name: str) -> bool:
             return (self.remote / _renamed(name, suffix)).upload(self.staging / name, hashes[name])
@@ -200,7 +200,7 @@ class RemoteTransaction(Transaction):
             pool.close()
 
     def _check_uploaded(self, manifest: Manifest, names: Iterable[str], suffix: str) -> None:
-        """Raises StoreError where a file is gone by now: `recordspec sweep` may have deleted it."""
+        """Raises StoreError if a file is gone by now: `recordspec sweep` may have deleted it."""
         there = {path.name: stat.st_size for path, stat in self.remote.entries()}
         wanted: dict[str, int | None] = {_renamed(name, suffix): None for name in names}
         wanted |= {shard.file: shard.bytes for shard in manifest.all_shards}
@@ -212,7 +212,7 @@ class RemoteTransaction(Transaction):
 
 
 def transaction(target: str | os.PathLike[str] | RemotePath, **how: bool) -> Transaction:
-    """How a dataset appears at a place; takes the arguments of `Transaction`."""
+    """Returns the transaction that publishes a dataset at a place; with the arguments of `Transaction`."""
     place = location(target)
     return RemoteTransaction(place, **how) if isinstance(place, RemotePath) else Transaction(place, **how)
 
@@ -226,7 +226,7 @@ def _renamed(file: str, suffix: str) -> str:
 
 
 def work_folder(target: RemotePath) -> Path:
-    """Where a dataset is built that goes to a store: in `$TMPDIR/recordspec-USER`, by the hash of its URL."""
+    """The local folder of a build for a store: in `$TMPDIR/recordspec-USER`, by the hash of its URL."""
     folder = Path(tempfile.gettempdir()) / f"recordspec-{os.getuid()}"
     with system_errors("write", folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -73,14 +73,14 @@ def parse_name(file: str) -> ShardName | None:
 
 
 def numbered(file: str) -> str | None:
-    """What stands before the number of a shard in its name, also as others number them; None without one."""
+    """The part of a shard's name before its number, also for other writers' names; None without a number."""
     match = _NUMBERED.fullmatch(file)
     return None if match is None else match["split"]
 
 
 def auto_count(size: int, rows: int) -> int:
-    """The number of shards that `auto` stands for: a power of two, so that each has 64 to 128 MiB, and never
-    more than rows."""
+    """The number of shards for `auto`: a power of two, so that each has 64 to 128 MiB, and at most the
+    number of rows."""
     wanted = 1 << max(0, (size // SMALLEST_AUTO).bit_length() - 1)
     return max(1, min(wanted, rows))
 
@@ -88,13 +88,13 @@ def auto_count(size: int, rows: int) -> int:
 def expand(files: Files, *, as_found: bool = False) -> tuple[Location, ...]:
     """Expands paths, patterns and folders to files, in the order of their names.
 
-    A folder stands for its shards. A file that is found twice is returned once, and the index of a file that
-    is found (`data/train-*` matches both) is left out. Files that are listed one by one are taken as they
-    are. In an object store, a folder and a pattern stand for what the manifest names.
+    A folder resolves to its shards. A file that is found twice is returned once, and the index of a file that
+    is found (`data/train-*` matches both) is omitted. Files that are listed one by one are not checked
+    for completeness. In an object store, a folder and a pattern resolve to the files in the manifest.
 
     Raises:
         StoreError: a path or pattern matches no file.
-        SpecError: a path is a URL of no store.
+        SpecError: a path is an unsupported URL.
         IncompleteError: a folder, or what a pattern matches, lacks shards that the manifest or the names of
             the others announce, or has shards that do not belong to them; not with `as_found`.
     """
@@ -148,7 +148,7 @@ def find_incomplete(files: Files) -> tuple[Problem, ...]:
 
 def _matches(pattern: str, manifests: dict[Location, Manifest]) -> tuple[list[Location], str | None]:
     """The files of a path, a pattern or a folder, and the pattern of names that should match no other shards;
-    None for the path of a file. Raises StoreError where there are none.
+    None for the path of a file. Raises StoreError if there are none.
 
     Adds the manifests that it reads.
     """
@@ -171,7 +171,7 @@ def _matches(pattern: str, manifests: dict[Location, Manifest]) -> tuple[list[Lo
 def _remote_matches(
     place: RemotePath, manifests: dict[Location, Manifest]
 ) -> tuple[list[Location], str | None]:
-    """The same, of a URL. A folder and a pattern stand for what their manifest names: nothing is listed."""
+    """The same for a URL. A folder and a pattern resolve to files in their manifest, without a LIST."""
     if _PATTERN.search(place.name):
         folder = place.parent
         manifest = manifest_in(folder)
@@ -208,7 +208,7 @@ def is_shard(path: Location) -> bool:
 def _completeness(
     found: list[Location], pattern: str | None, manifests: dict[Location, Manifest]
 ) -> list[Problem]:
-    """The problems of files that are not all the shards, and no others, that a pattern of names should match.
+    """The problems of files that are not exactly the shards that a pattern of names should match.
 
     Raises StoreError for a manifest that cannot be read.
     """
@@ -325,7 +325,7 @@ class File:
 
     Attributes:
         shard: its entry in the manifest; None without one.
-        block: the most rows of a record; None where each record is one row.
+        block: the most rows of a record; None if each record is one row.
     """
 
     path: Location
@@ -350,7 +350,7 @@ class File:
 def stored_schema(folder: Location, manifest: Manifest | None) -> Schema | None:
     """Loads the schema that a dataset was written with, if it is in its folder and has no custom kinds.
 
-    The kinds that are not known here are logged.
+    Unknown kinds are logged.
     """
     if manifest is None or not (path := folder / manifest.name_of(SCHEMA_FILE)).exists():
         return None
@@ -367,7 +367,7 @@ def shard_files(
 ) -> tuple[File, ...]:
     """The files with their entries in the manifest. Pass `manifest` if it was read already.
 
-    Raises StoreError where a file is missing, the manifest does not name one, or the files were written with
+    Raises StoreError if a file is missing, the manifest does not name one, or the files were written with
     another schema.
     """
     files, differences = compare_schema(paths, schema, manifest)
@@ -379,9 +379,9 @@ def shard_files(
 def compare_schema(
     paths: tuple[Location, ...], schema: Schema, manifest: Manifest | None = None
 ) -> tuple[tuple[File, ...], tuple[Problem, ...]]:
-    """The same, for files whose schema may be another one: returns the differences in place of raising.
+    """The same, for files whose schema may differ: returns the differences instead of raising.
 
-    Raises StoreError where a file is missing, or the manifest does not name one.
+    Raises StoreError if a file is missing, or the manifest does not name one.
     """
     manifest = manifest_of(paths) if manifest is None else manifest
     if manifest is None:
@@ -400,7 +400,7 @@ def compare_schema(
 
 
 def listed_shards(paths: tuple[Location, ...], manifest: Manifest) -> list[Shard]:
-    """The entries of files in their manifest. Raises StoreError where a file is missing, or has none."""
+    """The entries of files in their manifest. Raises StoreError if a file is missing, or has none."""
     shards = {shard.file: shard for shard in manifest.all_shards}
     for path in paths:
         if path.name not in shards:
@@ -442,9 +442,9 @@ def check_size(path: Location, shard: Shard) -> None:
 
 def block_in(paths: tuple[Location, ...]) -> int | None:
     """The most rows of a record in files without a manifest, by the first record of each: the last record of
-    a file may have fewer. None where each record is one row.
+    a file may have fewer. None if each record is one row.
 
-    Raises StoreError where some files hold blocks of rows, and others do not.
+    Raises StoreError if some files hold blocks of rows, and others do not.
     """
     sizes = {path: size for path in paths if (size := first_block(path)) is not None}
     blocks = [path for path, size in sizes.items() if size]
@@ -456,7 +456,7 @@ def block_in(paths: tuple[Location, ...]) -> int | None:
 
 
 def first_block(path: Location) -> int | None:
-    """The rows of the first whole record if it is a block; 0 if it is not, None without a record."""
+    """The rows of the first intact record if it is a block; 0 if it is not, None without a record."""
     # they take 0.2 s, and most files have a manifest
     from recordspec.wire.blocks import ROWS
     from recordspec.wire.proto import parse_example

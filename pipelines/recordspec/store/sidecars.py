@@ -16,8 +16,8 @@ from recordspec.wire.hashes import sha256_of
 def add_sidecars(folder: Path, texts: Mapping[str, str]) -> None:
     """Writes files, by name, beside the manifest of a dataset, each atomically, and names them in it.
 
-    A file that this function wrote before is replaced. Raises StoreError, before anything is written, where
-    another file has the name, or one was changed since; and where the folder cannot be written.
+    Files that this function wrote before are replaced. Raises StoreError, before anything is written, if
+    another file has the name, or one was changed since; and if the folder cannot be written.
     """
     manifest = Manifest.load(folder)
     files = {name: text.encode() for name, text in texts.items()}

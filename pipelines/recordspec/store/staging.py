@@ -1,8 +1,7 @@
-"""A folder that holds copies of objects while they are read: of bounded size, shared by processes.
+"""A folder for copies of objects while they are read, of bounded size, shared by processes.
 
-A copy is named by its sha256. Whoever reads it has a shared lock on it; what nobody has locked is removed
-where there is no room for another, the copy that was used the longest ago first. A `.part` is being
-downloaded by the process that has locked it.
+A copy is named by its sha256. Readers hold a shared lock on it; to make room for another copy, unlocked ones
+are removed, the least recently used first. A `.part` is being downloaded by the process that has locked it.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ _PAUSE, _PATIENCE = 0.05, 600.0
 # Bytes that file systems allocate at a time.
 _BLOCK = 4096
 _COPY = re.compile(r"[0-9a-f]{64}(\.part)?")
-# A download whose bytes are not those of the manifest is tried once more.
+# A download whose bytes are not those of the manifest is tried again.
 _ATTEMPTS = 2
 
 
-# What went wrong with copies that TensorFlow asked for: its errors have the text alone.
+# The errors of copies that TensorFlow requested: its own errors have only the text.
 FAILURES: deque[RecordspecError] = deque(maxlen=100)
 
 
 def failure_in(error: Exception) -> RecordspecError | None:
-    """What went wrong with a copy, if an error of TensorFlow tells of it."""
+    """The failure of a copy that caused an error of TensorFlow, if any."""
     return next((failure for failure in FAILURES if str(failure) in str(error)), None)
 
 
@@ -46,10 +45,10 @@ class StagedObject:
     """An object to read.
 
     Attributes:
-        remote: where it is.
+        remote: its location.
         bytes: its size.
-        sha256: of its bytes; None where no manifest tells.
-        e_tag: what the store calls them then.
+        sha256: the hash of its bytes; None without a manifest.
+        e_tag: the store's identifier of the bytes, without a manifest.
     """
 
     remote: RemotePath
@@ -59,7 +58,7 @@ class StagedObject:
 
     @property
     def name(self) -> str:
-        """Of its copy: 64 hexadecimal digits."""
+        """The name of its copy, 64 hexadecimal digits."""
         return self.sha256 or hashlib.sha256(f"{self.remote} {self.e_tag}".encode()).hexdigest()
 
     def check(self, found: str) -> Problem | None:
@@ -69,7 +68,7 @@ class StagedObject:
             got = self.remote.stat().e_tag
             if got == self.e_tag:
                 return None
-            return Problem(where=where, expected="an object that stays as it is", got="one that has changed")
+            return Problem(where=where, expected="an object that does not change", got="one that has changed")
         if found == self.sha256:
             return None
         expected = f"bytes of the sha256 {self.sha256[:12]}..., as the manifest says"
@@ -77,10 +76,10 @@ class StagedObject:
 
 
 class Lease:
-    """A copy that stays where it is until `release`, or the end of the process.
+    """A copy that is not removed before `release`, or the end of the process.
 
     Attributes:
-        path: of the copy.
+        path: the path of the copy.
     """
 
     def __init__(self, path: Path, handle: int) -> None:
@@ -98,8 +97,8 @@ class StagingFolder:
     """Copies of objects, of at most `size` bytes together.
 
     Args:
-        folder: made if it is not there. Files of other names stay as they are.
-        size: the bytes that all copies may take, those of other processes included.
+        folder: created if it does not exist. Other files in it are not touched.
+        size: the largest size of all copies, including those of other processes.
     """
 
     def __init__(self, folder: Path, size: int) -> None:
@@ -108,13 +107,13 @@ class StagingFolder:
             folder.mkdir(parents=True, exist_ok=True)
 
     def fetch(self, wanted: StagedObject, stopped: Event | None = None) -> Lease:
-        """The copy of an object, which is downloaded unless it is there; waits until there is room.
+        """Returns the copy of an object, downloads it if necessary, and waits until there is room.
 
         Args:
-            stopped: once it is set, nobody waits for the copy any more.
+            stopped: stops waiting when it is set.
 
-        Raises StoreError where it cannot be read, has other bytes than it should, or is larger than the
-        folder may be; and where copies that others read have left no room for ten minutes.
+        Raises StoreError if it cannot be read, does not match its hash, or is larger than the
+        folder may be; and if copies in use have left no room for ten minutes.
         """
         if on_disk(wanted.bytes) > self.size:
             expected = f"a staging size of {wanted.bytes:,} bytes at least"
@@ -139,7 +138,7 @@ class StagingFolder:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """The folder is looked at, and changed, by one process at a time."""
+        """A lock, so that one process at a time reads and changes the folder."""
         handle = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -148,7 +147,7 @@ class StagingFolder:
             os.close(handle)
 
     def _begin(self, path: Path, size: int) -> int | None:
-        """A locked file of the object's size to download into; None where another process downloads it, or
+        """A locked file of the object's size to download into; None if another process downloads it, or
         there is no room."""
         part = path.with_name(f"{path.name}.part")
         handle = os.open(part, os.O_RDWR | os.O_CREAT, 0o666)
@@ -166,7 +165,7 @@ class StagingFolder:
         return handle
 
     def _make_room(self, size: int) -> bool:
-        """Removes copies until there is room for so many bytes; False where those in use leave none."""
+        """Removes copies until there is room for these bytes; False if the copies in use leave none."""
         copies = []
         for entry in os.scandir(self.folder):
             if _COPY.fullmatch(entry.name):

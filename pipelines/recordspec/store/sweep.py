@@ -1,4 +1,4 @@
-"""What builds that were broken off or replaced have left in an object store."""
+"""Finds files that interrupted builds, or replaced datasets, left in an object store."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class Orphan:
 
 
 def sweep(place: Location, *, older_than: timedelta = _DAY, delete: bool = False) -> Iterator[Orphan]:
-    """The files of builds, in a folder of an object store and in those below it, that the manifest beside
-    them does not name; and deletes them where it is asked to.
+    """Yields the files of builds, in a folder of an object store and below it, that the manifest beside
+    them does not name, and deletes them with `delete`.
 
-    Files are known by their names and by the sha256 that a build leaves with each: those of others stay. A
-    build that runs has files that no manifest names as yet, and a reader may hold the manifest of a dataset
-    that was replaced: `older_than` must be longer than either takes.
+    Files are recognized by their names and by the sha256 in their metadata: others are kept. A running
+    build has files that no manifest names yet, and a reader may use the manifest of a replaced dataset:
+    `older_than` must be longer than either runs.
 
-    Raises SpecError for a local path, StoreError where the store cannot be read or a manifest is invalid.
+    Raises SpecError for a local path, StoreError if the store cannot be read or a manifest is invalid.
     """
     if isinstance(place, Path):
-        hint = "a local build that was broken off is cleared by the next one"
+        hint = "the next local build clears an interrupted one"
         raise SpecError(Problem(where=str(place), expected="a URL", got="a local path", hint=hint))
     folders: dict[RemotePath, dict[str, ObjectStat]] = defaultdict(dict)
     for path, stat in place.walk():

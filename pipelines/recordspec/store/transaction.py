@@ -89,7 +89,7 @@ class Transaction:
                 self._check_target()  # at once, where nothing has to be recovered first
             self._claim()
             self._recover()
-            self._check_target()  # once more: what a recovery brought back counts too
+            self._check_target()  # again: what a recovery brought back counts too
         except OSError as error:
             self.__exit__()
             raise StoreError(system_problem("write", error, self.name, str(error.filename or ""))) from error
@@ -109,7 +109,7 @@ class Transaction:
 
     @property
     def dataset(self) -> Location:
-        """Where the dataset appears."""
+        """The path of the dataset."""
         return self.target
 
     @property
@@ -182,7 +182,7 @@ class Transaction:
         """Restores the old dataset after a writer died between the two renames of a replacement."""
         if not self._old.exists():
             return
-        if not any(self._old.iterdir()):  # its removal was broken off just before the end
+        if not any(self._old.iterdir()):  # its removal was interrupted just before the end
             self._old.rmdir()
             return
         _check_is_dataset(self._old, str(self._old))
@@ -216,7 +216,7 @@ class Transaction:
                 return
             if self.resumable:
                 name = show_text(self.name)
-                log.warning("%s: an unfinished build is discarded (--resume would go on with it)", name)
+                log.warning("%s: an unfinished build is discarded (--resume would continue it)", name)
             self._discard()
             os.close(self._lock)
             self._lock = None
@@ -305,7 +305,7 @@ def _shards_in(folder: Path, name: str) -> set[str]:
 
 
 def _repaired_in(folder: Path, name: str) -> set[str]:
-    """The names of the shards in a report of a repair that exist. Raises StoreError where one has changed."""
+    """The names of the shards in a report of a repair that exist. Raises StoreError if one has changed."""
     try:
         report = json.loads(read_bytes(folder / REPORT_FILE, _MOST_BYTES))
         shards = [Shard(rows=0, **one) for one in report["shards"]]  # nobody may know the rows
@@ -353,7 +353,7 @@ def owner(staging: Path) -> tuple[int, str]:
     with contextlib.suppress(StoreError, ValueError, TypeError, KeyError):
         named = json.loads(read_bytes(staging / OWNER, _MOST_BYTES))
         return int(named["pid"]), str(named["host"])
-    hint = f"if nobody writes there, remove {staging}"
+    hint = f"if no process writes there, remove {staging}"
     expected = "a folder with an owner.json"
     raise StoreError(Problem(where=str(staging), expected=expected, got="none", hint=hint))
 

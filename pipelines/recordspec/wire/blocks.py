@@ -102,7 +102,7 @@ def _dtype(values: list[Any]) -> str:
 
 
 def check_block_keys(columns: Mapping[Section, Iterable[Column]], block: Parsed) -> None:
-    """Raises RecordError where a block has something under a key that no column has."""
+    """Raises RecordError if a block has something under a key that no column has."""
     keys = [block_key(column.key, section) for section, some in columns.items() for column in some]
     known = {ROWS, *keys, *map(lengths_key, keys), *map(_steps_key, keys)}
     if not block.keys() <= known:
@@ -137,14 +137,14 @@ def _counted(columns: Iterable[Column], section: Section) -> set[str]:
 
 
 def _cell_size(column: Column) -> int:
-    """Values in what is counted: a default stands for all the values of a row, or for none."""
+    """The number of values per cell: a default replaces all values of a row, or none."""
     return max(1, math.prod(column.cell))
 
 
 def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
-    """The tf.io objects that parse a block's keys; each column stands under its own, as for records.
+    """The tf.io objects that parse a block's keys; each column is under its own key, as in records.
 
-    Of each block, the values of fixed columns stand end to end, `[(m)]`; all others are ragged once more,
+    The values of fixed columns are concatenated per block, `[(m)]`; all others are ragged again,
     `[(rows), (k), *shape]`.
     """
     calls: dict[str, Call] = {}
@@ -161,7 +161,7 @@ def parse_calls(columns: Iterable[Column], section: Section) -> dict[str, Call]:
 
 
 def values_in_row(column: Column, section: Section) -> int | None:
-    """The number of values of a row that are parsed end to end; None where they are parsed row by row."""
+    """The number of values of a row that are parsed end to end; None if they are parsed row by row."""
     return math.prod(column.cell) if section != "sequence" and column.is_whole(section) else None
 
 

@@ -20,7 +20,7 @@ from recordspec._tf import tf
 from recordspec.wire.strings import Ints, Mask, Strings, offsets, ranges
 
 Storage = Literal["int64", "float32", "bytes"]
-# Which list a Feature has, if any.
+# The list of a Feature, if any.
 Kind = Literal["none", "bytes", "float32", "int64"]
 # In the order of their fields in a Feature.
 LIST_KINDS: tuple[Kind, ...] = ("bytes", "float32", "int64")
@@ -31,11 +31,11 @@ TF_DTYPES: dict[str, str] = {"int64": "int64", "float32": "float32", "bytes": "s
 
 @dataclass(frozen=True, kw_only=True)
 class Fixed:
-    """Exactly `shape` values in every record; `default` where the key is absent.
+    """Exactly `shape` values in every record; `default` if the key is absent.
 
     Attributes:
         ragged: whether it is decoded from a ragged tensor, in which a row without the key is empty, and not
-            from the dense one with defaults that the parse dictionary gives.
+            from the dense one with defaults of the parse dictionary.
     """
 
     shape: tuple[int, ...] = ()
@@ -49,7 +49,7 @@ class VarLen:
 
     Attributes:
         ragged: whether it is decoded from a ragged tensor, which TensorFlow parses faster, and not from the
-            sparse one that the parse dictionary gives. Of a single record that is a dense one, `[k]`.
+            sparse one of the parse dictionary. For a single record that is a dense one, `[k]`.
     """
 
     ragged: bool = False
@@ -65,10 +65,10 @@ class Sequence:
 
 @dataclass(frozen=True, kw_only=True)
 class Ragged:
-    """Rows whose lengths stand under the keys `row_lengths`, outermost first, of cells of `shape`.
+    """Rows of cells of `shape`, with their lengths under the keys `row_lengths`, outermost first.
 
     Attributes:
-        aligned_with: the key of another column, whose rows have as many items, which go together one by one.
+        aligned_with: the key of another column, whose rows have as many items, which correspond one by one.
     """
 
     row_lengths: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Ragged:
 
 @dataclass(frozen=True, kw_only=True)
 class Sparse:
-    """Values at the indices that stand under `index_keys`, one key a dimension of `size`."""
+    """Values with indices under `index_keys`, one key per dimension of `size`."""
 
     index_keys: tuple[str, ...]
     size: tuple[int, ...]
@@ -94,7 +94,7 @@ Layout = Fixed | VarLen | Sequence | Ragged | Sparse | Part
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """What one key of an Example holds: the list it is stored in, and how it is laid out."""
+    """The values under a key of an Example: the type of their list, and their layout."""
 
     key: str
     storage: Storage
@@ -274,7 +274,7 @@ class Call:
 
 
 def parse_call(column: Column, section: Section) -> Call | None:
-    """The tf.io object that parses `column`, or None where another column's object does."""
+    """The tf.io object that parses `column`, or None if another column's object does."""
     dtype = Name(TF_DTYPES[column.storage])
     layout = column.layout
     if isinstance(layout, Part):
@@ -325,7 +325,7 @@ def ragged_call(key: str, dtype: Name, partitions: list[Call]) -> Call:
 
 
 def row_lengths_call(key: str) -> Call:
-    """The partition of a RaggedFeature whose row lengths stand under a key."""
+    """The partition of a RaggedFeature with row lengths under a key."""
     return Call("RaggedFeature.RowLengths", (("key", key),))
 
 

@@ -14,7 +14,7 @@ _LEVEL = 6
 
 
 class Compressor(Protocol):
-    """What zlib.compressobj makes."""
+    """The type of zlib.compressobj()."""
 
     def compress(self, data: bytes | memoryview, /) -> bytes | memoryview: ...
     def flush(self) -> bytes: ...
@@ -33,7 +33,7 @@ class Codec:
     """A compression.
 
     Attributes:
-        suffix: the suffix of a file's name, behind `.tfrecord`.
+        suffix: the suffix of a file's name, after `.tfrecord`.
         tensorflow: its name in `tf.data.TFRecordDataset`.
         wbits: zlib's parameter, which selects the container; 0 where nothing is compressed.
         begins: whether a file with these first bytes, which are no frame, may be compressed so.

@@ -15,9 +15,9 @@ from recordspec.wire.proto import unknown_fields
 
 FieldType = Literal["varint", "fixed64", "bytes", "text", "message", "group", "end of group", "fixed32"]
 
-# Each level is parsed once more: so many times the bytes of a record are read at most.
+# The largest number of levels: each is parsed again, so the bytes of a record are read this often.
 _DEEPEST = 16
-# Of all levels together. A field can take two bytes, and a hundred times that when it is shown.
+# For all levels together. A field can have two bytes, and a hundred times that when it is shown.
 MOST_FIELDS = 200
 
 _GROUP = 3

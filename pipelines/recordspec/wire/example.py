@@ -45,7 +45,7 @@ _LIST_FIELD = {"bytes": 1, "float32": 2, "int64": 3}
 _UINT64 = (1 << 64) - 1
 # Field 1 of a stated length, up to 127 bytes.
 _SHORT_FIELDS = [bytes([0x0A, size]) for size in range(0x80)]
-# What stands before values of so many sizes is kept for each column.
+# The number of sizes per column for which headers are cached.
 _MOST_STARTS = 1024
 
 
@@ -110,8 +110,8 @@ def encode(
         sequence: the entries of the feature lists; None for an Example.
         rows: the number of records.
 
-    Raises RecordError for a record that would be larger than LARGEST_RECORD, before its bytes are made if
-    the values alone have so many.
+    Raises RecordError for a record that would be larger than LARGEST_RECORD, before it is encoded if
+    its values alone are larger.
     """
     features, sequence = tuple(features), None if sequence is None else tuple(sequence)
     check_sizes((*features, *(sequence or ())), rows)
@@ -130,7 +130,7 @@ def encode(
 def entry_encoder(column: Column) -> Callable[[Sequence[Any]], bytes]:
     """A function from the values of one record, int, float or bytes, of which there are some, to its entry.
 
-    What `encode` gives of one row, without NumPy, which takes ten times as long for so little.
+    Encodes a row like `encode`, without NumPy, which takes ten times as long for a single row.
     """
     starts: dict[int, bytes] = {}
     as_bytes = _AS_BYTES[column.storage]
@@ -181,7 +181,7 @@ def encode_entry(entry: Entry) -> bytes:
 
 
 def encode_record(features: Iterable[bytes], sequence: Iterable[Entry] | None) -> bytes | None:
-    """One record, as `encode` gives it, of encoded features in the order of their keys; None if too large."""
+    """Encodes a record like `encode`, from encoded features in the order of their keys; None if too large."""
     data = b"".join(features)
     record = b"\x0a" + varint_bytes(len(data)) + data
     if sequence is not None:

@@ -77,7 +77,7 @@ def check_steps(feature_list: bytes) -> None:
         values, stop = _payload(step, 1)
         read = _read(tag, values)
         if read < len(values) or stop < len(step):
-            # TensorFlow goes on behind what it has read of a step, and takes the rest for steps
+            # TensorFlow continues after the part of a step that it read, and parses the rest as steps
             got = _describe(values, read) if read < len(values) else _describe(step, stop)
             expected, hint = f"{_LISTS[tag]} and no more in a step", f"{REFUSED}, or reads other steps"
             raise RecordError(Problem(expected=expected, got=got, hint=hint))
@@ -121,7 +121,7 @@ def _read(tag: int, values: bytes) -> int:
 
 
 def _skip(data: bytes, at: int) -> int:
-    """The byte behind a field."""
+    """The byte after a field."""
     tag, behind = read_varint(data, at)
     wire = tag & 7
     if wire == 0:
@@ -134,7 +134,7 @@ def _skip(data: bytes, at: int) -> int:
 
 
 def _payload(data: bytes, at: int) -> tuple[bytes, int]:
-    """The payload behind a length, and the byte behind it."""
+    """The payload after a length, and the byte after it."""
     size, start = read_varint(data, at)
     return data[start : start + size], start + size
 

@@ -65,7 +65,7 @@ def likely_compression(path: Location) -> Compression:
     """The same, for a file that may be corrupt: `none` for an unknown type."""
     start = _start(path)
     compression = _compression(start) or "none"
-    # The two bytes that tell may be those of a length.
+    # The two magic bytes may be those of a length.
     return compression if compression == "none" or may_inflate(start, CODECS[compression]) else "none"
 
 
@@ -79,7 +79,7 @@ def not_tfrecord(path: Location) -> Problem | None:
 
 
 def _no_tfrecord(path: Location, start: bytes) -> Problem:
-    hint = "of a config, give the folder that is its `data`" if path.suffix in (".yaml", ".yml") else ""
+    hint = "for a config, give the folder of its `data`" if path.suffix in (".yaml", ".yml") else ""
     return Problem(where=str(path), expected=_EXPECTED, got=_got(start), hint=hint)
 
 
@@ -108,7 +108,7 @@ def _uncompressed(start: bytes) -> bytes:
 
 def _got(start: bytes) -> str:
     compression, first = _compression(start), _uncompressed(start)
-    zeros = first and not first.strip(b"\0")  # nobody looked at how many
+    zeros = first and not first.strip(b"\0")  # their number is unknown
     found = "bytes that begin with zeros" if zeros else describe_type(first)
     return found if compression is None else f"{compression} data of {found}"
 

@@ -78,7 +78,7 @@ def masked_crcs(buffer: Bytes, starts: Ints, stops: Ints) -> Crcs:
 
 
 def footers(buffer: Bytes, stops: Ints) -> Crcs:
-    """The masked CRCs that records carry behind their data."""
+    """The masked CRCs that records carry after their data."""
     carried: Crcs = sliding_windows(buffer, FOOTER_BYTES)[stops].view("<u4")
     return carried
 
@@ -155,7 +155,7 @@ def _equal_run(buffer: Bytes, at: int, length: int, most: int) -> Ints:
 
 class LengthError(RecordError):
     """A length with a valid CRC that must not be trusted: the file has fewer bytes, or TensorFlow reads no
-    record of that size. TensorFlow allocates so many bytes, or its parser takes it for a negative number: the
+    record of that size. TensorFlow allocates that size, or its parser reads it as a negative number: the
     process dies.
     """
 

@@ -119,7 +119,7 @@ class HashedFile:
         return count
 
     def seek(self, place: int, /) -> int:
-        """Back only: what is read once more is not hashed again."""
+        """Back only: what is read again is not hashed again."""
         self._at = self._file.seek(place)
         return self._at
 
@@ -140,6 +140,6 @@ class HashedFile:
 
 
 def sha256_of(path: Location) -> str:
-    """The SHA-256 of a file. Raises StoreError where it cannot be read."""
+    """The SHA-256 of a file. Raises StoreError if it cannot be read."""
     with open_file(path) as file, HashedFile(file) as hashed:
         return hashed.sha256()

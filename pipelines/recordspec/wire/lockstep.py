@@ -18,12 +18,12 @@ from recordspec.wire.strings import Bytes, Ints, Mask, Strings, offsets, one_siz
 
 _KEY = _PACKED = _FIRST = 0x0A  # field 1, of a length that follows
 _VALUE = _SECOND = 0x12  # field 2
-# Bytes behind those of the records, so that reading a few from any place needs no look at the end.
+# Bytes after those of the records, so that reading a few from any place needs no look at the end.
 MARGIN = 16
 # Bytes of the varint of a length: up to 2 GiB, which no message exceeds.
 _LENGTH_BYTES = 5
 _INT_BYTES = 10
-# Where few are left after so many turns, they are not like the others: protobuf takes them faster.
+# If few are left after this many turns, they differ from the others: protobuf parses them faster.
 _TURNS, _FEW = 256, 64
 # Other keys that records may have at the same place.
 _KEYS_AT_ONCE = 16
@@ -47,11 +47,11 @@ class Spans:
 
     @property
     def left(self) -> Mask:
-        """Which have anything."""
+        """The items that are not empty."""
         return self.starts < self.stops
 
     def at(self, places: Ints | Mask) -> Spans:
-        """Some of them."""
+        """A selection of spans."""
         return Spans(self.rows[places], self.items[places], self.starts[places], self.stops[places])
 
     def where(self, mask: Mask) -> Spans:
@@ -59,7 +59,7 @@ class Spans:
 
     @classmethod
     def joined(cls, many: list[Spans]) -> Spans:
-        """All of these, by item, and of one item in the order of the list."""
+        """Concatenates these, by item, and within an item in the order of the list."""
         if len(many) == 1:
             return many[0]
         names = ("rows", "items", "starts", "stops")
@@ -73,8 +73,8 @@ _NONE = Spans(*[np.zeros(0, np.int64)] * 4)
 class LockstepReader:
     """Reads all records of a batch at once.
 
-    `odd` marks those that it cannot read. Wherever one is marked, what is left of it is nothing, so that
-    arrays stay as long as they are; what was read of it is left out at the end.
+    `odd` marks those that it cannot read. The rest of a marked record is treated as empty, so that
+    arrays keep their length; its fields are omitted at the end.
     """
 
     def __init__(self, data: Bytes, rows: int) -> None:
@@ -82,7 +82,7 @@ class LockstepReader:
         self.odd = np.zeros(rows, bool)
 
     def sections(self, records: Spans, most: int) -> tuple[Spans, Spans]:
-        """What is in fields 1 and 2 of messages that have no others, each once, in this order."""
+        """The contents of fields 1 and 2 of messages that have only these, each once, in this order."""
         found, rest = [_NONE, _NONE], records
         for place, tag in enumerate((_FIRST, _SECOND)[:most]):
             has = rest.left & (self._data[rest.starts] == tag)
@@ -106,7 +106,7 @@ class LockstepReader:
         return {key.decode(): self._once(Spans.joined(many)) for key, many in found.items()}
 
     def held(self, features: Spans) -> tuple[KeyValues, ...]:
-        """What Features have, by kind."""
+        """The lists of Features, by kind."""
         some = features.left
         found = [] if some.all() else [without_values("none", features.items[~some])]
         lists = features.where(some)
@@ -190,7 +190,7 @@ class LockstepReader:
             left, turns = rest.where(rest.left), turns + 1
 
     def _field(self, spans: Spans, tag: int | None = None) -> tuple[Spans, Spans]:
-        """The value of the field with which each begins, which states its length, and what is behind it."""
+        """The value of the field with which each begins, which states its length, and what is after it."""
         size, starts = self._varint(spans.starts + 1)
         stops = starts + size
         bad = (stops > spans.stops) | ~spans.left
@@ -267,7 +267,7 @@ def _is_text(name: bytes) -> bool:
 
 
 def _unpacked(data: Bytes, stops: Ints, widths: Ints) -> Ints:
-    """The numbers of varints that end at `stops`, and have so many bytes."""
+    """The numbers of varints that end at `stops`, with these sizes in bytes."""
     if len(stops) == len(data):
         return np.asarray(data, np.int64)
     starts = stops - widths

@@ -1,8 +1,8 @@
 """Messages of many records at once: a message is a list of parts, and `join` lays them down.
 
-A part is what stands at one place of the message in every record: constant bytes, or a piece, which
-varies. The parts are laid side by side in a matrix that NumPy fills column by column. Pieces whose sizes
-differ are padded to the widest there, and closed up afterwards; long ones are copied one by one.
+A part is the same place of the message in every record: constant bytes, or a piece, which
+varies. The parts are columns of a matrix that NumPy fills one by one. Pieces of different sizes
+are padded to the widest, and the padding is removed afterwards; long pieces are copied one by one.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def field(tag: int, parts: list[MessagePart]) -> list[MessagePart]:
 
 
 def header(tag: int, sizes: Sizes) -> list[MessagePart]:
-    """What stands before a length-delimited field of these sizes."""
+    """The header of a length-delimited field of these sizes."""
     key = bytes([tag << 3 | 2])
     if isinstance(sizes, int):
         return [key + varint_bytes(sizes)]
@@ -87,7 +87,7 @@ def header(tag: int, sizes: Sizes) -> list[MessagePart]:
 
 
 def after(first: MessagePart, parts: list[MessagePart]) -> list[MessagePart]:
-    """The parts behind another one. Bytes next to bytes become one part: each costs a little."""
+    """The parts after another one. Bytes next to bytes become one part: each costs a little."""
     if parts and isinstance(first, bytes) and isinstance(parts[0], bytes):
         return [first + parts[0], *parts[1:]]
     return [first, *parts]
@@ -174,7 +174,7 @@ def _close_up(matrix: Bytes, parts: list[MessagePart]) -> Ints:
 
 
 def _runs(parts: list[MessagePart]) -> Iterator[tuple[slice, Sizes]]:
-    """The columns of parts that have padding at their end only, and the bytes of each row that is none."""
+    """The columns of parts with padding only at their end, and the bytes of each row without padding."""
     start = stop = 0
     for part in parts:
         stop += _width(part)

@@ -31,7 +31,7 @@ _MESSAGES = {
     "FeatureList": "feature=1:Feature*",
     "FeatureEntry": "key=1:string value=2:Feature",
     "FeatureListEntry": "key=1:string value=2:FeatureList",
-    # a map is a repeated entry on the wire; entries as they stand show a key that is there twice
+    # a map is a repeated entry on the wire; parsed as entries, it shows duplicate keys
     "Features": "feature=1:FeatureEntry*",
     "FeatureLists": "feature_list=1:FeatureListEntry*",
     "Example": "features=1:Features",
@@ -44,7 +44,7 @@ _MESSAGES = {
 
 
 def parse_example(data: bytes) -> dict[str, ListValues]:
-    """The values of an Example by key, None where a Feature has no kind.
+    """The values of an Example by key, None if a Feature has no kind.
 
     Raises RecordError for other bytes, and where TensorFlow refuses the record or reads other values.
     """
@@ -108,7 +108,7 @@ def entries(data: bytes, *, sequence: bool | None) -> Entries:
     """Parses a record with protobuf.
 
     Args:
-        sequence: whether it is a SequenceExample; None where that is unknown: with feature lists it is one.
+        sequence: whether it is a SequenceExample; None if unknown: with feature lists it is one.
 
     Raises RecordError if it is no such message.
     """
@@ -135,7 +135,7 @@ class ListWithContext(NamedTuple):
     """TF-Ranking's ExampleListWithContext.
 
     Attributes:
-        context: an Example; None where it has none.
+        context: an Example; None if it has none.
         examples: those that share the context.
     """
 
@@ -144,7 +144,7 @@ class ListWithContext(NamedTuple):
 
     @property
     def problem(self) -> Problem:
-        """The problem of such a message in the place of an Example."""
+        """The problem of such a message in place of an Example."""
         number = counted(len(self.examples), "Example")
         return Problem(
             expected="an Example or a SequenceExample",
@@ -158,7 +158,7 @@ def list_with_context(data: bytes) -> ListWithContext | None:
     """Parses an ExampleListWithContext; None for other bytes.
 
     Bytes are one if they parse as one without unknown fields, and have map entries, all of them with a value.
-    No Example or SequenceExample with a feature is taken for one: where these have a map entry, it has
+    No Example or SequenceExample with a feature is mistaken for one: where these have a map entry, it has
     Features, whose only field is 1, and every map entry that protobuf writes has a value, which is field 2.
     Without any feature the bytes of all three are the same: those are an Example.
     """
@@ -243,16 +243,16 @@ def _of_lists(parsed: Mapping[str, Any], read: Mapping[bytes, bytes]) -> Iterato
             continue
         theirs = _classes()["FeatureList"].FromString(read.get(key.encode(), b""))
         if key.encode() not in read or theirs.SerializeToString() != steps.SerializeToString():
-            told, other = (f"{len(one.feature):,} steps" for one in (steps, theirs))
-            got = "no list" if key.encode() not in read else other if told != other else "other ones"
-            expected, got = f"{told}, as protobuf reads the record", f"{got} in TensorFlow"
+            ours, other = (f"{len(one.feature):,} steps" for one in (steps, theirs))
+            got = "no list" if key.encode() not in read else other if ours != other else "other ones"
+            expected, got = f"{ours}, as protobuf reads the record", f"{got} in TensorFlow"
             yield Conflict(False, Problem(path=path, expected=expected, got=got, hint=_OTHERWISE))
 
 
 def _different(ours: Any, theirs: Any) -> Problem:
-    told, other = (_describe(_listed(feature)) for feature in (ours, theirs))
-    got = f"{other if told != other else 'other values'} in TensorFlow"
-    return Problem(expected=f"{told}, as protobuf reads the record", got=got, hint=_OTHERWISE)
+    expected, other = (_describe(_listed(feature)) for feature in (ours, theirs))
+    got = f"{other if expected != other else 'other values'} in TensorFlow"
+    return Problem(expected=f"{expected}, as protobuf reads the record", got=got, hint=_OTHERWISE)
 
 
 def _describe(feature: Listed) -> str:
@@ -291,7 +291,7 @@ def declare(
         package: the package of the messages.
         messages: the fields of each message, as `name=number:type name=number:type`. A type with a star is
             repeated; one that is neither a message nor an enum is protobuf's own, such as `int64`.
-        syntax: in proto2, a number that is not set can be told from 0.
+        syntax: in proto2, an unset number can be distinguished from 0.
         enums: the values of each enum, as `name=number name=number`.
         oneofs: the messages whose fields form a oneof, and its name.
     """

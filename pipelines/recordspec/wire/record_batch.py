@@ -61,7 +61,7 @@ def decode(buffer: Bytes, starts: Ints, stops: Ints, *, sequence: bool | None = 
     Args:
         buffer: uint8 `[bytes]`.
         starts, stops: where each begins and ends, int64 `[n]`.
-        sequence: whether they are SequenceExamples; None where that is unknown: those with feature lists are.
+        sequence: whether they are SequenceExamples; None if unknown: those with feature lists are.
     """
     rows = np.arange(len(starts))
     reader = LockstepReader(np.concatenate([buffer, np.zeros(MARGIN, np.uint8)]), len(starts))

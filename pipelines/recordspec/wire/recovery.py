@@ -1,4 +1,4 @@
-"""Finds the records behind an invalid length: searches for the next byte where a whole record begins."""
+"""Finds records after an invalid length, by searching for the next byte where an intact record begins."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ LONGEST = (1 << 28) - 1
 # Bytes of data whose CRC is computed in vain: so many for each byte of the file up to there, and at least so
 # many. Without a bound, headers that lie would make the search quadratic; damaged records need one for each.
 _IN_VAIN, _IN_VAIN_AT_LEAST = 4, 64 << 20
-# Bytes that are looked at together: what fits into a processor's cache.
+# Bytes that are searched together: they fit into a processor's cache.
 _PIECE = 1 << 18
 
 
 def rescue(path: Location, file: Readable, size: int = CHUNK_BYTES) -> Iterator[Chunk | Damage]:
-    """Reads the records of an open file as `tfrecord.salvage` does, and behind damage that ends these, the
+    """Reads the records of an open file as `tfrecord.salvage` does, and after damage that ends these, the
     records from the next whole one on that has at most LONGEST bytes.
 
     Those are numbered as if one were lost before them: how many are lost is unknown.
@@ -66,18 +66,18 @@ def _until_lost(frames: FrameReader) -> Generator[Chunk | Damage, None, list[Dam
 
 
 class RecordSearch:
-    """Searches for whole records in a buffer, and in the bytes behind it."""
+    """Searches for intact records in a buffer, and in the bytes after it."""
 
     def __init__(self, buffer: ReadBuffer, limit: int | None) -> None:
         """`limit` is the size of the file, if it is known."""
         self._buffer, self._limit = buffer, limit
-        # Headers in what was looked at: no byte is looked at twice, however often the search begins anew.
+        # Headers in the searched bytes: no byte is searched twice, however often the search is resumed.
         self._headers: deque[int] = deque()
         self._looked = 0
         self._in_vain = 0
 
     def after(self, start: int) -> int | None:
-        """The first byte from `start` on where a whole record begins. `start` does not go back."""
+        """The first byte from `start` on where an intact record begins. `start` does not go back."""
         while True:
             while not self._headers:
                 if not self._look(max(start, self._looked)):

@@ -33,7 +33,7 @@ class ByteStream(Protocol):
     """A stream of bytes.
 
     Attributes:
-        fault: why it ends before the end of the file; else empty.
+        fault: the reason why it ends before the end of the file, or empty.
     """
 
     fault: str
@@ -54,7 +54,7 @@ def open_stream(file: Readable, compression: Compression) -> ByteStream:
 
 
 class PlainStream:
-    """The bytes of a file as they are."""
+    """The bytes of an uncompressed file."""
 
     fault = ""
 
@@ -121,7 +121,7 @@ class InflatedStream:
             return self._decompressor.unconsumed_tail or self._file.read(_GIVEN)
         data = self._decompressor.unused_data or self._file.read(_GIVEN)
         if data and not self._codec.concatenated:
-            self.fault = "bytes behind the end of the stream"
+            self.fault = "bytes after the end of the stream"
         if not data or self.fault:
             return None
         self._decompressor = self._codec.decompressor()
@@ -177,7 +177,7 @@ class ReadBuffer:
     Attributes:
         offset: the byte of the stream where it begins.
         buffer: uint8 `[bytes]`.
-        ended: whether the stream ends behind it.
+        ended: whether the stream ends after it.
     """
 
     def __init__(self, stream: ByteStream, offset: int) -> None:
@@ -189,12 +189,12 @@ class ReadBuffer:
 
     @property
     def stop(self) -> int:
-        """The byte behind it."""
+        """The byte after it."""
         return self.offset + len(self.buffer)
 
     @property
     def fault(self) -> str:
-        """Why the stream ends before the end of the file; else empty."""
+        """The reason why the stream ends before the end of the file, or empty."""
         return self._stream.fault
 
     def load(self, start: int, stop: int) -> None:
@@ -209,7 +209,7 @@ class ReadBuffer:
 
     def pass_over(self, start: int, stop: int) -> Iterator[memoryview]:
         """Yields the bytes from `start`, which is in it, to `stop`, or to the end of the stream, in pieces
-        that are not kept; then the buffer begins behind them."""
+        that are not kept; then the buffer begins after them."""
         yield self.view(start, stop)
         while self.stop < stop and not self.ended:
             piece = np.empty(min(_PIECE, stop - self.stop), np.uint8)

@@ -123,9 +123,9 @@ class Strings:
         return Strings(bytearray().join(parts), offsets(stops - starts))
 
     def padded(self, width: int) -> Bytes:
-        """The strings as uint8 `[n, width]`, none longer than that; the bytes behind a string are
+        """The strings as uint8 `[n, width]`, none longer than that; the bytes after a string are
         undefined."""
-        # `width` bytes from where each begins, so that the last ones need more behind them
+        # `width` bytes from where each begins, so that the last ones need more after them
         buffer = np.concatenate([self.buffer, np.zeros(width, np.uint8)])
         return sliding_windows(buffer, width)[self.offsets[:-1]].view(np.uint8).reshape(-1, width)
 
@@ -133,7 +133,7 @@ class Strings:
 def squeeze(matrix: Bytes, sizes: npt.NDArray[np.integer[Any]]) -> Strings:
     """The first `sizes` bytes of every row of uint8 `[n, width]`, end to end.
 
-    Whole rows are laid down in order, so that each covers the padding of the one before it. That is
+    Whole rows are written in order, so that each overwrites the padding of the previous one. That is
     twice as fast as to pick the bytes out by a mask.
     """
     width = matrix.shape[1]

@@ -3,7 +3,7 @@
 - `scan_chunks`, and `scan` record by record, for a file that should be whole: they raise RecordError at the
   first record that cannot be read;
 - `salvage`, for a file that may be corrupt: it yields Damage for a record that cannot be read, and
-  ends where TensorFlow's reader does, at an invalid length; `recovery.rescue` searches on behind that;
+  ends where TensorFlow's reader does, at an invalid length; `recovery.rescue` searches after it;
 - `record_ends`, for the places of the records of an uncompressed file: it reads the lengths alone.
 
 The first two check every CRC, and read many records at a time, without a copy of each.
@@ -69,7 +69,7 @@ class Record:
 
     @property
     def stop(self) -> int:
-        """The byte behind it."""
+        """The byte after it."""
         return self.offset + FRAME_BYTES + len(self.data)
 
 
@@ -80,7 +80,7 @@ class Damage:
     Attributes:
         number, offset: its number, and the byte where its frame begins.
         problem: why it cannot be read.
-        stop: the byte behind it; None where no record behind it can be found.
+        stop: the byte after it; None if no record after it can be found.
     """
 
     number: int
@@ -91,7 +91,7 @@ class Damage:
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """Consecutive whole records of a file; at least one.
+    """Consecutive intact records of a file; at least one.
 
     Attributes:
         buffer: uint8 `[bytes]`; it does not change.
@@ -145,7 +145,7 @@ class RecordRange:
     Attributes:
         number: the number of the first.
         start: the byte where it begins.
-        stop: the byte behind the last.
+        stop: the byte after the last.
     """
 
     number: int
@@ -174,10 +174,10 @@ def salvage(
 ) -> Iterator[Chunk | Damage]:
     """Reads the records of a file, or of a range of it, and yields Damage for those that cannot be read.
 
-    Takes a few times as much memory as `size`, or as the largest record. The length of a record is trusted
-    only if its CRC matches and the file has so many bytes; it is at most LARGEST_RECORD, and in a compressed
+    Uses a few times as much memory as `size`, or as the largest record. The length of a record is trusted
+    only if its CRC matches and it fits into the file; it is at most LARGEST_RECORD, and in a compressed
     file more than BELIEVED only if the CRC of the data matches. A larger record is Damage that is stepped
-    over; in a compressed file nothing is found behind it.
+    over; in a compressed file nothing is found after it.
     """
     problem = not_tfrecord(path) if within is None else None
     if problem is not None:
@@ -234,7 +234,7 @@ def counts(path: Location) -> Iterator[int]:
 def record_ends(path: Location, number: int = 0, offset: int = 0) -> Iterator[tuple[int, Ints]]:
     """The ends of the records of an uncompressed file, from record `number` at byte `offset` on.
 
-    Yields, many records at a time, the number of the first, and the byte behind each, int64 `[n]`. Raises
+    Yields, many records at a time, the number of the first, and the byte after each, int64 `[n]`. Raises
     RecordError at the first invalid length.
     """
     size = path.stat().st_size
@@ -291,7 +291,7 @@ class FrameReader:
 
     Attributes:
         buffer: the bytes of the file that are in memory.
-        limit: the size of the file; None where it is compressed.
+        limit: the size of the file; None if it is compressed.
         number, offset: the number of the next record, and the byte where it begins.
         doubt: the position of the buffer where it held the last record, if its data are corrupt or missing;
             None if the last one is whole.
@@ -330,7 +330,7 @@ class FrameReader:
             yield Damage(self.number, self.offset, error.problems[0])
 
     def _stop(self) -> int:
-        """The byte behind the next record, by its header; 0 at the end. Raises RecordError for an invalid
+        """The byte after the next record, by its header; 0 at the end. Raises RecordError for an invalid
         header."""
         if self._end is not None and self.offset >= self._end:
             return 0
@@ -356,7 +356,7 @@ class FrameReader:
         return bytes(self.buffer.view(self.offset, self.offset + HEADER_BYTES))
 
     def _is_right(self, stop: int) -> bool:
-        """Whether the data of the next record match their CRC; if not, the buffer moves behind it."""
+        """Whether the data of the next record match their CRC; if not, the buffer moves after it."""
         position = self.buffer.position()
         if matches_crc(self.buffer, self.offset, stop):
             self.buffer.rewind(position)
@@ -411,7 +411,7 @@ class FrameReader:
 def matches_crc(buffer: ReadBuffer, offset: int, stop: int) -> bool:
     """Whether the record whose header the buffer holds is complete, and its data match their CRC.
 
-    They are not kept: the buffer moves behind them, or to the end of the file.
+    They are not kept: the buffer moves after them, or to the end of the file.
     """
     crc = masked_crc(buffer.pass_over(offset + HEADER_BYTES, stop - FOOTER_BYTES))
     buffer.load(stop - FOOTER_BYTES, stop)

@@ -17,7 +17,7 @@ from recordspec.wire.strings import Bytes, Ints, Sizes, offsets, one_size, slidi
 
 VarintWords = npt.NDArray[Any]  # uint32 or uint64
 
-# So many words, and what comes of them, stay in the cache: 3 times as fast as 250k at once.
+# This many words, and their results, stay in the cache: 3 times as fast as 250k at once.
 _AT_ONCE = 1 << 14
 _WORD_BITS = 56  # of a number whose varint takes 8 bytes
 # Numbers of no more bits are looked up. The table takes 1 MiB: so it stays in the second cache.
@@ -37,7 +37,7 @@ def varint_bytes(value: int) -> bytes:
 
 
 def read_varint(data: bytes, place: int) -> tuple[int, int]:
-    """The varint that begins at a place, and the byte behind it."""
+    """The varint that begins at a place, and the byte after it."""
     value = shift = 0
     while True:
         byte = data[place]
@@ -79,7 +79,7 @@ def _widest(values: npt.NDArray[np.uint64]) -> int:
 
 
 def _groups(bits: int) -> int:
-    """Bytes of the varint of a number of so many bits."""
+    """The bytes of the varint of a number with this many bits."""
     return max(1, (bits + 6) // 7)
 
 

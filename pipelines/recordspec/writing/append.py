@@ -1,4 +1,4 @@
-"""The dataset that `append` adds rows to: its shards stay as they are, new ones come beside them."""
+"""The dataset to which `append` adds rows: its shards do not change, new ones are added."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from recordspec.writing.options import Write
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingDataset:
-    """The dataset as it is.
+    """The existing dataset.
 
     Attributes:
-        folder: where it lies.
-        manifest: what it says of itself.
+        folder: its folder.
+        manifest: its manifest.
     """
 
     folder: Location
@@ -35,7 +35,7 @@ class ExistingDataset:
     def load(
         cls, folder: Location, manifest: Manifest | None, schema: Schema, options: Write
     ) -> ExistingDataset:
-        """The dataset of a folder; pass `manifest` if it was read already. Raises StoreError where such rows
+        """Loads a dataset; pass `manifest` if it was read already. Raises StoreError if such rows
         do not belong to it."""
         base = cls(folder=folder, manifest=manifest or Manifest.load(folder))
         problems = [problem.at(str(folder)) for problem in base._differences(schema, options)]
@@ -71,7 +71,7 @@ class ExistingDataset:
 
     @property
     def suffix(self) -> str:
-        """What comes behind the name of a split in the names of new shards: `-add1`, then `-add2`, ..."""
+        """The suffix of the split in the names of new shards: `-add1`, then `-add2`, ..."""
         stems = {name.split for name in map(parse_name, self.manifest.files) if name is not None}
         number = 1
         while any(f"{split}-add{number}" in stems for split in self.manifest.splits):
@@ -79,7 +79,7 @@ class ExistingDataset:
         return f"-add{number}"
 
     def place(self, row: int) -> str:
-        """How messages name a row of the dataset, counted through all its splits and shards."""
+        """The location of a row for messages, counted across all splits and shards of the dataset."""
         # of several that begin at one row, all but the last have none
         file, start = [one for one in self.manifest.starts().items() if one[1] <= row][-1]
         return f"{self.folder / file}: row {row - start}"

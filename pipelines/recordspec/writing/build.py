@@ -1,6 +1,6 @@
 """`recordspec.write`: a source of rows becomes a dataset.
 
-Rows are encoded, sorted where they must be, written as shards, and published at once.
+Rows are encoded, sorted if necessary, written as shards, and published atomically.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ log = logging.getLogger("recordspec")
 _WHOLE = (int, np.integer)
 # The file that lists the invalid rows that this process encoded.
 _LOCAL_REJECTS = "rows.rejects"
-# How often rows are added anew to a dataset that others change meanwhile.
+# How often appending is repeated for a dataset that others change meanwhile.
 _CONFLICTS = 8
 
 Shards = dict[str, tuple[Shard, ...]]
@@ -80,41 +80,40 @@ def write(
     progress: bool | None = None,
     **options: Any,
 ) -> Manifest:
-    """Writes rows as a sharded dataset, which appears at `directory` whole or not at all.
+    """Writes rows as a sharded dataset, which appears at `directory` as a whole or not at all.
 
-    The same rows and options give the same bytes, however many jobs and however much memory.
+    The same rows and options yield the same bytes, for any number of jobs and any amount of memory.
 
     Args:
-        schema: what a row is.
+        schema: the schema of the rows.
         rows: an iterable of dicts, a dict of arrays, a pandas or Polars frame, an Arrow table or
             record-batch reader; a dataset of TensorFlow or Hugging Face; a `Source`. A DatasetDict of Hugging
-            Face brings its splits.
+            Face defines the splits.
         directory: a folder that does not exist yet, or its URL in an object store.
-        split: the name of the one split; or the weights of several, by name, a row's split being a
-            function of its key; or `{"folds": k}`; or `{"column": name}`, which names each row's.
-        jobs: processes that encode and write. A script that asks for several must be importable: it
-            begins them under `if __name__ == "__main__":`.
-        memory: what all of them may use together, such as `"2GiB"`, by default 512 MiB each: about 200 MiB
-            of it is Python, NumPy and Arrow. More rows are sorted on the disk.
-        limit: so many rows, the first ones, and no more; where splits are given, of each of them.
+        split: the name of the only split; or the weights of several, by name, where a row's split is a
+            function of its key; or `{"folds": k}`; or `{"column": name}` for a column with the split.
+        jobs: the number of processes that encode and write. A script that uses several must be importable:
+            it calls `write` under `if __name__ == "__main__":`.
+        memory: the memory of all processes, such as `"2GiB"`, by default 512 MiB each, of which Python, NumPy
+            and Arrow use about 200 MiB. More rows are sorted on disk.
+        limit: the number of rows to read, from the first; per split, if splits are predefined.
         allow_empty: whether a source without rows makes a dataset without rows; by default it is an error.
         force: whether a dataset at `directory` is replaced.
-        append: whether the rows are added to the dataset at `directory`, in shards of their own; its
-            options must be the same. A key that it has already is an error.
-        resume: whether to go on with a build of the same rows that was interrupted; they must come from
-            files.
-        progress: whether to show it on stderr; by default on a terminal.
+        append: whether the rows are added to the dataset at `directory`, in new shards; its
+            options must be the same. A key that already exists is an error.
+        resume: whether to continue an interrupted build of the same rows, which must come from files.
+        progress: whether to show progress on stderr; by default on a terminal.
         options: the fields of `Write`: key, group_by, shards (`"auto"`, a number, `{"size": "128MiB"}`),
             compression, layout (`{"blocks": 256}`), shuffle (a seed), and invalid (`"error"`,
             `"quarantine"`).
 
     Returns:
-        The manifest of what was written.
+        The manifest of the dataset.
 
     Raises:
-        SpecError: an option is wrong.
-        RecordError: a row is invalid; it names the first such row. With `invalid="quarantine"`:
-            more rows than are allowed, or all of them. There is no row at all, and no `allow_empty`.
+        SpecError: an option is invalid.
+        RecordError: a row is invalid; names the first such row. With `invalid="quarantine"`: more rows than
+            allowed are invalid, or all of them. Or there are no rows, without `allow_empty`.
         WriteError: the source of the rows failed.
         StoreError: `directory` exists, or cannot be written, or a process was killed.
         Interrupted: Ctrl-C. In all of these cases nothing is published.
@@ -146,7 +145,7 @@ def given_splits(
 ) -> tuple[SplitSources, ByColumn]:
     """The sources, whose rows say their split in a column, and the option that says so.
 
-    Raises SpecError where `split` asks for other splits.
+    Raises SpecError if `split` asks for other splits.
     """
     if isinstance(split, ByColumn) and split.column == source.column:
         return source, split
@@ -174,7 +173,7 @@ def write_options(schema: Schema, split: Any, options: Mapping[str, Any]) -> Wri
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """How a build is executed: arguments of `write`. But for `limit`, its result does not depend on them."""
+    """The arguments of `write` for executing a build. Except `limit`, they do not change its result."""
 
     jobs: int = 1
     memory: str | None = None
@@ -206,34 +205,34 @@ def _shown(value: Any) -> str:
 
 
 class BuildSource(Protocol):
-    """What gives a build its parts; the task that encodes one knows more of them."""
+    """The provider of the parts of a build; the task that encodes a part knows more of it."""
 
     @property
     def rows(self) -> int | None:
-        """How many there are, None where that is not known."""
+        """The number of rows; None if unknown."""
 
     def parts(self, schema: Any, extra: tuple[str, ...]) -> Iterator[Any]:
         """The parts, in the order of the rows; they have a `place`, as a `SourcePart` has."""
 
     def identity(self) -> Any:
-        """As a `Source` gives it."""
+        """Like `Source`."""
 
 
 class Build:
     """A build of a dataset, within `with build.begun()`: nothing is published before the end of `finish`.
 
-    Rows of files that have several parts are encoded part by part, each a task whose result lasts: an
-    interrupted build can go on.
-    Rows that cannot be had again, and a limited number of rows, are encoded by this process as they come,
-    unless several processes share them. They go to their shards at once where these are known, and wait in
-    memory, or on the disk if they are more, where they are not.
+    Rows of files that have several parts are encoded part by part, each a task whose result is durable: an
+    interrupted build can continue.
+    Rows that cannot be read again, and a limited number of rows, are encoded by this process as they come,
+    unless several processes share them. They are written to their shards directly if these are known;
+    otherwise they wait in memory, or on disk if they do not fit.
 
     Args:
-        schema: what a row is; None where `encode` needs none.
-        source: of the rows; None where `encoder` is given them.
+        schema: the schema of the rows; None if `encode` needs none.
+        source: the source of the rows; None if `encoder` gets them.
         options: how rows become shards.
         encode: the task that encodes a part of the source.
-        revise: gives the manifest its last form; it may put files into the folder that it is given.
+        revise: completes the manifest; it may write files into the folder that it gets.
     """
 
     def __init__(
@@ -294,7 +293,7 @@ class Build:
                     self._sink.abandon()
 
     def _fail(self, error: BaseException) -> None:
-        """Decides what is kept for a build that goes on."""
+        """Decides what is kept for a resumed build."""
         status = self.status
         if self._encoder is not None:
             status.rows = self._encoder.taken
@@ -324,7 +323,7 @@ class Build:
             return self.finish(pool, bar)
 
     def _drop_journal(self) -> None:
-        """Of a single part nothing is done that is not as quickly done again: its rows need not last."""
+        """The rows of a single part need not be durable: encoding them again is as fast."""
         if self._journal is not None:
             with disk_errors(self.name):
                 (self._plan.folder / JOURNAL).unlink()
@@ -371,7 +370,7 @@ class Build:
         return self._publish(manifest, bar)
 
     def _known_rows(self) -> int | None:
-        """How many rows the source will give, if that is sure."""
+        """The number of rows of the source, if known."""
         if self._source is None or isinstance(self._source, DictRows) or self._source.rows is None:
             return None
         return min(self._source.rows, self.execution.limit or self._source.rows)
@@ -451,10 +450,10 @@ class Build:
         return self._source
 
     def _check_unchanged(self) -> None:
-        """Raises SourceError where the source changed while it was read: parts of it may be of before."""
+        """Raises SourceError if the source changed while it was read: parts of it may be older."""
         if self._identity is not None and self._identity != self._input.identity():
             self.status.safe = None
-            expected = "a source that stays as it is"
+            expected = "a source that does not change"
             problem = Problem(expected=expected, got="one that changed meanwhile")
             raise SourceError(problem.at(self.name))
 
@@ -473,12 +472,12 @@ class Build:
         raise RecordError(problem.at(second))
 
     def _duplicate_keys(self, runs: tuple[Run, ...]) -> tuple[int, int] | None:
-        """The numbers of two rows with one key, as `find_duplicate_keys` gives them."""
+        """The numbers of two rows with one key, as `find_duplicate_keys` returns them."""
         known = None if self._plan.base is None else self._plan.base.keys
         return find_duplicate_keys(self._plan.folder, runs, self._plan.budget, known)
 
     def _place(self, number: int) -> str:
-        """How messages name the row of a number."""
+        """The location of a row by its number, for messages."""
         if number >= EXISTING:
             assert self._plan.base is not None
             return self._plan.base.place(number - EXISTING)
@@ -567,7 +566,7 @@ class Build:
         self._join_rejects()
 
     def _open_journal(self) -> Journal | None:
-        """The journal, and what it says is done already; None where rows cannot be had again."""
+        """The journal, and what it says is done already; None if rows cannot be had again."""
         if self._identity is None:
             return None
         plan = {

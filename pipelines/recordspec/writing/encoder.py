@@ -36,7 +36,7 @@ _FEWEST_ROWS = 16  # after an invalid row
 # A row's number: its part above these bits, its place in the part below.
 PART_BITS = 40
 # The most that glibc's allocator keeps for the next use once a block of this size was freed (mallopt(3),
-# M_MMAP_THRESHOLD). Without it each large array costs its page faults anew.
+# M_MMAP_THRESHOLD). Without it each large array costs its page faults again.
 _KEPT_BLOCK = (32 << 20) - 8192
 # More are things to look up, not classes to weigh; and every part of a build has a count of each.
 _MOST_CLASSES = 1 << 15
@@ -48,9 +48,9 @@ Advance = Callable[[int, int], None]
 
 
 class EncodedRows:
-    """Rows whose values were checked: as column entries, or as records with room for their frames.
+    """Rows with validated values: as column entries, or as records with room for their frames.
 
-    Each form is made of the other when it is asked for, for all rows together.
+    Each form is computed from the other on demand, for all rows together.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class EncodedRows:
 
     @classmethod
     def joined(cls, many: Sequence[EncodedRows]) -> EncodedRows:
-        """All of these, one after the other: as column entries if each has them."""
+        """Concatenates these, as column entries if all have them."""
         first = many[0]
         if len(many) == 1:
             return first
@@ -148,25 +148,25 @@ class EncodedRows:
 
 
 class Sink(Protocol):
-    """Where encoded rows go."""
+    """The receiver of encoded rows."""
 
     def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
-        """Takes rows, their numbers, the hashes of their keys, uint64 `[n, 2]`, and of each the index of its
-        split among the encoder's `splits` (None: all are in the first)."""
+        """Adds rows, with their numbers, the hashes of their keys, uint64 `[n, 2]`, and the indices of their
+        splits among the encoder's `splits` (None: all are in the first)."""
 
 
 class Encoder:
-    """Encodes rows in batches. Valid ones go to the sink, the others to the rejects, or are an error.
+    """Encodes rows in batches. Valid ones go to the sink, invalid ones to the rejects, or are an error.
 
     Args:
-        rejects: takes the lines of `rejects.jsonl`, which count the rows from 0.
-        name: of the dataset, in messages.
+        rejects: receives the lines of `rejects.jsonl`, which count the rows from 0.
+        name: the name of the dataset in messages.
 
     Attributes:
-        splits: the names of the splits; where rows name theirs, those met so far.
-        rows: how many are encoded.
-        bytes: of their records.
-        classes: counts the classes of the rows that are encoded.
+        splits: the names of the splits; if rows name theirs, those found so far.
+        rows: the number of encoded rows.
+        bytes: the size of their records.
+        classes: counts the classes of the encoded rows.
     """
 
     def __init__(
@@ -195,26 +195,26 @@ class Encoder:
 
     @property
     def rejected(self) -> int:
-        """How many rows were invalid, and set aside."""
+        """The number of rejected rows."""
         return 0 if self._rejects is None else self._rejects.count
 
     @property
     def seen(self) -> int:
-        """How many rows are encoded or rejected."""
+        """The number of rows encoded or rejected."""
         return self.rows + self.rejected
 
     @property
     def taken(self) -> int:
-        """How many rows were given, with those that wait for their batch."""
+        """The number of rows given, including those that wait for their batch."""
         return self.seen + len(self._pending)
 
     @property
     def _here(self) -> int:
-        """How many are encoded or rejected of this part."""
+        """The number of rows of this part encoded or rejected."""
         return self.seen - self._before
 
     def add_row(self, row: Any) -> None:
-        """Takes one row, a mapping. It is checked when its batch is encoded."""
+        """Adds a row, a mapping. It is validated when its batch is encoded."""
         if self._rejects is None and not isinstance(row, Mapping):
             raise self._placed(not_a_mapping(row, len(self._pending)))
         self._pending.append(_owned_row(row, self._changeable) if isinstance(row, Mapping) else row)
@@ -228,7 +228,7 @@ class Encoder:
             self.add(batch)
 
     def add(self, batch: Columns | RecordError, advance: Advance | None = None) -> None:
-        """Takes a batch, or the error in the place of an invalid row.
+        """Adds a batch, or the error in place of an invalid row.
 
         Raises RecordError for the first invalid row, or for one more than may be rejected.
         """
@@ -291,7 +291,7 @@ class Encoder:
         self._rows_at_once = max(1, min(most, 2 * self._rows_at_once))
 
     def _hashes(self, columns: Mapping[str, Any], rows: EncodedRows) -> Words | None:
-        """Of the key of each row; None where nothing depends on it."""
+        """The hash of the key of each row; None if nothing depends on it."""
         if self.options.keys:
             return hashes(key_bytes(columns, self.options.keys))
         by_content = self.options.group_by is None and len(self.splits) > 1
@@ -300,7 +300,7 @@ class Encoder:
         return None
 
     def _splits(self, columns: Mapping[str, Any], hashed: Words | None, rows: int) -> Ints | None:
-        """The index of each row's split; None where there is but one."""
+        """The index of each row's split; None if there is but one."""
         if isinstance(self.options.splits, ByColumn):
             return self._named_splits(columns, self.options.splits.column)
         if len(self.splits) == 1:
@@ -323,7 +323,7 @@ class Encoder:
         return np.fromiter((index[name] for name in names), np.int64, len(names))
 
 
-# Where a row goes is a function of the hash of its key, never of its position: adding rows moves no old row
+# A row's split is a function of the hash of its key, never of its position: adding rows moves no old row
 # to another split, and the order of the source does not matter.
 
 
@@ -342,7 +342,7 @@ def split_of(hashed: Words, splits: Mapping[str, float]) -> Ints:
 
 
 def order_of(hashed: Words, seed: int) -> Words:
-    """Where the seed puts the rows of these hashes in the order, uint64 `[n]`; equal hashes are together."""
+    """The sort keys of rows with these hashes for a seed, uint64 `[n]`; equal hashes are adjacent."""
     digest = hashlib.blake2b(str(seed).encode(), digest_size=8).digest()
     return splitmix64(hashed[:, 1] ^ np.uint64(int.from_bytes(digest, "big")))
 
@@ -350,7 +350,7 @@ def order_of(hashed: Words, seed: int) -> Words:
 def key_bytes(columns: Mapping[str, Any], names: tuple[str, ...]) -> list[bytes]:
     """The key of each row, from the columns that make it up; 7 and "7" are one key.
 
-    Raises SpecError where there is no such column, RecordError where a row has no value in it, or one
+    Raises SpecError if there is no such column, RecordError if a row has no value in it, or one
     that is neither text nor a whole number.
     """
     parts = [_key_column(columns, name) for name in names]
@@ -401,7 +401,7 @@ def _owned(value: Any) -> Any:
         return value.copy()
     try:
         return copy.deepcopy(value)
-    except Exception:  # a PIL image of a file that is cut, say: encoding it tells what is wrong
+    except Exception:  # a PIL image of a truncated file, say: encoding it reports the error
         return value
 
 
@@ -412,7 +412,7 @@ def _is_immutable(feature: Feature) -> bool:
 
 
 class ClassCounter:
-    """Counts the classes of rows as they are encoded, by split and by label."""
+    """Counts the classes of encoded rows, by split and by label."""
 
     def __init__(self, schema: Schema) -> None:
         self._classes = {name: count for name, count in schema.classes.items() if count <= _MOST_CLASSES}

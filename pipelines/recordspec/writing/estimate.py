@@ -25,24 +25,24 @@ from recordspec.writing.sources.base import Columns
 from recordspec.writing.sources.splits import SplitSources
 from recordspec.writing.tasks import allowance
 
-# So many rows tell the size of a row well enough, and take a second even where they are images.
+# Enough rows to estimate the size of a row; they take a second even for images.
 _SAMPLED_ROWS = 2000
-# Parts of a source whose rows are counted; the others are taken to be like them.
+# Parts of a source whose rows are counted; the others are assumed to be like them.
 _PARTS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuildEstimate:
-    """What a build would write.
+    """An estimate of what a build would write.
 
     Attributes:
-        splits: of each the shards, the rows and the bytes.
-        rows: of the whole source, or as many as `limit` says.
+        splits: the shards, the rows and the bytes of each split.
+        rows: the number of rows of the source, up to `limit`.
         about: whether the number of rows is itself an estimate.
-        sampled: rows that were looked at.
-        disk: bytes needed on the way: the rows are there twice while the shards are written.
-        disk_free: bytes that the disk has.
-        memory: bytes that it may use.
+        sampled: the number of rows sampled.
+        disk: the bytes of disk needed: rows are stored twice while the shards are written.
+        disk_free: the free bytes of the disk.
+        memory: the bytes of memory that the build may use.
     """
 
     splits: dict[str, tuple[int, int, int]]
@@ -55,7 +55,7 @@ class BuildEstimate:
 
     @classmethod
     def joined(cls, many: Sequence[BuildEstimate]) -> BuildEstimate:
-        """That of one build, of estimates of its splits."""
+        """Combines estimates of the splits of one build."""
         return replace(
             many[0],
             splits={split: shards for one in many for split, shards in one.splits.items()},
@@ -69,7 +69,7 @@ class BuildEstimate:
 def estimate(
     schema: Schema, rows: Any, directory: str | os.PathLike[str] | RemotePath, **options: Any
 ) -> BuildEstimate:
-    """Estimates a build: takes what `recordspec.write` takes, and builds samples in a temporary folder.
+    """Estimates a build with the arguments of `recordspec.write`, from samples in a temporary folder.
 
     Raises what `recordspec.write` raises, except for a dataset that exists already.
     """
@@ -95,7 +95,7 @@ def estimate(
         options.get("split", "train"),
         {name: value for name, value in options.items() if name != "split"},
     )
-    # how many shards there are, and what is set aside on the way, depends on rows as they are encoded
+    # the number of shards, and the rows that are spilled, depend on encoded rows
     options["allow_empty"] = execution.allow_empty
     plain = _sample(schema, source, limit, {**options, "compression": "none", "layout": "rows"})
     final = _sample(schema, source, limit, options)
@@ -115,7 +115,7 @@ def estimate(
 
 
 def _shards(split: str, plain: Manifest, final: Manifest, how: Write, times: float) -> tuple[int, int, int]:
-    """The shards, rows and bytes of a split that has so many times the rows of the samples."""
+    """Scales the shards, rows and bytes of a split from those of the samples."""
     rows = round(plain.rows(split) * times)
     return shard_count(how, round(plain.bytes(split) * times), rows), rows, round(final.bytes(split) * times)
 
@@ -130,7 +130,7 @@ def _sample(schema: Schema, source: Source, limit: int, options: dict[str, Any])
 
 
 def _rows(source: Source, schema: Schema, how: Write) -> tuple[int, bool]:
-    """How many rows there are, and whether that is but an estimate, from the first parts."""
+    """The number of rows, and whether that is but an estimate, from the first parts."""
     if source.rows is not None:
         return source.rows, False
     if isinstance(source, DictRows):

@@ -36,14 +36,14 @@ class SourceError(WriteError):
 
 @dataclass
 class BuildStatus:
-    """How far a build has come.
+    """The progress of a build.
 
     Attributes:
-        name: of the dataset.
-        rows: how many were taken.
-        safe: how many of them need not be taken again; None where a build cannot be resumed.
-        published: whether the dataset is in its place.
-        quarantines: whether invalid rows are set aside, and do not abort the build.
+        name: the name of the dataset.
+        rows: the number of rows read.
+        safe: the number of rows that need not be read again; None if a build cannot be resumed.
+        published: whether the dataset was published.
+        quarantines: whether invalid rows are listed and left out, instead of aborting the build.
     """
 
     name: str
@@ -58,7 +58,7 @@ class BuildStatus:
             return "the dataset was published"
         if not self.safe:
             return "nothing was published"
-        how = "resume=True, or --resume, goes on from there"
+        how = "resume=True, or --resume, continues from there"
         return f"nothing was published; {self.safe:,} rows are safe: {how}"
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""What a dataset is: the options of `recordspec.write` and of a config's `write:`."""
+"""How a dataset is written: the options of `recordspec.write` and of a config's `write:`."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class ShardSize:
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
-    """What identifies a row.
+    """The columns that identify a row.
 
     Attributes:
-        names: of features or of columns of the source.
-        unique: whether two rows with one key are an error.
+        names: features, or columns of the source.
+        unique: whether two rows with the same key are an error.
     """
 
     names: str | tuple[str, ...]
@@ -54,7 +54,7 @@ class Key:
 
 @dataclass(frozen=True, kw_only=True)
 class ByColumn:
-    """Each row says itself which split it belongs to: in a feature, or in a column of the source.
+    """A feature, or a column of the source, names the split of each row.
 
     Attributes:
         column: the name of the feature, or of the column.
@@ -65,10 +65,10 @@ class ByColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class Folds:
-    """So many splits of equal weight, `fold0`, `fold1`, ..., for cross-validation.
+    """Splits of equal weight, `fold0`, `fold1`, ..., for cross-validation.
 
     Attributes:
-        folds: how many, 2 to 1000.
+        folds: their number, 2 to 1000.
     """
 
     folds: int
@@ -80,10 +80,10 @@ class Folds:
 
 @dataclass(frozen=True, kw_only=True)
 class Blocks:
-    """Records that hold many rows each, which read faster and take less room.
+    """Records of many rows each, which read faster and need less space.
 
     Attributes:
-        blocks: the rows of a record.
+        blocks: the number of rows per record.
     """
 
     blocks: int
@@ -99,7 +99,7 @@ class Order:
     """A global shuffle: the order of rows is a function of the seed and of their keys.
 
     Attributes:
-        seed: of the order.
+        seed: the seed of the order.
     """
 
     SHORT_FORM: ClassVar[str] = "seed"
@@ -109,10 +109,10 @@ class Order:
 
 @dataclass(frozen=True, kw_only=True)
 class Quarantine:
-    """Invalid rows are listed in `rejects.jsonl`, with the reason and their place, and left out.
+    """Invalid rows are skipped, and listed in `rejects.jsonl` with their place and the reason.
 
     Attributes:
-        max_invalid: one more of them is an error; null allows any number.
+        max_invalid: the largest number of invalid rows; more are an error. null allows any number.
     """
 
     max_invalid: int | None = None
@@ -128,17 +128,18 @@ class Write:
     """How rows become shards.
 
     Attributes:
-        key: what identifies a row: the name of a feature or of a column of the source, or several.
-            By default the row's whole content. Splits and the shuffle depend on it alone. Two rows
-            with one key are an error, unless `{names: ride, unique: false}` says otherwise.
-        splits: the splits and their weights, of which a row's is a function of its key; or a number of
-            folds; or the column that names it.
-        group_by: rows with one value under this name are in one split, which is a function of it.
-        shards: of each split: `auto` (64 to 128 MiB each), a number, or a size.
+        key: the feature or the column of the source, or several, that identify a row. By default, the
+            row's whole content. Only the key determines splits and the shuffle. Two rows with the same
+            key are an error, unless `{names: ride, unique: false}` allows them.
+        splits: the splits and their weights, where a row's split is a function of its key; or a number of
+            folds; or the column that names the split.
+        group_by: the feature or column that groups rows: all rows with the same value are in one split,
+            which is a function of it.
+        shards: per split: `auto` (64 to 128 MiB each), a number, or a size.
         compression: none, gzip or zlib, of whole files.
-        layout: `rows`, one record a row, or `{blocks: 256}`, one record for so many rows.
-        shuffle: null keeps the order of the source.
-        invalid: what an invalid row does: `error`, nothing is published, or `quarantine`, it is
+        layout: `rows`, one row per record, or `{blocks: 256}`, that many rows per record.
+        shuffle: how rows are shuffled; null keeps the order of the source.
+        invalid: what happens to invalid rows: with `error` the build fails, with `quarantine` they are
             left out, and listed in `rejects.jsonl`; `{max_invalid: 10}` does so for at most 10 rows.
     """
 
@@ -174,7 +175,7 @@ class Write:
 
     @property
     def quarantine(self) -> Quarantine | None:
-        """How invalid rows are left out; None where they are an error."""
+        """The options of skipping invalid rows; None if they are an error."""
         if self.invalid == "error":
             return None
         return Quarantine() if self.invalid == "quarantine" else self.invalid
@@ -194,20 +195,20 @@ class Write:
 
     @property
     def weights(self) -> dict[str, float] | None:
-        """The splits that there are, with their weights; None where the rows name them."""
+        """The splits that there are, with their weights; None if the rows name them."""
         if isinstance(self.splits, Folds):
             return {f"fold{index}": 1.0 for index in range(self.splits.folds)}
         return None if isinstance(self.splits, ByColumn) else self.splits
 
     @property
     def division(self) -> dict[str, Any]:
-        """What the split of a row depends on, beside its key, as plain values."""
+        """The options that determine the split of a row, besides its key, as plain values."""
         group = {} if self.group_by is None else {"group_by": self.group_by}
         return {"splits": to_builtins(self.splits), **group}
 
     @property
     def block(self) -> int | None:
-        """Rows in a record; None where each has one of its own."""
+        """Rows in a record; None if each has one of its own."""
         return self.layout.blocks if isinstance(self.layout, Blocks) else None
 
     @property

@@ -14,11 +14,11 @@ from recordspec.locations import open_file
 
 
 class Rejects:
-    """One line of JSON a row: its number in the source, its place there, and all that is wrong with it.
+    """Writes one line of JSON per invalid row: its number and location in the source, and its problems.
 
     Args:
-        take: takes a line.
-        most: how many there may be; None for any number.
+        take: receives a line.
+        most: the largest number of rows; None for any number.
     """
 
     def __init__(self, take: Callable[[str], None], most: int | None) -> None:
@@ -26,7 +26,7 @@ class Rejects:
         self.count = 0
 
     def add(self, row: int, place: str, problems: list[str]) -> None:
-        """Takes a row. Raises RecordError if it is one more than `most`."""
+        """Adds a row. Raises RecordError if there are more than `most`."""
         if self.count == self._most:
             expected = f"at most {self._most} invalid rows (max_invalid)"
             got, hint = str(self._most + 1), f"the last is {place}: {problems[0]}"
@@ -46,9 +46,9 @@ def check_some(rows: int, rejected: int, path: Path, source: str, *, allow_empty
     """Raises RecordError for a dataset without rows.
 
     Args:
-        rows: how many are valid.
-        rejected: how many are not, listed in the file `path`. If there are any, one must be valid.
-        source: what messages call the source of the rows.
+        rows: the number of valid rows.
+        rejected: the number of invalid rows, listed in the file `path`. If there are any, one must be valid.
+        source: the name of the source in messages.
         allow_empty: whether the source may have no rows at all.
     """
     if not rows and not rejected and not allow_empty:
@@ -70,7 +70,7 @@ def lines(path: Path) -> Iterable[dict[str, Any]]:
 def join(parts: Iterable[tuple[Mapping[str, Any], int]], path: Path, most: int | None) -> None:
     """Writes the rejects of all parts as one file; each comes with the number of the rows before its part.
 
-    Raises RecordError where they are more than `most`.
+    Raises RecordError if they are more than `most`.
     """
     joined = Rejects(partial(add_line, path), most)
     for line, before in parts:

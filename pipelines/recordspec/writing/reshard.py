@@ -1,4 +1,4 @@
-"""`recordspec.reshard`: the records of existing files in other shards, as they are."""
+"""`recordspec.reshard`: writes the records of existing files to other shards, unchanged."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from recordspec.writing.sources import base
 from recordspec.writing.sources.base import identity_of
 from recordspec.writing.tasks import BuildPlan, EncodedPart
 
-# Records taken over at once.
+# Records copied at once.
 _BYTES_AT_ONCE = 4 << 20
 
 
@@ -58,19 +58,19 @@ def reshard(
     progress: bool | None = None,
     **options: Any,
 ) -> Manifest:
-    """Puts the records of TFRecord files into other shards. Their bytes are kept; each CRC is checked.
+    """Writes the records of TFRecord files to other shards. Their bytes are kept; each CRC is checked.
 
-    Of a dataset the splits, the key, the schema and the rejected rows stay what they are; of other files
-    the names tell the split (`train-00000-of-00008...`), or they are all `train`.
+    A dataset keeps its splits, key, schema and rejected rows; the split of other files follows from
+    their names (`train-00000-of-00008...`), or is `train`.
 
     Args:
         files: a path, a folder of shards, a pattern, or several of these.
         directory: a folder that does not exist yet.
-        schema: what the records are; needed only for `layout`, and where no `schema.yaml` is there.
-        jobs, memory, force, resume, progress: as `recordspec.write` takes them.
-        options: shards, compression, layout and shuffle, as `recordspec.write` takes them; compression and
-            layout are those of the files where nothing is said. With the same seed, the order is that of
-            a dataset built so.
+        schema: the schema of the records; needed only for `layout`, if there is no `schema.yaml`.
+        jobs, memory, force, resume, progress: as for `recordspec.write`.
+        options: shards, compression, layout and shuffle, as for `recordspec.write`; compression and layout
+            are those of the files by default. With the same seed, the order is that of a dataset built
+            with it.
 
     Raises what `recordspec.write` raises.
     """
@@ -102,9 +102,9 @@ def _check_one_dataset(paths: tuple[Location, ...]) -> None:
 
 
 def _checked_schema(given: Schema | None, beside: Schema | None) -> Schema | None:
-    """Raises SpecError where the schema that is given is not that of the dataset."""
+    """Raises SpecError if the schema that is given is not that of the dataset."""
     if given is not None and beside is not None and given.fingerprint != beside.fingerprint:
-        expected = f"`{beside.name}`, which lies beside the files"
+        expected = f"`{beside.name}` beside the files"
         got = f"`{given.name}`, which stores something else"
         raise SpecError(Problem(path=("schema",), expected=expected, got=got))
     return given or beside
@@ -126,7 +126,7 @@ def _options(source: StoredRecords, schema: Schema | None, given: dict[str, Any]
         kept["layout"] = Blocks(blocks=source.block)
     options: Write = from_python(Write, {**kept, **given})
     if schema is None and (options.block is not None or source.in_blocks):
-        hint = "no schema.yaml lies beside the files"
+        hint = "there is no schema.yaml beside the files"
         raise SpecError(
             Problem(path=("schema",), expected="a schema to make blocks by", got="none", hint=hint)
         )
@@ -137,10 +137,10 @@ class StoredRecords:
     """The records of files.
 
     Attributes:
-        paths: of the files.
-        manifest: what the dataset says that they belong to, if any.
-        rows: in them, None where nobody knows.
-        checked: whether each record must be a row of the schema, since blocks will be made of them.
+        paths: the paths of the files.
+        manifest: the manifest of their dataset, if any.
+        rows: the number of rows; None if unknown.
+        checked: whether each record must be a row of the schema, to make blocks of them.
     """
 
     def __init__(self, paths: tuple[Location, ...], manifest: Manifest | None) -> None:
@@ -167,14 +167,14 @@ class StoredRecords:
 
     @property
     def folder(self) -> Location:
-        """Where they lie."""
+        """The folder of the files."""
         return self.paths[0].parent
 
     @cached_property
     def block(self) -> int | None:
-        """Rows of a record at most, as the manifest says or else the first record; None where each has one.
+        """The most rows per record, from the manifest or the first record; None if each has one.
 
-        Raises StoreError where some files hold blocks and others do not.
+        Raises StoreError if some files hold blocks and others do not.
         """
         return block_in(self.paths) if self.manifest is None else self.manifest.block
 
@@ -228,16 +228,16 @@ class StoredRecords:
 
 @dataclass(frozen=True)
 class StoredPart:
-    """Records of one file that follow each other.
+    """Consecutive records of one file.
 
     Attributes:
-        path: of the file.
-        range: which records; None means all.
-        split: theirs.
+        path: the path of the file.
+        range: the records; None means all.
+        split: the split of the records.
         keys: the file with the hashes of the keys of all rows, if any.
-        first: where those of this file's rows begin in it.
+        first: the index in it of the first row of this file.
         in_blocks: whether a record holds many rows.
-        check: the schema that each record must fit, so that it can be a row of a block; None checks none.
+        check: the schema that each record must match, so that it can be a row of a block; None checks none.
     """
 
     path: Location
@@ -280,7 +280,7 @@ class StoredPart:
         return f"{self.path}: {framing.place(record.number, record.offset)}"
 
     def hashes(self, records: Strings, row: int) -> Words:
-        """Of the keys of records, of which the first is row `row` of the part."""
+        """The hashes of the keys of records, the first of which is row `row` of the part."""
         if self.keys is None:
             return hashes(records.inner(HEADER_BYTES, FOOTER_BYTES))
         before = 0 if self.range is None else self.range.number

@@ -1,4 +1,4 @@
-"""Shards: how many there are, which rows each has, and how they are written."""
+"""Shards: their number, the rows of each, and how they are written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DECODED_ROWS = 4096
 
 
 def shard_count(options: Write, size: int, rows: int) -> int:
-    """How many shards a split of so many bytes and rows has."""
+    """The number of shards of a split with these bytes and rows."""
     shards = options.shards
     if isinstance(shards, ShardSize):
         return max(1, min(rows, round(size / shards.bytes)))
@@ -53,7 +53,7 @@ class ShardWriter:
     """Writes the rows of a shard in the layout of the dataset: framed, or in blocks that are framed.
 
     Args:
-        name: of the shard, in messages.
+        name: the name of the shard in messages.
     """
 
     def __init__(self, path: Path, schema: Schema | None, options: Write, name: str) -> None:
@@ -63,7 +63,7 @@ class ShardWriter:
         self._written = 0  # rows that are framed
 
     def add(self, rows: EncodedRows) -> None:
-        """Takes rows. Raises RecordError where they make no block."""
+        """Adds rows. Raises RecordError if they cannot form a block."""
         if self._block is None:
             self._file.write(seal(rows.records), len(rows), len(rows))
             return
@@ -79,7 +79,7 @@ class ShardWriter:
         return self._file.close(name)
 
     def abandon(self) -> None:
-        """Stops writing: nobody will have the file."""
+        """Stops writing, and discards the file."""
         self._file.abandon()
 
     def _write_whole_blocks(self, size: int) -> None:
@@ -134,7 +134,7 @@ class DirectShards:
         return tuple(self._done)
 
     def abandon(self) -> None:
-        """Stops writing: nobody will have the files."""
+        """Stops writing, and discards the files."""
         self._writer.abandon()
 
     def _open(self) -> ShardWriter:

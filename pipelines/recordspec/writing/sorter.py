@@ -44,11 +44,11 @@ _DUPLICATES_BYTES = 48
 
 @dataclass(frozen=True, kw_only=True)
 class SortOrder:
-    """What determines the order of rows.
+    """The options that determine the order of rows.
 
     Attributes:
-        shuffled: whether it is a function of the keys; else it is that of the source.
-        ties: whether several rows may have one key.
+        shuffled: whether the order is a function of the keys; otherwise it is that of the source.
+        ties: whether several rows may have the same key.
     """
 
     shuffled: bool
@@ -57,12 +57,12 @@ class SortOrder:
 
 @dataclass(frozen=True, kw_only=True)
 class SortedRun:
-    """A run on the disk.
+    """A run on disk.
 
     Attributes:
-        name: of the file of records; that of the index ends in `.index`.
-        counts: the rows of each split, in the order in which they lie there.
-        bytes: of the records.
+        name: the name of the file of records; that of the index ends in `.index`.
+        counts: the rows of each split, in their order in the run.
+        bytes: the size of the records.
     """
 
     name: str
@@ -86,7 +86,7 @@ class SortedRun:
         )
 
     def index(self, folder: Path) -> Words:
-        """Of all rows, uint64 `[5, rows]`, on the disk."""
+        """The index of all rows, uint64 `[5, rows]`, on disk."""
         return np.memmap(folder / self.index_name, _WORD, "r", shape=(_LINES, self.rows))
 
     def read(self, folder: Path, schema: Schema | None, start: int, stop: int) -> EncodedRows:
@@ -101,9 +101,9 @@ class MemoryRun:
     """A run in memory.
 
     Attributes:
-        counts: the rows of each split, in the order in which they lie there.
-        rows: as they came.
-        order: of the run, as places among `rows`; None where they came in order.
+        counts: the rows of each split, in their order in the run.
+        rows: the rows in their original order.
+        order: the order of the run, as indices of `rows`; None if they are in order.
         sorted_index: the index, in order.
     """
 
@@ -127,9 +127,9 @@ class Sorter:
     """Gathers up to `capacity` bytes of encoded rows in memory, sorts them, and writes them as a run.
 
     Args:
-        folder, stem: where the files of runs go, and how their names begin.
-        seed: of the shuffle; None keeps the order of the rows.
-        durable: whether files must last through a power cut.
+        folder, stem: the folder of the files of runs, and the prefix of their names.
+        seed: the seed of the shuffle; None keeps the order of the rows.
+        durable: whether files must survive a power failure.
         in_memory: whether the last run, often the only one, stays in memory.
         as_columns: whether rows are gathered as column entries, from which blocks are made.
     """
@@ -185,7 +185,7 @@ class Sorter:
         return (*spilled, *last)
 
     def _sorted(self) -> tuple[Ints, MemoryRun]:
-        """How many of the gathered rows each split has, and the rows, sorted."""
+        """The number of gathered rows of each split, and the rows, sorted."""
         index, splits = np.concatenate(self._index, axis=1), np.concatenate(self._splits)
         if self._columns:
             rows = EncodedRows.joined(self._columns)
@@ -199,7 +199,7 @@ class Sorter:
         return np.bincount(splits), MemoryRun(counts={}, rows=rows, order=order, sorted_index=index)
 
     def _order(self, index: Words, splits: Ints) -> Ints | None:
-        """The permutation that sorts the rows; None where they are sorted."""
+        """The permutation that sorts the rows; None if they are sorted."""
         if self._seed is None:
             return np.argsort(splits, kind="stable") if splits.any() else None
         return np.lexsort((index[KEY][1], index[KEY][0], index[ORDER], splits))
@@ -227,9 +227,9 @@ class Sorter:
 
 
 def index_of(records: Strings, numbers: Words, hashed: Words | None, seed: int | None) -> Words:
-    """The index of rows as they come, uint64 `[5, rows]`, with the size of each record as its END.
+    """The index of rows in their given order, uint64 `[5, rows]`, with the size of each record as its END.
 
-    Rows are in order where their lines before END are, compared one after another, but for ties: see
+    Rows are ordered by their lines before END, compared one after another, except for ties: see
     `SortOrder`.
     """
     index = np.zeros((_LINES, len(records)), _WORD)
@@ -246,7 +246,7 @@ def _by_name(counts: Ints, splits: Sequence[str]) -> dict[str, int]:
 
 
 def _ends(index: Words, start: int, stop: int) -> Ints:
-    """Where the records of rows `start` to `stop` begin and end in a run, int64 `[n + 1]`."""
+    """The bounds of the records of rows `start` to `stop` in a run, int64 `[n + 1]`."""
     ends = np.zeros(stop - start + 1, np.int64)
     ends[1:] = index[END, start:stop]
     ends[0] = index[END, start - 1] if start else 0
@@ -263,14 +263,14 @@ class RunReader:
 
     @property
     def index(self) -> Words:
-        """Of the split's rows, uint64 `[5, rows]`; it may be on the disk."""
+        """The index of the split's rows, uint64 `[5, rows]`; it may be on disk."""
         if not self.rows:
             return np.zeros((_LINES, 0), _WORD)
         return self._run.index(self._folder)[:, self._first : self._first + self.rows]
 
     @property
     def bytes(self) -> int:
-        """Of the split's records."""
+        """The bytes of the split's records."""
         if not self.rows:
             return 0
         last = self._first + self.rows - 1

@@ -1,7 +1,7 @@
-"""The tasks of a build: encode a part, write a shard. An executor runs them; none is known here.
+"""The tasks of a build: encode a part, write a shard. They are independent of the executor.
 
 A task is a function of values that can be pickled; it writes files under names of its own attempt and
-returns what is in them. Only who gave the task takes them over: a task may run twice, or die half-way.
+returns what is in them. Only the caller of the task adopts them: a task may run twice, or die half-way.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from recordspec.writing.sources.base import SourcePart
 # Larger ones sort no faster: the caches are smaller than either. A chunk is a block that the allocator keeps.
 _LARGEST_RUN = 256 << 20
 _LARGEST_CHUNK = 16 << 20
-# What a process has before it has any rows, and for those it is just encoding: Python, NumPy and Arrow.
+# The memory of a process without rows, and for the rows being encoded: Python, NumPy and Arrow.
 _PROCESS = 200 << 20
 _SMALLEST_BUDGET = 32 << 20
-# What each process may use where nobody says so.
+# The default memory of each process.
 _MEMORY = 512 << 20
 
 
@@ -51,7 +51,7 @@ def allowance(memory: str | None, jobs: int) -> int:
 
 
 def budget(memory: str | None, jobs: int) -> int:
-    """The bytes of rows that each of so many processes may hold, where all may use `memory` together.
+    """The bytes of rows that each process may hold, if all may use `memory` together.
 
     Raises SpecError.
     """
@@ -64,16 +64,16 @@ def _processes(jobs: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildPlan:
-    """What all tasks of a build have in common.
+    """The common arguments of all tasks of a build.
 
     Attributes:
-        schema: what the rows are; records that are only put elsewhere need none.
-        options: how they become shards.
-        name: of the dataset, in messages.
-        folder: where the files of tasks go.
-        budget: bytes of rows that a task may hold.
-        durable: whether files must last through a power cut as soon as a task is done.
-        base: the dataset that rows are added to, if any.
+        schema: the schema of the rows; records that are only copied need none.
+        options: how rows become shards.
+        name: the name of the dataset in messages.
+        folder: the folder of the files of tasks.
+        budget: the bytes of rows that a task may hold.
+        durable: whether files must survive a power failure as soon as a task is done.
+        base: the dataset to which rows are appended, if any.
     """
 
     schema: Schema | None
@@ -85,7 +85,7 @@ class BuildPlan:
     base: ExistingDataset | None = None
 
     def added_to(self, transaction: Transaction) -> BuildPlan:
-        """The plan of rows that are added to what stands there, whose files are taken over."""
+        """The plan of rows that are appended to an existing dataset, whose files are kept."""
         base = ExistingDataset.load(
             transaction.dataset, transaction.existing, self.checked_schema, self.options
         )
@@ -129,11 +129,11 @@ class EncodedPart:
     """A part whose rows are encoded.
 
     Attributes:
-        rows: how many are valid.
-        rejected: how many are not.
-        runs: where they are.
-        rejects: the name of the file that lists the invalid ones.
-        label_counts: the classes of the valid ones; empty where nobody counted.
+        rows: the number of valid rows.
+        rejected: the number of invalid rows.
+        runs: the runs of the valid rows.
+        rejects: the name of the file that lists the invalid rows.
+        label_counts: the classes of the valid rows; empty if they are not counted.
     """
 
     rows: int
@@ -144,7 +144,7 @@ class EncodedPart:
 
     @classmethod
     def of(cls, encoder: Encoder, runs: tuple[Run, ...], rejects: str) -> EncodedPart:
-        """What an encoder has encoded, and where that is."""
+        """The rows that an encoder has encoded, and their files."""
         return cls(
             rows=encoder.rows,
             rejected=encoder.rejected,
@@ -160,7 +160,7 @@ class EncodedPart:
 
     @property
     def bytes(self) -> int:
-        """Of the records that are on the disk."""
+        """The bytes of the records on disk."""
         return sum(run.bytes for run in self._stored)
 
     def is_whole(self, folder: Path) -> bool:
@@ -209,7 +209,7 @@ def shard_tasks(plan: BuildPlan, runs: tuple[Run, ...], splits: tuple[str, ...])
 
 
 def shards_of_split(plan: BuildPlan, split: str, size: int, rows: int) -> Iterator[ShardRange]:
-    """The shards of a split whose rows have so many bytes, with room for their frames."""
+    """The shards of a split whose rows have these bytes, with room for their frames."""
     if plan.base is not None and not rows:
         return
     suffix = "" if plan.base is None else plan.base.suffix

@@ -1,4 +1,4 @@
-"""`recordspec.ShardedWriter`: a build of rows that are given one after another."""
+"""`recordspec.ShardedWriter`: a build of rows that are written one after another."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from recordspec.writing.sources.base import Columns, check_names
 
 
 class ShardedWriter:
-    """Writes rows one by one, or columns, for those who have their own loop.
+    """Writes rows one by one, or as columns, in a loop of your own.
 
         with ShardedWriter(schema, "data/movies", shards=8) as writer:
             for row in rows:
                 writer.write(row)
 
-    The dataset appears when the block ends, and not at all if it ends by an exception. Takes the
-    options of `write`, and raises what it raises.
+    The dataset is published when the `with` block ends, except after an exception. Accepts the options of
+    `write`, and raises the same errors.
 
     Args:
-        expected: how many rows there will be, where that is known: shards of a fixed number need not
-            wait for the last row then. Another number is an error.
+        expected: the number of rows, if known: a fixed number of shards can then be written before the last
+            row is known. Another number of rows is an error.
         allow_empty: whether a dataset without rows may be published; by default it is an error.
 
     Attributes:
-        manifest: of the dataset, once it is published.
+        manifest: the manifest, once the dataset is published.
     """
 
     def __init__(
@@ -84,20 +84,20 @@ class ShardedWriter:
 
     @property
     def taken(self) -> int:
-        """How many rows were given: those that wait for their batch and those rejected, too."""
+        """The number of rows written, including those that wait for their batch and rejected ones."""
         return 0 if self._encoder is None else self._encoder.taken
 
     @property
     def rejected(self) -> int:
-        """How many rows were invalid, and set aside."""
+        """The number of invalid rows, written to `rejects.jsonl`."""
         return 0 if self._encoder is None else self._encoder.rejected
 
     def write(self, row: Any) -> None:
-        """Takes one row. It is checked when its batch is encoded, at the latest when the block ends."""
+        """Writes a row. It is validated when its batch is encoded, at the latest when the block ends."""
         self._call(self._usable().add_row, row)
 
     def write_columns(self, columns: Mapping[str, Any], rows: int) -> None:
-        """Takes `rows` rows at once: for each feature, and for the key, their values."""
+        """Writes `rows` rows at once: the values of each feature, and of the key."""
         encoder = self._usable()
         check_names(self.schema, self.options.columns, columns)
         for name, values in columns.items():

@@ -1,4 +1,4 @@
-"""What files hold: how often each feature is there, and what values it has."""
+"""Statistics of files: the presence and the values of each feature."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def stats(
 ) -> StatsReport:
     """Reads files once, and summarizes each feature of their records.
 
-    Takes bounded memory, and gives the same for any number of processes.
+    Uses bounded memory, and returns the same for any number of processes.
 
     Args:
         files: paths, patterns, or a folder.
-        schema: of the records, for the names of features and classes; by default that which lies beside them.
-        jobs: processes that share the work; None for one a processor where there is much to read.
+        schema: the schema, for the names of features and classes; by default the one beside the files.
+        jobs: the number of processes; None for one per processor if there is much to read.
         progress: receives the number of records and bytes.
 
     Raises:
-        StoreError: where there are no files, or one cannot be opened. Records that cannot be read are counted
+        StoreError: there are no files, or one cannot be opened. Records that cannot be read are counted
             in the report.
     """
     scanner = Scanner.of_rows(files, schema)

@@ -20,7 +20,7 @@ _LEVELS = " ▁▂▃▄▅▆▇█"
 
 
 def figure(value: float) -> str:
-    """A number with no more digits than are read: whole ones as they are."""
+    """A number with few significant digits; integers unchanged."""
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     return f"{value:,.1f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
@@ -50,13 +50,13 @@ def of_spread(found: SizeSummary) -> str:
 
 
 def of_presence(feature: FeatureSummary) -> str:
-    """Why records have no value."""
+    """The reasons why records have no value."""
     found = {"without": feature.missing, "with no kind set": feature.no_kind, "empty": feature.empty}
     return ", ".join(f"{count:,} {what}" for what, count in found.items() if count)
 
 
 def of_values(feature: FeatureSummary) -> str:
-    """What values a feature has, in a line."""
+    """The values of a feature, in a line."""
     return "; ".join(_of_values(feature))
 
 
@@ -93,7 +93,7 @@ def of_strings(found: BytesSummary) -> str:
 
 
 def of_common(found: TopValues, most: int) -> str:
-    """How many different values there are, and the first of them."""
+    """The number of distinct values, and the first of them."""
     count = found.others + sum(times for _, times in found.top)
     text = f"{estimate(found.distinct)} different"
     if found.distinct.value >= count or not found.top or found.top[0][1] * 1000 < count:

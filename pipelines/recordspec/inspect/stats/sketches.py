@@ -1,4 +1,4 @@
-"""Sketches: what is counted of values one after another, in bounded memory. Those of parts can be merged."""
+"""Sketches: statistics of values in bounded memory, which can be merged."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _ALL = 2.0**64
 
 @dataclass(frozen=True, kw_only=True)
 class EstimatedCount:
-    """A number of things.
+    """A count, exact or estimated.
 
     Attributes:
-        error: its standard error, as a share of it; 0 where it is exact.
+        error: its standard error, as a share of it; 0 if it is exact.
     """
 
     value: int
@@ -65,7 +65,7 @@ class BottomK:
 
     @property
     def values(self) -> npt.NDArray[Any]:
-        """What is kept, in the order of the hashes."""
+        """The kept items, in the order of the hashes."""
         self._settle()
         return self._held
 
@@ -76,7 +76,7 @@ class BottomK:
         return self.limit is not None
 
     def _settle(self) -> None:
-        """Takes up what was added, and drops what is too much."""
+        """Merges the added hashes, and drops the excess."""
         if not self._more:
             return
         hashes = np.concatenate([self._hashes, *(some for some, _ in self._more)])
@@ -88,7 +88,7 @@ class BottomK:
             self._cut(self._hashes[self._size])
 
     def _joined(self, hashes: Words, held: npt.NDArray[Any]) -> tuple[Words, npt.NDArray[Any]]:
-        """What is kept of things in the order of their hashes, where several may have one."""
+        """The items to keep, from items in the order of their hashes, which may be equal."""
         return hashes, held
 
     def _cut(self, limit: np.uint64) -> None:
@@ -123,16 +123,16 @@ class KMinimumValues(BottomK):
 
     @property
     def distinct(self) -> EstimatedCount:
-        """How many different ones were added."""
+        """The number of distinct items added."""
         return self._estimate(len(self.hashes))
 
     @property
     def repeated(self) -> EstimatedCount:
-        """How many were added that had been before."""
+        """The number of duplicates added."""
         return self._estimate(int(self.values.sum()) - len(self.hashes))
 
     def shared(self, other: KMinimumValues) -> EstimatedCount:
-        """How many of the different ones were added to both."""
+        """The number of distinct items added to both."""
         common = np.intersect1d(self.hashes, other.hashes, assume_unique=True)
         limits = [limit for limit in (self.limit, other.limit) if limit is not None]
         if not limits:
@@ -145,27 +145,27 @@ class KMinimumValues(BottomK):
 
 
 def _scaled(found: int, limit: np.uint64) -> EstimatedCount:
-    """What there is in all, of which so many are below a limit."""
+    """Estimates a total from the number of hashes below a limit."""
     share = (int(limit) or 1) / _ALL
     return EstimatedCount(value=round(found / share), error=1 / sqrt(max(found, 1)))
 
 
-# Up to so many different values, each is counted. Of more, how many there are is an estimate with a standard
-# error of 1.6 %, and a value may be counted short by one in so many.
+# Up to this many distinct values, each is counted. Beyond, their number is an estimate with a standard
+# error of 1.6 %, and the count of a value may be too low by one in this many.
 MOST_VALUES = 1 << 12
 
 
 class FrequentValues:
-    """Counts values, which are told apart by 64 bits.
+    """Counts values, which are distinguished by 64-bit hashes.
 
-    Where there are too many, it drops rare ones as Misra and Gries (1982) do: as often as a value is dropped,
-    so are `MOST_VALUES` others, so that no count is short by more than a 4,096th of all. Such counts can be
+    If there are too many, it drops rare ones like Misra and Gries (1982): whenever a value is dropped,
+    so are `MOST_VALUES` others, so that no count is too low by more than 1/4,096 of all. Such counts can be
     merged (Agarwal et al., "Mergeable summaries", 2012).
 
     Attributes:
-        codes: of the values that are counted, rising.
-        counts: of each, at least.
-        short: how much may be missing from a count.
+        codes: the hashes of the counted values, ascending.
+        counts: the lower bound of each count.
+        short: the largest error by which a count may be too low.
     """
 
     def __init__(self, size: int = MOST_VALUES) -> None:
@@ -176,12 +176,12 @@ class FrequentValues:
         self._others: KMinimumValues | None = None  # of all values, once some were dropped
 
     def add(self, codes: Words) -> Words:
-        """Counts values in. Gives those of them that were not known, and are now."""
+        """Counts values. Returns those that are new."""
         found, counts = np.unique(codes, return_counts=True)
         return self._take(found, counts.astype(np.int64, copy=False))
 
     def merge(self, other: FrequentValues) -> Words:
-        """Counts in what another has counted. Gives what was not known, and is now."""
+        """Adds the counts of another. Returns the values that are new."""
         if other._others is not None and self._others is None:
             self._others = self._hashed()
         self.short += other.short
@@ -197,7 +197,7 @@ class FrequentValues:
 
     @property
     def distinct(self) -> EstimatedCount:
-        """How many different values there are."""
+        """The number of distinct values."""
         return EstimatedCount(value=len(self.codes)) if self._others is None else self._others.distinct
 
     def _take(self, found: Words, counts: Ints, counted: bool = False) -> Words:
@@ -218,7 +218,7 @@ class FrequentValues:
         return np.setdiff1d(self.codes, old, assume_unique=True)
 
     def _drop(self) -> None:
-        """Drops what is too much."""
+        """Drops the excess."""
         if len(self.codes) <= self._size:
             return
         if self._others is None:
@@ -235,28 +235,28 @@ class FrequentValues:
         return hashed
 
 
-# Of a sample of so many, the rank of every quantile is off by less than `rank_error` of it at once.
+# The size of a sample in which the ranks of all quantiles are within `rank_error` at once.
 SAMPLE_SIZE = 1 << 14
 _CERTAIN = 0.99
 
 
 def rank_error(size: int, certain: float = _CERTAIN) -> float:
-    """How far the ranks of a sample of this size are off at most, as a share (Dvoretzky, Kiefer and
+    """The largest error of the ranks of a sample of this size, as a share (Dvoretzky, Kiefer and
     Wolfowitz 1956, with the constant of Massart 1990)."""
     return math.sqrt(math.log(2 / (1 - certain)) / (2 * size))
 
 
-# Sizes are told apart by so many leading bits: below 2,048 each, above within 0.1 % of itself.
+# The leading bits that distinguish sizes: exactly below 2,048, within 0.1 % above.
 _BITS = 11
 
 
 class SizeCounts:
-    """Counts sizes, each 0 or more. It holds 52 Ki of them at most, as there are no more to tell apart.
+    """Counts sizes, each 0 or more, in at most 52 Ki entries, the number of sizes that it distinguishes.
 
     Attributes:
-        count, total: how many, and their sum.
+        count, total: their number and their sum.
         low, high: the smallest and the largest; 0 without any.
-        times: by size, how many there are; large ones rounded down to what is told apart.
+        times: the counts by size; large sizes are rounded down to the leading bits.
     """
 
     def __init__(self) -> None:
@@ -303,7 +303,7 @@ class SizeCounts:
 
 
 def _rounded(sizes: Ints) -> Ints:
-    """The sizes with no more than their leading bits."""
+    """The sizes truncated to their leading bits."""
     if not len(sizes) or int(sizes.max()) < 1 << _BITS:
         return sizes
     shifts = np.maximum(np.frexp(sizes.astype(np.float64))[1].astype(np.int64) - _BITS, 0)
@@ -315,17 +315,17 @@ NumberArray = npt.NDArray[Any]
 
 
 class Moments:
-    """Of the numbers that were added, int64 or float32.
+    """Moments of the numbers that were added, int64 or float32.
 
     Mean and deviation are those of finite numbers, in float64, merged as Chan, Golub and LeVeque (1983) do.
 
     Attributes:
-        count: all of them.
-        finite: those that are neither NaN nor infinite.
-        nans, infinite, zeros: how many there are.
-        lowest: how many of the infinite are below all others.
-        low, high: the smallest and the largest finite one; None without any.
-        mean: of the finite ones.
+        count: the number of values.
+        finite: the number of values that are neither NaN nor infinite.
+        nans, infinite, zeros: the number of these values.
+        lowest: the number of values that are minus infinity.
+        low, high: the smallest and the largest finite value; None without any.
+        mean: the mean of the finite values.
     """
 
     def __init__(self) -> None:
@@ -341,7 +341,7 @@ class Moments:
         return math.sqrt(self._squares / self.finite) if self.finite else math.nan
 
     def add(self, numbers: NumberArray) -> npt.NDArray[np.bool_] | None:
-        """Counts numbers in. Tells which are finite; None where all are."""
+        """Counts numbers. Returns which are finite; None if all are."""
         self.count += len(numbers)
         self.zeros += len(numbers) - int(np.count_nonzero(numbers))
         finite = None
@@ -379,11 +379,11 @@ class Moments:
 
 
 class AdjacentValues:
-    """Counts pairs of values that follow each other, and those that are the same.
+    """Counts pairs of consecutive values, and pairs of equal ones.
 
     Attributes:
-        pairs, same: how many.
-        single: whether no record had several values, so that there is something to compare.
+        pairs, same: the numbers of pairs.
+        single: whether no record had several values, which is required for the comparison.
     """
 
     def __init__(self) -> None:

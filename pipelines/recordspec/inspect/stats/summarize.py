@@ -47,7 +47,7 @@ from recordspec.inspect.stats.tally import (
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
 
-# What has no more different values, each ten times on average, is taken for a label.
+# Features with at most this many distinct values, which occur ten times on average, are labels.
 _MOST_CLASSES = 100
 _ROWS_OF_A_CLASS = 10
 
@@ -196,7 +196,7 @@ def number_summary(counted: NumberTally) -> NumberSummary:
 
 
 def _above(numbers: npt.NDArray[Any], base: int) -> npt.NDArray[np.float64]:
-    """How far numbers are above a whole one: of those beyond 2^53, a float64 tells that, and not them."""
+    """Numbers minus an integer: beyond 2^53, float64 represents the differences, but not the numbers."""
     if numbers.dtype.kind != "i":
         return numbers.astype(np.float64)
     distances: npt.NDArray[np.uint64] = numbers.view(np.uint64) - np.uint64(base % (1 << 64))
@@ -204,7 +204,7 @@ def _above(numbers: npt.NDArray[Any], base: int) -> npt.NDArray[np.float64]:
 
 
 def _at(base: int, above: float) -> float:
-    """The number so far above; the next whole one where a float64 does not tell it."""
+    """`base + above`; rounded up to an integer where float64 cannot represent it."""
     at = base + above
     return base + math.ceil(above) if base and abs(at) >= _EXACT else at
 
@@ -228,8 +228,8 @@ def _histogram(
     weights: npt.NDArray[np.int64] | None = None,
     times: float = 1.0,
 ) -> Histogram:
-    """Bins of one width; of `whole` numbers that are few, one each. A value stands for so many `times`."""
-    if whole:  # a bin has as many of them as another, so that even ones look even
+    """Bins of equal width; one each for few `whole` numbers. A value counts `times` times."""
+    if whole:  # bins contain equally many integers, so that a uniform distribution looks uniform
         width = -(-(int(high - low) + 1) // _BINS)
         edges = np.arange(-(-(int(high - low) + 1) // width) + 1) * float(width) + float(low) - 0.5
     elif high == low:
@@ -238,7 +238,7 @@ def _histogram(
         edges = np.linspace(float(low), float(high), _BINS + 1)
     if len(edges) > 2:
         counts = np.histogram(np.clip(held, edges[0], edges[-1]), edges, weights=weights)[0]
-    else:  # one bin, which may be narrower than a float64 can tell
+    else:  # one bin, which may be narrower than the resolution of float64
         counts = np.array([len(held) if weights is None else weights.sum()])
     scaled = np.rint(counts * times).astype(np.int64)
     return Histogram(edges=tuple(edges.tolist()), counts=tuple(scaled.tolist()), exact=times == 1.0)
@@ -280,7 +280,7 @@ def top_values(counted: ValueTally) -> TopValues | None:
 
 
 def shown(value: int | bytes) -> int | str:
-    """A value as it is shown: the first bytes of a long one, and escapes for invalid UTF-8."""
+    """A value as text: the first bytes of a long one, and escapes for invalid UTF-8."""
     if isinstance(value, int):
         return value
     cut = "..." if len(value) > SHOWN else ""
@@ -288,7 +288,7 @@ def shown(value: int | bytes) -> int | str:
 
 
 def class_counts(counted: ValueTally, names: tuple[str, ...]) -> ClassCounts:
-    """Of a feature that has classes, with the names of a spec or without."""
+    """Summarizes the classes of a feature, with or without the names of a spec."""
     counts: list[tuple[Scalar, int]]
     unnamed = 0
     if names:
@@ -309,7 +309,7 @@ def class_counts(counted: ValueTally, names: tuple[str, ...]) -> ClassCounts:
 
 
 def class_order(found: AdjacentValues, frequent: FrequentValues) -> ClassOrder | None:
-    """Of records that have one value each, where all values are counted."""
+    """Summarizes the classes of records with one value each, if all values are counted."""
     if not (found.single and frequent.exact and found.pairs):
         return None
     total = int(frequent.counts.sum())
@@ -321,7 +321,7 @@ def class_order(found: AdjacentValues, frequent: FrequentValues) -> ClassOrder |
 
 # Times as frequent as the rarest, from which on a class is worth a word.
 _IMBALANCE = 20
-# Of more that only look like classes, some are rare by nature.
+# Beyond this number, some values that only look like classes are rare by nature.
 _FEW = 20
 _MOST_NAMED = 3
 

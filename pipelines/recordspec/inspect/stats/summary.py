@@ -19,11 +19,11 @@ Scalar = int | float | str
 
 @dataclass(frozen=True, kw_only=True)
 class Histogram:
-    """How many values are between one edge and the next; of the last two, the upper belongs to it.
+    """The number of values between consecutive edges; the last bin includes its upper edge.
 
     Attributes:
-        edges: one more than there are counts.
-        counts: of values, scaled where they were drawn.
+        edges: the edges of the bins, one more than there are counts.
+        counts: the number of values in each bin, scaled up if they were sampled.
         exact: whether all values were counted.
     """
 
@@ -49,9 +49,9 @@ class NumberSummary:
     """Int64 or float32 values.
 
     Attributes:
-        min, max, mean, deviation, quantiles: of the finite ones; quantiles by share.
-        rank_error: how far the rank of any quantile is off at most, with a certainty of 99 %; 0 where all
-            values were looked at.
+        min, max, mean, deviation, quantiles: of the finite values; quantiles by share.
+        rank_error: the largest error of the rank of any quantile, at a confidence of 99 %; 0 if all
+            values were read.
     """
 
     count: int
@@ -73,9 +73,9 @@ class BytesSummary:
 
     Attributes:
         sizes: in bytes.
-        forms: what they are, by their first bytes, with counts.
-        looked_at: images and sounds whose headers were read.
-        modes: of these, with counts.
+        forms: their formats, detected from their first bytes, with counts.
+        looked_at: the number of images and sounds whose headers were read.
+        modes: the modes of these, with counts.
         measures: the smallest, median and largest `width`, `height` or `seconds` of these.
     """
 
@@ -91,10 +91,10 @@ class TopValues:
     """Frequent values of a feature.
 
     Attributes:
-        distinct: how many different ones there are.
-        top: the most frequent, with counts; none of bytes that are no text.
-        short: how much may be missing from each count.
-        others: how many values have none of these.
+        distinct: the number of distinct values.
+        top: the most frequent values, with counts; without bytes that are not text.
+        short: the largest error by which each count may be too low.
+        others: the number of all other values.
     """
 
     distinct: EstimatedCount
@@ -105,13 +105,13 @@ class TopValues:
 
 @dataclass(frozen=True, kw_only=True)
 class ClassCounts:
-    """A feature that gives a record one of a few values.
+    """A feature with one of a few values per record.
 
     Attributes:
-        counts: of each, by name where a spec has names, and then of all names.
-        named: whether a spec says that these are classes; otherwise they look so, as they are few.
+        counts: the count of each class; by name if a spec has names, and then of all names.
+        named: whether a spec defines the classes; otherwise they are guessed, as they are few.
         unnamed: records whose value has no name.
-        imbalance: how many times as frequent the most frequent is as the rarest; None if that never occurs.
+        imbalance: the count of the most frequent class divided by that of the rarest; None if that is 0.
     """
 
     counts: tuple[tuple[Scalar, int], ...]
@@ -122,12 +122,12 @@ class ClassCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class ClassOrder:
-    """Records that follow each other, by their class.
+    """The classes of consecutive records.
 
     Attributes:
-        pairs: how many were looked at.
-        same: the share of those of one class.
-        by_chance: the share that a shuffle gives.
+        pairs: the number of pairs compared.
+        same: the share of pairs of the same class.
+        by_chance: the share after a shuffle.
     """
 
     pairs: int
@@ -149,18 +149,18 @@ class FeatureSummary:
     Attributes:
         section: `features`, or of SequenceExamples `context` or `sequence`.
         feature: its name in the spec, or else its key.
-        key: that it stands under.
-        records: that have a value; of a feature list, that have the list.
-        missing: records without the key.
-        no_kind: records, or steps, that have the key and no list.
-        empty: that have a list without a value.
-        kinds: of lists, with counts.
-        lengths: of lists, in values; None where there is no list.
-        steps: of feature lists; None of others.
+        key: the key under which it is stored.
+        records: the number of records that have a value; of a feature list, that have the list.
+        missing: the number of records without the key.
+        no_kind: the number of records, or steps, that have the key and no list.
+        empty: the number of records that have a list without a value.
+        kinds: the kinds of lists, with counts.
+        lengths: the lengths of lists, in values; None if there is no list.
+        steps: the numbers of steps of feature lists; None for others.
         numbers, strings: the summary of values of the most frequent kind of list.
-        common: the frequent values; None of floats.
-        classes, order: of what looks like a label, or is one by the spec.
-        warnings: what looks wrong about it, as text.
+        common: the frequent values; None for floats.
+        classes, order: the classes of a label, as guessed or defined by the spec.
+        warnings: warnings about the feature, as text.
     """
 
     section: str
@@ -191,13 +191,13 @@ class SplitSummary:
     """The records of a split.
 
     Attributes:
-        records: in the files.
-        rows: that were counted: one a record, or many of a block.
-        sizes: of records, in bytes; None without any.
-        broken: records that are damaged, or none of TensorFlow's messages.
-        problems: the first of these.
-        copies: rows that are, byte for byte, as one before them.
-        warnings: what looks wrong about them, as text.
+        records: the number of records in the files.
+        rows: the number of counted rows: one per record, or many per block.
+        sizes: the sizes of records, in bytes; None without any.
+        broken: the number of records that are corrupt, or not one of TensorFlow's messages.
+        problems: the first problems of these.
+        copies: the number of rows that equal an earlier row, byte for byte.
+        warnings: warnings about the records, as text.
     """
 
     split: str
@@ -228,11 +228,11 @@ class SharedRows:
 
 @dataclass(frozen=True, kw_only=True)
 class StatsReport:
-    """What was found in files.
+    """The summary of files.
 
     Attributes:
-        splits: in their order.
-        shared: of each two splits that have rows in common.
+        splits: the splits, in order.
+        shared: for each two splits with common rows, their number.
     """
 
     splits: tuple[SplitSummary, ...]
@@ -257,7 +257,7 @@ class StatsReport:
         yield from (shared.warning for shared in self.shared)
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """As JSON: of each split a line, then one of each of its features; then one of each `shared`."""
+        """Yields JSON lines: one for each split, followed by its features; then one for each `shared`."""
         for split in self.splits:
             head = _plain(split)
             head["problems"] = [str(problem) for problem in split.problems]

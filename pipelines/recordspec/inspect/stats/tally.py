@@ -1,4 +1,4 @@
-"""What is counted of records: of each feature, and of records as a whole. Counts of parts can be merged."""
+"""Counts records as a whole, and each of their features. Counts of parts can be merged."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ from recordspec.wire.strings import Ints, Mask, Strings, are_text, offsets, pref
 
 TEXT, EMPTY, ZEROS, OTHER = "text", "empty", "zero bytes", "other bytes"
 
-# The first bytes of a string that tell what it is; whether it is UTF-8, all of them do.
+# The format of a string is detected from its first bytes; whether it is UTF-8, from all of them.
 _PREFIX = 256
-# Of a byte, in text: 0 is plain ASCII, 1 may be part of another letter, 2 is a control character.
+# The kind of a byte in text: 0 is plain ASCII, 1 may be part of another letter, 2 is a control character.
 _LEVELS = np.zeros(256, np.uint8)
 _LEVELS[128:] = 1
 _LEVELS[:32] = _LEVELS[127] = 2
 _LEVELS[[9, 10, 13]] = 0  # tab, line feed, carriage return
-# So many first bytes of a value are kept, and one more that tells whether there are others.
+# The number of first bytes of a value that are kept; one more shows whether the value is longer.
 SHOWN = 64
 _MEDIA_SAMPLE = 1 << 10  # reading a header takes 50 us
 _FIRST_BYTES = np.frombuffer(b"".join(first_bytes()), ">u2")
 
 
 class ContentTypes:
-    """Counts what strings are.
+    """Counts the formats of strings.
 
     Attributes:
-        counts: by form, how many.
-        media: the `MediaInfo` of a sample of the images and sounds; None where the header cannot be read, or
+        counts: the number of strings by format.
+        media: the `MediaInfo` of a sample of the images and sounds; None if the header cannot be read, or
             not without a missing package.
     """
 
@@ -63,7 +63,7 @@ class ContentTypes:
         self.media = BottomK(_MEDIA_SAMPLE, object)
 
     def add(self, strings: Strings, places: Words) -> None:
-        """Strings, and the hashes of where they stand."""
+        """Adds strings, with the hashes of their positions."""
         first = prefixes(strings, _PREFIX)
         some = first.sizes > 0
         text = _are_text(first, strings.sizes) & some
@@ -85,7 +85,7 @@ class ContentTypes:
 
 
 def _are_text(first: Strings, sizes: Ints) -> Mask:
-    """Which are UTF-8 without control characters, as far as their first bytes tell."""
+    """Which are UTF-8 without control characters, judging by their first bytes."""
     levels = _LEVELS[first.buffer]
     text = np.ones(len(first), bool)
     if not levels.any():
@@ -99,7 +99,7 @@ def _are_text(first: Strings, sizes: Ints) -> Mask:
 
 
 def _with_other_bytes(strings: Strings, which: Ints) -> Ints:
-    """Which of some, that begin as text, are no UTF-8 behind that."""
+    """Which strings that begin as text are not UTF-8 later."""
     if not len(which) or are_text(strings.take(which)):
         return which[:0]
     return np.array([index for index in which.tolist() if not are_text(strings.part(index, index + 1))])
@@ -115,7 +115,7 @@ def _decodes(data: bytes, *, whole: bool) -> bool:
 
 
 def _may_be_known(first: Strings, which: Ints) -> Mask:
-    """Which of some may be recognised."""
+    """Which strings may have a known format."""
     may = first.sizes[which] >= 2
     begin = sliding_windows(first.buffer, 2)[first.offsets[:-1][which[may]]].view(">u2")
     may[may] = np.isin(begin, _FIRST_BYTES)
@@ -123,7 +123,7 @@ def _may_be_known(first: Strings, which: Ints) -> Mask:
 
 
 def _form(head: bytes) -> str:
-    """What is recognised, without an article."""
+    """The name of a format, without an article."""
     if not head.strip(b"\0"):
         return ZEROS
     name = identify(head)
@@ -141,9 +141,9 @@ class NumberTally:
 
     Attributes:
         moments: the moments of all values.
-        sample: of the finite ones.
-        frequent: whole numbers alone; None of others.
-        indices: of whole numbers, how often each from 0 on is there, int64 `[at most MOST_INDICES]`.
+        sample: a sample of the finite values.
+        frequent: the frequent integers; None for floats.
+        indices: the counts of the integers from 0, int64 `[at most MOST_INDICES]`.
     """
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
@@ -153,7 +153,7 @@ class NumberTally:
         self.indices: Ints = np.zeros(0, np.int64)
 
     def add(self, values: npt.NDArray[Any], places: Words) -> Words | None:
-        """Values, and the hashes of where they stand. Gives what tells them apart, where they are counted."""
+        """Adds values, with the hashes of their positions. Returns their hashes if values are counted."""
         finite = self.moments.add(values)
         if finite is None:
             self.sample.add(places, values)
@@ -198,7 +198,7 @@ class BytesTally:
 
     Attributes:
         sizes: in bytes.
-        forms: what they are.
+        forms: their formats.
     """
 
     def __init__(self) -> None:
@@ -208,7 +208,7 @@ class BytesTally:
         self._names: dict[int, bytes] = {}
 
     def add(self, values: Strings, places: Words) -> Words:
-        """Values, and the hashes of where they stand. Gives what tells them apart."""
+        """Adds values, with the hashes of their positions. Returns their hashes."""
         self.sizes.add(values.each, len(values))
         self.forms.add(values, places)
         codes = hashes.of_strings(values)
@@ -237,7 +237,7 @@ class BytesTally:
 
     @property
     def named(self) -> list[tuple[bytes, int, int]]:
-        """The values that are counted, or their beginnings, what tells them apart, and their counts."""
+        """The counted values, or their first bytes, with their hashes and counts."""
         codes, counts = self.frequent.codes.tolist(), self.frequent.counts.tolist()
         return [(self._names[code], code, count) for code, count in zip(codes, counts, strict=True)]
 
@@ -251,13 +251,13 @@ ValueTally = NumberTally | BytesTally
 
 
 def of_kind(kind: Kind) -> ValueTally:
-    """What counts values of a kind."""
+    """Creates the tally of values of a kind."""
     return BytesTally() if kind == "bytes" else NumberTally(kind)
 
 
-# Of so many features at most, values are counted: each may take 0.6 MB.
+# The largest number of features whose values are counted: each may use 0.6 MB.
 MOST_FEATURES = 1000
-# Up to so many records, copies are counted; of more, they are estimated. 4 MB.
+# Up to this many records, duplicates are counted; beyond, they are estimated. 4 MB.
 MOST_HASHES = 1 << 18
 MOST_PROBLEMS = 10
 
@@ -266,16 +266,16 @@ _NEXT = np.uint64(0x9E3779B97F4A7C15)
 
 
 class FeatureTally:
-    """What is counted of a feature.
+    """The counts of a feature.
 
     Attributes:
-        present: records that have the key.
-        kinds: by kind of list, how many lists (of a feature list: steps).
-        empty: lists without a value.
-        lengths: values of each list.
-        steps: of each feature list.
-        of: by kind, what is counted of values.
-        neighbours: whether records that follow each other have the same value.
+        present: the number of records that have the key.
+        kinds: the number of lists by kind (of a feature list: steps).
+        empty: the number of lists without a value.
+        lengths: the number of values of each list.
+        steps: the number of steps of each feature list.
+        of: the counts of values, by kind.
+        neighbours: whether consecutive records have the same value.
     """
 
     def __init__(self) -> None:
@@ -286,7 +286,7 @@ class FeatureTally:
         self.neighbours = AdjacentValues()
 
     def add(self, many: Iterable[KeyValues], places: Words) -> None:
-        """What records have under the key, and the hashes of where these stand."""
+        """Adds the values of records under the key, with the hashes of their positions."""
         codes: list[tuple[Ints, Words]] = []
         for held in many:
             self.present += len(held.rows)
@@ -299,7 +299,7 @@ class FeatureTally:
             self.neighbours.add(_in_order(codes))
 
     def add_steps(self, steps: KeySteps, places: Words) -> None:
-        """What records have in the feature list."""
+        """Adds the values of records in the feature list."""
         self.present += len(steps.rows)
         self.steps.add(steps.counts, len(steps.rows))
         self.neighbours.single = False
@@ -320,7 +320,7 @@ class FeatureTally:
             mine.merge(values)
 
     def _count(self, held: KeyValues, places: Words) -> Words | None:
-        """Counts lists of a kind. Gives what tells their values apart, where they are told apart."""
+        """Counts lists of a kind. Returns the hashes of their values, if values are counted."""
         count, lengths = len(held.rows), held.cells.lengths
         self.kinds[held.kind] += count
         if held.kind == "none":
@@ -333,7 +333,7 @@ class FeatureTally:
 
 
 def _spread(places: Words, lengths: int | Ints) -> Words:
-    """Places of so many things each, from the places of what they are in."""
+    """Hashes of the positions of items, from those of the lists that contain them."""
     if isinstance(lengths, int):
         if lengths == 1:
             return places
@@ -348,7 +348,7 @@ def _spread(places: Words, lengths: int | Ints) -> Words:
 
 
 def _in_order(codes: list[tuple[Ints, Words]]) -> Words:
-    """What tells values apart, in the order of their records."""
+    """The hashes of values, in the order of their records."""
     if len(codes) == 1:
         return codes[0][1]
     rows = np.concatenate([rows for rows, _ in codes])
@@ -356,18 +356,18 @@ def _in_order(codes: list[tuple[Ints, Words]]) -> Words:
 
 
 class SplitTally:
-    """What is counted of the records of a split, or of a part of it.
+    """The counts of the records of a split, or of a part of it.
 
     Attributes:
-        rows: that were counted. A block has many.
-        sizes: of records, in bytes.
-        hashes: of rows.
-        broken: records that are none, or are damaged.
-        problems: the first of these.
-        unknown_fields: rows with fields that no Example has, which may be other messages.
-        conflicts: rows that TensorFlow refuses, or reads otherwise than they are counted.
-        repeated: keys that a record has twice, and how many have.
-        features: by key: of the first MOST_FEATURES by name, which are the first of any part that has them.
+        rows: the number of counted rows. A block has many.
+        sizes: the sizes of records, in bytes.
+        hashes: the hashes of rows.
+        broken: the number of records that are corrupt, or of another type.
+        problems: the first problems of these.
+        unknown_fields: the number of rows with fields that no Example has, which may be other messages.
+        conflicts: the number of rows that TensorFlow rejects, or reads differently.
+        repeated: duplicate keys, with the number of records that have them.
+        features: the features by key: the first MOST_FEATURES by name, also of each part.
         truncated: whether there were more.
     """
 
@@ -457,7 +457,7 @@ def together(tallies: Iterable[SplitTally]) -> SplitTally:
 def count(
     scanner: Scanner, jobs: int | None = None, progress: Progress | None = None
 ) -> dict[str, SplitTally]:
-    """The tally of each split, the same for any number of `jobs`; None for one a processor."""
+    """The tally of each split, the same for any number of `jobs`; None for one per processor."""
     found: dict[str, SplitTally] = {}
     tasks = [(part,) for part in scanner.ranges]
     for (part,), tally in zip(tasks, run(_count_range, tasks, scanner.paths, jobs, "counting"), strict=True):

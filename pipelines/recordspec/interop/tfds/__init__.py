@@ -28,7 +28,7 @@ def load(path: str | Path) -> tuple[Schema, tuple[Note, ...]]:
     """The schema of a features.json, or of the folder that holds it, and notes on what has no counterpart.
 
     The names of labels are read from files in its folder, its own name from dataset_info.json. Raises
-    SpecError with what is wrong, StoreError if a file cannot be read.
+    SpecError with all problems, StoreError if a file cannot be read.
     """
     path = local(path)
     file = path / dataset_info.FEATURES if path.is_dir() else path
@@ -62,7 +62,9 @@ def _names(folder: Path, stem: str) -> tuple[str, ...] | None:
 def loads(
     text: str, *, name: str = "features", names: ClassNames = lambda stem: None, source: str = "<text>"
 ) -> tuple[Schema, tuple[Note, ...]]:
-    """The schema in text, called `name`, and notes on what has no counterpart. Raises SpecError.
+    """Returns the schema in text, with the name `name`, and notes on what has no counterpart.
+
+    Raises SpecError.
 
     `names` returns the names of a label's classes by the stem of their file; `source` names the text in
     messages.
@@ -71,9 +73,9 @@ def loads(
 
 
 def dumps(schema: Schema) -> tuple[str, tuple[Note, ...]]:
-    """A schema as the text of features.json, and notes on what it cannot express. Raises SpecError.
+    """Returns a schema as features.json, and notes on what it cannot express. Raises SpecError.
 
-    The names of labels belong into files of its folder; see `describe`.
+    The names of labels are stored in other files of the folder; see `describe`.
     """
     features, notes = export_features(schema)
     text = _dump_json(features)
@@ -84,10 +86,10 @@ def dumps(schema: Schema) -> tuple[str, tuple[Note, ...]]:
 def describe(
     folder: str | Path, *, kinds: Mapping[str, type[Feature]] = KINDS
 ) -> tuple[tuple[str, ...], tuple[Note, ...]]:
-    """Writes the files beside a dataset with which `tfds.builder_from_directory(folder)` opens it.
+    """Writes the files that `tfds.builder_from_directory(folder)` needs to open a dataset, beside its shards.
 
     Returns the names of these files, and notes on what they cannot express; `kinds` are those of the
-    dataset's schema. Raises StoreError if TFDS cannot read the dataset, or if there are other such files.
+    dataset's schema. Raises StoreError if TFDS cannot read the dataset, or if other such files exist.
     """
     folder = local(folder)
     manifest = Manifest.load(folder)

@@ -66,7 +66,7 @@ def dataset_info(manifest: Manifest, schema: Schema) -> dict[str, Any]:
 def given_splits(folder: Path) -> dict[str, dict[Path, int]]:
     """The shards of each split of a dataset of TFDS, and the number of records that each should have.
 
-    Raises SpecError where dataset_info.json does not tell, StoreError where it cannot be read.
+    Raises SpecError if dataset_info.json does not contain them, StoreError if it cannot be read.
     """
     path = folder / INFO
     text = read_text(path, MAX_SCHEMA_BYTES)

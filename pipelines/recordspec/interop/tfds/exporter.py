@@ -30,7 +30,7 @@ _IMAGE_ENCODINGS = ("png", "jpeg")
 
 
 class UnsupportedFeatureError(Exception):
-    """A feature that TFDS cannot read as it is stored."""
+    """A feature whose stored form TFDS cannot read."""
 
 
 def export_features(schema: Schema) -> tuple[Json, list[Note]]:
@@ -101,7 +101,7 @@ def to_nodes(feature: Feature) -> Json:
 
 
 def _stored(feature: Feature, column: Column) -> tuple[str, Json]:
-    """What a column stores, for any kind: the key that TFDS reads it from, and its node."""
+    """Describes a column of any kind: the key from which TFDS reads it, and its node."""
     dtype, layout = TF_DTYPES[column.storage], column.layout
     if feature.class_names and column.storage == "int64" and isinstance(layout, Fixed | VarLen | Ragged):
         return column.key, _class_label(feature, layout)

@@ -1,6 +1,6 @@
 """features.json of TFDS, imported as a schema.
 
-A Sequence adds a dimension to every feature in it: TFDS stores one list a feature, not one a step.
+A Sequence adds a dimension to every feature in it: TFDS stores one list per feature, not one per step.
 """
 
 from __future__ import annotations

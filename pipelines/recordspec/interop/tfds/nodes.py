@@ -26,7 +26,7 @@ STORED_DTYPES: dict[str, str] = {
     **dict.fromkeys(("float16", "bfloat16", "float32", "float64"), "float32"),
     "string": "string",
 }
-# What TFDS reads where an optional value is missing: the smallest value.
+# The value that TFDS reads for a missing optional value: the smallest.
 OPTIONAL_DEFAULTS: dict[str, Any] = {
     "string": "",
     "int64": int(np.iinfo(np.int64).min),
@@ -52,7 +52,7 @@ class FeatureNode:
         kind: its class, without the module.
         path: its place in the file.
         content: its options.
-        description: a text for people.
+        description: a text for readers.
     """
 
     kind: str
@@ -152,5 +152,5 @@ def _node(value: Any, path: Path) -> FeatureNode:
 
 
 def file_stem(name: str) -> str:
-    """How a feature's name appears in the names of files."""
+    """The form of a feature's name in file names."""
     return name.replace("/", ".")

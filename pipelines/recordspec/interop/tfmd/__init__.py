@@ -19,7 +19,7 @@ _BINARY_SUFFIXES = (".pb", ".binpb")
 def load(path: str | Path) -> tuple[Schema, tuple[Note, ...]]:
     """The schema in a file, named after the file, and notes on what has no counterpart.
 
-    A file that ends in .pb or .binpb is binary, any other is text. Raises SpecError with what is wrong,
+    A file that ends in .pb or .binpb is binary, any other is text. Raises SpecError with all problems,
     StoreError if the file cannot be read.
     """
     path = local(path)
@@ -32,7 +32,9 @@ def load(path: str | Path) -> tuple[Schema, tuple[Note, ...]]:
 
 
 def loads(text: str, *, name: str = "schema", source: str = "<text>") -> tuple[Schema, tuple[Note, ...]]:
-    """The schema in text, called `name`, and notes on what has no counterpart. Raises SpecError.
+    """Returns the schema in text, with the name `name`, and notes on what has no counterpart.
+
+    Raises SpecError.
 
     `source` names the text in messages.
     """
@@ -42,7 +44,7 @@ def loads(text: str, *, name: str = "schema", source: str = "<text>") -> tuple[S
 
 
 def dumps(schema: Schema) -> tuple[str, tuple[Note, ...]]:
-    """A schema as text of TensorFlow Metadata, and notes on what it cannot express."""
+    """Returns a schema as text of TensorFlow Metadata, and notes on what it cannot express."""
     message = export_schema(schema)
     back, _ = import_schema(message, "schema", schema.name)
     return dump_text(message), tuple(losses(schema, back))

@@ -43,7 +43,7 @@ from recordspec.spec.values import dtype_range
 
 _BY_RANGE = {dtype_range(dtype): dtype for dtype in NARROW_DTYPES}
 _SHARED_DOMAINS = ("int_domain", "float_domain", "string_domain")
-# What TFX reads for a missing value under `generate_legacy_feature_spec`.
+# The values that TFX reads for missing ones under `generate_legacy_feature_spec`.
 _LEGACY_DEFAULTS: dict[str, Any] = {"string": "", "int64": -1, "float32": -1.0}
 
 
@@ -302,7 +302,7 @@ def _take(message: Any, *fields: str) -> None:
 
 
 def _take_shape(message: Any) -> None:
-    """Takes a shape; names of dimensions stay, and become notes."""
+    """Imports a shape; names of dimensions remain, and become notes."""
     for dim in message.shape.dim:
         _take(dim, "size")
     if not any(dim.HasField("name") for dim in message.shape.dim):

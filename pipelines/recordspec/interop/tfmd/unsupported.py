@@ -9,7 +9,7 @@ from recordspec.errors import Path
 from recordspec.interop.notes import Note
 from recordspec.interop.tfmd.proto import DTYPES, STEPS, ignored_stages, inline, is_live
 
-# What follows for a field that has no counterpart.
+# The consequence of a field without a counterpart.
 _REASONS = {
     "presence": "the number of records that have it is not checked",
     "min": "the minimum number of values is not checked",

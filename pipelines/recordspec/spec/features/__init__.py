@@ -1,4 +1,4 @@
-"""The kinds of feature, one a file."""
+"""The kinds of features, one per file."""
 
 from __future__ import annotations
 

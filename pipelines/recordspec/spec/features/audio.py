@@ -28,21 +28,21 @@ class Audio(Feature):
     """A sound.
 
     Given as a path, as bytes, or as samples `[n, channels]` (or `[n]` of one channel). Bytes that
-    TensorFlow decodes as they are, are stored so; others are encoded anew. Decodes to samples
+    TensorFlow can decode are stored unchanged; others are encoded again. Decodes to samples
     `[n, channels]`; a batch is a RaggedTensor `[batch, (n), channels]`.
 
-    wav and raw are decoded by TensorFlow itself, the others by tensorflow-io: without it, reading them
+    TensorFlow decodes wav and raw, tensorflow-io the others: without it, reading them
     raises MissingExtra.
 
     Attributes:
-        sample_rate: in Hz; a sound of another rate is refused.
+        sample_rate: the sample rate in Hz; other rates are errors.
         channels: 1 is mono.
-        encoding: wav and flac hold 16 bits a sample; mp3 and ogg (Vorbis) are lossy; raw holds `dtype`.
-        dtype: what is decoded to: float32, with 1.0 as full scale, or int16 (not for mp3 and ogg).
-        max_seconds: a longer sound is refused at write.
-        pad: the padding where `fit` makes a batch dense; 0, which is silence, by default.
-        resample: the rate in Hz to which sounds are resampled when they are read; the stored samples keep
-            theirs.
+        encoding: wav and flac have 16 bits per sample; mp3 and ogg (Vorbis) are lossy; raw has `dtype`.
+        dtype: the decoded dtype: float32, with 1.0 as full scale, or int16 (not for mp3 and ogg).
+        max_seconds: the longest duration; longer sounds are errors at write.
+        pad: the padding value if `fit` makes a batch dense; 0, which is silence, by default.
+        resample: the rate in Hz to which sounds are resampled when they are read; the stored samples do not
+            change.
     """
 
     kind: ClassVar[str] = "audio"

@@ -24,13 +24,13 @@ WRITING: dict[str, bool] = {"writing": True}
 
 @dataclass(frozen=True)
 class ValueType:
-    """What a row gives for a feature: one item, or nested lists of items.
+    """The type of a feature's value in a row: one item, or nested lists of items.
 
     Attributes:
-        item: a dtype for numbers of it; `text` for str or bytes; `class` for a class name, as str or bytes,
+        item: a dtype for numbers; `text` for str or bytes; `class` for a class name, as str or bytes,
             or its index; `media` for a path, the bytes of a file, or an array; `pair` for a pair of indices
-            and values; `any` for what only the kind itself knows.
-        shape: `()` for one item, else the sizes of the lists, of which null is any.
+            and values; `any` for values that only the kind can convert.
+        shape: `()` for one item, else the sizes of the lists, where null is any size.
     """
 
     item: str = "any"
@@ -43,18 +43,18 @@ class ValueType:
 
 @dataclass(frozen=True, kw_only=True)
 class Feature(abc.ABC):
-    """One named value of a record: what a row gives, how it is stored, and what it is decoded to.
+    """A named value of a record: how it is given, stored and decoded.
 
     The fields of a kind's dataclass are exactly its YAML options.
 
     Attributes:
         name: the feature's name in Python.
-        key: the stored name, where it differs.
-        description: for people.
+        key: the stored name, if it differs.
+        description: a text for readers.
     """
 
     kind: ClassVar[str]
-    # In a SequenceExample, a kind stands for one step; one that spans all the steps says so.
+    # Whether a value of a SequenceExample spans all the steps, not one.
     spans_steps: ClassVar[bool] = False
 
     name: str
@@ -74,12 +74,12 @@ class Feature(abc.ABC):
 
     @property
     def value_type(self) -> ValueType:
-        """What `encode` takes for one row. Sources convert their cells to it, and leave `any` as they are."""
+        """The type of a value for `encode`. Sources convert their cells to it, except for `any`."""
         return ValueType()
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of the classes whose indices are stored, in their order; none of other values."""
+        """The class names, in the order of their stored indices; empty for other values."""
         return ()
 
     @property
@@ -89,21 +89,21 @@ class Feature(abc.ABC):
 
     @property
     def optional(self) -> bool:
-        """Whether a row may omit it: then its key is not stored, and its default is decoded."""
+        """Whether a row may omit the value: its key is then not stored, and the default is decoded."""
         return False
 
     @property
     def padding(self) -> dict[str, Any]:
         """The padding values of rows of different sizes in a dense tensor, by output.
 
-        None stands for zero or the empty string. By default, the option `pad` of a kind that has one is the
-        padding of the output named as the feature.
+        None means zero or the empty string. By default, the option `pad` of a kind, if any, is the
+        padding of the output with the feature's name.
         """
         return {name: getattr(self, "pad", None) if name == self.name else None for name in self.outputs}
 
     @property
     def per_example(self) -> bool:
-        """Whether `decode` takes one record at a time, as codecs do, instead of a batch."""
+        """Whether `decode` accepts one record at a time, as codecs do, instead of a batch."""
         return False
 
     @property
@@ -116,7 +116,7 @@ class Feature(abc.ABC):
         return {"key": None} if self.key == self.name else {}
 
     def stored_options(self) -> dict[str, Any]:
-        """The options that the stored bytes depend on: all but those of reading."""
+        """The options that determine the stored bytes: all except those of reading."""
         shortest = self.shortest
         options = {
             field.name: getattr(shortest, field.name)
@@ -135,7 +135,7 @@ class Feature(abc.ABC):
         return ()
 
     def resolved(self, folder: Path | None) -> Feature:
-        """The same feature, with the files that its options name, in the schema's folder, read.
+        """Returns the feature with the contents of files that its options name, in the schema's folder.
 
         `Schema.load` calls it. Raises SpecError, with the option's name as the path.
         """
@@ -143,7 +143,7 @@ class Feature(abc.ABC):
 
     @abc.abstractmethod
     def columns(self) -> tuple[Column, ...]:
-        """The stored columns. No other code spells a stored key."""
+        """The stored columns. No other code names a stored key."""
 
     @abc.abstractmethod
     def encode(self, values: Any) -> tuple[Cells, ...]:
@@ -153,9 +153,9 @@ class Feature(abc.ABC):
         """
 
     def encode_one(self, value: Any) -> Sequence[Any] | None:
-        """What `encode` stores of one value, as int, float or bytes; None where `encode` is to decide.
+        """Returns the int, float or bytes that `encode` would store; None if `encode` has to be called.
 
-        A shortcut of kinds that store one column, for values of common Python types that are as stored.
+        A shortcut for kinds of one column, for common Python types that are stored unchanged.
         NumPy takes ten times as long for a single value.
         """
         return None
@@ -163,7 +163,7 @@ class Feature(abc.ABC):
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
         """Converts the parsed columns, by key, to the value, in a graph, for any leading rank.
 
-        A feature of several tensors returns them by name. By default, the value is the first column as
+        A feature with several tensors returns a dict by name. By default, the value is the first column as
         `tf.io` parses it.
         """
         return columns[self.stored]
@@ -172,8 +172,8 @@ class Feature(abc.ABC):
     def spec(self) -> TypeSpec | dict[str, TypeSpec]:
         """The type of one decoded value, without the batch dimension.
 
-        A RaggedTensorSpec says that values of different sizes stay apart in a batch; a TensorSpec
-        with an unknown dimension, that they are padded.
+        A RaggedTensorSpec means that a batch of values of different sizes is ragged; a TensorSpec
+        with an unknown dimension, that it is padded.
         """
 
     @abc.abstractmethod

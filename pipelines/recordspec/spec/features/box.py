@@ -38,18 +38,18 @@ class Box(Feature):
     """Any number of boxes.
 
     Given as nested lists or an array `[k, 4]`. Decodes to float32 `[k, 4]`; a batch is a RaggedTensor
-    `[n, (k), 4]`. A box without an area, or that reaches out of its image, is refused at write.
+    `[n, (k), 4]`. A box that has no area, or exceeds its image, is an error at write.
 
     Attributes:
-        format: the order and the units, in the names of Keras: `xyxy` (left, top, right, bottom),
+        format: the order and the units, with the names of Keras: `xyxy` (left, top, right, bottom),
             `yxyx` (top, left, bottom, right), `xywh` (left, top, width, height), `center_xywh`
-            (middle, width, height), in pixels; each with `rel_` before it in parts of the image, 0 to 1.
-        size: height and width of the images in pixels, where all have one; boxes in pixels are checked
+            (centre, width, height), in pixels; with the prefix `rel_` as fractions of the image, 0 to 1.
+        size: height and width of the images in pixels, if all are equal; boxes in pixels are checked
             against it.
-        keys: the keys of four lists of numbers, in the order of `format`, instead of one list under `key`: as
-            the TensorFlow Object Detection API stores boxes. In a record, the four have one length.
-        pad: the padding where `fit` makes a batch dense; 0 by default, four of which are a box without an
-            area, which is refused at write.
+        keys: the keys of four lists of numbers, in the order of `format`, instead of one list under `key`, as
+            in the TensorFlow Object Detection API. In a record, the four lists have the same length.
+        pad: the padding value if `fit` makes a batch dense; 0 by default. A box of four zeros has no area,
+            so it cannot be data.
     """
 
     kind: ClassVar[str] = "box"
@@ -92,7 +92,7 @@ class Box(Feature):
         return ValueType("float32", (None, 4))
 
     def stored_options(self) -> dict[str, Any]:
-        """Four keys stand in the place of the one."""
+        """The same with four keys in place of one."""
         options = super().stored_options()
         keys = options.pop("keys")
         return options | ({"key": keys} if keys else {})

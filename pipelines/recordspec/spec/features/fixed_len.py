@@ -39,11 +39,11 @@ class FixedLen(Feature):
     Attributes:
         dtype: float32, int64 or string.
         shape: a scalar by default.
-        default: what a record without the key reads as; it has the full shape.
-        date: dates and times are given, and stored as the number, int64, of these units since 1970-01-01 in
-            UTC: days, seconds, milliseconds, microseconds or nanoseconds. Nothing is rounded.
-        with_missing: whether it is decoded, too, that a record has no value, as `<name>_missing`: a default
-            cannot be told from data.
+        default: the value of a record without the key; it has the full shape.
+        date: the unit in which dates and times are stored, as int64, since 1970-01-01 in UTC: days, seconds,
+            milliseconds, microseconds or nanoseconds. Nothing is rounded.
+        with_missing: whether a second tensor, `<name>_missing`, is decoded, which distinguishes missing
+            values from data.
     """
 
     kind: ClassVar[str] = "fixed_len"

@@ -34,16 +34,15 @@ class FixedLenSequence(WithLength, Feature):
     """Any number of steps, each of `shape`.
 
     Given as a list of steps or an array `[steps, *shape]`. Decodes to a dense tensor
-    `[steps, *shape]`; a batch is padded to its longest. Padding cannot be told from data: where that
-    matters, `with_length` gives the number of steps as a second tensor, int64, named
-    `<name>_length`.
+    `[steps, *shape]`; a batch is padded to its longest value. `with_length` decodes the number of steps as
+    a second tensor, int64, named `<name>_length`, which distinguishes padding from data.
 
     Attributes:
         dtype: float32, int64 or string.
-        shape: of one step; a scalar by default.
-        pad: the padding; zero or the empty string by default.
-        max_length: more steps are refused at write, and every value is padded to it, so that the
-            shape is static.
+        shape: the shape of a step; a scalar by default.
+        pad: the padding value; zero or the empty string by default.
+        max_length: the largest number of steps; more are an error at write. Every value is padded to it, so
+            that the shape is static.
         with_length: whether the number of steps is decoded too.
     """
 

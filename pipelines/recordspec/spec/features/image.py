@@ -26,14 +26,14 @@ _LOSSY = ("jpeg", "webp")
 
 @dataclass(frozen=True, kw_only=True)
 class Resize:
-    """How images are resized when they are read, by `tf.image.resize`.
+    """How images are resized when they are read, with `tf.image.resize`.
 
     Attributes:
         size: height and width in pixels.
-        method: of the interpolation; see `tf.image.ResizeMethod`.
-        aspect: what becomes of an image of another aspect ratio: `stretch` changes it, `crop` cuts off what
-            is too long, on both sides equally, and `pad` fills what is too short, with the image's `pad`.
-        antialias: whether a filter is wide enough for an image that becomes smaller.
+        method: the interpolation method; see `tf.image.ResizeMethod`.
+        aspect: how an image of another aspect ratio is resized: `stretch` changes its aspect ratio, `crop`
+            keeps its centre, and `pad` pads it on both sides with the image's `pad`.
+        antialias: whether an anti-aliasing filter is used when an image is made smaller.
     """
 
     size: tuple[int, ...]
@@ -56,21 +56,22 @@ class Image(Feature):
     """An image.
 
     Given as a path, as bytes, as an array `[h, w, c]` (or `[h, w]` of one channel) of `dtype`, or as a
-    PIL image. Bytes that have the encoding are stored as they are, those of another are encoded anew.
-    Decodes to a dense tensor `[h, w, c]`; where height or width is null, and without `resize`, a batch is a
+    PIL image. Bytes in the encoding are stored unchanged, others are encoded again.
+    Decodes to a dense tensor `[h, w, c]`; if height or width is null, and without `resize`, a batch is a
     RaggedTensor `[n, (h), (w), c]`.
 
     Attributes:
         shape: height, width, channels; height and width may be null.
         encoding: png, jpeg (lossy), webp, bmp, gif (at most 256 colours), or raw bytes.
         dtype: uint8; uint16 for png and raw.
-        quality: of a JPEG or WebP made here, 1 to 100. By default 95 for JPEG, lossless for WebP.
-        orientation: what becomes of an image that its EXIF data says to turn: `keep` stores it as it
-            is (TensorFlow's decoders do not turn it), `upright` turns it, `error` refuses it.
-        pad: the padding of images of different sizes where `fit` makes a batch dense, and of steps; 0 by
+        quality: the quality of images encoded as JPEG or WebP, 1 to 100. By default 95 for JPEG, lossless for
+            WebP.
+        orientation: how an EXIF orientation is handled: `keep` stores the image unchanged (TensorFlow's
+            decoders ignore the orientation), `upright` rotates it, `error` raises an error.
+        pad: the padding value of images of different sizes if `fit` makes a batch dense, and of steps; 0 by
             default.
         resize: the height and width to which images are resized when they are read, or a mapping
-            such as `{size: [160, 160], aspect: crop}`; the stored bytes keep their size.
+            such as `{size: [160, 160], aspect: crop}`; the stored bytes do not change.
     """
 
     kind: ClassVar[str] = "image"

@@ -32,22 +32,22 @@ _LONGEST_VOCABULARY = 64 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Label(Feature):
-    """A class, or several. The names live in the spec, and travel in the manifest.
+    """A class, or several. The names are in the spec, and are copied to the manifest.
 
     Given as a name or as an index, 0 to `len(names) - 1`; or as a list of these. Decodes to the index,
     int64 `[*shape]`; with `shape: [null]` a batch is a RaggedTensor `[n, (k)]`.
 
     Attributes:
-        names: in the order of their indices.
-        vocabulary: in the place of `names`, a file of them, one a line, in the schema's folder. The
-            names are read when the schema is: from then on they are its own.
-        shape: of one label by default; `[null]` for any number, `[k]` for k of them.
-        oov: what becomes of a name that is not among them: `error`, or `index`, one index for all of
-            them, `len(names)`. An index outside is always an error.
-        pad: the padding of labels in steps or in lists; no class by default, and what `ignore_class` of a
-            Keras loss takes. It may be an index: weights or masks can tell which labels are real.
-        encoding: `index` stores an int64; `name` stores the name as UTF-8, as others' records have it. A
-            stored name that is none of them decodes to the index of `oov: index`, else it is an error.
+        names: the class names, in the order of their indices.
+        vocabulary: in place of `names`, a file of names, one per line, in the schema's folder. The names are
+            read when the schema is loaded, and are then part of it.
+        shape: one label by default; `[null]` for any number of labels, `[k]` for k labels.
+        oov: how an unknown name is handled: `error`, or `index`, which maps all unknown names to the index
+            `len(names)`. An index out of range is always an error.
+        pad: the padding value of labels in steps or in lists; by default -1, which is not a class, for
+            `ignore_class` of a Keras loss. It may be an index, if weights or masks exclude the padding.
+        encoding: `index` stores an int64; `name` stores the name as UTF-8, like other writers. An
+            unknown stored name decodes to the index of `oov: index`, else it is an error.
     """
 
     kind: ClassVar[str] = "label"
@@ -150,7 +150,7 @@ class Label(Feature):
         return (Cells(flat=self._stored(flat), lengths=counts, rows=len(values)),)
 
     def _stored(self, indices: Ints) -> Ints | Strings:
-        """Indices as they are stored."""
+        """The stored form of indices."""
         return self._name_strings.take(indices) if self._by_name else indices
 
     @cached_property
@@ -173,7 +173,7 @@ class Label(Feature):
 
     @property
     def unknown_name(self) -> tuple[str, str] | None:
-        """The message for a stored name that is none, before and after the name; None with `oov: index`."""
+        """The message for an unknown stored name, before and after the name; None with `oov: index`."""
         if self.oov == "index":
             return None
         problem = Problem(
@@ -224,7 +224,7 @@ class Label(Feature):
 def indices_of(names: Tensor, known: Sequence[str], unknown: tuple[str, str] | None) -> Tensor:
     """The indices of names, strings of any shape or ragged, int64, in a graph or eagerly.
 
-    A name that is none of the known ones has the index behind them, or with `unknown`, the message before and
+    An unknown name has the index after the known ones, or with `unknown`, the message before and
     after the name, is an InvalidArgumentError.
     """
     if isinstance(names, tf.RaggedTensor):
@@ -247,7 +247,7 @@ def indices_of(names: Tensor, known: Sequence[str], unknown: tuple[str, str] | N
 
 
 def _read_vocabulary(name: str, folder: Location | None) -> tuple[str, ...]:
-    """The names in a text file of `folder`, one a line. Raises SpecError with all that is wrong."""
+    """The names in a text file of `folder`, one per line. Raises SpecError with all problems."""
     if folder is None:
         hint = "Schema.load takes it from the schema's folder"
         raise _wrong_file("a schema that is read from a file", "text", hint)

@@ -51,7 +51,7 @@ def problem(option: str, expected: str, got: str, hint: str = "") -> Problem:
 
 
 def static(shape: tuple[int | None, ...]) -> tuple[int, ...]:
-    """A shape whose sizes `check_sizes` found to be fixed; 0 in the place of others."""
+    """A shape whose sizes `check_sizes` found to be fixed, with 0 in place of others."""
     return tuple(size or 0 for size in shape)
 
 

@@ -38,7 +38,7 @@ def refused(option: str, expected: str, got: str) -> SpecError:
 def outputs_of(feature: Feature, values: Mapping[str, str]) -> Outputs:
     """The expressions of the tensors of a feature, of the expressions of its columns, a batch, by key.
 
-    Raises SpecError for a kind that is none of these, which may decode what it inherits in another way, and
+    Raises SpecError for any other kind, which may decode inherited columns in another way, and
     for an encoding that TensorFlow alone does not decode.
     """
     if type(feature) not in outputs.registry:

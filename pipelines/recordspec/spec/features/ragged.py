@@ -29,9 +29,9 @@ class RaggedLists(Feature):
         dtype: float32, int64 or string.
         shape: one `null` for each ragged level, then the sizes of a cell: `[null, null]`,
             `[null, 4]`.
-        row_lengths: the keys under which the lengths of the inner lists stand, outermost first;
+        row_lengths: the keys of the lengths of the inner lists, outermost first;
             `<key>/row_lengths`, `<key>/row_lengths_2`, ... by default.
-        pad: the padding where `fit` makes a batch dense; zero or the empty string by default.
+        pad: the padding value if `fit` makes a batch dense; zero or the empty string by default.
     """
 
     kind: ClassVar[str] = "ragged"

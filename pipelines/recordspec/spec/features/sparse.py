@@ -22,7 +22,7 @@ from recordspec.wire.strings import Ints
 
 @dataclass(frozen=True, kw_only=True)
 class SparseValues(Feature):
-    """A few values of a large tensor, and where they stand.
+    """A few values of a large tensor, and their indices.
 
     Given as a pair `(indices, values)` or a mapping of these: indices `[k]` where `size` is one
     number, else `[k, dimensions]`; values `[k]`. They are stored in the order of the indices. Decodes
@@ -30,10 +30,10 @@ class SparseValues(Feature):
 
     Attributes:
         dtype: float32, int64 or string.
-        size: of each dimension.
-        index_keys: the keys under which the indices stand, one a dimension; `<key>/indices`, or
-            `<key>/indices_0` and so on, by default. The values stand under `key`.
-        pad: the value of the other places where `fit` makes a batch dense; zero or the empty string by
+        size: the size of each dimension.
+        index_keys: the keys of the indices, one per dimension; `<key>/indices`, or `<key>/indices_0` and so
+            on, by default. The values are stored under `key`.
+        pad: the value of missing elements if `fit` makes a batch dense; zero or the empty string by
             default.
     """
 

@@ -41,9 +41,9 @@ class AnyTensor(Feature):
         dtype: bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, complex64
             or complex128.
         shape: a scalar by default; the first dimension may be null.
-        encoding: `list`, an Int64List or FloatList; `raw`, little-endian bytes; `zlib`, these
-            compressed. By default a list where it holds the dtype exactly, else raw.
-        pad: the padding of values of different sizes, and of steps; zero by default.
+        encoding: `list`, an Int64List or FloatList; `raw`, little-endian bytes; `zlib`, compressed bytes.
+            By default a list if it represents the dtype exactly, else raw.
+        pad: the padding value of values of different sizes, and of steps; zero by default.
     """
 
     kind: ClassVar[str] = "tensor"
@@ -63,7 +63,7 @@ class AnyTensor(Feature):
         yield from check_sizes("shape", self.shape[1:], "only the first may be null")
         yield from check_sizes("shape", static(self.shape[:1]))
         if self._varies and 0 in self.shape:
-            yield problem("shape", "sizes of at least 1 behind a null", "0")
+            yield problem("shape", "sizes of at least 1 after a null", "0")
         yield from check_value("pad", self.pad, self.dtype, ())
 
     def _spelled_out(self) -> dict[str, Any]:

@@ -27,8 +27,8 @@ class Text(Feature):
     Given as str, or as bytes that are UTF-8. Decodes to a string tensor `[]`, the UTF-8 bytes.
 
     Attributes:
-        max_bytes: a longer text is refused at write; counted in bytes of UTF-8.
-        pad: the padding of steps; the empty string by default.
+        max_bytes: the largest size in bytes of UTF-8; longer texts are errors at write.
+        pad: the padding value of steps; the empty string by default.
     """
 
     kind: ClassVar[str] = "text"

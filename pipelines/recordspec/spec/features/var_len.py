@@ -36,13 +36,13 @@ class VariableLen(WithLength, Feature):
 
     Attributes:
         dtype: float32, int64 or string.
-        as_: what a batch decodes to.
-        pad: the padding, in a batch with `as: dense`, else where `fit` makes a batch dense, and of steps;
+        as_: the type of a decoded batch.
+        pad: the padding value with `as: dense`, or if `fit` makes a batch dense, and of steps;
             zero or the empty string by default.
-        max_length: longer lists are refused at write; with `as: dense` every value is padded to it,
-            so that the shape is static.
-        with_length: with `as: dense`, whether the number of values is decoded too, as a second tensor,
-            int64, named `<name>_length`: padding cannot be told from data.
+        max_length: the largest length; longer lists are errors at write. With `as: dense` every value is
+            padded to it, so that the shape is static.
+        with_length: with `as: dense`, whether the number of values is decoded as a second tensor,
+            int64, named `<name>_length`, which distinguishes padding from data.
     """
 
     kind: ClassVar[str] = "var_len"

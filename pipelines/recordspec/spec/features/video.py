@@ -32,12 +32,12 @@ class Video(Feature):
 
     Attributes:
         shape: frames, height, width, channels; all but the channels may be null.
-        encoding: of each frame; see `image`.
+        encoding: the encoding of each frame; see `image`.
         dtype: uint8; uint16 for png and raw.
-        quality: of a JPEG or WebP made here, 1 to 100.
-        pad: the padding of videos of different sizes where `fit` makes a batch dense, and of steps; 0 by
+        quality: the quality of frames encoded as JPEG or WebP, 1 to 100.
+        pad: the padding value of videos of different sizes if `fit` makes a batch dense, and of steps; 0 by
             default.
-        resize: the height and width of frames when they are read; see `image`.
+        resize: the height and width to which frames are resized when they are read; see `image`.
     """
 
     kind: ClassVar[str] = "video"
@@ -63,7 +63,7 @@ class Video(Feature):
 
     @cached_property
     def frame(self) -> Image:
-        """What one frame is."""
+        """The image feature of one frame."""
         return Image(
             name=self.name,
             shape=self.shape[1:],

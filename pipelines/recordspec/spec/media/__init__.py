@@ -26,7 +26,7 @@ def path_of(row: int, value: str | os.PathLike[str] | RemotePath) -> Location:
 
 
 def read_file(row: int, path: Location, what: str) -> bytes:
-    """A file's bytes. Raises BadValue where it cannot be read."""
+    """A file's bytes. Raises BadValue if it cannot be read."""
     try:
         return read_bytes(path, _MOST_BYTES)
     except StoreError as error:

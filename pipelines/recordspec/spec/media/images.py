@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ImageEncoding = Literal["png", "jpeg", "webp", "bmp", "gif", "raw"]
 
-# Pillow's names. A phone's JPEG with a second picture behind the first is an MPO to Pillow.
+# Pillow's names. A phone's JPEG with a second picture after the first is an MPO to Pillow.
 _ENCODINGS = {"PNG": "png", "JPEG": "jpeg", "MPO": "jpeg", "WEBP": "webp", "BMP": "bmp", "GIF": "gif"}
 _SUFFIXES = {f".{name}": name for name in ("png", "jpeg", "webp", "bmp", "gif")} | {
     ".jpg": "jpeg",
@@ -142,7 +142,7 @@ def _opened(row: int, data: bytes, name: str) -> Any:
         stream = io.BytesIO(data)
         image = library.open(stream)
         image.verify()  # checks the end of a PNG, which `load` does not need
-        # `verify` stops behind the type of the last chunk, and does not compare the rest
+        # `verify` stops after the type of the last chunk, and does not compare the rest
         if image.format == "PNG" and not data.startswith(_IEND, stream.tell() - 8):
             raise ValueError("its IEND chunk is not whole")
         image = library.open(io.BytesIO(data))
@@ -236,7 +236,7 @@ def _check_mode(target: Image, row: int, mode: str, image: Any, name: str) -> No
 
 
 def _mode_loss(channels: int, dtype: str, mode: str, image: Any) -> tuple[str, str] | None:
-    """What of an image these channels and dtype would lose, and a hint; None if nothing."""
+    """Describes what these channels and dtype would lose of an image, with a hint; None if nothing."""
     if mode == "I" and dtype == "uint16":  # how Pillow before 11 opens a 16-bit PNG
         mode = "I;16"
     if mode not in _MODES.get((channels, dtype), ()):

@@ -14,7 +14,7 @@ from recordspec.spec.values import Array
 # filter of so many zeros falls off within the part that is left.
 _ZEROS = 16
 _CUTOFF = 0.95
-# Of a kernel: rates without a common divisor would need one for each sample of a second.
+# The largest kernel: rates without a common divisor would need one for each sample of a second.
 MOST_WEIGHTS = 1 << 22
 
 
@@ -57,7 +57,7 @@ def _resampled(samples: Tensor, rate: int, wanted: int) -> Tensor:
 
 
 def _steps(rate: int, wanted: int) -> tuple[int, int, int]:
-    """How many old samples take the time of how many new ones, and how many of the old the filter reaches."""
+    """The numbers of old and new samples of equal duration, and the number of old ones in the filter."""
     divisor = gcd(rate, wanted)
     old, new = rate // divisor, wanted // divisor
     return old, new, ceil(_ZEROS * old / (min(old, new) * _CUTOFF))

@@ -108,8 +108,8 @@ def _stored(target: Audio, row: int, data: bytes, sound: Any, name: str) -> byte
 
 
 def features_storing(data: bytes, sound: Any) -> frozenset[tuple[int, str]] | None:
-    """The channels and dtype of a feature that would store a sound unchanged, by what soundfile reports of
-    its header; None of one that is cut, or has no samples.
+    """The channels and dtype of a feature that would store a sound unchanged, from its header as reported by
+    soundfile; None for a truncated sound, or one without samples.
     """
     try:
         _check_whole(0, data, sound, "")
@@ -129,7 +129,7 @@ def _check_whole(row: int, data: bytes, sound: Any, name: str) -> None:
         hint = "write it as WAV or FLAC"
         raise BadValue(row, f"one of {', '.join(_CHECKABLE)}", f"{name}{sound.format_info}", hint)
     if sound.frames > _MOST_SAMPLES:
-        hint = "it was streamed: write it anew"
+        hint = "it was streamed: write it again"
         raise BadValue(
             row, "a file that says how long it is", f"{name}{describe_type(data)} that does not", hint
         )

@@ -1,4 +1,4 @@
-"""Where rows come from. A source gives them in parts, in batches of columns, and names them in messages."""
+"""Sources of rows. A source yields them in parts, in batches of columns, and locates them in messages."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _EXPECTED = "an iterable of dicts, a dict of arrays, a frame, or an Arrow table"
 
 
 def source_of(rows: Any) -> Source:
-    """The source that `rows` are.
+    """Returns the source for `rows`.
 
-    A source is given back. Else: an iterable of dicts; a dict of arrays; a pandas or Polars frame; an
-    Arrow table, record batch, or reader of these; a tf.data.Dataset of dicts; a Dataset or IterableDataset of
-    Hugging Face, or a dict of these by split. Raises SpecError.
+    Rows are a source, which is returned unchanged; an iterable of dicts; a dict of arrays; a pandas or Polars
+    frame; an Arrow table, record batch, or reader of these; a tf.data.Dataset of dicts; a Dataset or
+    IterableDataset of Hugging Face, or a dict of these by split. Raises SpecError.
     """
     if isinstance(rows, Source):
         return rows

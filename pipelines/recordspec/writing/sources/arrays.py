@@ -24,7 +24,7 @@ from recordspec.writing.sources.base import (
     even_ranges,
 )
 
-# Of a list so many values are weighed.
+# The number of values of a list from which its size is estimated.
 _WEIGHED = 64
 
 
@@ -106,10 +106,10 @@ def _values(values: Any, feature: Feature | None) -> Any:
 
 
 def _with_gaps(values: Any, feature: Feature | None) -> Any:
-    """A float array for a feature of whole numbers is one with gaps where it has NaN.
+    """Converts a float array for a feature of integers, with missing values where it has NaN.
 
-    NumPy and pandas have no other way to say that an integer is missing. Without a NaN it is an array
-    of floats, and the feature will refuse it.
+    NumPy and pandas have no other way to mark a missing integer. Without a NaN it is an array
+    of floats, which the feature will reject.
     """
     if isinstance(values, Gapped):
         return whole_numbers(values, feature)
@@ -122,7 +122,7 @@ def _with_gaps(values: Any, feature: Feature | None) -> Any:
 
 
 def _bytes_of_row(values: Any) -> int:
-    """About how many bytes a row of a column takes."""
+    """The approximate bytes per row of a column."""
     if isinstance(values, Gapped):
         return _bytes_of_row(values.values)
     if hasattr(values, "nbytes") and len(values) and str(getattr(values, "dtype", "")) != "object":
@@ -140,7 +140,7 @@ def _weight(value: Any) -> int:
     return 4 * math.prod(size) if isinstance(size, tuple) else sys.getsizeof(value)
 
 
-# What pandas calls missing is missing: None, NaN, NaT and NA, so that a frame and the Arrow table that
+# All missing values of pandas are missing: None, NaN, NaT and NA, so that a frame and the Arrow table that
 # `pyarrow.Table.from_pandas` makes of it give the same records. NaN in a list or an array in a cell is a
 # value.
 
@@ -152,7 +152,7 @@ def is_frame(rows: Any) -> bool:
 
 
 def frame_columns(frame: Any) -> dict[str, Any]:
-    """The columns of a frame by name; the index is none of them."""
+    """The columns of a frame by name, without the index."""
     names = [str(name) for name in frame.columns]
     check_once(names)
     return {name: _frame_column(frame[column]) for name, column in zip(names, frame.columns, strict=True)}
@@ -161,14 +161,14 @@ def frame_columns(frame: Any) -> dict[str, Any]:
 def _frame_column(series: Any) -> Any:
     missing = series.isna().to_numpy()
     kept = series[~missing] if missing.any() else series
-    # pandas before 2.2 makes Python objects of its own nullable numbers, unless it is told what to make
+    # pandas before 2.2 converts its nullable numbers to Python objects, unless a dtype is passed
     dtype = getattr(series.dtype, "numpy_dtype", None)
     values = _object_column(kept.tolist()) if series.dtype == object else kept.to_numpy(dtype)
     return Gapped(values, ~missing) if missing.any() else values
 
 
 def _object_column(values: list[Any]) -> Any:
-    """The values of a column of Python objects: an array where Arrow, too, takes them for floats."""
+    """The values of a column of Python objects: an array if Arrow, too, converts them to floats."""
     kinds = set(map(type, values))
     floats = {kind for kind in kinds if issubclass(kind, float | np.floating)}
     others = kinds - floats

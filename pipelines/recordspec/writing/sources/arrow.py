@@ -2,8 +2,8 @@
 where that can be.
 
 Arrow's own ways to NumPy (`to_numpy`, `pyarrow.array`, `to_pandas_dtype`) look for pandas first. That
-import takes a quarter of a second in every process of a build, and a Ctrl-C in the midst of it is lost:
-pyarrow takes it for a missing pandas. So arrays are made straight from Arrow's buffers.
+import takes a quarter of a second in every process of a build, and a Ctrl-C during it is lost:
+pyarrow mistakes it for a missing pandas. So arrays are made directly from Arrow's buffers.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def from_arrow(column: Any, feature: Feature | None = None) -> Any:
 
 
 def _plain(column: Any) -> Any:
-    """One array, of a type without a disguise: chunks are put together, dictionaries looked up."""
+    """One array of a plain type: chunks are concatenated, dictionaries decoded."""
     pyarrow = arrow()
     if isinstance(column, pyarrow.ChunkedArray):
         chunks = [_plain(chunk) for chunk in column.chunks]
@@ -82,7 +82,7 @@ def _plain(column: Any) -> Any:
 
 
 def _values(array: Any, feature: Feature | None) -> Any:
-    """Of an array without nulls."""
+    """The values of an array without nulls."""
     kind = array.type
     if _is_number(kind):
         return to_numpy(array)
@@ -204,7 +204,7 @@ def _is_unsupported(kind: Any) -> bool:
 
 
 def _needs(feature: Feature) -> tuple[str, str]:
-    """What a column for the feature holds, and how one of times or decimals becomes that."""
+    """The type of a column for the feature, and how to convert times or decimals to it."""
     item = feature.value_type.item
     if item == "media":
         return "a column of paths or bytes", ""
@@ -221,13 +221,13 @@ def _needs(feature: Feature) -> tuple[str, str]:
 def table_batches(
     table: Any, wanted: Mapping[str, str], schema: Schema, folder: Location | None = None
 ) -> Batches:
-    """The columns of a table, which are converted once; then paths are looked up some at a time.
+    """Yields the columns of a table, which are converted once; then paths are read in batches.
 
     Args:
         table: an Arrow table or record batch.
         wanted: the column of each feature, and of each extra name.
-        schema: of the features.
-        folder: where there is one, what paths of images and sounds are relative to, and stay in.
+        schema: the schema of the features.
+        folder: the folder, if any, of paths of images and sounds, which they may not leave.
     """
     values = {name: from_arrow(table.column(one), schema.names.get(name)) for name, one in wanted.items()}
     columns = Columns(values, table.num_rows)
@@ -244,21 +244,21 @@ def table_batches(
 
 
 def media_in(schema: Schema, names: Iterable[str]) -> list[str]:
-    """Those of the names whose features take files."""
+    """The names of features that accept files."""
     features = schema.names
     return [name for name in names if name in features and features[name].value_type.item == "media"]
 
 
 def paths_below(columns: Mapping[str, Any], names: Iterable[str], folder: Location) -> dict[str, Any]:
-    """The columns of these names, the paths in them below `folder`.
+    """The columns of these names, with their paths below `folder`.
 
-    Raises RecordError for the first row with a path that is not.
+    Raises RecordError for the first row with a path outside of it.
     """
     return by_feature(names, lambda name: inside(columns[name], folder))
 
 
 def inside(values: Any, folder: Location) -> Any:
-    """Texts, and those in lists, as paths relative to `folder`; other values as they are.
+    """Converts texts, also in lists, to paths relative to `folder`; other values do not change.
 
     Raises BadValue for the first that leaves the folder.
     """
@@ -394,9 +394,9 @@ class TableRows:
 
 
 def _with_whole_numbers(table: Any, schema: Schema) -> Any:
-    """The table with columns of floats with gaps as integers, as `whole_numbers` says of a pandas frame's.
+    """Converts columns of floats with missing values to integers, like `whole_numbers` for a pandas frame.
 
-    The whole table decides: a part of it may have no gap.
+    The whole table decides: a part of it may have no missing value.
     """
     pyarrow = arrow()
     for place, name in enumerate(table.column_names):
@@ -449,7 +449,7 @@ def _restored(first: int, data: bytes) -> TablePart:
 
 
 def check_table(schema: Schema, extra: tuple[str, ...], columns: Any) -> None:
-    """Raises SpecError where the columns (an Arrow schema) are not such as the features take."""
+    """Raises SpecError if the columns (an Arrow schema) are not such as the features take."""
     check_once(columns.names)
     check_names(schema, extra, columns.names)
     check_types(schema, {field.name: field.type for field in columns})

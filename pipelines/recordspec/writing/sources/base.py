@@ -1,4 +1,4 @@
-"""What a source is: rows in parts, so that processes can share them, each part in batches of columns."""
+"""The base of sources: rows in parts, so that processes can share them, each part in batches of columns."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Columns:
     """Rows as columns.
 
     Attributes:
-        values: by name the values of all rows: for each feature of the schema, and for each extra name.
-        rows: how many there are.
+        values: the values of all rows by name, for each feature of the schema and each extra name.
+        rows: the number of rows.
     """
 
     values: Mapping[str, Any]
@@ -59,7 +59,7 @@ class Columns:
         return Columns(values, stop - start)
 
 
-# What a part gives: rows, and in the place of an invalid row what is wrong with it.
+# The items of a part: rows, or the error of an invalid row in its place.
 Batches = Iterator["Columns | RecordError"]
 
 
@@ -68,14 +68,14 @@ class SourcePart(Protocol):
     """Rows of a source that follow each other. It can be pickled, and read in another process."""
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
-        """The rows, as columns of the schema's features and of the `extra` names; a RecordError stands in
-        the place of a row that cannot be converted.
+        """Yields the rows, as columns of the schema's features and of the `extra` names, with a RecordError
+        in place of a row that cannot be converted.
 
-        Raises SpecError, or RecordError where the source cannot be read on.
+        Raises SpecError, or RecordError if the source cannot be read further.
         """
 
     def place(self, row: int) -> str:
-        """How messages name row `row`, counted from 0 within the part."""
+        """The location of row `row` for messages, counted from 0 within the part."""
 
 
 @runtime_checkable
@@ -84,25 +84,25 @@ class Source(Protocol):
 
     @property
     def rows(self) -> int | None:
-        """How many there are, None where that is not known."""
+        """The number of rows; None if unknown."""
 
     @property
     def notes(self) -> list[str]:
-        """What is left out, for people, once `parts` has begun."""
+        """Notes on what is skipped, once `parts` has begun."""
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[SourcePart]:
-        """The parts, in the order of the rows. Checks first that the source has what is asked for.
+        """Yields the parts, in the order of the rows. Checks first that the source has the requested columns.
 
         Raises SpecError, StoreError, RecordError.
         """
 
     def identity(self) -> Any:
-        """Plain JSON values that change when the rows do; None where they cannot be had a second time."""
+        """Plain JSON values that change when the rows do; None if they cannot be had a second time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileSource:
-    """What sources of files have in common. Their fields are options; `SHORT_FORM` names that of the path."""
+    """The base of sources of files. Their fields are options; `SHORT_FORM` names that of the path."""
 
     SHORT_FORM: ClassVar[str]
 
@@ -140,12 +140,12 @@ class FileSource:
 
 
 def converted(rows: int, convert: Callable[[int, int], Mapping[str, Any]]) -> Batches:
-    """Rows that are converted some at a time; an invalid one is its error.
+    """Converts rows in batches; an invalid row is replaced by its error.
 
     Args:
-        rows: how many there are.
-        convert: gives the columns of the rows from one number to another. Raises RecordError for an invalid
-            row, counted from the first of these.
+        rows: the number of rows.
+        convert: returns the columns of a range of rows. Raises RecordError for an invalid row, counted from
+            the first of these.
     """
     start, step = 0, _MOST_ROWS
     while start < rows:
@@ -167,9 +167,9 @@ def converted(rows: int, convert: Callable[[int, int], Mapping[str, Any]]) -> Ba
 
 
 def by_feature(names: Iterable[str], convert: Callable[[str], Any]) -> dict[str, Any]:
-    """What `convert` gives for each feature; it raises BadValue for the first invalid row.
+    """Applies `convert` to each feature; it raises BadValue for the first invalid row.
 
-    Raises RecordError for the first row that is invalid in any of them, with all that is wrong with it.
+    Raises RecordError for the first row that is invalid in any of them, with all its problems.
     """
     found: dict[str, Any] = {}
     bad: list[tuple[int, Problem]] = []
@@ -185,14 +185,14 @@ def by_feature(names: Iterable[str], convert: Callable[[str], Any]) -> dict[str,
 
 
 def name_of(source: object) -> str:
-    """What messages call a source as a whole: the first of its files, or "rows" where it has none."""
+    """The name of a source in messages: the first of its files, or "rows" if it has none."""
     paths: Sequence[Location] = getattr(source, "paths", ())
     more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
     return f"{paths[0]}{more}" if paths else "rows"
 
 
 def identity_of(paths: Iterable[Location]) -> list[list[Any]]:
-    """What tells that files are as they were: their paths, sizes and times. Raises StoreError."""
+    """The paths, sizes and times of files, which show whether they changed. Raises StoreError."""
     found = []
     for path in paths:
         with system_errors("read", path):
@@ -217,14 +217,14 @@ def size_ranges(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def even_ranges(rows: int, size: int) -> Iterator[tuple[int, int]]:
-    """The same for so many rows that are all of one size."""
+    """The same for a number of rows of equal size."""
     step = max(1, PART_BYTES // max(1, size))
     for start in range(0, rows, step):
         yield start, min(start + step, rows)
 
 
 class RowPlaces(Generic[_T]):
-    """What `read` gives for a row, found by reading from the first; row after row, in one pass."""
+    """Returns the result of `read` for a row, by reading from the first; row after row, in one pass."""
 
     def __init__(self, read: Callable[[], Iterator[_T]]) -> None:
         self._read = read
@@ -236,7 +236,7 @@ class RowPlaces(Generic[_T]):
         return type(self), (self._read,)
 
     def of(self, row: int) -> _T | None:
-        """None where there is no such row."""
+        """None if there is no such row."""
         if row <= self._row:
             self._rest, self._row = self._read(), -1
         found = next(islice(self._rest, row - self._row - 1, None), None)
@@ -253,8 +253,8 @@ def wanted_columns(
 ) -> dict[str, str]:
     """The column of each feature, and of each extra name: its own name, unless `columns` has another.
 
-    Raises SpecError for a name in `columns` that is neither, and for a column that the header, where
-    there is one, has not once.
+    Raises SpecError for a name in `columns` that is neither, and for a column that the header, if any,
+    does not have exactly once.
     """
     wanted = {name: columns.get(name, name) for name in (*schema.names, *extra)}
     problems = [
@@ -300,7 +300,7 @@ def check_once(names: Sequence[str]) -> None:
 def check_names(schema: Schema, extra: tuple[str, ...], names: Iterable[str]) -> None:
     """Raises SpecError for the first of these names that is neither a feature's nor an extra one.
 
-    Whoever gives columns in Python chose them: a name misspelt would otherwise be a column lost.
+    Columns in Python are chosen by the user: a misspelt name would otherwise lose a column.
     """
     known = (*schema.names, *extra)
     given = tuple(names)

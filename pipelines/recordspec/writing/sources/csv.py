@@ -35,12 +35,12 @@ _LONGEST_HEADER = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Csv(FileSource):
-    """The rows of CSV files. An empty cell is missing; `""` is an empty text, where text is wanted.
+    """The rows of CSV files. An empty cell is missing; `""` is an empty text, for features of text.
 
     Attributes:
-        path: of the file, or a pattern; several are a list. Each has its own header.
+        path: a path or a pattern, or a list of these. Each file has its own header.
         delimiter: one character.
-        columns: the column of a feature, where it has another name than the feature.
+        columns: the column of a feature, if their names differ.
     """
 
     SHORT_FORM: ClassVar[str] = "path"
@@ -75,7 +75,7 @@ class Csv(FileSource):
     def blocks(self) -> Iterator[Any]:
         """All columns of a single file, in record batches of text.
 
-        Raises SpecError for two of one name, RecordError.
+        Raises SpecError for duplicate names, RecordError.
         """
         (path,) = self.paths
         header = read_header(path, self.delimiter)
@@ -90,7 +90,7 @@ def read_header(path: Location, delimiter: str) -> list[str]:
     with open_file(path) as file:
         data = file.read(_LONGEST_HEADER)
         is_whole = not file.read(1)
-    # bytes that are not UTF-8 in the rows behind the header are reported when these are read
+    # bytes that are not UTF-8 in the rows after the header are reported when these are read
     text = io.StringIO(data.decode("utf-8-sig", "surrogateescape"), newline="")
     csv.field_size_limit(sys.maxsize)
     header = next(csv.reader(text, delimiter=delimiter), [])
@@ -107,7 +107,7 @@ class CsvPart:
     """Consecutive rows of a CSV file.
 
     Attributes:
-        path: of the file.
+        path: the path of the file.
         delimiter: one character.
         header: the names of the columns.
         wanted: the column of each feature, and of each extra name.

@@ -50,10 +50,10 @@ class AnnotatedImage:
     """An image and its objects.
 
     Attributes:
-        values: by column what the image has: `file_name`, `width`, `height`, ...
-        objects: by column what each object has: `boxes`, its corners (left, top, right, bottom) in pixels,
-            `labels`, the name of its class, ...
-        names: what messages call each object.
+        values: the values of the image by column: `file_name`, `width`, `height`, ...
+        objects: the values of each object by column: `boxes`, its corners (left, top, right, bottom) in
+            pixels, `labels`, the name of its class, ...
+        names: the names of the objects in messages.
     """
 
     values: Mapping[str, Any]
@@ -63,9 +63,9 @@ class AnnotatedImage:
 
 @dataclass(frozen=True, kw_only=True)
 class _Detection(FileSource):
-    """What COCO and Pascal VOC have in common: `FILES` are annotations, and a folder has the images.
+    """The base of COCO and Pascal VOC: `FILES` are annotations, and a folder has the images.
 
-    Columns of the image are single values, those of its objects lists, empty where it has none.
+    Columns of the image are single values, those of its objects lists, which may be empty.
     """
 
     SHORT_FORM: ClassVar[str] = "annotations"
@@ -105,16 +105,16 @@ class _Detection(FileSource):
 
 @dataclass(frozen=True, kw_only=True)
 class Coco(_Detection):
-    """The images of an annotations file of COCO, `instances_*.json`, with their objects.
+    """The images of a COCO annotations file, `instances_*.json`, with their objects.
 
     Attributes:
         annotations: the JSON file.
         images: the folder of the images; by default that of the file.
-        columns: the column of a feature, where neither its name nor its kind says it: `image`; of the image
+        columns: the column of a feature, if neither its name nor its kind defines it: `image`; of the image
             `image_id`, `file_name`, `width`, `height`; of its objects the lists `boxes`, `labels`,
             `category_id`, `annotation_id`, `area`, `iscrowd`.
-        clip: whether boxes are clipped to their image, and objects left out that then have no area; otherwise
-            a box that leaves its image is an error.
+        clip: whether boxes are clipped to their image, and objects dropped that then have no area; otherwise
+            a box that exceeds its image is an error.
     """
 
     IMAGE = ("image_id", "file_name", "width", "height")
@@ -141,18 +141,18 @@ class Coco(_Detection):
 
 @dataclass(frozen=True, kw_only=True)
 class PascalVoc(_Detection):
-    """The images of a folder of annotations of Pascal VOC, an XML file each, with their objects.
+    """The images of a folder of Pascal VOC annotations, one XML file each, with their objects.
 
-    Coordinates are taken as they are, as TFDS and the TensorFlow Object Detection API do.
+    Coordinates are stored unchanged, as in TFDS and the TensorFlow Object Detection API.
 
     Attributes:
         annotations: the folder of the XML files.
         images: the folder of the images; by default that of the annotations.
-        columns: the column of a feature, where neither its name nor its kind says it: `image`; of the image
+        columns: the column of a feature, if neither its name nor its kind defines it: `image`; of the image
             `file_name`, `width`, `height`; of its objects the lists `boxes`, `labels`, `difficult`,
             `truncated`, `pose`.
-        clip: whether boxes are clipped to their image, and objects left out that then have no area; otherwise
-            a box that leaves its image is an error.
+        clip: whether boxes are clipped to their image, and objects dropped that then have no area; otherwise
+            a box that exceeds its image is an error.
     """
 
     IMAGE = ("file_name", "width", "height")
@@ -193,7 +193,7 @@ class _DetectionPart(abc.ABC):
 
     @abc.abstractmethod
     def annotated_image(self, row: int) -> AnnotatedImage:
-        """Raises RecordError where its annotations cannot be read."""
+        """Raises RecordError if its annotations cannot be read."""
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         yield from converted(len(self), partial(self._columns, schema))

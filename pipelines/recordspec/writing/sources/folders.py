@@ -21,14 +21,14 @@ from recordspec.writing.sources.base import Batches, Columns, FileSource, identi
 class MediaFolder(FileSource):
     """The files below a folder, in the order of their paths: its subfolders are named after classes.
 
-    Each file gives three columns: its own, its class, and `path`, its path below the folder, which makes a
-    good key. Files of other suffixes are noted.
+    Each file has three columns: its content, its class, and `path`, its path below the folder, which is a
+    good key. A note lists files with other suffixes.
 
     Attributes:
-        path: of the folder.
-        label: the feature that takes the name of its subfolder; null where there are no classes.
-        WHAT: the files are, in messages.
-        FEATURE: the option that says which feature takes one.
+        path: the folder.
+        label: the feature that gets the name of the subfolder; null if there are no classes.
+        WHAT: the name of the files in messages.
+        FEATURE: the option that names the feature of the files.
         SUFFIXES: of the files.
     """
 
@@ -51,7 +51,7 @@ class MediaFolder(FileSource):
 
     @cached_property
     def files(self) -> list[Location]:
-        """All of them. Raises StoreError where there is no such folder, or it cannot be listed."""
+        """All of them. Raises StoreError if there is no such folder, or it cannot be listed."""
         (folder,) = self.paths
         links: list[Location] = []
         found = files_below(folder, links)
@@ -83,7 +83,7 @@ class MediaFolder(FileSource):
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[FolderPart]:
         names = [self.feature] if self.label is None else [self.feature, self.label]
-        hint = "the options of the source say which take them"
+        hint = "the options of the source name them"
         problems = [
             Problem(path=(name,), expected="a feature for it", got="none", hint=hint)
             for name in names
@@ -101,7 +101,7 @@ class ImageFolder(MediaFolder):
     """A folder whose subfolders are named after classes and hold images of them.
 
     Attributes:
-        image: the feature that takes the image.
+        image: the feature that gets the image.
     """
 
     WHAT = "image"
@@ -118,7 +118,7 @@ class AudioFolder(MediaFolder):
     """A folder whose subfolders are named after classes and hold sounds of them.
 
     Attributes:
-        audio: the feature that takes the sound.
+        audio: the feature that gets the sound.
     """
 
     WHAT = "sound"
@@ -132,9 +132,9 @@ class AudioFolder(MediaFolder):
 
 @dataclass(frozen=True, kw_only=True)
 class FolderPart:
-    """Files that follow each other.
+    """Consecutive files of a folder.
 
-    Each gives three columns: its own, its class, and `path`, its path below the folder.
+    Each file has three columns: its content, its class, and `path`, its path below the folder.
     """
 
     folder: Location
@@ -163,12 +163,12 @@ def _class_of(path: PurePath) -> str | None:
 
 
 def files_below(folder: Location, links: list[Location] | None = None) -> list[Location]:
-    """All files below a folder, in the order of their paths, but for hidden ones.
+    """All files below a folder, in the order of their paths, except hidden ones.
 
     Args:
         links: receives the links to folders, which are not followed.
 
-    Raises StoreError where there is no such folder, or it cannot be listed.
+    Raises StoreError if there is no such folder, or it cannot be listed.
     """
     if not folder.is_dir():
         raise StoreError(Problem(where=str(folder), expected="a folder", got="none"))
@@ -182,7 +182,7 @@ def files_below(folder: Location, links: list[Location] | None = None) -> list[L
 def _walk(folder: Location, links: list[Location]) -> Iterator[Location]:
     """All files below a folder; links to folders, which may lead back, are put into a list.
 
-    Raises StoreError where one cannot be listed: a class would be missing.
+    Raises StoreError if one cannot be listed: a class would be missing.
     """
 
     def refuse(error: OSError) -> None:

@@ -28,10 +28,10 @@ def is_hugging_face(rows: Any) -> bool:
 
 
 def hugging_face_source(rows: Any) -> HuggingFaceRows | DictRows | SplitSources:
-    """The examples of a Dataset or IterableDataset as rows; of a dict of these with their splits.
+    """Returns the examples of a Dataset or IterableDataset, or of a dict of these by split, as rows.
 
-    They are Arrow's, unless only Python knows what they are: after `with_transform`, and where an iterable
-    dataset has no features, as after `map`. Images and sounds are not decoded, but their files taken.
+    They are read with Arrow, unless only Python can read them: after `with_transform`, and if an iterable
+    dataset has no features, as after `map`. Images and sounds are not decoded; their files are used.
     """
     if isinstance(rows, Mapping):
         return SplitSources(sources={split: hugging_face_source(one) for split, one in rows.items()})
@@ -51,7 +51,7 @@ class _Examples:
         self._dataset = dataset if _is_transformed(dataset) else dataset.with_format(None)
 
     def __len__(self) -> int:
-        """Raises TypeError where it is not known."""
+        """Raises TypeError if it is not known."""
         return len(self._dataset)
 
     def __iter__(self) -> Iterator[Any]:
@@ -66,9 +66,9 @@ def _file(value: Any) -> Any:
 
 
 class HuggingFaceRows:
-    """The rows of a Dataset, in its order and without those that it leaves out, or of an IterableDataset.
+    """The rows of a Dataset, in the order of its indices, or of an IterableDataset.
 
-    A class is given by its name where the schema has other names, or another order, than the ClassLabel.
+    Classes are converted by name if the schema has other names, or another order, than the ClassLabel.
     """
 
     def __init__(self, dataset: Any) -> None:
@@ -139,7 +139,7 @@ class HuggingFaceRows:
 
 
 def _class_names(column: Any, label: Any) -> Any:
-    """Indices as names; -1, which stands for none, is missing."""
+    """Converts indices to names; -1, which means no class, is missing."""
     pyarrow = arrow()
     indices = column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column
     indices = pyarrow.compute.if_else(pyarrow.compute.less(indices, 0), None, indices)

@@ -30,15 +30,15 @@ from recordspec.writing.sources.rows import not_a_mapping
 # The suffixes of CSV files, with their delimiters, and of JSON lines.
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LINES = (".jsonl", ".ndjson")
-# What else separates columns in files that are called CSV.
+# Other delimiters of files that are called CSV.
 _OTHER_DELIMITERS = ";\t|"
 _BATCH_ROWS = 1 << 16
 _INT64 = range(-(1 << 63), 1 << 63)
 _SURELY_INT64 = "^[-+]?[0-9]{1,18}$"
-# What pandas makes of integers in a column that has gaps.
+# The form in which pandas writes integers of a column with missing values.
 _WHOLE = r"^[-+]?[0-9]{1,18}(\.0+)?$"
 _LEADING_ZERO = "^[-+]?0[0-9]"
-# Fewer rows than that may differ by chance; so many characters have no word that only names a row.
+# Fewer rows than this may differ by chance; a text of this many characters is not an identifier.
 _LEAST_ROWS = 20
 _MOST_MARKS = 3
 _LONGEST_NAME = 64
@@ -83,7 +83,7 @@ def infer_table(paths: Sequence[Location], name: str, sample: int | None = None)
 def infer_rows(given: Any, name: str, sample: int | None = None) -> Inferred:
     """A schema for the first `sample` rows in memory, or for all: what `source_of` takes.
 
-    Raises SpecError for other values, RecordError where there are no values.
+    Raises SpecError for other values, RecordError if there are no values.
     """
     table = _Table(where="rows", by_length=True)
     for columns, count in _batches_in_memory(given, sample):
@@ -123,7 +123,7 @@ def _batches_in_memory(given: Any, sample: int | None) -> ColumnBatches:
 
 
 def _row_batches(rows: Iterable[Any]) -> ColumnBatches:
-    """Rows that come one by one; a name that one lacks is missing."""
+    """Batches rows that come one by one; a name that a row lacks is missing."""
     number, rows = 0, iter(rows)
     while some := list(islice(rows, _BATCH_ROWS)):
         names: dict[str, None] = {}
@@ -168,7 +168,7 @@ def _parquet_batches(path: Location) -> Iterator[Any]:
 
 
 def _check_columns(found: Mapping[str, Any], first: Mapping[str, Any], path: str, name: str) -> None:
-    """Raises SpecError where a file has other columns than the first, or another type of one."""
+    """Raises SpecError if a file has other columns than the first, or another type of one."""
     problems = []
     for column in {**first, **found}:
         ours, theirs = (str(one[column].type) if column in one else "none" for one in (found, first))
@@ -209,7 +209,7 @@ def _is_nested(value: Any) -> bool:
 
 
 def _stacked(values: Any) -> Any:
-    """Arrays of one shape as one array; other values as they are."""
+    """Stacks arrays of one shape; other values do not change."""
     try:
         array = np.array(values)
     except ValueError:  # of different shapes
@@ -222,7 +222,7 @@ class _Table:
     """Profiles of the columns of rows that are added in batches.
 
     Attributes:
-        where: the rows are, in messages.
+        where: the location of the rows in messages.
         in_text: whether they are cells of a CSV file.
         by_length: whether lists of one length have a shape.
     """
@@ -265,16 +265,16 @@ class _Table:
 
 @dataclass
 class ColumnProfile:
-    """What the values of a column have in common.
+    """The common properties of the values of a column.
 
     Attributes:
         type: the Arrow type, of all values that are not null; string for any column of a CSV file.
         in_text: whether the values are cells of a CSV file.
         by_length: whether lists of one length have a shape.
-        odd: what the values are, if they have no type in common, or one that Arrow does not have.
+        odd: a description of the values, if they have no common type, or none that Arrow has.
         lengths: the different lengths of lists, at most two.
         nulls: the number of rows without a value.
-        empty: the number of quoted empty cells, which are text, but no numbers.
+        empty: the number of quoted empty cells, which are text, but not numbers.
         values: the distinct texts or integers; None if there are more than `MAX_CLASSES`.
         rounded: the first integer that float32 does not hold, perhaps an identifier.
         large: whether float32 does not hold a number at all, or int64 an integer.
@@ -283,9 +283,9 @@ class ColumnProfile:
         date: the coarsest unit of all values, if they are dates and times, or their text.
         zeros: whether an integer of a CSV file has leading zeros.
         whole: whether all numbers of a CSV file are integers of up to 18 digits, perhaps with `.0`.
-        repeats: whether two rows have one text, as far as batches tell.
+        repeats: whether two rows of a batch have the same text.
         words: whether a text has several words, or is long.
-        gap_marks: the texts of a CSV file that stand among numbers, such as `NA`, as far as its start tells.
+        gap_marks: the texts among the numbers of a CSV file, such as `NA`, judging by its first rows.
         notations: which of `_NOTATIONS` all cells of a CSV file have, and the first that no build reads so.
     """
 
@@ -457,7 +457,7 @@ class ColumnProfile:
             notes = (*notes, f"numbers, but for {marks}: if that means missing, leave these cells empty")
         if self.in_text and dtype == "string" and not self.zeros:
             notes += tuple(
-                f"{name} such as `{cell}`, taken as texts: a build reads those such as `{read}`"
+                f"{name} such as `{cell}` are inferred as text: a build reads only the notation `{read}`"
                 for name, (_, read) in _NOTATIONS.items()
                 if (cell := self.notations.get(name))
             )
@@ -529,7 +529,7 @@ def is_tensor(kind: Any) -> bool:
 
 
 def _common_type(one: Any, other: Any) -> Any:
-    """The type of numbers, or of lists of numbers, of two types; None where there is none."""
+    """The type of numbers, or of lists of numbers, of two types; None if there is none."""
     import pyarrow.types as types
 
     if is_list(one) and is_list(other):

@@ -28,19 +28,19 @@ from recordspec.writing.sources.ranges import BOM, ByteRange, LongRow, line_rang
 Row = dict[str, Any]
 
 _WHITE = b" \t\r\n"
-# Lines of about so many bytes are in memory at once.
+# Lines of about this many bytes are in memory at once.
 _BATCH_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Jsonl(FileSource):
-    """The objects of files of JSON lines. A name that is not there, and null, are missing values.
+    """The objects of JSON Lines files. Absent names and null are missing values.
 
     Attributes:
-        path: of the file, or a pattern; several are a list.
-        columns: the name that a feature has in the file, where it is another.
-        ignore: names in the file that are none of a feature. Others are errors: a name misspelt would
-            be a value lost.
+        path: a path or a pattern, or a list of these.
+        columns: the name of a feature in the file, if it differs.
+        ignore: names in the file to ignore. Other names without a feature are errors: a misspelt name
+            would lose values.
     """
 
     SHORT_FORM: ClassVar[str] = "path"
@@ -61,12 +61,12 @@ class Jsonl(FileSource):
 
 @dataclass(frozen=True, kw_only=True)
 class JsonPart:
-    """Lines that follow each other.
+    """Consecutive lines of a file.
 
     Attributes:
-        path: of the file.
-        wanted: what each feature, and each extra name, is called in it.
-        ignore: what else there may be.
+        path: the path of the file.
+        wanted: the name of each feature, and of each extra name, in it.
+        ignore: other names that are allowed.
         span: the bytes of the lines.
     """
 
@@ -118,7 +118,7 @@ class JsonPart:
 
 
 def read_rows(path: Location) -> Iterator[Row]:
-    """The objects of a file, one after another. Raises RecordError for a line that is none."""
+    """Yields the objects of a file. Raises RecordError for a line that is not an object."""
     for span in line_ranges(path):
         if span.too_long:
             LongRow.of(path, span, "line").blocks()

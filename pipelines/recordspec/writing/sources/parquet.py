@@ -24,11 +24,11 @@ from recordspec.writing.sources.base import (
     wanted_columns,
 )
 
-# Rows of about so many bytes are in memory at once, but for those that a page holds.
+# Rows of about this many bytes are in memory at once, but for those that a page holds.
 _BATCH_BYTES = 8 << 20
 # A column of few distinct values is small in the file, and large when it is read.
 _MOST_ROWS = 1 << 14
-# Of each column so much is read at once, instead of all that a row group has of it.
+# The bytes of each column read at once, instead of a whole row group.
 _BUFFER_BYTES = 1 << 18
 # What a number takes when it is read: in the file, one of few distinct ones takes a few bits.
 _CELL_BYTES = 8
@@ -38,11 +38,11 @@ _CELL_BYTES = 8
 class Parquet(FileSource):
     """The rows of Parquet files with the same columns, file after file in the order of their names.
 
-    Raises StoreError or RecordError where one cannot be read.
+    Raises StoreError or RecordError for a file that cannot be read.
 
     Attributes:
-        files: a path, a folder of .parquet files, or a pattern; several are a list.
-        columns: the column of a feature, where it has another name than the feature.
+        files: a path, a folder of .parquet files, or a pattern, or a list of these.
+        columns: the column of a feature, if their names differ.
     """
 
     SHORT_FORM: ClassVar[str] = "files"
@@ -107,19 +107,19 @@ class Parquet(FileSource):
 
 
 def _size(group: Any) -> int:
-    """About how many bytes a row group has when it is read; what stands in the file can be much less."""
+    """The approximate bytes of a row group in memory, which can be much more than in the file."""
     return max(int(group.total_byte_size), int(group.num_rows) * int(group.num_columns) * _CELL_BYTES)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParquetPart:
-    """Row groups of a Parquet file that follow each other.
+    """Consecutive row groups of a Parquet file.
 
     Attributes:
-        path: of the file.
+        path: the path of the file.
         wanted: the column of each feature, and of each extra name.
-        groups: their numbers.
-        start: the first of their rows, counted in the file.
+        groups: the numbers of the row groups.
+        start: the number in the file of their first row.
     """
 
     path: Location
@@ -135,7 +135,7 @@ class ParquetPart:
         return f"{self.path}: row {self.start + row}"
 
     def _blocks(self) -> Iterator[Any]:
-        """Record batches of the rows. Raises RecordError where the file is broken."""
+        """Record batches of the rows. Raises RecordError if the file is broken."""
         with opened(self.path) as file:
             yield from file.iter_batches(
                 batch_size=self._rows_at_once(file.metadata),
@@ -153,7 +153,7 @@ class ParquetPart:
 
 @contextmanager
 def opened(path: Location) -> Iterator[Any]:
-    """A Parquet file. Raises StoreError where there is none, RecordError for another or a broken one."""
+    """Opens a Parquet file. Raises StoreError if it does not exist, RecordError if it is invalid."""
     pyarrow = arrow()
     from pyarrow import parquet
 

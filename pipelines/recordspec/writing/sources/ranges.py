@@ -54,9 +54,9 @@ def line_ranges(path: Location) -> list[ByteRange]:
 
 
 def csv_ranges(path: Location, delimiter: str) -> list[ByteRange]:
-    """The parts of a CSV file. A line break in quotes ends no row.
+    """The parts of a CSV file. A line break in quotes does not end a row.
 
-    Raises StoreError, and RecordError for a quote that is never closed: all that follows would be one cell.
+    Raises StoreError, and RecordError for an unclosed quote: the rest of the file would be one cell.
     """
     return _ranges(path, _QuotedLines(delimiter))
 
@@ -88,9 +88,9 @@ class LongRow:
 
 
 class _Lines:
-    """Finds the line breaks in the windows of a file, which it takes one after another, and which end a row.
+    """Finds the line breaks in consecutive windows of a file, and those that end a row.
 
-    A window has one more byte before it and one behind it: `window[1:-1]` are its own.
+    A window has one more byte before it and one after it: `window[1:-1]` are its own.
 
     Attributes:
         is_open: whether the last row is in quotes where the last window ends.
@@ -99,20 +99,20 @@ class _Lines:
     is_open = False
 
     def scan(self, window: Bytes) -> tuple[Ints, Mask]:
-        """Where the line breaks are, as indices of the window, and whether each ends a row."""
+        """The indices of line breaks in the window, and whether each ends a row."""
         breaks = np.flatnonzero(window[1:-1] == _NEWLINE) + 1
         return breaks, np.ones(len(breaks), np.bool_)
 
 
 class _QuotedLines(_Lines):
-    """The same in a CSV file: a carriage return is a line break, too, and none in quotes ends a row.
+    """The same for a CSV file: a carriage return is a line break, too, and line breaks in quotes end no row.
 
-    As Arrow and Python read it, a quote at the start of a cell opens, the next closes, and others are text.
+    As in Arrow and Python, a quote at the start of a cell opens, the next closes, and others are text.
     `""` within quotes closes and opens at once.
     """
 
     def __init__(self, delimiter: str) -> None:
-        self._starts = np.zeros(256, np.bool_)  # what may stand before a quote that opens
+        self._starts = np.zeros(256, np.bool_)  # the bytes that may precede an opening quote
         self._starts[[_NEWLINE, _RETURN, ord(delimiter)]] = True
         self._closes = False  # whether the byte before the window is a quote that closes
 
@@ -127,7 +127,7 @@ class _QuotedLines(_Lines):
         return breaks, np.asarray((np.searchsorted(quotes, breaks) + odd) % 2 == 0)
 
     def _paired(self, window: Bytes, quotes: Ints) -> Ints:
-        """Those of the quotes that open or close."""
+        """The quotes that open or close."""
         opening = quotes[int(self.is_open) :: 2]
         before = window[opening - 1]
         follows = len(opening) > 0 and opening[0] == 1 and before[0] == _QUOTE
@@ -177,7 +177,7 @@ def _ranges(path: Location, scanner: _Lines) -> list[ByteRange]:
 
 
 def _rows(path: Location, scanner: _Lines) -> Iterator[tuple[Ints, Ints]]:
-    """Where the rows of each window end, and the number of the line behind each.
+    """Yields the ends of the rows of each window, and the number of the line after each.
 
     The end of the file ends the last row, unless a quote is open there.
     """
@@ -196,14 +196,14 @@ def _rows(path: Location, scanner: _Lines) -> Iterator[tuple[Ints, Ints]]:
 
 
 def _skip_bom(file: IO[bytes]) -> int:
-    """The place behind the BOM of a file, if it has one."""
+    """The place after the BOM of a file, if it has one."""
     return file.seek(len(BOM) if file.read(len(BOM)) == BOM else 0)
 
 
 def _windows(file: IO[bytes], place: int) -> Iterator[tuple[int, Bytes]]:
-    """The bytes of a file from here on, in windows, each with its place and one more byte at either side.
+    """Yields the rest of a file in windows, each with its offset and one more byte at either side.
 
-    The file is taken to stand between two line breaks.
+    Line breaks are assumed before and after the file.
     """
     edge = b"\n"
     while block := file.read(_BLOCK):

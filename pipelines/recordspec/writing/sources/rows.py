@@ -12,12 +12,12 @@ from recordspec.spec.encoder import columns_of
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources.base import Batches, converted
 
-# Of what is sent to another process at once: much less, and sending costs more than encoding.
+# The amount sent to another process at once: with much less, sending costs more than encoding.
 _PACKED_BYTES = 8 << 20
 
 
 class DictRows:
-    """Rows that come one by one. They are read once; a build in this process takes each as it comes."""
+    """Rows that come one by one. They are read once; a build in this process reads them lazily."""
 
     def __init__(self, rows: Iterable[Any]) -> None:
         self.rows = _length(rows)
@@ -114,7 +114,7 @@ class DatasetRows:
         self._dataset = dataset
 
     def __len__(self) -> int:
-        """Raises TypeError where it is not known."""
+        """Raises TypeError if it is not known."""
         return len(self._dataset)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Splits that are given: each has a source of its own."""
+"""Predefined splits: each has its own source."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class SplitSources:
     """The rows of several sources, one after another, each of which is a split.
 
     Attributes:
-        sources: by the name of the split.
-        column: the extra name under which each row says its split; no source has it.
-        limit: the most rows of each split.
+        sources: the sources by the name of the split.
+        column: the extra name of the split of each row; no source has it.
+        limit: the largest number of rows of each split.
     """
 
     sources: Mapping[str, Source]
@@ -66,12 +66,12 @@ class SplitSources:
 
 @dataclass
 class RowsLeft:
-    """How many rows are still taken of a split, whose parts are read one after another."""
+    """The number of rows still to read of a split, whose parts are read one after another."""
 
     count: int
 
     def take(self, rows: int) -> int:
-        """How many of these rows are taken."""
+        """Returns how many of these rows are read."""
         taken = min(rows, self.count)
         self.count -= taken
         return taken

@@ -15,7 +15,7 @@ from recordspec.spec.values import BadValue, is_integer
 from recordspec.writing.sources.arrow import inside, is_present, kept, to_numpy, to_strings
 from recordspec.writing.sources.base import EXACT
 
-# What int64 holds for certain, and what is a number at all: no hexadecimals, no underscores.
+# Texts that are certainly int64, and texts that are numbers at all: no hexadecimals, no underscores.
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _LONG_WHOLE = re.compile(r"[-+]?[0-9]{1,40}")
 _DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -27,7 +27,7 @@ def from_text(column: Any, feature: Feature, folder: Location) -> Any:
 
     Paths of images and sounds are relative to `folder`, and stay in it.
 
-    Raises BadValue for the first cell that is no such value, SpecError for a feature that one cell
+    Raises BadValue for the first invalid cell, SpecError for a feature that one cell
     cannot hold.
     """
     present = _present(column, feature)
@@ -55,7 +55,7 @@ def form(column: Any, dtype: str) -> Any:
 
 
 def _present(column: Any, feature: Feature) -> Any:
-    """Which cells have a value: a quoted one with nothing in it is a text, but no number, label or path."""
+    """Which cells have a value: an empty quoted cell is a text, but not a number, label or path."""
     from pyarrow import compute
 
     present = is_present(column)

@@ -52,8 +52,8 @@ class TFRecords(FileSource):
     missing value; a missing list of steps has none.
 
     Attributes:
-        files: a path, a folder of shards, or a pattern; several are a list.
-        schema: the spec that describes them; by default the one that is written.
+        files: a path, a folder of shards, or a pattern, or a list of these.
+        schema: the spec of the files; by default that of the dataset.
     """
 
     SHORT_FORM: ClassVar[str] = "files"
@@ -76,9 +76,9 @@ class TFRecords(FileSource):
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TFRecordPart]:
         stored = self._stored(schema)
         if block_in(self.paths) is not None:
-            hint = "`recordspec reshard FILES FOLDER --blocks 0` makes one a row"
+            hint = "`recordspec reshard FILES FOLDER --blocks 0` writes one row per record"
             raise SpecError(
-                Problem(path=("files",), expected="a record a row", got="blocks of many rows", hint=hint)
+                Problem(path=("files",), expected="one row per record", got="blocks of many rows", hint=hint)
             )
         if not any(name in stored.names for name in (*schema.names, *extra)):
             expected = f"features of `{schema.name}` in `{stored.name}`"
@@ -88,7 +88,7 @@ class TFRecords(FileSource):
                 yield TFRecordPart(path=path, stored=stored, records=records)
 
     def _stored(self, schema: Schema) -> Schema:
-        """What the records were written with."""
+        """The schema with which the records were written."""
         kinds = KINDS | {feature.kind: type(feature) for _, feature in schema.placed}
         stored = schema if self.schema is None else Schema.load(self.schema, kinds)
         if schema.record != stored.record:
@@ -110,9 +110,9 @@ class TFRecordPart:
     """Records of a file.
 
     Attributes:
-        path: of the file.
-        stored: what the records were written with.
-        records: which of the file; None for all.
+        path: the path of the file.
+        stored: the schema with which the records were written.
+        records: the records of the file; None for all.
     """
 
     path: Location
@@ -191,7 +191,7 @@ def _decoded(records: list[Record], *, sequence: bool) -> RecordBatch:
 
 
 def _given(feature: Feature, values: Stored, row: int) -> Any:
-    """A stored record's value of a feature, as a row gives it; None where it is missing."""
+    """A stored record's value of a feature, as a row gives it; None if it is missing."""
     try:
         return given(feature, values)
     except (ValueError, TypeError, IndexError, zlib.error) as error:

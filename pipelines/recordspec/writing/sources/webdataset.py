@@ -31,7 +31,7 @@ from recordspec.writing.sources.base import (
 )
 from recordspec.writing.sources.text import from_text
 
-# Rows of about so many bytes are in memory at once.
+# Rows of about this many bytes are in memory at once.
 _BATCH_BYTES = 4 << 20
 _BATCH_ROWS = 1024
 _LARGEST = 1 << 31  # a record, which holds a member, is smaller
@@ -53,14 +53,14 @@ Members = dict[str, bytes]
 class WebDataset(FileSource):
     """The rows of tars, file after file. Nothing is extracted to the disk.
 
-    The name of a member is its key, up to the first dot behind the last slash, and an extension. The column
+    The name of a member is its key, up to the first dot after the last slash, and an extension. The column
     `__key__` is the key of a row.
 
     Attributes:
-        files: a path or a pattern of tars, which may be compressed; several are a list.
-        columns: the extension of a feature, where it has another name; several that are alternatives with
-            semicolons between them (`jpg;png`); a value in a JSON member by its name (`json.caption`). By
-            default an image takes any extension of images, likewise a sound, a label `cls` and a text `txt`.
+        files: a path or a pattern of tars, which may be compressed, or a list of these.
+        columns: the extension of a feature, if it differs from its name; alternatives are separated by
+            semicolons (`jpg;png`); `json.caption` is a value in a JSON member. By default an image reads
+            any image extension, a sound any audio extension, a label `cls`, and a text `txt`.
     """
 
     SHORT_FORM: ClassVar[str] = "files"
@@ -115,9 +115,9 @@ class TarPart:
     """The rows of a tar.
 
     Attributes:
-        path: of the tar.
-        after: the next tar, if any, which must not go on with the last row.
-        wanted: the extensions of each feature, and of each extra name, the first that a row has counts.
+        path: the path of the tar.
+        after: the next tar, if any, which must not continue the last row.
+        wanted: the extensions of each feature, and of each extra name; the first that a row has is used.
     """
 
     path: Location
@@ -173,7 +173,7 @@ def _found(members: Members, extensions: tuple[str, ...]) -> _Member | None:
 
 
 def _values(found: list[_Member | None], feature: Feature | None, path: Location) -> Any:
-    """What members say, as a column for a feature. Raises BadValue."""
+    """The values of members, as a column for a feature. Raises BadValue."""
     kind = None if feature is None else feature.value_type
     as_bytes = kind is not None and kind.shape == () and kind.item in ("media", "text")
     values = [
@@ -230,7 +230,7 @@ def _rows(
 ) -> Iterator[tuple[str, Members]]:
     """The rows of a tar: the key and the members of each; without `read`, without their bytes.
 
-    Raises RecordError for a broken tar, and for a row whose members do not follow each other.
+    Raises RecordError for a corrupt tar, and for a row whose members are not consecutive.
     """
     key, members = "", Members()
     seen: set[str] = set()
@@ -239,7 +239,7 @@ def _rows(
             if members:
                 yield key, members
             if name in seen:
-                raise _wrong(path, "the members of a key one behind the other", f"`{name}` again")
+                raise _wrong(path, "consecutive members for each key", f"`{name}` again")
             seen.add(name)
             key, members = name, {}
         if extension in members:
