@@ -124,8 +124,8 @@ def index(files: tuple[str, ...], form: Any, as_json: bool) -> None:
       recordspec index data/digits
       recordspec index "data/digits/train-*" --format dali
 
-    recordspec uses FILE.index.json as long as the file does not change. FILE.tfindex and FILE.idx have a
-    line of text for each record: its byte offset, and its size including its length and CRCs.
+    FILE.index.json is used as long as the file does not change. FILE.tfindex and FILE.idx have a line of text
+    for each record: its byte offset, and its size including its length and CRCs.
     """
     from recordspec.inspect.index import index as index_files
 
