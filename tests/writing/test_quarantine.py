@@ -93,6 +93,13 @@ def test_more_than_are_allowed_is_an_error(tmp_path):
         "expected at most 3 invalid rows (max_invalid), got 4 "
         "(the last is row 9: features.a: expected int64, got str '?')"
     )
+    # `invalid: quarantine` is a hint for those that do not quarantine rows
+    assert [note for note in caught.value.__notes__ if "quarantine" in note] == []
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(SCHEMA, rows, tmp_path / "data")
+    assert (
+        "(`invalid: quarantine` leaves out invalid rows; see docs/building.md)" in caught.value.__notes__[0]
+    )
     assert not (tmp_path / "data").exists()
 
 

@@ -32,8 +32,8 @@ class Journal:
         lines = list(_lines(self._path))
         if lines and lines[0] != plan:
             differing = sorted(key for key in plan | lines[0] if plan.get(key) != lines[0].get(key))
-            anew = "without resume=True, or --resume, it starts from the beginning"
-            hint = f"{anew}; {see('explanation/publishing.md')}"
+            restart = "without resume=True, or --resume, it starts from the beginning"
+            hint = f"{restart}; {see('explanation/publishing.md')}"
             expected = "the unfinished build"
             got = f"another {', '.join(differing)}"
             raise StoreError(Problem(where=name, expected=expected, got=got, hint=hint))
