@@ -14,6 +14,7 @@ import click
 import numpy as np
 import pytest
 
+import recordspec as rs
 from recordspec.cli import commands
 from recordspec.testing import LAWS
 from third_party_data import DATA, needs_data
@@ -88,6 +89,8 @@ def check_training(names: dict) -> None:
 
 def check_building(names: dict) -> None:
     run_console("$ recordspec lint configs/street.yaml\nconfigs/street.yaml: no problems\n", Path())
+    days = rs.Pipeline.load("configs/days.yaml").build(progress=False)
+    assert {split: days.rows(split) for split in days.splits} == {"train": 1999, "eval": 2000}
 
 
 def check_tutorial(names: dict) -> None:
