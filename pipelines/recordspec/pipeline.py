@@ -95,7 +95,7 @@ class Pipeline:
     ) -> BuildEstimate:
         """Estimates from a sample of the rows what `build` would write and need, for the same arguments.
 
-        Only the sample is written, to a temporary folder.
+        Only the sample is written, to a temporary folder. Raises the errors of `build`.
         """
         rows, section = self._to_write(rows, source)
         return estimate(self.schema, rows, self.data, **section, **options)

@@ -65,7 +65,10 @@ class Schema(FeatureSet):
         return schema
 
     def dump(self, path: str | Path | None = None) -> str:
-        """Returns canonical YAML, which loads to an equal schema; writes it to `path`, if given."""
+        """Returns canonical YAML, which loads to an equal schema; writes it to `path`, if given.
+
+        Raises OSError if the file cannot be written.
+        """
         head = to_builtins(self)
         known: dict[str, Any] = {"schema": head.pop("name")}
         known |= {key: value for key, value in head.items() if key not in ("record", *ALL_SECTIONS)}
@@ -93,6 +96,12 @@ class Schema(FeatureSet):
 
         Args:
             serialized: string `[]` or `[n]`: bytes, a list of bytes, or a tensor.
+
+        Returns:
+            The tensors of one record, as in `element_spec`; of a batch, with `n` as their first dimension.
+
+        Raises:
+            tf.errors.InvalidArgumentError: a record does not match the schema.
         """
         return decoder.decode(self, serialized)
 
@@ -112,17 +121,32 @@ class Schema(FeatureSet):
         return encoder.RowEncoder(self)
 
     def encode_batch(self, columns: Mapping[str, Any], rows: int, *, head: int = 0, tail: int = 0) -> Strings:
-        """Encodes rows, given as columns, to records. See `encoder.encode_batch`."""
+        """Encodes rows, given as columns, to records.
+
+        Args:
+            columns: for each feature its values: a list, or an array `[rows, ...]`; an absent feature is
+                missing in every row.
+            rows: the number of rows.
+            head, tail: bytes to leave free before and after each record.
+
+        Returns:
+            The records, one per row, in one buffer.
+
+        Raises:
+            SpecError: a name is not that of a feature.
+            RecordError: with all the problems of the first row that has any.
+        """
         return encoder.encode_batch(self, columns, rows, head=head, tail=tail)
 
     def encode_block(self, columns: Mapping[str, Any], rows: int) -> bytes:
-        """Encodes rows, given as columns, to one record, a block. Raises what `encode_batch` raises."""
+        """Encodes rows, given as columns, to one record, a block. Raises the errors of `encode_batch`."""
         return blocks_of(self, encoder.sections_of(self, columns, rows), rows, 1)[0]
 
     def decode_block(self, serialized: Any) -> dict[str, Any]:
         """Decodes the rows of a block (string `[]`) or of several (`[p]`), like `decode` of a batch.
 
-        Works eagerly and in a graph.
+        Works eagerly and in a graph. Raises tf.errors.InvalidArgumentError for a record that is not a block
+        of the schema.
         """
         return decoder.decode_block(self, serialized)
 

@@ -164,7 +164,7 @@ class Manifest:
         return with_suffix(file, self.suffix)
 
     def shards(self, split: str) -> tuple[Shard, ...]:
-        """The shards of a split. Raises StoreError for an unknown one."""
+        """The shards of a split. Raises StoreError for an unknown split."""
         if split not in self.splits:
             hint = nearest(split, self.splits)
             raise StoreError(Problem(expected=one_of(self.splits), got=f"`{split}`", hint=hint))
@@ -195,11 +195,11 @@ class Manifest:
         return {shard.file: start for shard, start in zip(self.all_shards, starts, strict=False)}
 
     def rows(self, split: str) -> int:
-        """The number of rows of a split."""
+        """The number of rows of a split. Raises StoreError for an unknown split."""
         return sum(shard.rows for shard in self.shards(split))
 
     def bytes(self, split: str) -> int:
-        """The size of a split's files."""
+        """The size of a split's files in bytes. Raises StoreError for an unknown split."""
         return sum(shard.bytes for shard in self.shards(split))
 
     def class_counts(self, splits: Iterable[str]) -> dict[str, tuple[int, ...]]:

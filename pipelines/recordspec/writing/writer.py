@@ -93,11 +93,19 @@ class ShardedWriter:
         return 0 if self._encoder is None else self._encoder.rejected
 
     def write(self, row: Any) -> None:
-        """Writes a row. It is validated when its batch is encoded, at the latest when the block ends."""
+        """Writes a row, a mapping by name.
+
+        It is validated when its batch is encoded, at the latest when the `with` block ends. Raises
+        RecordError for an invalid row, StoreError if the disk fails.
+        """
         self._call(self._usable().add_row, row)
 
     def write_columns(self, columns: Mapping[str, Any], rows: int) -> None:
-        """Writes `rows` rows at once: the values of each feature, and of the key."""
+        """Writes rows, given as columns: the values of each feature, and of the key.
+
+        Raises SpecError for an unknown name and for columns of another length, RecordError for an invalid
+        row, StoreError if the disk fails.
+        """
         encoder = self._usable()
         check_names(self.schema, self.options.columns, columns)
         for name, values in columns.items():
