@@ -22,7 +22,7 @@ SPARK := -m pytest -m services tests/spark
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
 
-# All that the tests run in.
+# The environments in which the tests run.
 ifeq ($(HAS_IO),yes)
 environments: $(IO)/ready
 endif

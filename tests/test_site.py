@@ -170,7 +170,7 @@ def test_every_journey_has_a_page_and_the_same_by_tensorflow_alone():
         assert f"{name}.md" in table
 
 
-@pytest.mark.parametrize("name", ["rides", "reviews", "sentences"])
+@pytest.mark.parametrize("name", ["rides", "shapes", "reviews", "sentences", "sounds", "objects"])
 def test_the_script_on_a_page_makes_the_data_of_its_journey(name, tmp_path):
     what, script = journeys.data_script(name)
     assert what.endswith(".")
@@ -179,7 +179,8 @@ def test_the_script_on_a_page_makes_the_data_of_its_journey(name, tmp_path):
         folder = tmp_path / str(len(made))
         folder.mkdir()
         subprocess.run([sys.executable, *command], cwd=folder, check=True)
-        made.append({path.name: path.read_bytes() for path in (folder / "raw").iterdir()})
+        files = (path for path in folder.rglob("*") if path.is_file())
+        made.append({str(path.relative_to(folder)): path.read_bytes() for path in files})
     assert made[0] == made[1] != {}
 
 

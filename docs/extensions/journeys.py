@@ -35,7 +35,7 @@ def plain(name: str) -> str | None:
 
 
 def data_script(name: str) -> tuple[str, str]:
-    """What `journey_data.py NAME` makes, and a script of its own that makes it."""
+    """Returns a description of the data of `journey_data.py NAME`, and a standalone script that makes it."""
     source = (FOLDER / "journey_data.py").read_text()
     tree = ast.parse(source).body
     (makes,) = (node for node in tree if isinstance(node, ast.FunctionDef) and node.name == name)

@@ -71,7 +71,7 @@ def fitting_values(choice) -> st.SearchStrategy:
         ({"batch": 32, "of": 1}, ""),
     ],
 )
-def test_an_option_that_stands_one_level_too_high_is_told_its_place(given, hint):
+def test_the_hint_for_an_option_one_level_too_high(given, hint):
     with pytest.raises(SpecError) as error:
         from_python(Read, given)
     assert [problem.hint for problem in error.value.problems] == [hint]

@@ -12,6 +12,7 @@ from recordspec.errors import Problem, SpecError, nearest, one_of, see
 from recordspec.reading.encoding import Encode, apply, apply_to_row
 from recordspec.reading.transformations import without_autograph
 from recordspec.spec.features import Feature
+from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.lists import cells
 from recordspec.spec.schema import Schema
 from recordspec.spec.tensors import dense, mask_of
@@ -220,22 +221,14 @@ class Fit:
 
 
 def _without_indicators(schema: Schema, inputs: frozenset[str]) -> Schema:
-    """The schema, of whose indicators of missing values only those among the inputs are decoded."""
+    """The schema with only those indicators of missing values that are inputs."""
 
-    def plain(features: tuple[Feature, ...]) -> tuple[Feature, ...]:
-        return tuple(
-            replace(one, with_missing=False)  # type: ignore[call-arg]
-            if getattr(one, "with_missing", False) and inputs.isdisjoint(one.outputs[1:])
-            else one
-            for one in features
-        )
+    def needed(feature: Feature) -> Feature:
+        if isinstance(feature, FixedLen) and inputs.isdisjoint(feature.outputs[1:]):
+            return replace(feature, with_missing=False)
+        return feature
 
-    return replace(
-        schema,
-        features=plain(schema.features),
-        context=plain(schema.context),
-        sequence=plain(schema.sequence),
-    )
+    return schema.map_features(needed)
 
 
 @dataclass(frozen=True)
@@ -387,7 +380,7 @@ def naming_features(option: str, function: Callable[..., Any]) -> Callable[..., 
 
 
 def _unknown_feature(option: str, features: Any, error: KeyError) -> Problem | None:
-    """The problem, if the error is of a feature that there is not."""
+    """The problem of a KeyError for an unknown feature; None for another key."""
     (name,) = error.args if len(error.args) == 1 else (None,)
     if not isinstance(features, Mapping) or not isinstance(name, str) or name in features:
         return None

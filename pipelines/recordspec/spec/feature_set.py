@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
@@ -116,11 +116,14 @@ class FeatureSet:
 
     def _of(self: _Set, names: Container[str]) -> _Set:
         """The schema of the features with these names."""
-        kept = {
-            section: tuple(feature for feature in getattr(self, section) if feature.name in names)
-            for section in self.sections
+        return self.map_features(lambda feature: feature if feature.name in names else None)
+
+    def map_features(self: _Set, function: Callable[[Feature], Feature | None]) -> _Set:
+        """The schema with the function's result in place of each feature; None removes the feature."""
+        mapped = {
+            section: tuple(filter(None, map(function, getattr(self, section)))) for section in self.sections
         }
-        return dataclasses.replace(self, **kept)  # type: ignore[arg-type]
+        return dataclasses.replace(self, **mapped)  # type: ignore[arg-type]
 
     def columns(self, section: Section) -> tuple[Column, ...]:
         """The columns that the features of a section store."""

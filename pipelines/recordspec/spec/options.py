@@ -294,7 +294,7 @@ def read_fields(cls: type, value: Value, path: Path, log: Log, **given: Any) -> 
 
 
 def _one_level_below(key: str, cls: type, entries: Mapping[str, Value]) -> str:
-    """How an entry beside an unknown key is written with that key as its option, if it has such an option."""
+    """A hint for an unknown key that is an option of an entry beside it; empty for other keys."""
     annotations = hints(cls)
     for name in entries:
         for choice in choices(annotations.get(name)):
