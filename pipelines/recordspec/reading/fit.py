@@ -11,6 +11,7 @@ from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, nearest, one_of, see
 from recordspec.reading.encoding import Encode, apply, apply_to_row
 from recordspec.reading.transformations import without_autograph
+from recordspec.spec.feature_set import map_features
 from recordspec.spec.features import Feature
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.lists import cells
@@ -228,7 +229,7 @@ def _without_indicators(schema: Schema, inputs: frozenset[str]) -> Schema:
             return replace(feature, with_missing=False)
         return feature
 
-    return schema.map_features(needed)
+    return map_features(schema, needed)
 
 
 @dataclass(frozen=True)

@@ -116,14 +116,7 @@ class FeatureSet:
 
     def _of(self: _Set, names: Container[str]) -> _Set:
         """The schema of the features with these names."""
-        return self.map_features(lambda feature: feature if feature.name in names else None)
-
-    def map_features(self: _Set, function: Callable[[Feature], Feature | None]) -> _Set:
-        """The schema with the function's result in place of each feature; None removes the feature."""
-        mapped = {
-            section: tuple(filter(None, map(function, getattr(self, section)))) for section in self.sections
-        }
-        return dataclasses.replace(self, **mapped)  # type: ignore[arg-type]
+        return map_features(self, lambda feature: feature if feature.name in names else None)
 
     def columns(self, section: Section) -> tuple[Column, ...]:
         """The columns that the features of a section store."""
@@ -148,6 +141,14 @@ class FeatureSet:
         }
         text = json.dumps({"record": self.record, **stored}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def map_features(schema: _Set, function: Callable[[Feature], Feature | None]) -> _Set:
+    """The schema with the function's result in place of each feature; None removes the feature."""
+    mapped = {
+        section: tuple(filter(None, map(function, getattr(schema, section)))) for section in schema.sections
+    }
+    return dataclasses.replace(schema, **mapped)  # type: ignore[arg-type]
 
 
 def unknown_name(schema: FeatureSet, name: object, known: Iterable[str], given: Container[str]) -> Problem:
