@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from itertools import pairwise
 from pathlib import Path
 
@@ -294,6 +296,48 @@ def test_numbers_that_no_float_tells_are_told(numbers, near):
         edges, counts = found.histogram.edges, found.histogram.counts
         assert list(edges) == list(range(int(values.min()), int(values.max()) + 2))
         assert list(counts) == [int((values == edge).sum()) for edge in edges[:-1]]
+
+
+def summary_of(values: np.ndarray) -> summarize.NumberSummary:
+    counted = NumberTally("int64")
+    counted.add(values, places(len(values)))
+    return summarize.number_summary(counted)
+
+
+def check_integers(values: list[int]) -> None:
+    """Compares with the exact percentiles of the standard library, and with bins counted one by one."""
+    found = summary_of(np.array(values, np.int64))
+    percentiles = statistics.quantiles(values, n=100, method="inclusive")
+    for share, one in found.quantiles.items():
+        expected = percentiles[round(share * 100) - 1]
+        assert one == expected if abs(expected) < 1 << 52 else 0 <= one - expected < 1 << 11
+    assert found.rank_error == 0.0
+    edges = found.histogram.edges
+    counts = [sum(math.ceil(low) <= one < high for one in values) for low, high in pairwise(edges)]
+    assert list(found.histogram.counts) == counts
+    assert sum(counts) == len(values)
+
+
+def test_one_far_integer_leaves_the_quantiles_of_the_others():
+    near, least, most = [*range(1, 101)], -(2**63), 2**63 - 1
+    quantiles = summary_of(np.array([*near, least])).quantiles
+    assert list(quantiles.values()) == [1, 5, 25, 50, 75, 95, 99]
+    for far in ([least], [most], [least, most], [least] * 3, [most] * 40, [2**53 + 1], [-(2**62)]):
+        check_integers([*near, *far])
+        check_integers([*(one - 50 for one in near), *far])
+    # more than are sampled
+    values = np.concatenate([np.arange(100_000), np.full(1000, least), np.full(1000, most)])
+    found, ordered = summary_of(values), np.sort(values)
+    assert 0 < found.rank_error < 0.013
+    for share, one in found.quantiles.items():
+        rank = np.searchsorted(ordered, int(one)) / len(values)
+        assert abs(rank - share) <= found.rank_error
+
+
+@given(INTS.filter(lambda values: len(values) > 1))
+@settings(max_examples=200)
+def test_the_quantiles_and_bins_of_any_integers_are_exact(values):
+    check_integers(values)
 
 
 def test_each_of_many_classes_is_counted(tmp_path):

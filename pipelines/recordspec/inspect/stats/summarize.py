@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,13 @@ import numpy.typing as npt
 from recordspec.errors import counted
 from recordspec.inspect.feature_names import FeatureKey, FeatureNames
 from recordspec.inspect.scan import Scanner
-from recordspec.inspect.stats.sketches import AdjacentValues, FrequentValues, SizeCounts, rank_error
+from recordspec.inspect.stats.sketches import (
+    AdjacentValues,
+    FrequentValues,
+    Moments,
+    SizeCounts,
+    rank_error,
+)
 from recordspec.inspect.stats.summary import (
     SHARES,
     BytesSummary,
@@ -154,32 +161,29 @@ def _is_label(values: ValueTally, common: TopValues) -> bool:
 
 
 _BINS = 20
-_EXACT = 1 << 53  # a float64 has all whole numbers up to it
+_EXACT = 1 << 52  # below it, float64 has every multiple of 0.5
 _TOP = 20
 
 
 def size_summary(sizes: SizeCounts) -> SizeSummary | None:
     if not sizes.count:
         return None
-    held = np.array(sorted(sizes.times), np.float64)
-    weights = np.array([sizes.times[size] for size in sorted(sizes.times)], np.int64)
+    held = np.array(sorted(sizes.times), np.int64)
+    weights = np.array([sizes.times[size] for size in held.tolist()], np.int64)
     return SizeSummary(
         count=sizes.count,
         min=sizes.low,
         median=sizes.quantile(0.5),
         mean=sizes.total / sizes.count,
         max=sizes.high,
-        histogram=_histogram(held, sizes.low, sizes.high, whole=True, weights=weights),
+        # large sizes are rounded down: the smallest may be below `low`
+        histogram=_integer_histogram(np.maximum(held, sizes.low), sizes.low, sizes.high, weights),
     )
 
 
 def number_summary(counted: NumberTally) -> NumberSummary:
-    moments, full = counted.moments, counted.sample.full
+    moments, sample = counted.moments, counted.sample.values
     some = moments.low is not None and moments.high is not None
-    base = int(moments.low) if counted.frequent is not None and moments.low is not None else 0
-    sample = _above(counted.sample.values, base)
-    found = np.quantile(sample, SHARES).tolist() if len(sample) and moments.high is not None else []
-    quantiles = [min(_at(base, one), moments.high or 0) for one in found]
     return NumberSummary(
         count=moments.count,
         nans=moments.nans,
@@ -189,59 +193,72 @@ def number_summary(counted: NumberTally) -> NumberSummary:
         max=moments.high,
         mean=moments.mean if some else None,
         deviation=moments.deviation if some else None,
-        quantiles=dict(zip(SHARES, quantiles, strict=False)),
-        rank_error=rank_error(len(sample)) if full else 0.0,
-        histogram=_numbers_histogram(counted, base, sample),
+        quantiles=_quantiles(sample),
+        rank_error=rank_error(len(sample)) if counted.sample.full else 0.0,
+        histogram=_numbers_histogram(moments, sample),
     )
 
 
-def _above(numbers: npt.NDArray[Any], base: int) -> npt.NDArray[np.float64]:
-    """Numbers minus an integer: beyond 2^53, float64 represents the differences, but not the numbers."""
-    if numbers.dtype.kind != "i":
-        return numbers.astype(np.float64)
-    distances: npt.NDArray[np.uint64] = numbers.view(np.uint64) - np.uint64(base % (1 << 64))
-    return distances.astype(np.float64)
+def _quantiles(sample: npt.NDArray[Any]) -> dict[float, float]:
+    """By share, the value at this rank, interpolated linearly between two values like `np.quantile`."""
+    if not len(sample):
+        return {}
+    if sample.dtype.kind == "f":
+        found = np.quantile(sample.astype(np.float64), SHARES)
+        return dict(zip(SHARES, found.tolist(), strict=True))
+    ordered, last = np.sort(sample), len(sample) - 1
+    quantiles = {}
+    for share in SHARES:
+        below, part = divmod(Fraction(str(share)) * last, 1)
+        low, high = int(ordered[below]), int(ordered[min(below + 1, last)])
+        quantiles[share] = _to_number(low + (high - low) * part)
+    return quantiles
 
 
-def _at(base: int, above: float) -> float:
-    """`base + above`; rounded up to an integer where float64 cannot represent it."""
-    at = base + above
-    return base + math.ceil(above) if base and abs(at) >= _EXACT else at
+def _to_number(exact: Fraction) -> float:
+    """A float; an integer, rounded up, where float64 is too coarse."""
+    return float(exact) if abs(exact) < _EXACT else math.ceil(exact)
 
 
-def _numbers_histogram(counted: NumberTally, base: int, sample: npt.NDArray[np.float64]) -> Histogram | None:
-    moments = counted.moments
+def _numbers_histogram(moments: Moments, sample: npt.NDArray[Any]) -> Histogram | None:
     if moments.low is None or moments.high is None or not len(sample):
         return None
-    whole = counted.frequent is not None
     times = moments.finite / len(sample)
-    found = _histogram(sample, moments.low - base, moments.high - base, whole=whole, times=times)
-    return replace(found, edges=tuple(_at(base, edge) for edge in found.edges))
+    if sample.dtype.kind == "i":
+        return _integer_histogram(sample, int(moments.low), int(moments.high), times=times)
+    if moments.low == moments.high:
+        return _scaled_histogram((moments.low, moments.high), np.array([len(sample)]), times)
+    edges = np.linspace(moments.low, moments.high, _BINS + 1)
+    counts = np.histogram(np.clip(sample.astype(np.float64), edges[0], edges[-1]), edges)[0]
+    return _scaled_histogram(tuple(edges.tolist()), counts, times)
 
 
-def _histogram(
-    held: npt.NDArray[np.float64],
-    low: float,
-    high: float,
-    *,
-    whole: bool,
+def _integer_histogram(
+    held: npt.NDArray[np.int64],
+    low: int,
+    high: int,
     weights: npt.NDArray[np.int64] | None = None,
     times: float = 1.0,
 ) -> Histogram:
-    """Bins of equal width; one each for few `whole` numbers. A value counts `times` times."""
-    if whole:  # bins contain equally many integers, so that a uniform distribution looks uniform
-        width = -(-(int(high - low) + 1) // _BINS)
-        edges = np.arange(-(-(int(high - low) + 1) // width) + 1) * float(width) + float(low) - 0.5
-    elif high == low:
-        edges = np.array([low, high], np.float64)
-    else:
-        edges = np.linspace(float(low), float(high), _BINS + 1)
-    if len(edges) > 2:
-        counts = np.histogram(np.clip(held, edges[0], edges[-1]), edges, weights=weights)[0]
-    else:  # one bin, which may be narrower than the resolution of float64
-        counts = np.array([len(held) if weights is None else weights.sum()])
+    """Bins of equally many integers, so that a uniform distribution looks uniform; one each for few.
+
+    Args:
+        held: integers from `low` to `high`, which may differ by more than an int64.
+        weights: how often each is there.
+        times: the factor of all counts.
+    """
+    width = -(-(high - low + 1) // _BINS)
+    bins = -(-(high - low + 1) // width)
+    # modulo 2^64 the differences are exact; float64 would round them
+    distances = held.view(np.uint64) - np.uint64(low % (1 << 64))
+    counts = np.bincount((distances // np.uint64(width)).astype(np.int64), weights, minlength=bins)
+    edges = (_to_number(low + index * width - Fraction(1, 2)) for index in range(bins + 1))
+    return _scaled_histogram(tuple(edges), counts, times)
+
+
+def _scaled_histogram(edges: tuple[float, ...], counts: npt.NDArray[Any], times: float) -> Histogram:
     scaled = np.rint(counts * times).astype(np.int64)
-    return Histogram(edges=tuple(edges.tolist()), counts=tuple(scaled.tolist()), exact=times == 1.0)
+    return Histogram(edges=edges, counts=tuple(scaled.tolist()), exact=times == 1.0)
 
 
 def bytes_summary(counted: BytesTally) -> BytesSummary:
