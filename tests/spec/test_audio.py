@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
+import soundfile
 import tensorflow as tf
 
 import recordspec as rs
@@ -59,6 +62,52 @@ def test_lossy_encodings_keep_a_tone(encoding):
     found = decoded(schema(encoding=encoding), samples)
     assert found.shape == samples.shape
     assert np.corrcoef(found[:, 0], samples[:, 0])[0, 1] > 0.99
+
+
+def ogg_pages(data: bytes) -> list[bytes]:
+    """The pages of an Ogg file, in which no other place may begin like one."""
+    assert data.startswith(b"OggS\0")
+    return [b"OggS\0" + rest for rest in data[5:].split(b"OggS\0")]
+
+
+def ogg_crc(page: bytes) -> int:
+    """The CRC of RFC 3533, bit by bit."""
+    remainder = 0
+    for byte in page[:22] + bytes(4) + page[26:]:
+        remainder ^= byte << 24
+        for _ in range(8):
+            remainder = (remainder << 1) ^ (0x104C11DB7 if remainder & 0x80000000 else 0)
+    return remainder
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+@pytest.mark.parametrize("seconds", [0.01, 1, 10])
+def test_the_pages_of_ogg_have_serial_number_0_and_their_crc(seconds, channels):
+    samples = RNG.normal(0, 0.1, (int(seconds * 8000), channels)).clip(-1, 1).astype(np.float32)
+    data = stored(schema(encoding="ogg", channels=channels), samples)
+    theirs = sound_bytes(samples, 8000, "OGG", "VORBIS")
+    ours, pages = ogg_pages(data), ogg_pages(theirs)
+    assert len(ours) == len(pages) >= (10 if seconds > 1 else 3)
+    for page, other in zip(ours, pages, strict=True):
+        assert page[:14] + page[18:22] + page[26:] == other[:14] + other[18:22] + other[26:]
+        assert page[14:18] == bytes(4)
+        assert int.from_bytes(page[22:26], "little") == ogg_crc(page)
+        assert int.from_bytes(other[22:26], "little") == ogg_crc(other)
+    np.testing.assert_array_equal(*(soundfile.read(io.BytesIO(one))[0] for one in (data, theirs)))
+    if decodes("ogg"):
+        given = schema(encoding="ogg", channels=channels)
+        np.testing.assert_array_equal(decoded(given, data), decoded(given, theirs))
+
+
+def test_sounds_without_a_key_keep_their_split_from_build_to_build(tmp_path):
+    """Without a key, the split is a hash of the encoded row."""
+    rows = [{"x": RNG.uniform(-0.5, 0.5, 80).astype(np.float32)} for _ in range(60)]
+    for name in ("one", "other"):
+        rs.write(schema(encoding="ogg"), rows, tmp_path / name, split={"train": 50, "test": 50})
+    shards = [sorted((tmp_path / name).glob("*.tfrecord")) for name in ("one", "other")]
+    assert len(shards[0]) == 2
+    for one, other in zip(*shards, strict=True):
+        assert one.read_bytes() == other.read_bytes()
 
 
 @pytest.mark.parametrize("encoding", ["wav", "flac", "mp3", "ogg"])

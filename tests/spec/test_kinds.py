@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -293,3 +296,47 @@ def test_another_quality_is_no_other_image(tmp_path):
     assert batch["f"].shape[0] == 1
     with pytest.raises(rs.StoreError, match=r"features\.f\.encoding: expected `jpeg`, .* got `png`"):
         rs.read(schema("{kind: image, encoding: png}"), tmp_path / "data", batch=1)
+
+
+# Encodes values in every encoding that there is, twice, and prints a hash of the bytes of each.
+ENCODE_ALL = """
+import hashlib
+from typing import get_args
+
+import numpy as np
+
+from recordspec.spec.features.audio import Audio
+from recordspec.spec.features.image import Image
+from recordspec.spec.features.tensor import AnyTensor
+from recordspec.spec.features.video import Video
+from recordspec.spec.media.images import ImageEncoding
+from recordspec.spec.media.sounds import SoundEncoding
+
+rng = np.random.default_rng(0)
+pixels = rng.integers(0, 2, (3, 40, 50, 3), np.uint8) * np.uint8(255)  # of 8 colours, for GIF
+deep = pixels[0].astype(np.uint16) * 257
+samples = rng.normal(0, 0.1, (40_000, 2)).clip(-1, 1).astype(np.float32)
+values = [
+    *((Image(name=f"image {e}", shape=(40, 50, 3), encoding=e), pixels[0]) for e in get_args(ImageEncoding)),
+    *((Image(name=f"deep {e}", shape=(40, 50, 3), encoding=e, dtype="uint16"), deep) for e in ("png", "raw")),
+    *((Video(name=f"video {e}", shape=(3, 40, 50, 3), encoding=e), pixels) for e in get_args(ImageEncoding)),
+    *(
+        (Audio(name=f"audio {e}", sample_rate=8000, channels=2, encoding=e), samples)
+        for e in get_args(SoundEncoding)
+    ),
+    (AnyTensor(name="zlib", dtype="float32", shape=samples.shape, encoding="zlib"), samples),
+]
+for _ in range(2):
+    for feature, value in values:
+        (cells,) = feature.encode([value])
+        print(feature.name, hashlib.sha256(cells.flat.buffer).hexdigest())
+"""
+
+
+def test_every_encoder_gives_equal_bytes_in_every_process():
+    """The hash of a row without a key is its place in the order, and its split."""
+    command = [sys.executable, "-c", ENCODE_ALL]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    one, other = (process.communicate()[0].splitlines() for process in processes)
+    assert len(one) == 2 * len(set(one)) == 2 * 20
+    assert one[:20] == one[20:] == other[:20] == other[20:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import struct
+import zlib
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -206,7 +207,29 @@ def _from_samples(target: Audio, row: int, samples: Array, name: str = "") -> by
         "encoding sounds"
     ).LibsndfileError as error:  # for example a rate that MP3 does not support
         raise BadValue(row, f"a sound that {target.encoding} can hold", _reason(error)) from None
-    return stream.getvalue()
+    return _with_serial_0(stream.getvalue()) if format_ == "OGG" else stream.getvalue()
+
+
+_MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+
+
+def _with_serial_0(data: bytes) -> bytes:
+    """An Ogg file of one stream with the serial number 0: libsndfile takes a random one, and the same samples
+    must have the same bytes.
+
+    Pages are those of RFC 3533: at byte 14 the serial number, at 22 the CRC of the page, in which it is 0,
+    at 26 the number of segments, followed by their sizes. The CRC has the polynomial of zlib's, and the other
+    order of bits, and does not begin and end with an inversion.
+    """
+    pages, start = bytearray(data), 0
+    while start < len(pages):
+        body = start + 27 + pages[start + 26]
+        end = body + sum(pages[start + 27 : body])
+        pages[start + 14 : start + 18] = pages[start + 22 : start + 26] = bytes(4)
+        crc = zlib.crc32(pages[start:end].translate(_MIRRORED), 0xFFFFFFFF) ^ 0xFFFFFFFF
+        pages[start + 22 : start + 26] = crc.to_bytes(4, "big").translate(_MIRRORED)
+        start = end
+    return bytes(pages)
 
 
 def _cast(target: Audio, row: int, samples: Array, name: str) -> Array:
