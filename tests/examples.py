@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -39,3 +41,10 @@ def file_of(path: Path, records: Iterable[bytes]) -> Path:
     """A TFRecord file of these."""
     path.write_bytes(b"".join(map(framed, records)))
     return path
+
+
+def sealed(manifest: Mapping[str, Any]) -> str:
+    """A manifest of format 2 with the SHA-256 of its values, which a test has changed."""
+    values = {name: value for name, value in manifest.items() if name != "sha256"}
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps({**values, "sha256": hashlib.sha256(text.encode()).hexdigest()})

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import recordspec as rs
+from examples import sealed
 from frames_by_hand import frame
 from recordspec.inspect.repair import RepairReport, repair
 from recordspec.inspect.verify import FileIntegrity, verify
@@ -43,7 +44,7 @@ def say(data: Path, change: Callable[[dict[str, Any]], Any]) -> None:
     """Changes what the manifest says."""
     manifest = json.loads((data / "manifest.json").read_text())
     change(manifest)
-    (data / "manifest.json").write_text(json.dumps(manifest))
+    (data / "manifest.json").write_text(sealed(manifest))
 
 
 def integrity_of(data: Path) -> FileIntegrity:

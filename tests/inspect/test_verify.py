@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples import sealed
 
 import recordspec as rs
 from frames_by_hand import frame, head
@@ -152,8 +153,8 @@ def test_rows_that_the_records_do_not_hold_are_told(tmp_path, layout, rows, need
     given = [{"id": index, "kind": 0} for index in range(40)]
     rs.write(SCHEMA, given, tmp_path / "data", shards=1, layout=layout, key=None, progress=False)
     path = tmp_path / "data/manifest.json"
-    text = path.read_text()
-    path.write_text(text.replace('"rows": 40', f'"rows": {rows}'))
+    changed = json.loads(path.read_text().replace('"rows": 40', f'"rows": {rows}'))
+    path.write_text(sealed(changed))
     (found,) = verify(tmp_path / "data")
     (problem,) = found.problems
     records = 40 if layout == "rows" else 5

@@ -7,6 +7,7 @@ import json
 import numpy as np
 
 import recordspec as rs
+from examples import sealed
 from recordspec._tf import tf
 from recordspec.reading.corrupt_records import check
 from recordspec.store.shards import expand, shard_files
@@ -87,7 +88,7 @@ def tell_size(path) -> None:
     told = json.loads(manifest.read_text())
     for one in (one for shards in told["splits"].values() for one in shards if one["file"] == path.name):
         one["bytes"] = path.stat().st_size
-    manifest.write_text(json.dumps(told))
+    manifest.write_text(sealed(told))
 
 
 def changed(data: bytes, **values) -> bytes:

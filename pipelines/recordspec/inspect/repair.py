@@ -99,7 +99,7 @@ class RepairReport:
 
 def _without_rows(shard: Shard) -> dict[str, Any]:
     """The entry by which a later repair recognizes its shard. The number of rows may be unknown."""
-    return {name: value for name, value in asdict(shard).items() if name != "rows"}
+    return {name: value for name, value in asdict(shard).items() if name not in ("rows", "index")}
 
 
 def _listed(names: Sequence[str]) -> str:

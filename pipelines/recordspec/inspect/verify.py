@@ -34,6 +34,8 @@ log = logging.getLogger("recordspec")
 # Losses of a file that are listed one by one; a file of nothing else has millions.
 MOST_LISTED = 10_000
 
+_FORMAT_1 = "without a SHA-256 of its own, a change of it is not noticed"
+
 # A problem, and the path of the file that has it.
 FileProblem = tuple[Location, Problem]
 
@@ -79,6 +81,8 @@ def verify(files: Files, progress: Progress | None = None) -> Iterator[VerifiedF
             continue
         if manifest is not None:
             manifests[folder] = manifest
+            if manifest.format == 1:
+                log.warning("%s has format 1: %s", folder / FILE, _FORMAT_1)
             problems += dataset_problems(folder, manifest)
     by_name = [(location(problem.where), problem) for problem in find_incomplete(files)]
     # a manifest names its own missing shards

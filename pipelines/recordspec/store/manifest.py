@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
 from typing import Any, Literal
 
-from recordspec.errors import Problem, StoreError, describe, nearest, one_of
+from recordspec.errors import Problem, StoreError, describe, nearest, one_of, show_text
 from recordspec.locations import Location, location, read_bytes
 from recordspec.wire.compression import CODECS, Compression
 
@@ -27,13 +28,33 @@ LAYERS_FILE = "layers.json"
 DATASET_FILES = (SCHEMA_FILE, REJECTS_FILE, KEYS_FILE)
 # After the name of a shard: the index that recordspec uses, and those for the tfrecord package and DALI.
 INDEX_SUFFIXES = {"recordspec": ".index.json", "tfrecord": ".tfindex", "dali": ".idx"}
-FORMAT = 1
+# Format 1 has no `sha256`. Every change of the fields is a new format: unknown fields are refused.
+FORMAT = 2
 _SUFFIX = re.compile(r"(-v\d{1,9})?")
 _LONGEST_NAME = 255  # bytes, of most file systems
 _MOST_BYTES = 1 << 30  # of a manifest, which has the names of labels: 64 MiB each at most, as a vocabulary
 
 # By split, then by feature: how many rows of each class.
 LabelCounts = Mapping[str, Mapping[str, tuple[int, ...]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardIndex:
+    """The file with the offsets of a shard's records. Format 2 has a place for it; nothing writes one yet.
+
+    Attributes:
+        file: its name.
+        bytes: its size.
+        sha256: the hash of the whole file.
+    """
+
+    file: str
+    bytes: int
+    sha256: str
+
+    def __post_init__(self) -> None:
+        if not (_is_name(self.file) and _is_count(self.bytes) and _is_hash(self.sha256)):
+            raise TypeError(f"an index that is {describe(dataclasses.asdict(self))}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +67,7 @@ class Shard:
         records: the number of records.
         bytes: its size.
         sha256: the hash of the whole file, as printed by `sha256sum`.
+        index: the file of the offsets of its records, if there is one.
     """
 
     file: str
@@ -53,6 +75,7 @@ class Shard:
     records: int
     bytes: int
     sha256: str
+    index: ShardIndex | None = None
 
     def __post_init__(self) -> None:
         if not _is_name(self.file):
@@ -139,7 +162,7 @@ class Manifest:
         beside: the sidecars, files for other readers, and the SHA-256 of each.
         suffix: in an object store, where nothing is overwritten, the part of the names of `schema.yaml`,
             `rejects.jsonl` and `keys.bin` before their suffix, such as `-v2`, if a replaced dataset exists.
-        format: the version of this format.
+        format: the version of the format that it was read from; it is written as the latest.
     """
 
     schema: str | None
@@ -211,12 +234,25 @@ class Manifest:
             if counted and all(label in counts for counts in counted)
         }
 
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the canonical JSON of the manifest: it identifies the dataset and all its bytes."""
+        return _sha256(self._fields())
+
     def dump(self) -> str:
-        """The manifest as JSON."""
+        """The manifest as JSON of format 2, with the SHA-256 of its other fields."""
+        data = replace(self, format=FORMAT)._fields()
+        return json.dumps({**data, "sha256": _sha256(data)}, indent=1, ensure_ascii=False) + "\n"
+
+    def _fields(self) -> dict[str, Any]:
+        """The fields as plain values, without those that few datasets have."""
         data = dataclasses.asdict(self)
         if not self.suffix:
             del data["suffix"]
-        return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+        for shard in chain.from_iterable(data["splits"].values()):
+            if shard["index"] is None:
+                del shard["index"]
+        return data
 
     @classmethod
     def load(cls, folder: str | Location) -> Manifest:
@@ -232,26 +268,56 @@ class Manifest:
         return found
 
 
+def _sha256(fields: Mapping[str, Any]) -> str:
+    """The SHA-256 of these fields as JSON in UTF-8, with sorted keys and without spaces."""
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def parse_manifest(data: bytes, where: str) -> Manifest:
-    """Parses a manifest. Raises StoreError, with the place `where`, for an invalid one."""
+    """Parses a manifest. Raises StoreError, with the place `where`, for an invalid or changed one."""
     try:
         text = data.decode()
         parsed = json.loads(text)
         if "\\u" in text:  # half of a surrogate pair could not be written again
             json.dumps(parsed, ensure_ascii=False).encode()
-        return _from_json(parsed)
+        changed = _changes(parsed)
+        if changed is None:
+            return _from_json(parsed)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         got = f"{type(error).__name__}: {error}"
         raise StoreError(Problem(where=where, expected=f"a manifest of format {FORMAT}", got=got)) from None
+    raise StoreError(changed.at(where))
+
+
+def _changes(data: dict[str, Any]) -> Problem | None:
+    """The problem of a manifest that is not as it was written, or not of this format."""
+    if data["format"] not in (1, FORMAT):
+        raise ValueError(f"format {data['format']}")
+    said = data.pop("sha256", None)
+    if data["format"] == FORMAT and said != _sha256(data):
+        got = (
+            "the manifest has no `sha256`"
+            if said is None
+            else "the manifest was changed after it was written"
+        )
+        hint = "restore it, or build the dataset again"
+        return Problem(expected="", got=f"{got}: its values cannot be trusted", hint=hint)
+    shards = chain.from_iterable(data["splits"].values())
+    known: type[Manifest | Shard]
+    for known, given in ((Manifest, data), *((Shard, shard) for shard in shards)):
+        for name in sorted(given.keys() - {option.name for option in dataclasses.fields(known)}):
+            hint = "a later release of recordspec may have written it"
+            expected = f"a field of format {data['format']}"
+            return Problem(expected=expected, got=f"`{show_text(name)}`", hint=hint)
+    return None
 
 
 def _from_json(data: dict[str, Any]) -> Manifest:
-    if data["format"] != FORMAT:
-        raise ValueError(f"format {data['format']}")
     for name, fits in _FITS.items():
         if name in data and not fits(data[name]):
             raise TypeError(f"`{name}` that is {describe(data[name])}")
-    splits = {split: tuple(Shard(**shard) for shard in shards) for split, shards in data["splits"].items()}
+    splits = {split: tuple(map(_shard, shards)) for split, shards in data["splits"].items()}
     files = Counter(shard.file for shards in splits.values() for shard in shards)
     name, count = next(iter(files.most_common(1)), ("", 0))
     if count > 1:  # its rows would be counted twice
@@ -264,6 +330,11 @@ def _from_json(data: dict[str, Any]) -> Manifest:
     read = {"splits": splits, "labels": labels, "label_counts": counts, "key": tuple(data["key"])}
     read["beside"] = dict(data.get("beside", {}))
     return Manifest(**{**data, **read})
+
+
+def _shard(data: dict[str, Any]) -> Shard:
+    index = data.get("index")
+    return Shard(**{**data, "index": None if index is None else ShardIndex(**index)})
 
 
 def shard_differences(folder: Location, missing: set[str], foreign: set[str]) -> Iterator[Problem]:
