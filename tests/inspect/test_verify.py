@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from examples import sealed
 
 import recordspec as rs
+from examples import sealed
 from frames_by_hand import frame, head
 from recordspec import Manifest, RecordError, SpecError, StoreError
 from recordspec.inspect import verify as module
@@ -153,8 +153,8 @@ def test_rows_that_the_records_do_not_hold_are_told(tmp_path, layout, rows, need
     given = [{"id": index, "kind": 0} for index in range(40)]
     rs.write(SCHEMA, given, tmp_path / "data", shards=1, layout=layout, key=None, progress=False)
     path = tmp_path / "data/manifest.json"
-    changed = json.loads(path.read_text().replace('"rows": 40', f'"rows": {rows}'))
-    path.write_text(sealed(changed))
+    text = path.read_text()
+    path.write_text(sealed(json.loads(text.replace('"rows": 40', f'"rows": {rows}'))))
     (found,) = verify(tmp_path / "data")
     (problem,) = found.problems
     records = 40 if layout == "rows" else 5
