@@ -215,6 +215,27 @@ def test_every_misfit_is_told(tmp_path, values, message):
     assert (report.rows, report.invalid, report.valid) == (3, 1, False)
 
 
+def test_raw_media_of_another_size_are_told(tmp_path):
+    schema = rs.Schema.loads("""
+schema: s
+features:
+  image: {kind: image, shape: [2, 2, 3], encoding: raw}
+  audio: {kind: audio, sample_rate: 8, channels: 2, dtype: int16, encoding: raw}
+  video: {kind: video, shape: [null, 1, 1, 3], encoding: raw}
+""")
+    good = {"image": [bytes(12)], "audio": [bytes(8)], "video": [b"abc", b"def"]}
+    bad = {"image": [bytes(11)], "audio": [bytes(9)], "video": [b"abc", b"de"]}
+    rows = (good, bad, good | {"video": []})
+    records = [example({key: ("bytes", values) for key, values in row.items()}) for row in rows]
+    report = check([stored(tmp_path / "x", records)], schema)
+    assert sorted(message.partition(": ")[2] for message in told(report)) == [
+        "features.audio: expected a multiple of 4 bytes, got 9",
+        "features.image: expected 12 bytes, got 11",
+        "features.video: expected 3 bytes, got 2",
+        "features.video: expected at least 1 frame, got 0",
+    ]
+
+
 def test_no_example_and_a_key_twice(tmp_path):
     good = SCHEMA.encode(ROW)
     report = check([stored(tmp_path / "x", [b"\xff" * 9, good + good])], SCHEMA, examples=20)

@@ -21,6 +21,7 @@ from recordspec.spec.features.box import Box
 from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
 from recordspec.spec.features.image import Image
 from recordspec.spec.features.label import Label
+from recordspec.spec.features.options import static
 from recordspec.spec.features.tensor import AnyTensor
 from recordspec.spec.features.text import Text
 from recordspec.spec.features.var_len import VariableLen
@@ -73,23 +74,37 @@ def _text(feature: Text, cells: Cells) -> Iterator[Invalid]:
 
 @invalid_values.register
 def _image(feature: Image, cells: Cells) -> Iterator[Invalid]:
-    yield from _each(cells, lambda data: _check_media(feature, data))
+    if feature.encoding == "raw":
+        size = math.prod(static(feature.shape)) * numpy_dtype(feature.dtype).itemsize
+        yield from _each(cells, lambda data: _check_size(len(data), size, varies=False))
+    else:
+        yield from _each(cells, lambda data: _check_media(feature, data))
 
 
 @invalid_values.register
 def _audio(feature: Audio, cells: Cells) -> Iterator[Invalid]:
     if feature.encoding == "raw":
-        size = feature.channels * np.dtype(feature.dtype).itemsize
-        yield from _each(cells, lambda data: _check_multiple(data, size))
+        size = feature.channels * numpy_dtype(feature.dtype).itemsize
+        yield from _each(cells, lambda data: _check_size(len(data), size, varies=True))
     else:
         yield from _each(cells, lambda data: _check_media(feature, data))
 
 
+@invalid_values.register
+def _video(feature: Video, cells: Cells) -> Iterator[Invalid]:
+    if feature.encoding != "raw":
+        yield from _encoded(feature, cells)
+        return
+    yield from _image(feature.frame, cells)
+    empty = np.flatnonzero(cells.counts == 0)
+    if len(empty):
+        yield empty, lambda row: Problem(expected="at least 1 frame", got="0")
+
+
 @invalid_values.register(VariableLen)
 @invalid_values.register(FixedLenSequence)
-@invalid_values.register(Video)
 @invalid_values.register(Box)
-def _as_encoded(feature: VariableLen | FixedLenSequence | Video | Box, cells: Cells) -> Iterator[Invalid]:
+def _as_encoded(feature: VariableLen | FixedLenSequence | Box, cells: Cells) -> Iterator[Invalid]:
     yield from _encoded(feature, cells)
 
 
@@ -145,20 +160,19 @@ def _check_media(feature: Image | Audio, data: bytes) -> None:
         raise BadValue(0, f"{feature.encoding} data that TensorFlow decodes", describe_type(data))
 
 
-def _check_multiple(data: bytes, size: int) -> None:
-    if len(data) % size:
-        raise BadValue(0, f"a multiple of {size} bytes", str(len(data)))
-
-
 def _check_tensor(feature: AnyTensor, data: bytes) -> None:
     """Raises BadValue for bytes of another size than the tensor."""
     size = len(data) if feature.encoding != "zlib" else _inflated_size(data)
-    whole = None not in feature.shape
     cell = (
         math.prod(1 if size is None else size for size in feature.shape) * numpy_dtype(feature.dtype).itemsize
     )
-    if (size != cell) if whole else (size % max(1, cell) != 0):
-        raise BadValue(0, f"{cell} bytes" if whole else f"a multiple of {cell} bytes", str(size))
+    _check_size(size, cell, varies=None in feature.shape)
+
+
+def _check_size(size: int, cell: int, *, varies: bool) -> None:
+    """Raises BadValue for a number of bytes that is not `cell`, or no multiple of it."""
+    if (size % max(1, cell) != 0) if varies else (size != cell):
+        raise BadValue(0, f"a multiple of {cell} bytes" if varies else f"{cell} bytes", str(size))
 
 
 def _inflated_size(data: bytes) -> int:

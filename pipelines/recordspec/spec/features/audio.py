@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -27,9 +27,10 @@ _FULL_SCALE = 1 << 15
 class Audio(Feature):
     """A sound.
 
-    Given as a path, as bytes, or as samples `[n, channels]` (or `[n]` of one channel). Bytes that
-    TensorFlow can decode are stored unchanged; others are encoded again. Decodes to samples
-    `[n, channels]`; a batch is a RaggedTensor `[batch, (n), channels]`.
+    Given as a path, as the bytes of a file, or as an array of samples `[n, channels]` (or `[n]` of one
+    channel). A file that TensorFlow can decode is stored unchanged; others are encoded again, and with
+    `encoding: raw` decoded. Bytes are always those of a file: samples without a header are given as an array.
+    Decodes to samples `[n, channels]`; a batch is a RaggedTensor `[batch, (n), channels]`.
 
     TensorFlow decodes wav and raw, tensorflow-io the others: without it, reading them
     raises MissingExtra.
@@ -82,6 +83,13 @@ class Audio(Feature):
     def encode(self, values: Any) -> tuple[Cells, ...]:
         stored = Strings.of([encoded(self, row, value) for row, value in enumerate(values)])
         return (Cells(flat=stored, lengths=1, rows=len(values)),)
+
+    def restored(self, stored: Sequence[bytes]) -> Any:
+        """The sound of one record, outside a graph, as a row gives it, from the list of its key."""
+        (data,) = stored
+        if self.encoding != "raw":
+            return data
+        return np.frombuffer(data, np.dtype(self.dtype).newbyteorder("<")).reshape(-1, self.channels)
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         samples = self._samples(columns[self.stored])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -55,8 +55,9 @@ class Resize:
 class Image(Feature):
     """An image.
 
-    Given as a path, as bytes, as an array `[h, w, c]` (or `[h, w]` of one channel) of `dtype`, or as a
-    PIL image. Bytes in the encoding are stored unchanged, others are encoded again.
+    Given as a path, as the bytes of a file, as an array `[h, w, c]` (or `[h, w]` of one channel) of `dtype`,
+    or as a PIL image. A file in the encoding is stored unchanged, others are encoded again, and with
+    `encoding: raw` decoded. Bytes are always those of a file: pixels without a header are given as an array.
     Decodes to a dense tensor `[h, w, c]`; if height or width is null, and without `resize`, a batch is a
     RaggedTensor `[n, (h), (w), c]`.
 
@@ -129,6 +130,13 @@ class Image(Feature):
     def encode(self, values: Any) -> tuple[Cells, ...]:
         stored = Strings.of([encoded(self, row, value) for row, value in enumerate(values)])
         return (Cells(flat=stored, lengths=1, rows=len(values)),)
+
+    def restored(self, stored: Sequence[bytes]) -> Any:
+        """The image of one record, outside a graph, as a row gives it, from the list of its key."""
+        (data,) = stored
+        if self.encoding != "raw":
+            return data
+        return np.frombuffer(data, np.dtype(self.dtype).newbyteorder("<")).reshape(static(self.shape))
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         return self.pixels(columns[self.stored])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -98,6 +98,10 @@ class Video(Feature):
         if None in self.frame.shape:
             _check_sizes(frames, lengths)
         return (Cells(flat=Strings.of(frames), lengths=lengths, rows=len(values)),)
+
+    def restored(self, stored: Sequence[bytes]) -> list[Any]:
+        """The frames of one record, outside a graph, as a row gives them, from the list of its key."""
+        return [self.frame.restored([data]) for data in stored]
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         data = columns[self.stored]

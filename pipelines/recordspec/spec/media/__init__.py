@@ -6,6 +6,7 @@ This module reads the bytes of image and sound files.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from recordspec.errors import SpecError, StoreError, system_reason
 from recordspec.locations import Location, location, read_bytes
@@ -14,6 +15,14 @@ from recordspec.spec.values import BadValue
 
 # WAV and BMP files cannot be larger (their sizes have 32 bits). A file is read into memory.
 _MOST_BYTES = 1 << 32
+
+
+def file_of(value: Any) -> Any:
+    """The bytes of an image or a sound, or else its path, where both are given as Hugging Face does; other
+    values do not change."""
+    if isinstance(value, dict) and value.keys() == {"bytes", "path"}:
+        return value["path"] if value["bytes"] is None else value["bytes"]
+    return value
 
 
 def path_of(row: int, value: str | os.PathLike[str] | RemotePath) -> Location:

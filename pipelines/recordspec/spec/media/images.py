@@ -15,7 +15,7 @@ import numpy as np
 from recordspec.errors import describe, missing_package, show_shape
 from recordspec.locations import Location
 from recordspec.remote import RemotePath
-from recordspec.spec.media import path_of, read_file
+from recordspec.spec.media import file_of, path_of, read_file
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.file_types import describe_type
 
@@ -59,11 +59,13 @@ _LONGEST_PNG = 1_000_000  # the default limit of libpng for a side
 
 
 def encoded(target: Image, row: int, value: Any) -> bytes:
-    """The stored bytes of an image: of a path, bytes, an array or a PIL image. Raises BadValue."""
+    """The stored bytes of an image: of a path, a file's bytes, an array or a PIL image. Raises BadValue."""
+    value = file_of(value)
     if isinstance(value, (str, os.PathLike, RemotePath)):
         return _from_file(target, row, path_of(row, value))
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return _from_bytes(target, row, bytes(value), "")
+        data = bytes(value)
+        return _stored(target, row, data, _opened(row, data, "", _hint(target)), "")
     if isinstance(value, np.ndarray) and not np.ma.is_masked(value):
         return from_pixels(target, row, np.asarray(value))
     if isinstance(value, pillow("images").Image):
@@ -78,7 +80,7 @@ def _expected(target: Image) -> str:
 def _from_file(target: Image, row: int, path: Location) -> bytes:
     data = read_file(row, path, "an image file")
     name = f"{path}: "
-    image = _opened(row, data, name)
+    image = _opened(row, data, name, _hint(target))
     said, found = _SUFFIXES.get(path.suffix.lower()), _encoding(image)
     if said is not None and said != found:
         hint = f"it is named {path.suffix}"
@@ -86,13 +88,8 @@ def _from_file(target: Image, row: int, path: Location) -> bytes:
     return _stored(target, row, data, image, name)
 
 
-def _from_bytes(target: Image, row: int, data: bytes, name: str) -> bytes:
-    if target.encoding == "raw":
-        size = int(np.prod([size or 0 for size in target.shape])) * np.dtype(target.dtype).itemsize
-        if len(data) != size:
-            raise BadValue(row, f"{size} bytes, {_expected(target)}", f"{len(data)} bytes")
-        return data
-    return _stored(target, row, data, _opened(row, data, name), name)
+def _hint(target: Image) -> str:
+    return "give raw pixels as an array" if target.encoding == "raw" else ""
 
 
 def _stored(target: Image, row: int, data: bytes, image: Any, name: str) -> bytes:
@@ -135,7 +132,7 @@ def _pixels(target: Image, row: int, image: Any, name: str) -> Array:
     return np.asarray(image.convert(_CONVERTED[target.channels]))
 
 
-def _opened(row: int, data: bytes, name: str) -> Any:
+def _opened(row: int, data: bytes, name: str, hint: str = "") -> Any:
     """The image, fully decoded. Raises BadValue if that fails, or if there are several frames."""
     library = pillow("images")
     try:
@@ -158,7 +155,7 @@ def _opened(row: int, data: bytes, name: str) -> Any:
     except Exception as error:  # Pillow's decoders raise many types for bad data
         found = describe_type(data)
         if not found.endswith(" image"):
-            raise BadValue(row, "an image", f"{name}{found}") from None
+            raise BadValue(row, "an image", f"{name}{found}", hint) from None
         reason = "Pillow cannot open it" if isinstance(error, library.UnidentifiedImageError) else error
         raise BadValue(row, "an image that decodes", f"{name}{found}: {reason}") from None
     frames = getattr(image, "n_frames", 1)

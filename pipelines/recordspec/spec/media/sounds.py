@@ -14,7 +14,7 @@ import numpy as np
 from recordspec.errors import describe, missing_package, show_shape
 from recordspec.locations import Location
 from recordspec.remote import RemotePath
-from recordspec.spec.media import path_of, read_file
+from recordspec.spec.media import file_of, path_of, read_file
 from recordspec.spec.values import Array, BadValue
 from recordspec.wire.file_types import describe_type
 
@@ -45,11 +45,13 @@ _FULL_SCALE = 1 << 15  # the int16 of 1.0; tf.audio.decode_wav divides by it
 
 
 def encoded(target: Audio, row: int, value: Any) -> bytes:
-    """The stored bytes of a sound: of a path, bytes, or samples. Raises BadValue."""
+    """The stored bytes of a sound: of a path, a file's bytes, or samples. Raises BadValue."""
+    value = file_of(value)
     if isinstance(value, (str, os.PathLike, RemotePath)):
         return _from_file(target, row, path_of(row, value))
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return _from_bytes(target, row, bytes(value))
+        data = bytes(value)
+        return _stored(target, row, data, _opened(row, data, "", _hint(target)), "")
     if isinstance(value, np.ndarray) and not np.ma.is_masked(value):
         return _from_samples(target, row, value)
     raise BadValue(row, "a path, bytes, or an array of samples", describe(value))
@@ -62,29 +64,23 @@ def _expected(target: Audio) -> str:
 def _from_file(target: Audio, row: int, path: Location) -> bytes:
     data = read_file(row, path, "a sound file")
     name = f"{path}: "
-    sound = _opened(row, data, name)
+    sound = _opened(row, data, name, _hint(target))
     said, found = _SUFFIXES.get(path.suffix.lower()), _ALIKE.get(sound.format, sound.format)
     if said is not None and said != found:
         raise BadValue(row, f"{said} data", f"{name}{describe_type(data)}", f"it is named {path.suffix}")
     return _stored(target, row, data, sound, name)
 
 
-def _from_bytes(target: Audio, row: int, data: bytes) -> bytes:
-    if target.encoding != "raw":
-        return _stored(target, row, data, _opened(row, data, ""), "")
-    size = target.channels * np.dtype(target.dtype).itemsize
-    if not data or len(data) % size:
-        raise BadValue(row, f"a multiple of {size} bytes, {_expected(target)}", f"{len(data)} bytes")
-    _check_length(target, row, len(data) // size, "")
-    return data
+def _hint(target: Audio) -> str:
+    return "give raw samples as an array" if target.encoding == "raw" else ""
 
 
-def _opened(row: int, data: bytes, name: str) -> Any:
+def _opened(row: int, data: bytes, name: str, hint: str = "") -> Any:
     library = soundfile("sounds")
     try:
         return library.SoundFile(io.BytesIO(data))
     except library.LibsndfileError:
-        raise BadValue(row, "a sound", f"{name}{describe_type(data)}") from None
+        raise BadValue(row, "a sound", f"{name}{describe_type(data)}", hint) from None
 
 
 def _stored(target: Audio, row: int, data: bytes, sound: Any, name: str) -> bytes:

@@ -22,6 +22,7 @@ from recordspec.spec.encoder import Gapped, refusal
 from recordspec.spec.features import Feature
 from recordspec.spec.features.base import ValueType
 from recordspec.spec.lists import Lists
+from recordspec.spec.media import file_of
 from recordspec.spec.schema import Schema
 from recordspec.spec.values import BadValue
 from recordspec.wire.strings import Strings
@@ -93,7 +94,7 @@ def _values(array: Any, feature: Feature | None) -> Any:
     if is_list(kind) and _takes_lists(feature):
         return _lists(array, feature)
     if is_file(kind) or (is_list(kind) and is_file(kind.value_type)):
-        return _file_of(array.to_pylist())
+        return _files_of(array.to_pylist())
     if is_list(kind) and feature is not None and feature.value_type == ValueType("media"):
         return _samples(array)
     return array.to_pylist()
@@ -104,10 +105,8 @@ def is_file(kind: Any) -> bool:
     return bool(arrow().types.is_struct(kind)) and {field.name for field in kind} == {"bytes", "path"}
 
 
-def _file_of(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_file_of(one) for one in value]
-    return value if value is None else value["path"] if value["bytes"] is None else value["bytes"]
+def _files_of(value: Any) -> Any:
+    return [_files_of(one) for one in value] if isinstance(value, list) else file_of(value)
 
 
 def _is_number(kind: Any) -> bool:
@@ -273,6 +272,7 @@ def inside(values: Any, folder: Location) -> Any:
 
 
 def _inside(row: int, value: Any, folder: Location, home: Location) -> Any:
+    value = file_of(value)
     if isinstance(value, list):
         return [_inside(row, one, folder, home) for one in value]
     if not isinstance(value, str):

@@ -8,6 +8,7 @@ from typing import Any
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import location, read_bytes
+from recordspec.spec.media import file_of
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources import base
 from recordspec.writing.sources.arrow import TablePart, check_table, from_arrow
@@ -56,13 +57,7 @@ class _Examples:
 
     def __iter__(self) -> Iterator[Any]:
         for example in self._dataset:
-            yield {name: _file(value) for name, value in example.items()}
-
-
-def _file(value: Any) -> Any:
-    if isinstance(value, dict) and value.keys() == {"bytes", "path"}:
-        return value["path"] if value["bytes"] is None else value["bytes"]
-    return value
+            yield {name: file_of(value) for name, value in example.items()}
 
 
 class HuggingFaceRows:

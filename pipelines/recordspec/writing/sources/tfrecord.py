@@ -15,10 +15,13 @@ import numpy as np
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import Location, LocationText, below, location
 from recordspec.spec.features import KINDS, Feature
+from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.box import Box
+from recordspec.spec.features.image import Image
 from recordspec.spec.features.ragged import RaggedLists
 from recordspec.spec.features.sparse import SparseValues
 from recordspec.spec.features.tensor import AnyTensor
+from recordspec.spec.features.video import Video
 from recordspec.spec.schema import Schema
 from recordspec.spec.validate import check_structure
 from recordspec.store.shards import block_in, expand
@@ -212,8 +215,11 @@ def given(feature: Feature, values: Stored) -> Any:
     return _shaped(stored, shape)
 
 
-@given.register
-def _tensor(feature: AnyTensor, values: Stored) -> Any:
+@given.register(AnyTensor)
+@given.register(Image)
+@given.register(Audio)
+@given.register(Video)
+def _restored(feature: AnyTensor | Image | Audio | Video, values: Stored) -> Any:
     stored = values.get(feature.stored)
     return None if stored is None else feature.restored(stored)
 

@@ -18,9 +18,11 @@ from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, nearest
 from recordspec.locations import Location, open_file
 from recordspec.spec.features import Feature
+from recordspec.spec.features.base import ValueType
 from recordspec.spec.media import images, sounds
 from recordspec.spec.schema import Schema
 from recordspec.spec.values import BadValue
+from recordspec.writing.sources.arrow import inside
 from recordspec.writing.sources.base import (
     Batches,
     FileSource,
@@ -173,15 +175,17 @@ def _found(members: Members, extensions: tuple[str, ...]) -> _Member | None:
 
 
 def _values(found: list[_Member | None], feature: Feature | None, path: Location) -> Any:
-    """The values of members, as a column for a feature. Raises BadValue."""
-    kind = None if feature is None else feature.value_type
-    as_bytes = kind is not None and kind.shape == () and kind.item in ("media", "text")
-    values = [
-        None if member is None else _value(row, *member, as_bytes=as_bytes)
-        for row, member in enumerate(found)
-    ]
+    """The values of members, as a column for a feature. Raises BadValue.
+
+    Paths of images and sounds in JSON are relative to the tar's folder, and stay in it.
+    """
+    kind = ValueType() if feature is None else feature.value_type
+    item = kind.item if kind.shape == () and kind.item in ("media", "text") else ""
+    values = [None if member is None else _value(row, *member, item) for row, member in enumerate(found)]
     texts = [value for value in values if isinstance(value, bytes)]
-    if as_bytes or not texts:
+    if item == "media":
+        return inside(values, path.parent)
+    if item or not texts:
         return values
     try:
         cells = [value.decode().strip() if isinstance(value, bytes) else None for value in values]
@@ -206,15 +210,15 @@ def _is_text(value: bytes) -> bool:
     return True
 
 
-def _value(row: int, extension: str, data: bytes, names: tuple[str, ...], *, as_bytes: bool) -> Any:
-    """A value of JSON, an array, or else the bytes."""
+def _value(row: int, extension: str, data: bytes, names: tuple[str, ...], item: str) -> Any:
+    """A value of JSON, an array, or else the bytes, which a feature of one text or image (`item`) takes."""
     sort = extension.rpartition(".")[2]
-    if sort == "npy" and not as_bytes:
+    if sort == "npy" and item != "text":
         try:
             return np.load(io.BytesIO(data), allow_pickle=False)
         except (ValueError, OSError, EOFError):
             raise BadValue(row, "a file .npy of numbers", "another, or one of Python's objects") from None
-    if not names and (as_bytes or sort != "json"):
+    if not names and (item or sort != "json"):
         return data
     try:
         value = json.loads(data)
