@@ -261,7 +261,8 @@ class Pipeline:
           its rows, int64 `[n]`, as `<name>_row_lengths`; values with more than one ragged dimension, such as
           images, have the same size in a request. Zeros and empty strings of a sparse feature are absent.
 
-        Without a `map`, a request has the inputs of `fit`; with one, all features but targets and weights.
+        Without a `map`, a request has the inputs of `fit`, and the indicators of missing values that
+        `fit.encode` needs; with one, all features but targets and weights.
 
         Args:
             model: a Keras model, or a function of the inputs of `fit`.
@@ -382,10 +383,11 @@ class Pipeline:
         """Returns the Keras layers of the inputs in `fit.encode`, by name, with the statistics of a split.
 
         They equal `keras.layers.Normalization`, `StringLookup`, `IntegerLookup` and `Discretization` adapted
-        to the stored values, before a function `map` or a filter. All are computed
+        to the stored values, before a function `map` or a filter, without those that `with_missing` marks as
+        missing. All are computed
         in one pass, and stored in `layers.json` beside the dataset until it, a feature or `fit.encode`
-        changes. The layers encode single values, or a whole batch; `dataset` also pads, and sums `multi_hot`
-        and `count`.
+        changes. The layers encode single values, or a whole batch; `dataset` also pads, sums `multi_hot`
+        and `count`, and encodes missing values as unknown.
 
         Args:
             split: the name of the training split, or the names of several.
@@ -395,13 +397,15 @@ class Pipeline:
         encodes = {} if self.config.fit is None else self.config.fit.encode
         if not encodes:
             return {}
-        known = {
+        known: dict[str, Any] = {
             "schema": self.schema.fingerprint,
             "shards": [shard.sha256 for shard in self._shards(split)],
             "encode": {name: to_builtins(encode) for name, encode in encodes.items()},
             # the fingerprint has no options of reading, such as `default` and `resize`
             "features": {name: to_builtins(self.schema.names[name].shortest) for name in encodes},
         }
+        if left_out := [name for name in encodes if self.schema.names[name].indicator is not None]:
+            known["missing"] = left_out  # files of statistics without it include their defaults
         whole = dict.fromkeys(("shuffle", "bucket", "balance", "service")) | {"repeat": 1, "cache": "none"}
 
         def batches(names: tuple[str, ...]) -> Any:
@@ -435,9 +439,15 @@ class Pipeline:
             check_arguments("map_fit", map_fit, len(parts), f"({', '.join(parts)})")
             map_fit = naming_features("map_fit", map_fit)
         chosen = self._layers(fit, layers)
-        pick = without_autograph(lambda features: fit.pick(features, schema, chosen, batched=batched))
-        # these are converted by autograph, as a user expects of functions for tf.data
-        picked: Callable[..., Any] = pick if mapped is None else lambda features: pick(mapped(features))
+        change = mapped or without_autograph(lambda features: features)
+        pick = without_autograph(
+            lambda features, decoded: fit.pick(features, schema, chosen, decoded=decoded, batched=batched)
+        )
+
+        # converted by autograph, with `map` and `map_fit`, as a user expects of functions for tf.data
+        def picked(features: Any) -> Any:
+            return pick(change({**features}), features)
+
         if map_fit is None:
             return picked
         if len(fit.parts) == 1:

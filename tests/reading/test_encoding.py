@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import tensorflow as tf
 
@@ -157,11 +158,13 @@ def test_statistics_are_those_of_what_is_read(small, tmp_path):
 
 
 def adapted(layer, dataset, name: str):
-    """A layer that Keras adapts to the values of a feature."""
+    """A layer that Keras adapts to the values of a feature that are not missing."""
 
     def values(batch):
         value = batch[name]
         flat = value.flat_values if isinstance(value, tf.RaggedTensor) else value
+        if f"{name}_missing" in batch:
+            flat = flat[~batch[f"{name}_missing"]]
         return flat if flat.shape.rank > 1 else tf.expand_dims(flat, 1)  # Keras would take rows for batches
 
     layer.adapt(dataset.map(values))
@@ -196,8 +199,9 @@ def test_each_input_is_encoded(pipeline):
     def same(name, expected):
         np.testing.assert_array_equal(inputs[name], expected, name)
 
-    for name in ("company", "fare", "day", "vec", "kind"):
+    for name in ("company", "day", "vec", "kind"):
         same(name, layers[name](stored[name]))
+    same("fare", tf.where(stored["fare_missing"], 0.0, layers["fare"](stored["fare"])))
     same("photo", layers["photo"](tf.cast(stored["photo"], tf.float32)))
     same("fare_missing", stored["fare_missing"])
     assert inputs["fare_missing"].numpy().any()
@@ -221,6 +225,109 @@ def test_each_input_is_encoded(pipeline):
         ],
     )
     same("tags_mask", tf.sequence_mask(stored["tags"].row_lengths()))
+
+
+WITH_GAPS = """{
+  day: {dtype: int64, date: days, default: 0, with_missing: true},
+  code: {dtype: int64, default: 7, with_missing: true},
+  word: {dtype: string, default: a, with_missing: true},
+  fare: {dtype: float32, default: 0.0, with_missing: true},
+  place: {dtype: float32, shape: [2], default: [0.0, 0.0], with_missing: true},
+  pair: {dtype: string, shape: [2], default: ["", ""], with_missing: true},
+  y: int64}"""
+LEFT_OUT = (
+    "{inputs: [day, code, word, fare, place, pair], targets: y, encode: {day: normalize, code: index,"
+    " word: one_hot, fare: {as: discretize, bins: 4}, place: normalize, pair: count}}"
+)
+
+
+def frame_with_gaps(count: int = 400) -> pd.DataFrame:
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "day": pd.Timestamp("2026-01-01") + pd.to_timedelta(draw.integers(0, 300, count), "D"),
+            "code": pd.array(draw.integers(1, 5, count), "Int64"),
+            "word": draw.choice(["b", "c", "d"], count, p=[0.2, 0.3, 0.5]).astype(object),
+            "fare": draw.gamma(2, 20, count).astype(np.float32),
+            "place": list(draw.normal([5, -3], [1, 2], (count, 2)).astype(np.float32)),
+            "pair": list(draw.choice(["p", "q"], (count, 2), p=[0.3, 0.7])),
+        }
+    )
+    for name in frame:  # each has other gaps, more than a quarter of the rows
+        frame.loc[draw.random(count) < 0.3, name] = None
+    return frame.assign(y=range(count))
+
+
+def test_what_is_missing_has_no_part_in_statistics(small):
+    """pandas leaves out NaN, NaT and None, and Keras adapts to what is left."""
+    frame = frame_with_gaps()
+    made = small(LEFT_OUT, WITH_GAPS, frame)
+    layers, keras = made.layers(), tf.keras.layers
+    days = (frame["day"] - pd.Timestamp(0)) / pd.Timedelta("1D")
+    assert layers["day"].mean.numpy() == pytest.approx(days.mean(), rel=1e-12)
+    assert layers["day"].variance.numpy() == pytest.approx(days.var(ddof=0), rel=1e-9)
+    places = np.stack(frame["place"].dropna())
+    np.testing.assert_allclose(np.ravel(layers["place"].mean), places.mean(0), rtol=1e-5)
+    np.testing.assert_allclose(np.ravel(layers["place"].variance), places.var(0), rtol=1e-5)
+    for name in ("code", "word"):
+        tokens = frame[name].value_counts().index.tolist()
+        assert layers[name].get_vocabulary(include_special_tokens=False) == tokens
+    tokens = frame["pair"].dropna().explode().value_counts().index.tolist()
+    assert layers["pair"].get_vocabulary(include_special_tokens=False) == tokens
+    (batch,) = rs.read(made.schema, made.data / "train-*", batch=len(frame))
+    bins = keras.Discretization(num_bins=4)
+    bins.adapt(tf.data.Dataset.from_tensors(batch["fare"][~batch["fare_missing"]][:, None]))
+    assert layers["fare"].bin_boundaries == bins.bin_boundaries
+    share = np.bincount(np.digitize(frame["fare"].dropna(), bins.bin_boundaries)) / frame["fare"].count()
+    np.testing.assert_allclose(share, 0.25, atol=0.01)
+
+    ((found, order),) = made.dataset("train", batch=len(frame))
+    frame = frame.set_index("y").loc[order.numpy()]
+    days = (frame["day"] - pd.Timestamp(0)) / pd.Timedelta("1D")
+    scaled = ((days - days.mean()) / days.std(ddof=0)).fillna(0)
+    np.testing.assert_allclose(found["day"], scaled, atol=1e-5)
+    gaps = {name: frame[name].isna().to_numpy() for name in frame}
+    assert (found["place"].numpy()[gaps["place"]] == 0).all()
+    assert (found["code"].numpy() == 0).tolist() == gaps["code"].tolist()
+    assert (found["word"].numpy()[:, 0] == 1).tolist() == gaps["word"].tolist()
+    assert (found["pair"].numpy()[:, 0] == 2).tolist() == gaps["pair"].tolist()
+    of_default = int(np.digitize(0.0, layers["fare"].bin_boundaries))
+    assert set(found["fare"].numpy()[gaps["fare"]]) == {of_default}
+
+    for place, (row, _) in enumerate(made.dataset("train", batch=None).take(20)):
+        for name, value in row.items():
+            np.testing.assert_allclose(value, found[name][place], atol=1e-6, err_msg=name)
+
+
+def test_a_missing_value_that_a_map_replaces_is_known(small):
+    features = "{x: {dtype: float32, default: 0.0, with_missing: true}, y: int64}"
+    some = [{"x": 4.0, "y": 0}, {"y": 1}, {"x": 8.0, "y": 2}]
+    made = small("{inputs: x, targets: y, encode: {x: normalize}}", features, some)
+
+    def filled(features):
+        features["x"] = tf.where(features["x_missing"], 10.0, features["x"])
+        return features
+
+    def read(**options) -> list[float]:
+        return next(iter(made.dataset("train", **options)))[0].numpy().tolist()
+
+    assert read() == [-1.0, 0.0, 1.0]
+    assert read(map=lambda features: {"x": features["x"], "y": features["y"]}) == [-1.0, 0.0, 1.0]
+    assert read(map=filled) == [-1.0, 2.0, 1.0]
+    assert read(map=lambda features: {**features, "x": features["x"] + 1}) == [-0.5, -2.5, 1.5]
+    with pytest.raises(rs.SpecError) as error:
+        made.dataset("train", features=["x", "y"])
+    assert str(error.value) == (
+        "read.features: expected `x_missing` beside `x`, which `fit` encodes, got none"
+    )
+
+
+def test_all_values_missing_leave_none_to_learn_from(small):
+    features = "{x: {dtype: float32, default: 0.0, with_missing: true}, y: int64}"
+    made = small("{inputs: x, targets: y, encode: {x: normalize}}", features, [{"y": 0}, {"y": 1}])
+    with pytest.raises(rs.SpecError) as error:
+        made.layers()
+    assert str(error.value) == "fit.encode.x: expected values to learn from, got none"
 
 
 def test_steps_are_encoded_with_an_index_of_their_own_for_padding(tmp_path):
@@ -643,16 +750,26 @@ def test_a_request_needs_no_label_and_a_map_is_served(small, tmp_path):
     assert str(error.value) == "expected one of x, y, got `z`"
 
 
-def test_a_request_has_an_indicator_only_where_it_is_an_input(small, tmp_path):
+def test_a_request_has_an_indicator_only_where_it_is_needed(small, tmp_path):
     features = "{x: {dtype: float32, default: 7.0, with_missing: true}, y: int64}"
-    for inputs, asked in (("x", {"x"}), ("[x, x_missing]", {"x", "x_missing"})):
-        made = small(f"{{inputs: {inputs}, targets: y}}", features, [{"x": 1.0, "y": 1}, {"y": 2}])
-        folder = tmp_path / str(len(asked))
+    some = [{"x": 1.0, "y": 1}, {"x": 3.0, "y": 1}, {"y": 2}]
+    cases = [
+        ("inputs: x", {"x"}, 7.0),
+        ("inputs: [x, x_missing]", {"x", "x_missing"}, 7.0),
+        ("inputs: x, encode: {x: normalize}", {"x", "x_missing"}, 0.0),
+        ("inputs: x, encode: {x: {as: discretize, bins: 2}}", {"x"}, 1),
+    ]
+    for place, (options, asked, expected) in enumerate(cases):
+        made = small(f"{{{options}, targets: y}}", features, some)
+        folder = tmp_path / str(place)
         made.export(lambda given: given["x"] if isinstance(given, dict) else given, folder)
         signatures = tf.saved_model.load(str(folder)).signatures
         assert set(signatures["serving_default"].structured_input_signature[1]) == asked
         records = tf.constant([made.schema.without("y").encode({})])
-        assert signatures["examples"](examples=records)["output_0"].numpy().tolist() == [7.0]
+        assert signatures["examples"](examples=records)["output_0"].numpy().tolist() == [expected]
+        tensors = {"x": tf.constant([7.0]), "x_missing": tf.constant([True])}
+        found = signatures["serving_default"](**{name: tensors[name] for name in asked})
+        assert found["output_0"].numpy().tolist() == [expected]
 
 
 def test_names_that_a_signature_cannot_tell_apart(small, tmp_path):

@@ -37,6 +37,8 @@ class Encode:
             (`StringLookup`, `IntegerLookup`), `one_hot` to a vector with a 1 at that index, `multi_hot` and
             `count` a list to one vector; `discretize` maps a number to the index of its bin
             (`Discretization`). The vocabulary of a label is its classes. For lists, index 0 is padding.
+            A value that `with_missing` marks as missing is normalized to 0.0, the mean, and looked up as an
+            unknown one; `discretize` returns the bin of its default.
         max_tokens: the size of the vocabulary, with the most frequent texts or integers, and one index
             for all others; by default all values in the split.
         bins: the number of bins of `discretize`, with about equal counts; 10 by default.
@@ -63,6 +65,11 @@ class Encode:
         if problems:
             raise SpecError(problems)
 
+    @property
+    def has_unknown(self) -> bool:
+        """Whether there is an encoding for an unknown value, which missing ones get."""
+        return self.as_ != "discretize"
+
     def problem(self, feature: Feature, *, in_steps: bool) -> Problem | None:
         """The problem of a feature, or one of each step, that cannot be encoded so."""
         given = feature.value_type
@@ -84,20 +91,32 @@ class Encode:
         return Problem(expected=f"{expected} to {self.as_}", got=got)
 
 
-def apply_to_row(value: Tensor, encode: Encode, layer: Any, length: int | None = None) -> Tensor:
+def apply_to_row(
+    value: Tensor, encode: Encode, layer: Any, length: int | None = None, missing: Tensor | None = None
+) -> Tensor:
     """Like `apply`, for the value of one row."""
-    return apply(tf.expand_dims(value, 0), encode, layer, length)[0]
+    of_one = None if missing is None else tf.expand_dims(missing, 0)
+    return apply(tf.expand_dims(value, 0), encode, layer, length, of_one)[0]
 
 
-def apply(value: Tensor, encode: Encode, layer: Any, length: int | None = None) -> Tensor:
+def apply(
+    value: Tensor, encode: Encode, layer: Any, length: int | None = None, missing: Tensor | None = None
+) -> Tensor:
     """Encodes a batch to a dense tensor. Shorter rows are filled with 0.
 
     Args:
         value: dense `[n, ...]`, or ragged.
         layer: one of `layers`.
         length: the length to which the rows of a ragged batch are padded.
+        missing: which values of a dense batch are unknown, bool `[n]`; None if none is.
     """
     flat = value.flat_values if isinstance(value, tf.RaggedTensor) else value
+    if encode.as_ == "normalize":
+        flat = tf.cast(flat, _float(flat.dtype))
+    if missing is not None:
+        unknown = layer.mean if encode.as_ == "normalize" else "[UNK]" if flat.dtype == tf.string else -1
+        each = tf.reshape(missing, [-1, *[1] * (flat.shape.rank - 1)])
+        flat = tf.where(each, tf.cast(unknown, flat.dtype), flat)
     if encode.as_ in _LOOKUPS:  # Keras' own treats a last dimension of 1 in another way
         codes = layer(tf.reshape(flat, [-1]))
         if encode.as_ != "index":  # a vector; versions of Keras differ in its dtype
@@ -105,7 +124,7 @@ def apply(value: Tensor, encode: Encode, layer: Any, length: int | None = None) 
         made = tf.reshape(codes, tf.concat([tf.shape(flat), tf.shape(codes)[1:]], 0))
         made = tf.ensure_shape(made, [*flat.shape, *codes.shape[1:]])
     elif encode.as_ == "normalize":
-        made = tf.cast(layer(tf.cast(flat, _float(flat.dtype))), tf.float32)
+        made = tf.cast(layer(flat), tf.float32)
     else:
         made = layer(tf.cast(flat, tf.float32))
     if isinstance(value, tf.RaggedTensor):
@@ -140,9 +159,12 @@ class Statistics:
             raise SpecError(self._problem(expected, "2"))
         self._layer = None if encode.as_ == "normalize" else _layer(feature, encode, batch, {})
 
-    def add(self, value: Tensor) -> None:
-        """The values of a batch, dense or ragged."""
+    def add(self, batch: Mapping[str, Tensor]) -> None:
+        """Adds the values of a batch, dense or ragged, except missing ones."""
+        value, indicator = batch[self._feature.name], self._feature.indicator
         flat = value.flat_values if isinstance(value, tf.RaggedTensor) else value
+        if indicator is not None:
+            flat = tf.boolean_mask(flat, ~batch[indicator])
         if self._layer is not None:
             if tf.size(flat):
                 self._layer.update_state(tf.reshape(flat, [-1]))
@@ -259,7 +281,7 @@ def layers(
     Args:
         fingerprint: the fingerprint of the rows of the statistics.
         kept: the file of the statistics, which is read if it has this fingerprint, else written.
-        batches: reads the batches of these features.
+        batches: reads the batches of these outputs.
 
     Raises what reading raises, and SpecError for values from which a layer cannot learn.
     """
@@ -270,9 +292,10 @@ def layers(
             for name, encode in encodes.items()
             if not schema.names[name].class_names  # which are known
         }
-        for batch in batches(tuple(learning)) if learning else ():
-            for name, one in learning.items():
-                one.add(batch[name])
+        outputs = tuple(output for name in learning for output in schema.names[name].outputs)
+        for batch in batches(outputs) if learning else ():
+            for one in learning.values():
+                one.add(batch)
         states = {name: one.state() for name, one in learning.items()}
         _keep(kept, fingerprint, states)
     return {

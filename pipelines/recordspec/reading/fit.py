@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -173,7 +173,8 @@ class Fit:
         if derived:
             expected, got = f"the function that adds `{derived[0]}`", "none"
             raise SpecError(Problem(path=("map",), expected=expected, got=got))
-        return _without_indicators(schema.only(inputs), frozenset(_names(self.inputs)))
+        encoded = {schema.names[name].indicator for name, how in self.encode.items() if how.has_unknown}
+        return _without_indicators(schema.only(inputs), {*_names(self.inputs), *encoded})
 
     def check_layers(self, layers: Mapping[str, Any]) -> None:
         """Raises SpecError if an input has no layer: it would not be encoded."""
@@ -190,12 +191,15 @@ class Fit:
         schema: Schema,
         layers: Mapping[str, Any] | None = None,
         *,
+        decoded: Mapping[str, Any],
         batched: bool = True,
     ) -> Any:
         """The tuple for `model.fit`, from a batch that `schema` decoded and a user's `map` may have changed.
 
         Args:
             layers: the Keras layers of encoded inputs, by name.
+            decoded: the batch as it was before `map`. Of a tensor that `map` passed on, the missing values
+                are known.
             batched: whether these are the features of a batch, not of one row.
 
         Raises SpecError for a feature of `pad_to` that is not ragged, and for a mask of one without padding.
@@ -203,7 +207,7 @@ class Fit:
         if not isinstance(features, Mapping):
             got = type(features).__name__
             raise SpecError(Problem(path=("map",), expected="a dict of features from `map`", got=got))
-        batch = _Batch(self, features, schema, layers or {}, batched)
+        batch = _Batch(self, features, decoded, schema, layers or {}, batched)
         picked = [batch.values("inputs", self.inputs)]
         if self.targets is not None:
             picked.append(batch.values("targets", self.targets))
@@ -221,15 +225,15 @@ class Fit:
         return tuple(picked) if len(picked) > 1 else picked[0]
 
 
-def _without_indicators(schema: Schema, inputs: frozenset[str]) -> Schema:
-    """The schema with only those indicators of missing values that are inputs."""
+def _without_indicators(schema: Schema, needed: Set[str | None]) -> Schema:
+    """The schema with only those indicators of missing values that are needed."""
 
-    def needed(feature: Feature) -> Feature:
-        if isinstance(feature, FixedLen) and inputs.isdisjoint(feature.outputs[1:]):
+    def kept(feature: Feature) -> Feature:
+        if isinstance(feature, FixedLen) and feature.indicator not in needed:
             return replace(feature, with_missing=False)
         return feature
 
-    return map_features(schema, needed)
+    return map_features(schema, kept)
 
 
 @dataclass(frozen=True)
@@ -238,6 +242,7 @@ class _Batch:
 
     fit: Fit
     features: Mapping[str, Any]
+    decoded: Mapping[str, Any]
     schema: Schema
     layers: Mapping[str, Any]
     batched: bool
@@ -258,10 +263,22 @@ class _Batch:
         value = self._short_enough(name)
         if part == "inputs" and name in self.layers:
             encoded = apply if self.batched else apply_to_row
-            return encoded(value, self.fit.encode[name], self.layers[name], self.fit.pad_to.get(name))
+            length, missing = self.fit.pad_to.get(name), self._missing(name)
+            return encoded(value, self.fit.encode[name], self.layers[name], length, missing)
         if self._is_kept(name):
             return value
         return dense(value, self._pad(part, name), self.fit.pad_to.get(name))
+
+    def _missing(self, name: str) -> Tensor | None:
+        """Which values of a feature are encoded as unknown: missing ones, unless `map` has replaced them."""
+        indicator = self.schema.names[name].indicator
+        replaced = self.features[name] is not self.decoded.get(name)
+        if indicator is None or replaced or not self.fit.encode[name].has_unknown:
+            return None
+        if indicator not in self.decoded:
+            expected = f"`{indicator}` beside `{name}`, which `fit` encodes"
+            raise SpecError(Problem(path=("read", "features"), expected=expected, got="none"))
+        return self.decoded[indicator]
 
     def mask(self, part: str, name: str) -> Tensor:
         """The mask of a padded feature: true for values that are no padding."""

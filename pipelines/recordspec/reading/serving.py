@@ -38,7 +38,8 @@ def export(
     inputs = replace(fit, targets=None, weights=None)
 
     def predict(features: Mapping[str, Tensor]) -> Any:
-        return model(inputs.pick(features if mapped is None else mapped(features), schema, layers))
+        given = features if mapped is None else mapped({**features})
+        return model(inputs.pick(given, schema, layers, decoded=features))
 
     def of_examples(examples: Tensor) -> Any:
         return predict(decoder.decode(schema, examples))

@@ -152,7 +152,7 @@ def _feature_and_notes(evidence: Evidence, names: Set[str]) -> tuple[Feature | N
         notes = [*evidence.notes, *guesses, *_losses(evidence, feature)]
         if evidence.missing:
             default = " and reads as its default" if feature.optional else ""
-            default += f", with {feature.outputs[1]} true" if len(feature.outputs) > 1 else ""
+            default += f", with {feature.indicator} true" if feature.indicator else ""
             notes = [f"{evidence.share_missing} {evidence.unit}{default}", *notes]
     name = evidence.name or '""'
     return feature, [f"{name}: {note}" for note in notes]

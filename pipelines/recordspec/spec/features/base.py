@@ -88,6 +88,11 @@ class Feature(abc.ABC):
         return (self.name,)
 
     @property
+    def indicator(self) -> str | None:
+        """The name of the output that marks missing values, bool `[]`; None if there is none."""
+        return None
+
+    @property
     def optional(self) -> bool:
         """Whether a row may omit the value: its key is then not stored, and the default is decoded."""
         return False

@@ -43,7 +43,7 @@ class FixedLen(Feature):
         date: the unit in which dates and times are stored, as int64, since 1970-01-01 in UTC: days, seconds,
             milliseconds, microseconds or nanoseconds. Nothing is rounded.
         with_missing: whether a second tensor, `<name>_missing`, is decoded, which distinguishes missing
-            values from data.
+            values from data. `fit.encode` then leaves them out of its statistics.
     """
 
     kind: ClassVar[str] = "fixed_len"
@@ -76,7 +76,11 @@ class FixedLen(Feature):
     @property
     def outputs(self) -> tuple[str, ...]:
         """The names of the decoded tensors."""
-        return (self.name, f"{self.name}_missing") if self.with_missing else (self.name,)
+        return (self.name,) if self.indicator is None else (self.name, self.indicator)
+
+    @property
+    def indicator(self) -> str | None:
+        return f"{self.name}_missing" if self.with_missing else None
 
     @property
     def optional(self) -> bool:
