@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import json
 import os
+import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -13,10 +16,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from faulty_proxy import Fault
+from test_staging import DAMAGE, flip
 
 import recordspec as rs
 from recordspec.reading import staging as reading_staging
 from recordspec.remote import RemotePath
+from shell import run_here
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +49,7 @@ def both(bucket, tmp_path) -> tuple[Path, RemotePath]:
 def copies(both, tmp_path) -> dict[str, str]:
     """Room for six of eight shards; an interleave of three that is parallel opens them all."""
     largest = max(shard.bytes for shard in rs.Manifest.load(both[0]).all_shards)
-    return {"folder": str(tmp_path / "copies"), "size": f"{6 * (largest // 1024 + 4)}KiB"}
+    return {"folder": str(tmp_path / "copies"), "size": f"{6 * (largest // 1024 + 8)}KiB"}
 
 
 def ids(dataset) -> list[int]:
@@ -148,6 +153,80 @@ def test_a_fault_while_reading_is_not_noticed(both, copies, server, kind):
     with server.proxy.failing(Fault(kind, "GET", r"\.tfrecord|%2Etfrecord", times=times, skip=1)):
         assert ids(rs.read(SCHEMA, both[1], batch=16, staging=copies)) == list(range(400))
         assert server.proxy.faults[0].done == times
+
+
+def test_copies_that_were_changed_are_read_as_before(both, tmp_path, server, caplog):
+    staging = {"folder": str(tmp_path / "copies")}
+    dataset = rs.read(SCHEMA, both[1], batch=16, staging=staging)
+    assert ids(dataset) == list(range(400))
+    shards = rs.Manifest.load(both[0]).all_shards
+    paths = [tmp_path / "copies" / shard.sha256 for shard in shards]
+    for path, name in zip(paths, DAMAGE, strict=False):
+        DAMAGE[name](path)
+    for command in ("verify", "count"):  # these read the store
+        done = run_here(command, both[1])
+        assert (done.returncode, done.stdout.count('"records": 50')) == (0, 8)
+    for requests in (len(DAMAGE), 0):
+        with server.proxy.failing():
+            assert ids(dataset) == list(range(400))
+        assert server.proxy.requests.get("GET", 0) == requests
+    assert len(caplog.messages) == len(DAMAGE)
+    order = [path.name for path in paths]
+    told = sorted(caplog.messages, key=lambda text: order.index(Path(text.partition(": ")[0]).name))
+    for path, shard, text in zip(paths, shards, told, strict=False):
+        assert text.startswith(f"{path}: expected a copy of {both[1] / shard.file}, got other bytes (")
+
+
+def rot(path: Path) -> None:
+    """Flips a bit of a copy as a disk does, and no program: its stamp fits."""
+    stamp = path.with_name(f"{path.name}.stamp")
+    stamped = json.loads(stamp.read_bytes())
+    flip(path)
+    found = path.stat()
+    stamped |= {"mtime_ns": found.st_mtime_ns, "ctime_ns": found.st_ctime_ns, "inode": found.st_ino}
+    stamp.write_text(json.dumps(stamped))
+
+
+def test_a_crc_error_while_reading_names_the_copy(both, tmp_path):
+    staging = {"folder": str(tmp_path / "copies")}
+    dataset = rs.read(SCHEMA, both[1], batch=16, staging=staging)
+    assert ids(dataset) == list(range(400))
+    shard = rs.Manifest.load(both[0]).all_shards[3]
+    path = tmp_path / "copies" / shard.sha256
+    rot(path)
+    with pytest.raises(rs.StoreError) as error, rs.locating(SCHEMA, both[1]):
+        ids(dataset)
+    assert isinstance(error.value.__cause__, tf.errors.DataLossError)
+    hint = "it is deleted, and the object is copied again when it is read next"
+    assert str(error.value) == f"{path}: expected a copy of {both[1] / shard.file}, got other bytes ({hint})"
+    assert ids(dataset) == list(range(400))
+
+
+# Reads a dataset twice; in between a copy rots.
+READER = """
+import sys
+from pathlib import Path
+import recordspec as rs
+from test_reading import SCHEMA, ids, rot
+url, folder, name = sys.argv[1:]
+dataset = rs.read(SCHEMA, url, batch=16, staging={"folder": folder})
+print(len(ids(dataset)), flush=True)
+rot(Path(folder, name))
+ids(dataset)
+"""
+
+
+@pytest.mark.tensorflow
+def test_the_process_after_a_crc_error_reads_all_rows(both, tmp_path, caplog):
+    shard, folder = rs.Manifest.load(both[0]).all_shards[3], str(tmp_path / "copies")
+    command = [sys.executable, "-c", READER, str(both[1]), folder, shard.sha256]
+    paths = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=paths)
+    assert (done.returncode, done.stdout) == (1, "400\n"), done.stderr
+    assert "DataLossError: " in done.stderr
+    assert ids(rs.read(SCHEMA, both[1], batch=16, staging={"folder": folder})) == list(range(400))
+    (text,) = (text for text in caplog.messages if "copy of" in text)
+    assert text.startswith(f"{folder}/{shard.sha256}: expected a copy of {both[1] / shard.file}, got other")
 
 
 def test_a_shard_that_is_gone_is_named(both, copies):

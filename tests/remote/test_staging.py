@@ -17,6 +17,7 @@ from faulty_proxy import Fault
 
 from recordspec.errors import StoreError
 from recordspec.remote import RemotePath
+from recordspec.store import staging
 from recordspec.store.staging import StagedObject, StagingFolder
 
 KIB = 1 << 10
@@ -34,7 +35,9 @@ def put(place: RemotePath, seed: int, size: int) -> StagedObject:
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if path.name != ".lock")
+    """The copies, and the downloads that run."""
+    found = sorted(path.name for path in folder.iterdir() if path.name != ".lock")
+    return [name for name in found if not name.endswith(".stamp")]
 
 
 def held(folder: Path) -> int:
@@ -63,6 +66,116 @@ def test_an_object_is_copied_once(bucket, server, tmp_path):
     assert names(tmp_path) == [one.sha256]
 
 
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def flip_in_place(path: Path) -> None:
+    """Flips a bit and sets the time of the file back."""
+    before = path.stat()
+    with path.open("r+b") as file:
+        file.seek(1000)
+        byte = file.read(1)
+        file.seek(1000)
+        file.write(bytes([byte[0] ^ 1]))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+DAMAGE = {
+    "flipped": flip,
+    "flipped in place": flip_in_place,
+    "zeroed": lambda path: path.write_bytes(bytes(path.stat().st_size)),
+    "truncated": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "empty": lambda path: os.truncate(path, 0),
+}
+
+
+def message(path: Path, one: StagedObject, got: str = "other bytes") -> str:
+    hint = "it is deleted, and the object is copied again when it is read next"
+    return f"{path}: expected a copy of {one.remote}, got {got} ({hint})"
+
+
+def test_a_copy_that_was_changed_is_named_and_made_again(bucket, server, tmp_path, caplog):
+    objects = {name: put(bucket / str(seed), seed, 20 * KIB) for seed, name in enumerate(DAMAGE)}
+    folder = StagingFolder(tmp_path, 1 << 20)
+    for name, one in objects.items():
+        lease = folder.fetch(one)
+        lease.release()
+        DAMAGE[name](lease.path)
+        for requests in (1, 0):
+            with server.proxy.failing():
+                again = folder.fetch(one)
+            assert server.proxy.requests["GET"] == requests
+            assert hashlib.sha256(again.path.read_bytes()).hexdigest() == one.sha256
+            again.release()
+    assert caplog.messages == [message(tmp_path / one.sha256, one) for one in objects.values()]
+    assert names(tmp_path) == sorted(one.sha256 for one in objects.values())
+
+
+def test_a_copy_is_hashed_again_only_if_its_file_is_another(bucket, server, tmp_path, monkeypatch):
+    one = put(bucket / "one", 1, 20 * KIB)
+    folder = StagingFolder(tmp_path, 1 << 20)
+    folder.fetch(one).release()
+    hashed = []
+    sha256 = staging._sha256
+    monkeypatch.setattr(staging, "_sha256", lambda handle: hashed.append(handle) or sha256(handle))
+    path = tmp_path / one.sha256
+    moved = path.with_name("moved")
+
+    def copied() -> None:
+        moved.write_bytes(path.read_bytes())
+        moved.replace(path)
+
+    changes = [lambda: None, path.touch, copied, path.with_name(f"{path.name}.stamp").unlink]
+    for change, count in zip(changes, (0, 1, 2, 3), strict=True):
+        change()
+        for _ in range(2):
+            with server.proxy.failing():
+                folder.fetch(one).release()
+            assert server.proxy.requests.get("GET", 0) == 0
+            assert len(hashed) == count
+
+
+def test_an_object_without_a_hash_is_compared_with_its_download(bucket, server, tmp_path, caplog):
+    data = random.Random(1).randbytes(20 * KIB)
+    (bucket / "one").create(data)
+    one = StagedObject(
+        remote=bucket / "one", bytes=20 * KIB, sha256=None, e_tag=(bucket / "one").stat().e_tag
+    )
+    folder = StagingFolder(tmp_path, 1 << 20)
+    path = tmp_path / one.name
+    stamp = path.with_name(f"{path.name}.stamp")
+    for change, requests in ((path.touch, 0), (lambda: flip(path), 1), (stamp.unlink, 1)):
+        folder.fetch(one).release()
+        change()
+        with server.proxy.failing():
+            folder.fetch(one).release()
+        assert server.proxy.requests.get("GET", 0) == requests
+        assert path.read_bytes() == data
+    assert caplog.messages == [message(path, one), message(path, one, "one without its hash")]
+
+
+def test_a_copy_is_on_the_disk_before_it_has_its_name(bucket, tmp_path, monkeypatch):
+    calls, fsync, rename = [], os.fsync, Path.rename
+
+    def flushed(handle: int) -> None:
+        calls.append(("fsync", os.fstat(handle).st_ino))
+        fsync(handle)
+
+    def renamed(path: Path, target: Path) -> Path:
+        calls.append(("rename", path.stat().st_ino))
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(Path, "rename", renamed)
+    lease = StagingFolder(tmp_path, 1 << 20).fetch(put(bucket / "one", 1, 20 * KIB))
+    inode = lease.path.stat().st_ino
+    assert calls == [("fsync", inode), ("rename", inode)]
+    lease.release()
+
+
 def test_the_copy_that_was_used_the_longest_ago_goes(bucket, tmp_path):
     folder = StagingFolder(tmp_path, 1000 * KIB)
     objects = [put(bucket / str(number), number, 300 * KIB) for number in range(5)]
@@ -78,7 +191,9 @@ def test_the_copy_that_was_used_the_longest_ago_goes(bucket, tmp_path):
         time.sleep(0.01)
     folder.fetch(objects[4]).release()
     assert held_by_reader.path.exists()
-    assert names(tmp_path) == sorted(objects[number].sha256 for number in (2, 3, 4))
+    left = sorted(objects[number].sha256 for number in (2, 3, 4))
+    assert names(tmp_path) == left
+    assert sorted(path.stem for path in tmp_path.glob("*.stamp")) == left
 
 
 def test_what_others_read_leaves_no_room(bucket, tmp_path, monkeypatch):

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, RecordError, show_text
+from recordspec.errors import Problem, RecordError, StoreError, show_text
 from recordspec.locations import Location
 from recordspec.spec.decoder import decode_errors, decode_problems
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import File, Files, expand, path_list, shard_files
-from recordspec.store.staging import failure_in
+from recordspec.store.staging import corrupt_copies, failure_in
 from recordspec.wire import file_types, tfrecord
 from recordspec.wire.framing import framed, place
 from recordspec.wire.tfrecord import Damage, Record
@@ -220,7 +220,8 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
     Raises:
         RecordError: names the shard, the record, the byte, the feature, the expected and the actual value.
             The original error is its cause; if no record is corrupt, the original error is raised.
-        StoreError: files are missing, or of another spec; or a shard in an object store could not be read.
+        StoreError: files are missing, or of another spec; a shard in an object store could not be read, or
+            its local copy has other bytes: it is deleted, and the next pass copies the shard again.
         SpecError: a path is a URL of no store.
     """
     given = path_list(files)
@@ -231,11 +232,13 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
             raise failure from error
         if not isinstance(error, decode_errors()):
             raise
+        if problems := corrupt_copies():
+            raise StoreError(problems) from error
         for file in shard_files(expand(given), schema):
             # of a file that a copy replaces, the corrupt records are known, and were not read
             if file.path.resolve() not in _replaced and (corrupt := check(file, schema).corrupt):
-                *problems, last = corrupt[0].problems
+                *others, last = corrupt[0].problems
                 more = f"{len(corrupt):,} records of this file are corrupt" if corrupt[1:] else ""
                 last = replace(last, hint="; ".join(filter(None, [last.hint, more])))
-                raise RecordError([*problems, last], corrupt[0].record) from error
+                raise RecordError([*others, last], corrupt[0].record) from error
         raise

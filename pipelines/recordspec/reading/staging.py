@@ -6,11 +6,14 @@ read, and gives back the others when it ends, or is dropped.
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
+import sys
 from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -25,7 +28,14 @@ from recordspec.reading.plan import Piece
 from recordspec.reading.transformations import flat_map
 from recordspec.remote import RemotePath
 from recordspec.spec.options import parse_bytes
-from recordspec.store.staging import FAILURES, Lease, StagedObject, StagingFolder, on_disk
+from recordspec.store.staging import (
+    FAILURES,
+    Lease,
+    StagedObject,
+    StagingFolder,
+    distrust_copies,
+    on_disk,
+)
 from recordspec.wire import tfrecord
 from recordspec.wire.compression import CODECS
 
@@ -43,6 +53,8 @@ _tokens = itertools.count()
 def staged(pieces: tuple[Piece, ...], order: Tensor, folder: StagingFolder) -> Dataset:
     """The path of a local copy of each piece, its compression, its first record, the number of records, the
     token of its lease, and what went wrong, in an order, int64 `[pieces]`."""
+
+    _distrust_at_exit()
 
     def copies(numbers: Any) -> Iterator[tuple[str, str, int, int, int, str]]:
         chosen, mine = [pieces[number] for number in numbers], []
@@ -65,6 +77,17 @@ def staged(pieces: tuple[Piece, ...], order: Tensor, folder: StagingFolder) -> D
     return tf.data.Dataset.from_generator(
         copies, args=(order,), output_signature=(text, text, whole, whole, whole, text)
     )
+
+
+@cache
+def _distrust_at_exit() -> None:
+    """If a corrupt record ends this process, the next one hashes the copies before it reads them."""
+
+    def distrust() -> None:
+        if isinstance(getattr(sys, "last_value", None), tf.errors.DataLossError):
+            distrust_copies()
+
+    atexit.register(distrust)
 
 
 def _leases_ahead(

@@ -2,31 +2,42 @@
 
 A copy is named by its sha256. Readers hold a shared lock on it; to make room for another copy, unlocked ones
 are removed, the least recently used first. A `.part` is being downloaded by the process that has locked it.
+
+A `.stamp` beside a copy has the size, the times and the inode of the file whose hash was right; its own mtime
+is the last use. A copy that differs from its stamp is hashed again before it is read.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
+import logging
 import os
 import re
 import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from threading import Event
 
-from recordspec.errors import Problem, RecordspecError, StoreError
+from recordspec.errors import Problem, RecordspecError, StoreError, show_text, system_reason
 from recordspec.locations import system_errors
 from recordspec.remote import RemotePath
+
+log = logging.getLogger("recordspec")
 
 # Seconds between two looks at whether there is room, and after which there will be none.
 _PAUSE, _PATIENCE = 0.05, 600.0
 # Bytes that file systems allocate at a time.
 _BLOCK = 4096
-_COPY = re.compile(r"[0-9a-f]{64}(\.part)?")
+# Bytes that are hashed at a time.
+_PIECE = 1 << 20
+_STAMP = ".stamp"
+_COPY = re.compile(rf"[0-9a-f]{{64}}(\.part|\{_STAMP})?")
 # A download whose bytes are not those of the manifest is tried again.
 _ATTEMPTS = 2
 
@@ -75,6 +86,46 @@ class StagedObject:
         return Problem(where=where, expected=expected, got=f"{found[:12]}...")
 
 
+@dataclass(frozen=True, kw_only=True)
+class FileStamp:
+    """The file whose hash was right: a file that was written since has another stamp.
+
+    Attributes:
+        bytes, mtime_ns, ctime_ns, inode: as `os.stat` gives them. A program can set the mtime, not the ctime.
+        sha256: the hash of the copy.
+    """
+
+    bytes: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    sha256: str
+
+    @classmethod
+    def of(cls, handle: int, sha256: str) -> FileStamp:
+        """The stamp of an open file with this hash."""
+        found = os.fstat(handle)
+        return cls(
+            bytes=found.st_size,
+            mtime_ns=found.st_mtime_ns,
+            ctime_ns=found.st_ctime_ns,
+            inode=found.st_ino,
+            sha256=sha256,
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> FileStamp | None:
+        """The stamp of a copy; None if it has none."""
+        try:
+            return cls(**json.loads(_stamp_of(path).read_bytes()))
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
+
+    def dump(self, path: Path) -> None:
+        """Writes the stamp of a copy. It is not flushed to the disk: without it, the copy is hashed again."""
+        _stamp_of(path).write_text(json.dumps(asdict(self)))
+
+
 class Lease:
     """A copy that is not removed before `release`, or the end of the process.
 
@@ -91,6 +142,25 @@ class Lease:
         handle, self._handle = self._handle, None
         if handle is not None:
             os.close(handle)
+
+
+# The copies that this process has read, the last ones last. That a copy was read to its end does not tell
+# that it is right: after an error, tf.data reads on ahead.
+_used: dict[Path, tuple[StagingFolder, StagedObject]] = {}
+
+
+def corrupt_copies() -> list[Problem]:
+    """The problem of a copy that this process has read, and that has other bytes than its object; the last
+    one that it has read, if several. It is deleted, so that the next pass copies the object again."""
+    found = (folder.check(path, wanted) for path, (folder, wanted) in reversed([*_used.items()]))
+    return [*islice(filter(None, found), 1)]
+
+
+def distrust_copies() -> None:
+    """Removes the stamps of the copies that this process has read: the next reader hashes each."""
+    for path in _used:
+        with suppress(OSError):
+            _stamp_of(path).unlink()
 
 
 class StagingFolder:
@@ -112,6 +182,8 @@ class StagingFolder:
         Args:
             stopped: stops waiting when it is set.
 
+        A copy that was changed is logged, deleted, and downloaded again.
+
         Raises StoreError if it cannot be read, does not match its hash, or is larger than the
         folder may be; and if copies in use have left no room for ten minutes.
         """
@@ -123,18 +195,67 @@ class StagingFolder:
         deadline = time.monotonic() + _PATIENCE
         with system_errors("write", self.folder):
             while True:
+                part = None
                 with self._locked():
-                    if (lease := _leased(path)) is not None:
-                        return lease
-                    part = self._begin(path, wanted.bytes)
+                    handle = _opened(path)
+                    if handle is None:
+                        part = self._begin(path, wanted.bytes)
+                    elif _is_unchanged(path, handle):
+                        os.utime(_stamp_of(path))
+                        return self._lease(wanted, path, handle)
+                if handle is not None:
+                    if (problem := self._hash(wanted, path, handle)) is None:
+                        return self._lease(wanted, path, handle)
+                    os.close(handle)
+                    log.warning("%s", show_text(str(problem)))
+                    continue  # there is none now
                 if part is not None:
-                    return self._download(wanted, path, part, stopped)
+                    return self._lease(wanted, path, self._download(wanted, path, part, stopped))
                 if stopped.wait(_PAUSE) or time.monotonic() > deadline:
                     hint = f"copies that are being read fill {self.folder}; give it a larger size"
                     expected = f"room for {wanted.bytes:,} bytes of {self.size:,}"
                     raise StoreError(
                         Problem(where=str(wanted.remote), expected=expected, got="none", hint=hint)
                     )
+
+    def check(self, path: Path, wanted: StagedObject) -> Problem | None:
+        """Hashes the copy of an object. Returns its problem, and deletes it, if it has other bytes."""
+        with system_errors("write", self.folder):
+            handle = _opened(path)
+            if handle is None:
+                return None
+            try:
+                return self._hash(wanted, path, handle)
+            finally:
+                os.close(handle)
+
+    def _lease(self, wanted: StagedObject, path: Path, handle: int) -> Lease:
+        _used.pop(path, None)
+        _used[path] = self, wanted
+        return Lease(path, handle)
+
+    def _hash(self, wanted: StagedObject, path: Path, handle: int) -> Problem | None:
+        """Hashes a copy, which others may read meanwhile, and stamps it, or deletes it if it is wrong."""
+        stamp = FileStamp.load(path)
+        # the hash of an object without a manifest is that of its download
+        right = wanted.sha256 or ("" if stamp is None else stamp.sha256)
+        stamp = FileStamp.of(handle, right)
+        got = "other bytes" if right else "one without its hash"
+        try:
+            is_right = bool(right) and _sha256(handle) == right
+        except OSError as error:
+            is_right, got = False, f"one that cannot be read: {system_reason(error)}"
+        with self._locked():
+            # another process may have replaced it meanwhile
+            is_there = path.exists() and os.path.samestat(os.fstat(handle), path.stat())
+            if is_right and is_there:
+                stamp.dump(path)
+            elif is_there:
+                _unlink(path)
+        if is_right:
+            return None
+        hint = "it is deleted, and the object is copied again when it is read next"
+        return Problem(where=str(path), expected=f"a copy of {wanted.remote}", got=got, hint=hint)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -157,45 +278,55 @@ class StagingFolder:
             os.close(handle)
             return None
         os.truncate(handle, 0)
-        if not self._make_room(size):
+        if not self._make_room(size, part.name):
             part.unlink()
             os.close(handle)
             return None
         os.truncate(handle, size)  # others count it
         return handle
 
-    def _make_room(self, size: int) -> bool:
-        """Removes copies until there is room for these bytes; False if the copies in use leave none."""
+    def _make_room(self, size: int, part: str) -> bool:
+        """Removes copies until there is room for these bytes of `part`; False if the copies in use leave
+        none."""
+        entries = [entry for entry in os.scandir(self.folder) if _COPY.fullmatch(entry.name)]
+        files = {entry.name: entry.stat() for entry in entries if entry.name != part}
         copies = []
-        for entry in os.scandir(self.folder):
-            if _COPY.fullmatch(entry.name):
-                found = entry.stat()
-                copies.append((found.st_mtime_ns, on_disk(found.st_size), entry.path))
+        for name, found in files.items():
+            if name.endswith(_STAMP):
+                if name.removesuffix(_STAMP) not in files:  # somebody deleted the copy
+                    (self.folder / name).unlink()
+                continue
+            used = files.get(f"{name}{_STAMP}", found).st_mtime_ns
+            copies.append((used, on_disk(found.st_size), self.folder / name))
         held, size = sum(size for _, size, _ in copies), on_disk(size)
-        for _, taken, name in sorted(copies):
+        for _, taken, copy in sorted(copies):
             if held + size <= self.size:
                 break
-            if taken and _removed(name):
+            if _removed(copy):
                 held -= taken
         return held + size <= self.size
 
-    def _download(self, wanted: StagedObject, path: Path, handle: int, stopped: Event) -> Lease:
+    def _download(self, wanted: StagedObject, path: Path, handle: int, stopped: Event) -> int:
+        """Downloads an object into a locked file; returns it, the copy."""
         part = path.with_name(f"{path.name}.part")
         try:
             for _ in range(_ATTEMPTS):
                 try:
-                    problem = wanted.check(_copy(wanted, handle, stopped))
+                    found = _copy(wanted, handle, stopped)
+                    problem = wanted.check(found)
                 except FileNotFoundError:
                     expected = "an object" if wanted.sha256 is None else "a shard, as the manifest says"
                     raise StoreError(
                         Problem(where=str(wanted.remote), expected=expected, got="no object")
                     ) from None
                 if problem is None:
+                    os.fsync(handle)
                     # the lock belongs to the open file: it goes with the file to its name
                     with self._locked():
                         part.rename(path)
                         fcntl.flock(handle, fcntl.LOCK_SH)
-                    return Lease(path, handle)
+                        FileStamp.of(handle, found).dump(path)
+                    return handle
             assert problem is not None
             raise StoreError(problem)
         except BaseException:
@@ -206,32 +337,58 @@ class StagingFolder:
 
 
 def on_disk(size: int) -> int:
-    """The bytes that a file takes: whole blocks."""
-    return -(-size // _BLOCK) * _BLOCK
+    """The bytes that a copy takes: whole blocks, and one for its stamp."""
+    return (-(-size // _BLOCK) + 1) * _BLOCK
 
 
-def _leased(path: Path) -> Lease | None:
-    """A copy that is there."""
+def _stamp_of(path: Path) -> Path:
+    """The path of the stamp of a copy."""
+    return path.with_name(f"{path.name}{_STAMP}")
+
+
+def _opened(path: Path) -> int | None:
+    """A copy that is there, with a shared lock."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
     fcntl.flock(handle, fcntl.LOCK_SH)
-    os.utime(path)
-    return Lease(path, handle)
+    return handle
 
 
-def _removed(name: str) -> bool:
+def _is_unchanged(path: Path, handle: int) -> bool:
+    """Whether an open copy is the file that was stamped."""
+    stamp = FileStamp.load(path)
+    return stamp is not None and stamp == FileStamp.of(handle, stamp.sha256)
+
+
+def _unlink(path: Path) -> None:
+    """Removes a copy and its stamp."""
+    path.unlink()
+    _stamp_of(path).unlink(missing_ok=True)
+
+
+def _removed(path: Path) -> bool:
     """Removes a copy unless somebody reads or downloads it."""
-    handle = os.open(name, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(name)
+        _unlink(path)
     except BlockingIOError:
         return False
     finally:
         os.close(handle)
     return True
+
+
+def _sha256(handle: int) -> str:
+    """The hash of an open file. Raises OSError."""
+    digest = hashlib.sha256()
+    with open(handle, "rb", buffering=0, closefd=False) as file:
+        file.seek(0)
+        while chunk := file.read(_PIECE):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def _copy(wanted: StagedObject, handle: int, stopped: Event) -> str:
