@@ -190,7 +190,7 @@ def test_describe_names_its_files_and_is_refused_elsewhere(home):
     ("arguments", "status", "message"),
     [
         (["count", "none"], 3, "none: expected a file, got none"),
-        (["count", "folder"], 3, "folder: expected shards in the folder, got none (folder is empty)"),
+        (["count", "folder"], 3, "folder: expected TFRecords in the folder, got none (folder is empty)"),
         (["head", "text"], 1, "text: expected a TFRecord file, got text that begins 'hello there, world'"),
         (["build", "none.yaml"], 3, "none.yaml: cannot read: no such file or directory"),
         (["build", "folder"], 3, "folder: cannot read: is a directory"),

@@ -134,6 +134,27 @@ def is_below(path: Location, folder: Location) -> bool:
     return True
 
 
+def files_in(folder: Location) -> list[Location]:
+    """The files in a folder, in the order of their names. Raises StoreError."""
+    if isinstance(folder, RemotePath):
+        return sorted(folder.iterdir())
+    with system_errors("read", folder):
+        return sorted(path for path in folder.iterdir() if not path.is_dir())
+
+
+def folders_in(folder: Location) -> list[Location]:
+    """The folders in a folder but for hidden ones and those that begin with `_`, in the order of their names.
+
+    Raises StoreError.
+    """
+    if isinstance(folder, RemotePath):
+        found: list[Location] = [*folder.folders()]
+    else:
+        with system_errors("read", folder):
+            found = [path for path in folder.iterdir() if path.is_dir()]
+    return sorted(path for path in found if not path.name.startswith((".", "_")))
+
+
 def check_regular(path: Location) -> None:
     """Raises StoreError for a pipe or a device: files are read more than once, and from any offset.
 

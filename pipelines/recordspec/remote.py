@@ -233,6 +233,11 @@ class RemotePath:
         for one in self._objects(listed):
             yield RemotePath(self.root, one["path"]), _stat(one)
 
+    def folders(self) -> Iterator[RemotePath]:
+        """The folders directly below it."""
+        for prefix in self._repeated(self._list_folder)["common_prefixes"]:
+            yield RemotePath(self.root, prefix.strip("/"))
+
     def resolve(self) -> RemotePath:
         return self
 

@@ -18,7 +18,7 @@ from recordspec.errors import Problem, RecordError, SpecError, StoreError
 from recordspec.inspect.count import count
 from recordspec.inspect.infer import MOST_MEDIA, infer_media, infer_medium, infer_records
 from recordspec.interop.tfds import dataset_info
-from recordspec.locations import Location, absolute, location, system_errors
+from recordspec.locations import Location, absolute, files_in, folders_in, location
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath, is_url
 from recordspec.spec.features import Feature
@@ -27,7 +27,15 @@ from recordspec.spec.infer import IDENTIFIES, Inferred
 from recordspec.spec.media import images, sounds
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import manifest_in
-from recordspec.store.shards import expand, is_shard, numbered, path_list
+from recordspec.store.shards import (
+    expand,
+    has_tfrecords,
+    is_shard,
+    is_split_name,
+    numbered,
+    path_list,
+    split_word,
+)
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.hugging_face import HuggingFaceRows, hugging_face_source, is_hugging_face
 from recordspec.writing.sources.infer_table import (
@@ -44,8 +52,6 @@ _MEDIA: dict[str, type[ImageFolder] | type[AudioFolder]] = {
     "image_folder": ImageFolder,
     "audio_folder": AudioFolder,
 }
-# Common names of files and folders of splits.
-_SPLITS = re.compile(r"(train|training|val|valid|validation|dev|eval|evaluation|test|testing)", re.IGNORECASE)
 # Common names of targets, and of identifiers of rows.
 _TARGETS = re.compile(
     r"(.*[/_. -])?(labels?|targets?|class(es|_id)?|categor(y|ies)|species|outcome|sentiment|survived|y)",
@@ -87,7 +93,7 @@ class InputFiles:
         return next((stem for stem in map(_stem, names) if self._names_data(stem)), "data")
 
     def _names_data(self, stem: str) -> bool:
-        return bool(stem) and stem not in self.splits and _SPLITS.fullmatch(stem) is None
+        return bool(stem) and stem not in self.splits and not is_split_name(stem)
 
 
 def _stem(name: str) -> str:
@@ -134,28 +140,28 @@ def _tfds_folder(folder: Path) -> InputFiles:
 
 
 def _contents(folder: Path) -> list[Location]:
-    """The data in a folder: its shards or tables; those of its folders of splits; or itself, of media.
+    """The data in a folder: its TFRecords or tables; those of its folders of splits; or itself, of media.
 
     Raises StoreError if it has none.
     """
-    with system_errors("read", folder):
-        inside = sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))
-    if any(map(is_shard, inside)):
-        return [*expand(folder)]
-    files = [path for path in inside if path.is_file() and _is_data(path)]
-    if files:
-        return [*expand(files)]
-    folders = [path for path in inside if path.is_dir()]
-    if folders and all(_SPLITS.fullmatch(path.name) for path in folders):
+    tables = [
+        path for path in files_in(folder) if path.suffix in _TABLES and not path.name.startswith((".", "_"))
+    ]
+    is_dataset = manifest_in(folder) is not None
+    if is_dataset or has_tfrecords(folder):
+        return [*expand(folder), *([] if is_dataset else tables)]
+    if tables:
+        return [*expand(tables)]
+    folders = [folder / one.name for one in folders_in(folder)]
+    if folders and all(is_split_name(one.name) for one in folders):
         return [path for one in folders for path in _contents(one)]
     if _media_source(folder) is not None:
         return [folder]
-    expected = "TFRecords, tables, or images or sounds by class"
-    raise StoreError(Problem(where=str(folder), expected=expected, got="none"))
-
-
-def _is_data(path: Path) -> bool:
-    return path.suffix in _TABLES or ".tfrecord" in path.name or numbered(path.name) is not None
+    try:
+        return [*expand(folder)]
+    except StoreError as error:
+        expected = "TFRecords, tables, or images or sounds by class"
+        raise StoreError(replace(one, expected=expected) for one in error.problems) from None
 
 
 def _source_of(path: Location) -> str:
@@ -199,11 +205,7 @@ def _split_of(path: Location, manifests: dict[Location, bool]) -> str:
             manifests[folder] = manifest_in(folder) is not None
         if manifests[folder]:
             return shard.partition("+")[0]
-    for name in (path.name.partition(".")[0], path.parent.name):
-        for word in re.split(r"[^A-Za-z]+", name):
-            if _SPLITS.fullmatch(word):
-                return word.lower()
-    return ""
+    return split_word(path)
 
 
 def infer(

@@ -26,7 +26,7 @@ from recordspec.store.manifest import (
     manifest_of,
 )
 from recordspec.store.shard_file import ShardFile
-from recordspec.store.shards import Files, expand, parse_name
+from recordspec.store.shards import Files, expand, is_tfrecord_name
 from recordspec.store.transaction import Transaction
 from recordspec.wire.file_types import likely_compression
 
@@ -188,7 +188,7 @@ def _repaired(folder: Location, old: Manifest | None, saved: tuple[SavedFile, ..
     missing = tuple(path.name for path, _ in found if path.name in named)
     if reason:
         return RepairReport(files=saved, manifest=None, reason=reason, missing=missing, left_out=())
-    left_out = tuple(one for one in found if one[0].name not in named and parse_name(one[0].name) is None)
+    left_out = tuple(one for one in found if one[0].name not in named and not is_tfrecord_name(one[0].name))
     manifest = _of_saved(old, saved, {path.name for path, _ in left_out})
     return RepairReport(files=saved, manifest=manifest, reason="", missing=missing, left_out=left_out)
 

@@ -21,7 +21,7 @@ from recordspec.inspect.index import find_records
 from recordspec.locations import Location
 from recordspec.remote import RemotePath
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, manifest_of
-from recordspec.store.shards import Files, expand_dataset, first_block, parse_name, stored_schema
+from recordspec.store.shards import Files, expand_dataset, first_block, splits_by_name, stored_schema
 from recordspec.wire import proto, tfrecord
 from recordspec.wire.file_types import compression_of, likely_compression, not_tfrecord
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, place
@@ -340,10 +340,8 @@ class Scanner:
         """The split of each file, from the manifest or from its name."""
         by_name = {} if self.manifest is None else self.manifest.splits
         of_file = {shard.file: split for split, shards in by_name.items() for shard in shards}
-        names = {path: parse_name(path.name) for path in self.paths}
-        return {
-            path: of_file.get(path.name, ALL if name is None else name.split) for path, name in names.items()
-        }
+        by_file_name = splits_by_name(self.paths, ALL)
+        return {path: of_file.get(path.name, split) for path, split in by_file_name.items()}
 
     def has_blocks(self, path: Location) -> bool:
         """Whether records of a file are blocks, according to the manifest or the first record."""

@@ -21,7 +21,7 @@ from recordspec.store.manifest import (
     manifest_of,
     shard_differences,
 )
-from recordspec.store.shards import File, Files, expand, find_incomplete, parse_name
+from recordspec.store.shards import File, Files, expand, find_incomplete, is_tfrecord_name
 from recordspec.wire.compression import Compression
 from recordspec.wire.file_types import likely_compression
 from recordspec.wire.hashes import HashedFile, sha256_of
@@ -134,7 +134,7 @@ def dataset_problems(folder: Location, manifest: Manifest) -> Iterator[FileProbl
     """Yields missing, unexpected and changed files of a dataset's folder; the shards are not read."""
     if isinstance(folder, Path):  # a store keeps the shards of replaced datasets
         there = {path.name for path in folder.iterdir()}
-        foreign = {name for name in there if parse_name(name)} - manifest.files
+        foreign = set(filter(is_tfrecord_name, there)) - manifest.files
         for problem in shard_differences(folder, manifest.files - there, foreign):
             yield Path(problem.where), problem
     yield from _schema_problems(folder / manifest.name_of(SCHEMA_FILE), manifest)

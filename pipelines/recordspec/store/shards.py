@@ -8,16 +8,17 @@ import logging
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recordspec.errors import IncompleteError, Problem, RecordError, StoreError, show_text
-from recordspec.locations import Location, check_regular, location
-from recordspec.remote import RemotePath, is_url
+from recordspec.executors import ThreadPool
+from recordspec.locations import Location, check_regular, files_in, folders_in, location
+from recordspec.remote import RemotePath
 from recordspec.store.manifest import (
     INDEX_SUFFIXES,
     SCHEMA_FILE,
@@ -28,6 +29,7 @@ from recordspec.store.manifest import (
     shard_differences,
 )
 from recordspec.wire.compression import CODECS, Compression
+from recordspec.wire.file_types import begins_with_record
 
 log = logging.getLogger("recordspec")
 
@@ -41,6 +43,24 @@ _NUMBERS = r"(?P<split>.+)-(?P<index>\d{5,})-of-(?P<count>\d{5,})"
 _NAME = re.compile(rf"{_NUMBERS}\.tfrecord({_COMPRESSED})")
 # Names of others, too: `train-00000-of-01024`, `mnist-train.tfrecord-00000-of-00001`.
 _NUMBERED = re.compile(rf"{_NUMBERS}(?P<suffix>(?P<type>(\.[a-z]+)??)({_COMPRESSED}))")
+# The names of TFRecords in a folder, by this package and others: a suffix that says so, perhaps with a number
+# after it (TFDS's `mnist-train.tfrecord-00000-of-00001`), a number of a number (`train-00000-of-01024`,
+# Beam's `data-00000-of-00001`), or a part of a job (Spark's and Hadoop's `part-r-00000`).
+_TFRECORD = re.compile(
+    rf"""(
+        .*\.(tfrecords?|tfrecs?|tfr|records?)([-_.]?\d+([-_]of[-_]\d+)?)?
+        | [^.]+-\d{{5,}}-of-\d{{5,}}
+        | part-([rm]-)?\d{{5}}(-[^.]+)?
+    )({_COMPRESSED}|\.deflate)?""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# Hidden files, `_SUCCESS` and other marks of jobs, Hadoop's checksums.
+_IGNORED = re.compile(r"[._].*|.*\.crc")
+_SPLIT = re.compile(r"(train|training|val|valid|validation|dev|eval|evaluation|test|testing)", re.IGNORECASE)
+_WORD = re.compile(r"[A-Za-z]+")
+# How far TFRecords are searched below a folder without any, and in how many folders, for the message.
+_DEEPEST, _MOST_FOLDERS = 3, 100
+_REQUESTS = 16  # of a store at once
 # A `?` in a URL would begin a query.
 _PATTERN = re.compile(r"[*\[]")
 # Missing shards that are looked for: a name may announce any number.
@@ -88,15 +108,21 @@ def auto_count(size: int, rows: int) -> int:
 def expand(files: Files, *, as_found: bool = False) -> tuple[Location, ...]:
     """Expands paths, patterns and folders to files, in the order of their names.
 
-    A folder resolves to its shards. A file that is found twice is returned once, and the index of a file that
-    is found (`data/train-*` matches both) is omitted. Files that are listed one by one are not checked
-    for completeness. In an object store, a folder and a pattern resolve to the files in the manifest.
+    A folder resolves to its TFRecords: the files in its manifest; without a manifest, those with a name of
+    TFRecords (`is_tfrecord_name`); without these, those whose first bytes are a record, and any that are
+    named alike but for their numbers. A folder without any, whose folders are all named as splits (`train`,
+    `test`), resolves to theirs. Hidden files, names that begin with `_`, and `.crc` files are ignored.
+
+    A file that is found twice is returned once, and the index of a file that is found (`data/train-*` matches
+    both) is omitted. Files that are listed one by one are not checked for completeness. In an object store, a
+    pattern resolves to files in the manifest, too.
 
     Raises:
         StoreError: a path or pattern matches no file.
         SpecError: a path is an unsupported URL.
         IncompleteError: a folder, or what a pattern matches, lacks shards that the manifest or the names of
-            the others announce, or has shards that do not belong to them; not with `as_found`.
+            the others announce, or has shards that do not belong to them, or a folder has TFRecords with
+            names of TFRecords and others; not with `as_found`, which returns all of them.
     """
     return expand_dataset(files, as_found=as_found)[0]
 
@@ -111,8 +137,8 @@ def expand_dataset(
     found: list[Location] = []
     manifests: dict[Location, Manifest] = {}
     for one in given:
-        paths, names = _matches(one, manifests)
-        if not as_found and (problems := _completeness(paths, names, manifests)):
+        paths, problems = _matches(one, manifests, as_found=as_found)
+        if problems and not as_found:
             raise IncompleteError(problems)
         found += paths
     for path in found:
@@ -141,55 +167,212 @@ def find_incomplete(files: Files) -> tuple[Problem, ...]:
     problems: list[Problem] = []
     for one in path_list(files):
         with suppress(StoreError):
-            manifests: dict[Location, Manifest] = {}
-            problems += _completeness(*_matches(one, manifests), manifests)
+            problems += _matches(one, {})[1]
     return tuple(dict.fromkeys(problems))
 
 
-def _matches(pattern: str, manifests: dict[Location, Manifest]) -> tuple[list[Location], str | None]:
-    """The files of a path, a pattern or a folder, and the pattern of names that should match no other shards;
-    None for the path of a file. Raises StoreError if there are none.
+def _matches(
+    pattern: str, manifests: dict[Location, Manifest], *, as_found: bool = False
+) -> tuple[list[Location], list[Problem]]:
+    """The files of a path, a pattern or a folder, and the problems for which `expand` raises IncompleteError.
 
-    Adds the manifests that it reads.
+    Adds the manifests that it reads. Raises StoreError if there are no files, and for an invalid manifest
+    unless `as_found`.
     """
-    if is_url(pattern):
-        return _remote_matches(RemotePath.parse(pattern), manifests)
-    path = Path(pattern)
-    if path.is_dir():
-        found, names = [*filter(is_shard, path.iterdir())], "*"
-        expected, beside = "shards in the folder", path / "*"
-    elif path.exists():
-        return [path], None
-    else:
-        found, names = [Path(one) for one in glob.glob(pattern)], path.name
-        expected, beside = "a file", path
+    place = location(pattern)
+    if isinstance(place, RemotePath):
+        return _remote_matches(place, manifests, as_found)
+    if place.is_dir():
+        return _folder_matches(place, _manifest_in(place, as_found), manifests, as_found)
+    if place.exists():
+        return [place], []
+    found: list[Location] = sorted(Path(one) for one in glob.glob(pattern))
     if not found:
-        raise StoreError(Problem(where=pattern, expected=expected, got="none", hint=_siblings(beside)))
-    return sorted(found), names
+        raise StoreError(Problem(where=pattern, expected="a file", got="none", hint=_siblings(place)))
+    return found, [] if as_found else _completeness(found, place.name, manifests)
 
 
 def _remote_matches(
-    place: RemotePath, manifests: dict[Location, Manifest]
-) -> tuple[list[Location], str | None]:
+    place: RemotePath, manifests: dict[Location, Manifest], as_found: bool
+) -> tuple[list[Location], list[Problem]]:
     """The same for a URL. A folder and a pattern resolve to files in their manifest, without a LIST."""
     if _PATTERN.search(place.name):
         folder = place.parent
         manifest = manifest_in(folder)
         paths = folder.iterdir() if manifest is None else _named(folder, manifest, manifests)
-        found = sorted(path for path in paths if fnmatch.fnmatchcase(path.name, place.name))
+        found: list[Location] = sorted(path for path in paths if fnmatch.fnmatchcase(path.name, place.name))
         if found:
-            return [*found], place.name if manifest is None else None
+            complete = as_found or manifest is not None
+            return found, [] if complete else _completeness(found, place.name, manifests)
         if not place.exists() and not place.is_dir():  # a name may have a `[`
             hint = "the last part of a URL alone may be a pattern" if _PATTERN.search(folder.key) else ""
             raise StoreError(Problem(where=str(place), expected="a file", got="none", hint=hint))
-    manifest = None if parse_name(place.name) else manifest_in(place)
-    if manifest is not None:
-        return [*sorted(_named(place, manifest, manifests))], None
+    manifest = None if parse_name(place.name) else _manifest_in(place, as_found)
+    if manifest is not None:  # the folder keeps the shards of replaced datasets, too
+        return [*sorted(_named(place, manifest, manifests))], []
     if place.is_http or place.exists():
-        return [place], None
-    if shards := sorted(filter(is_shard, place.iterdir())):
-        return [*shards], "*"
-    raise StoreError(Problem(where=str(place), expected="a file, or a folder of shards", got="none"))
+        return [place], []
+    return _folder_matches(place, None, manifests, as_found)
+
+
+def _manifest_in(folder: Location, as_found: bool) -> Manifest | None:
+    """The manifest of a folder; None for an invalid one if its files are taken as found."""
+    try:
+        return manifest_in(folder)
+    except StoreError:
+        if not as_found:
+            raise
+        return None
+
+
+def _folder_matches(
+    folder: Location, manifest: Manifest | None, manifests: dict[Location, Manifest], as_found: bool
+) -> tuple[list[Location], list[Problem]]:
+    """The same for a folder; see `expand`."""
+    files = files_in(folder)
+    if manifest is not None:
+        manifests[folder] = manifest
+        shards = {path for path in (folder / name for name in manifest.files) if path.exists()}
+        found = sorted(shards.union(path for path in files if is_tfrecord_name(path.name)))
+        if not found:
+            raise _no_tfrecords(folder, files, [])
+        there = {path.name for path in found}
+        return found, [*shard_differences(folder, manifest.files - there, there - manifest.files)]
+    named, others = _tfrecords(files)
+    if named:
+        problems = [_other_name(path, named, others, files) for path in others]
+        problems += _incomplete(_numbered_among(named), "*")
+        return sorted([*named, *others]) if as_found else named, problems
+    if others:
+        return others, [*_incomplete(_numbered_among(others), "*")]
+    folders = folders_in(folder)
+    if not folders or not all(is_split_name(one.name) for one in folders):
+        raise _no_tfrecords(folder, files, folders)
+    matches = [_matches(str(one), manifests, as_found=as_found) for one in folders]
+    return [path for paths, _ in matches for path in paths], [one for _, some in matches for one in some]
+
+
+def has_tfrecords(folder: Location) -> bool:
+    """Whether files in a folder are TFRecords, by their names or by their first bytes."""
+    return any(_tfrecords(files_in(folder)))
+
+
+def _tfrecords(files: Iterable[Location]) -> tuple[list[Location], list[Location]]:
+    """The TFRecords among the files of a folder: those with a name of TFRecords, and others.
+
+    Without any such name, the others include files that are named as those with records but for their
+    numbers, so that a shard whose first bytes are corrupt is not lost.
+    """
+    visible = [path for path in files if not _IGNORED.fullmatch(path.name)]
+    named = [path for path in visible if is_tfrecord_name(path.name)]
+    others = _begin_with_records([path for path in visible if not is_tfrecord_name(path.name)])
+    if not named:
+        alike = {_without_numbers(path.name) for path in others}
+        others = [path for path in visible if _without_numbers(path.name) in alike]
+    return named, others
+
+
+def _begin_with_records(files: Sequence[Location]) -> list[Location]:
+    """Those of the files in a folder whose first bytes are a record. Raises StoreError."""
+    if not any(isinstance(path, RemotePath) for path in files):
+        return [path for path in files if path.is_file() and begins_with_record(path)]
+    pool = ThreadPool("recordspec-types", _REQUESTS)  # a request each
+    try:
+        found = [pool.submit(begins_with_record, path) for path in files]
+        return [path for path, future in zip(files, found, strict=True) if future.result()]
+    finally:
+        pool.close()
+
+
+def is_tfrecord_name(name: str) -> bool:
+    """Whether a file is named as TFRecords are, by this package or by others: with a suffix `.tfrecord`,
+    `.tfrecords`, `.tfrec`, `.tfr` or `.record`, as `mnist-train.tfrecord-00000-of-00001`,
+    `data-00000-of-00001`, or `part-r-00000`; also compressed."""
+    return _TFRECORD.fullmatch(name) is not None and _IGNORED.fullmatch(name) is None
+
+
+def is_split_name(name: str) -> bool:
+    """Whether a word is a common name of a split: `train`, `validation`, `test`, ..."""
+    return _SPLIT.fullmatch(name) is not None
+
+
+def split_word(path: Location) -> str:
+    """The common name of a split in the name of a file, or else of its folder; "" if there is none."""
+    words = (word for name in (path.name.partition(".")[0], path.parent.name) for word in _WORD.findall(name))
+    return next((word.lower() for word in words if is_split_name(word)), "")
+
+
+def splits_by_name(paths: Sequence[Location], default: str) -> dict[Location, str]:
+    """The split of each file: that of a shard's name; of other names the `split_word`, if every file has one
+    and they are not all the same; else `default`."""
+    words = {path: split_word(path) for path in paths}
+    several = "" not in words.values() and len(set(words.values())) > 1
+    shards = {path: parse_name(path.name) for path in paths}
+    return {
+        path: shard.split if shard is not None else words[path] if several else default
+        for path, shard in shards.items()
+    }
+
+
+def _without_numbers(name: str) -> str:
+    return re.sub(r"\d+", "0", name)
+
+
+def _other_name(
+    path: Location, named: Sequence[Location], others: Sequence[Location], files: Sequence[Location]
+) -> Problem:
+    """The problem of a TFRecord file beside others whose names alone are those of TFRecords."""
+    alone = _pattern(named, files) or "the others one by one"
+    together = _pattern([*named, *others], files) or "the files one by one"
+    got = f"a TFRecord file by its first bytes, but not by its name, unlike {named[0].name}"
+    hint = f"give {alone} to read those alone, or {together} to read all"
+    return Problem(where=str(path), expected="", got=got, hint=hint)
+
+
+def _pattern(wanted: Sequence[Location], files: Iterable[Location], folder: Location | None = None) -> str:
+    """A quoted pattern that matches the wanted files and no others of `files`; empty if there is none.
+
+    Args:
+        folder: that of the files; by default that of the first.
+    """
+    folder = wanted[0].parent if folder is None else folder
+    names = sorted({path.name for path in wanted})
+    start = _common_start(names).rstrip("0123456789")
+    end = _common_start([name[::-1] for name in names])[::-1].lstrip("0123456789")
+    all_names = {path.name for path in files}
+    candidates = [f"*{end}", f"{start}*", f"{start}*{end}"] if len(names) > 1 else names
+    for pattern in candidates:
+        magic = glob.has_magic(pattern.replace("*", "", 1))
+        if not magic and set(fnmatch.filter(all_names, pattern)) == {*names}:
+            return f"'{folder / pattern}'"
+    return ""
+
+
+def _common_start(names: Iterable[str]) -> str:
+    letters = takewhile(lambda letters: len({*letters}) == 1, zip(*names, strict=False))
+    return "".join(letter for letter, *_ in letters)
+
+
+def _no_tfrecords(folder: Location, files: Sequence[Location], folders: Sequence[Location]) -> StoreError:
+    """The error for a folder without TFRecords. The hint has the pattern of those below it, if any."""
+    hint, below, level = "", folder, folders
+    for _ in range(_DEEPEST):
+        below = below / "*"
+        inside = [path for one in level[:_MOST_FOLDERS] for path in files_in(one)]
+        if found := [path for path in inside if is_tfrecord_name(path.name)]:
+            parents = ", ".join(dict.fromkeys(str(path.parent) for path in found))
+            # the last part of a URL alone may be a pattern
+            pattern = "" if isinstance(folder, RemotePath) else _pattern(found, inside, below)
+            hint = f"give {pattern or parents} to read those below it"
+            break
+        level = [path for one in level[:_MOST_FOLDERS] for path in folders_in(one)]
+    names = [path.name for path in (*files, *folders) if not path.name.startswith(".")]
+    if not names and isinstance(folder, RemotePath):
+        return StoreError(
+            Problem(where=str(folder), expected="a file, or a folder of TFRecords", got="none", hint=hint)
+        )
+    hint = hint or _siblings(folder / "*")
+    return StoreError(Problem(where=str(folder), expected="TFRecords in the folder", got="none", hint=hint))
 
 
 def _named(
@@ -205,20 +388,14 @@ def is_shard(path: Location) -> bool:
     return parse_name(path.name) is not None
 
 
-def _completeness(
-    found: list[Location], pattern: str | None, manifests: dict[Location, Manifest]
-) -> list[Problem]:
+def _completeness(found: list[Location], pattern: str, manifests: dict[Location, Manifest]) -> list[Problem]:
     """The problems of files that are not exactly the shards that a pattern of names should match.
 
     Raises StoreError for a manifest that cannot be read.
     """
-    if pattern is None:
-        return []
     by_folder: dict[Location, list[_Numbered]] = defaultdict(list)
-    for path in found:
-        name = _NUMBERED.fullmatch(path.name)
-        if name is not None and path.suffix not in INDEX_SUFFIXES.values():
-            by_folder[path.parent].append(_Numbered(path=path, name=name))
+    for shard in _numbered_among(found):
+        by_folder[shard.path.parent].append(shard)
     problems: list[Problem] = []
     for folder, shards in by_folder.items():
         if manifest := manifest_in(folder):
@@ -246,6 +423,14 @@ class _Numbered:
     def sibling(self, number: str) -> Location:
         """The shard of another number, or of `*`."""
         return self.path.with_name(f"{self.split}-{number}-of-{self.count:05d}{self.suffix}")
+
+
+def _numbered_among(files: Iterable[Location]) -> Iterator[_Numbered]:
+    """The files whose names have a number of a number, but for indices."""
+    for path in files:
+        name = _NUMBERED.fullmatch(path.name)
+        if name is not None and path.suffix not in INDEX_SUFFIXES.values():
+            yield _Numbered(path=path, name=name)
 
 
 def _incomplete(shards: Iterable[_Numbered], pattern: str) -> Iterator[Problem]:

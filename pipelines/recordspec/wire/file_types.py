@@ -78,6 +78,14 @@ def not_tfrecord(path: Location) -> Problem | None:
     return _no_tfrecord(path, start)
 
 
+def begins_with_record(path: Location) -> bool:
+    """Whether the first bytes of a file, which may be compressed, are a length with a valid CRC.
+
+    Raises StoreError if it cannot be read.
+    """
+    return _begins_with_record(_uncompressed(_start(path)))
+
+
 def _no_tfrecord(path: Location, start: bytes) -> Problem:
     hint = "for a config, give the folder of its `data`" if path.suffix in (".yaml", ".yml") else ""
     return Problem(where=str(path), expected=_EXPECTED, got=_got(start), hint=hint)

@@ -25,7 +25,7 @@ from recordspec.store.shards import (
     check_size,
     expand,
     listed_shards,
-    parse_name,
+    splits_by_name,
     stored_schema,
 )
 from recordspec.wire import file_types, framing, tfrecord
@@ -61,7 +61,8 @@ def reshard(
     """Writes the records of TFRecord files to other shards. Their bytes are kept; each CRC is checked.
 
     A dataset keeps its splits, key, schema and rejected rows; the split of other files follows from
-    their names (`train-00000-of-00008...`), or is `train`.
+    their names or those of their folders (`train-00000-of-00008...`, `mnist-test.tfrecord-00000-of-00001`,
+    `val/part-r-00000`), or is `train`.
 
     Args:
         files: a path, a folder of shards, a pattern, or several of these.
@@ -147,8 +148,7 @@ class StoredRecords:
         self.paths, self.manifest, self.checked = paths, manifest, False
         self.rows: int | None = None
         if manifest is None:
-            names = [parse_name(path.name) for path in paths]
-            self._splits = ["train" if name is None else name.split for name in names]
+            self._splits = list(splits_by_name(paths, "train").values())
         else:
             splits = {shard.file: split for split, many in manifest.splits.items() for shard in many}
             shards = listed_shards(paths, manifest)

@@ -1,0 +1,249 @@
+"""The TFRecords of a folder are the same for every command, in whatever way their writer has named them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+from obstore.store import MemoryStore
+
+import recordspec as rs
+from fields_by_hand import entry, ints, sized
+from frames_by_hand import frame
+from recordspec import remote
+from recordspec.errors import IncompleteError
+from recordspec.inspect.verify import verify
+from recordspec.locations import location
+from recordspec.store.shards import expand, is_tfrecord_name
+from shell import run_here as run
+
+SCHEMA = "schema: s\nfeatures: {id: int64}\n"
+
+
+def record(number: int) -> bytes:
+    """An Example `{id: number}`, framed, laid down by hand."""
+    return frame(sized(1, entry("id", ints(number))))
+
+
+def packed(name: str, records: Sequence[bytes]) -> bytes:
+    data = b"".join(records)
+    return {".gz": gzip.compress, ".deflate": zlib.compress, ".zlib": zlib.compress}.get(
+        Path(name).suffix, bytes
+    )(data)
+
+
+def filled(folder, names: Sequence[str], others: Mapping[str, bytes]) -> list[int]:
+    """Writes the files, of three records each: gives the numbers of all records, in the order of the names."""
+    every = []
+    for index, name in enumerate(sorted(names)):
+        numbers = [10 * index + row for row in range(3)]
+        write(folder / name, packed(name, [*map(record, numbers)]))
+        every += numbers
+    for name, data in others.items():
+        write(folder / name, data)
+    return every
+
+
+def write(place, data: bytes) -> None:
+    if isinstance(place, Path):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(data)
+    else:
+        place.create(data)
+
+
+# The names that others give to the TFRecords of a folder, and what lies beside them.
+JOB = {"_SUCCESS": b"", "._SUCCESS.crc": b"crc\0", ".part-r-00000.crc": b"crc\0\0\0\0"}
+LAYOUTS: dict[str, tuple[list[str], dict[str, bytes]]] = {
+    "recordspec": (["train-00000-of-00002.tfrecord", "train-00001-of-00002.tfrecord"], {}),
+    "imagenet": ([f"train-0000{n}-of-00002" for n in range(2)], {"notes.txt": b"of ImageNet"}),
+    "tfds": ([f"mnist-{split}.tfrecord-00000-of-00001" for split in ("train", "test")], {"label.labels.txt": b"0\n1\n"}),
+    "spark": ([f"part-r-0000{n}" for n in range(3)], JOB),
+    "spark with a codec": ([f"part-r-0000{n}.gz" for n in range(2)], JOB),
+    "spark of today": ([f"part-0000{n}-3f2a-c000.tfrecord.deflate" for n in range(2)], JOB),
+    "beam": ([f"data-0000{n}-of-00002" for n in range(2)], {".temp-beam": b""}),
+    ".tfrecords": (["a.tfrecords", "b.tfrecords"], {"a.tfrecords.idx": b"0 44\n", "README": b"read me\n"}),
+    ".tfrec": ([f"{n:02d}-1024.tfrec" for n in range(2)], {}),
+    ".tfr": (["a.tfr", "b.tfr.gz"], {}),
+    ".record": (["pets.record", "pets_val.record-00000-of-00001"], {"label_map.pbtxt": b"item {}\n"}),
+    "youtube-8m": (["train0000.tfrecord", "train0001.tfrecord"], {"x.tfrecord.crc": b"crc"}),
+    "other names": (["shard_0.bin", "shard_1.bin"], {"readme.md": b"# Records\n", "index.json": b"{}"}),
+    "other names, compressed": (["a.gz", "b.gz"], {"data.zip": b"PK\x03\x04zip"}),
+    "folders of splits": (["train/part-r-00000", "val/x.tfrecord"], {"LICENSE": b"MIT", "train/_SUCCESS": b""}),
+}  # fmt: skip
+
+
+@pytest.fixture(params=LAYOUTS)
+def layout(request, tmp_path) -> tuple[Path, list[int], int]:
+    """A folder, the numbers of its records, and how many files they are in."""
+    names, others = LAYOUTS[request.param]
+    (tmp_path / "s.yaml").write_text(SCHEMA)
+    return tmp_path / "data", filled(tmp_path / "data", names, others), len(names)
+
+
+def test_every_command_reads_the_records_of_a_folder(layout, tmp_path):
+    data, numbers, files = layout
+    total = len(numbers)
+
+    def rows(*arguments: object) -> list[dict]:
+        done = run(*arguments, "--json", cwd=tmp_path)
+        assert done.returncode == 0, (arguments, done.stderr)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def ids(*arguments: object) -> list[int]:
+        return sorted(row["features"]["id"] for row in rows(*arguments))
+
+    def records(*arguments: object) -> tuple[int, int]:
+        found = rows(*arguments)
+        return sum(row["records"] for row in found), len(found)
+
+    expected = (total, files)
+    assert records("count", data) == expected
+    assert records("verify", data) == expected
+    (found,) = rows("info", data)
+    assert (found["records"], len(found["files"])) == expected
+    assert ids("head", data, "-n", 100) == ids("sample", data, "-n", 100) == numbers
+    assert ids("show", data, "--record", total - 1) == numbers[-1:]
+    assert rows("check", "s.yaml", data)[-1] == {"files": files, "rows": total, "invalid": 0, "lost": 0}
+    assert sum(row["rows"] for row in rows("stats", data) if "section" not in row) == total
+    assert rows("diff", data, data)[-1]["different"] is False
+    assert run("export", data, "--out", "rows.jsonl", cwd=tmp_path).returncode == 0
+    exported = (tmp_path / "rows.jsonl").read_text().splitlines()
+    assert sorted(json.loads(line)["id"] for line in exported) == numbers
+    assert rs.infer(data).rows == rows("infer", data)[0]["rows"] == total
+    read = rs.read(rs.Schema.loads(SCHEMA), data, batch=5)
+    assert sorted(number for batch in read.as_numpy_iterator() for number in batch["id"].tolist()) == numbers
+    assert sum(row["rows"] for row in rows("reshard", data, "again")) == total
+    assert ids("head", "again", "-n", 100) == numbers
+    assert sum(row["saved"] for row in rows("repair", data, "--out", "saved")) == total
+    assert ids("head", "saved", "-n", 100) == numbers
+    (tmp_path / "c.yaml").write_text(f"schema: s.yaml\ndata: copy\nwrite: {{source: {{tfrecord: {data}}}}}\n")
+    assert run("build", "c.yaml", "--json", cwd=tmp_path).returncode == 0
+    assert ids("head", "copy", "-n", 100) == numbers
+    if not any(path.suffix in (".gz", ".deflate") for path in expand(data)):
+        assert records("index", data) == records("count", data) == expected
+
+
+def test_a_folder_of_a_store_has_the_same_files(layout, monkeypatch):
+    data, _, files = layout
+    monkeypatch.setattr(remote, "_store", lru_cache(lambda root: MemoryStore()))
+    for path in sorted(data.rglob("*")):
+        if path.is_file():
+            write(location("s3://bucket/data") / str(path.relative_to(data)), path.read_bytes())
+    found = [str(path) for path in expand("s3://bucket/data")]
+    assert found == [str(path).replace(str(data), "s3://bucket/data") for path in expand(data)]
+    assert len(found) == files
+
+
+def refusal(files: object) -> str:
+    with pytest.raises(rs.StoreError) as caught:
+        expand(files)
+    return str(caught.value)
+
+
+def test_a_tfrecord_of_another_name_is_not_left_out(tmp_path):
+    filled(tmp_path, ["a.tfrecord", "b.tfrecord", "old.bak"], {"notes.txt": b"of these"})
+    said = (
+        f"{tmp_path}/old.bak: a TFRecord file by its first bytes, but not by its name, unlike a.tfrecord "
+        f"(give '{tmp_path}/*.tfrecord' to read those alone, or the files one by one to read all)"
+    )
+    assert refusal(tmp_path) == said
+    assert [path.name for path in expand(f"{tmp_path}/*.tfrecord")] == ["a.tfrecord", "b.tfrecord"]
+    assert [str(one) for file in verify(tmp_path) for one in file.problems] == [said]
+    assert run("verify", tmp_path).returncode == 1
+    (tmp_path / "notes.txt").unlink()
+    assert refusal(tmp_path).endswith(f"to read those alone, or '{tmp_path}/*' to read all)")
+    assert len(expand(f"{tmp_path}/*")) == 3
+
+
+def test_a_damaged_shard_of_another_name_is_not_left_out(tmp_path):
+    filled(tmp_path, ["shard-1.bin", "shard-2.bin", "shard-10.bin"], {"weights.bin": bytes(100)})
+    damaged = tmp_path / "shard-2.bin"
+    damaged.write_bytes(b"\1" + damaged.read_bytes()[1:])
+    (tmp_path / "shard-3.bin").touch()
+    names = [f"shard-{number}.bin" for number in (1, 10, 2, 3)]
+    assert [path.name for path in expand(tmp_path)] == names
+    assert run("count", tmp_path).returncode == 1
+
+
+def test_shards_that_others_announce_are_missed(tmp_path):
+    filled(tmp_path, ["mnist-train.tfrecord-00000-of-00002", "mnist-test.tfrecord-00000-of-00001"], {})
+    with pytest.raises(IncompleteError) as caught:
+        expand(tmp_path)
+    assert str(caught.value).startswith(
+        f"{tmp_path}/mnist-train.tfrecord-*-of-00002: expected 2 shards, got 1; 1 of 2 missing: 00001 "
+    )
+    assert run("infer", tmp_path).stderr.strip() == str(caught.value)
+
+
+def test_a_refusal_names_the_pattern_that_reads_what_is_there(tmp_path):
+    filled(tmp_path / "old", ["train/part-r-00000", "train_2/part-r-00001"], {"train/_SUCCESS": b""})
+    filled(tmp_path / "deep", ["2025/11/a.tfrecord", "2025/12/b.tfrecord"], {"2025/12/a.csv": b"a\n1\n"})
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "notes.txt").write_text("of these")
+    none = "expected TFRecords in the folder, got none"
+    for name, pattern in [("old", "*/part-r-*"), ("deep", "*/*/*.tfrecord")]:
+        place = tmp_path / name
+        assert refusal(place) == f"{place}: {none} (give '{place}/{pattern}' to read those below it)"
+        assert len(expand(f"{place}/{pattern}")) == 2
+        data = "expected TFRecords, tables, or images or sounds by class, got none"
+        assert (
+            run("infer", place).stderr
+            == f"{place}: {data} (give '{place}/{pattern}' to read those below it)\n"
+        )
+    assert refusal(tmp_path / "text") == f"{tmp_path}/text: {none} ({tmp_path}/text has notes.txt)"
+
+
+def test_a_folder_of_records_and_tables_is_of_one_format(tmp_path):
+    filled(tmp_path, ["a.tfrecord"], {"rows.csv": b"id\n1\n"})
+    assert [path.name for path in expand(tmp_path)] == ["a.tfrecord"]
+    assert run("infer", tmp_path).stderr.strip() == (
+        f"{tmp_path}/a.tfrecord: expected files of one format, got a.tfrecord (tfrecord) and rows.csv (csv)"
+    )
+
+
+def test_the_files_of_a_dataset_are_those_of_its_manifest(tmp_path):
+    rs.write(rs.Schema.loads(SCHEMA), [{"id": 7}], tmp_path / "data", key=None, progress=False)
+    (tmp_path / "data" / "notes.csv").write_text("id\n1\n")
+    assert rs.infer(tmp_path / "data").rows == 1
+    write(tmp_path / "data" / "more.tfrec", record(8))
+    said = f"{tmp_path}/data/more.tfrec: expected shards that the manifest names, got another one"
+    assert refusal(tmp_path / "data") == said
+    assert [str(one) for file in verify(tmp_path / "data") for one in file.problems] == [said]
+
+
+def test_resharding_keeps_the_splits_that_other_names_tell(tmp_path):
+    """Rows for testing would otherwise be trained on."""
+    for name in ("tfds", "folders of splits"):
+        data = tmp_path / name
+        filled(data, *LAYOUTS[name])
+        assert run("reshard", data, tmp_path / f"{name} again").returncode == 0
+        manifest = rs.Manifest.load(tmp_path / f"{name} again")
+        other = "test" if name == "tfds" else "val"
+        assert {split: manifest.rows(split) for split in manifest.splits} == {other: 3, "train": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("train-00000-of-00008.tfrecord.gz", True),
+        ("a.TFRECORD", True),
+        ("coco_train.record-00000-of-00100", True),
+        ("x.tfrecord-00003", True),
+        ("part-m-00000", True),
+        ("part-00000-6f-c000.snappy.parquet", False),
+        ("mnist-train.array_record-00000-of-00001", False),
+        ("train-00000-of-00002.parquet", False),
+        ("a.tfrecord.idx", False),
+        ("a.tfrecord.crc", False),
+        (".a.tfrecord", False),
+        ("_part-r-00000", False),
+    ],
+)
+def test_a_name_of_tfrecords(name, known):
+    assert is_tfrecord_name(name) is known
