@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -248,7 +249,7 @@ def test_files_that_do_not_go_together_are_refused(tmp_path):
         (("a.csv", "c.csv"), "c.csv: length: expected string, as in a.csv, got none"),
         (("coco.json",), "coco.json: expected a feature of TFDS, got dict {'images': [], 'annotations': []} (boxes of COCO "
          "are named by a config, `source: {coco: ...}`; rows are lines of a .jsonl file)"),
-        (("empty",), "empty: expected TFRecords, tables, or images or sounds by class, got none"),
+        (("empty",), "empty: expected TFRecords, tables, or images or sounds by class, got none (empty is empty)"),
     ]:  # fmt: skip
         done = run("infer", *files, cwd=tmp_path)
         assert (done.stdout, done.stderr.splitlines()[0]) == ("", said)
@@ -339,6 +340,77 @@ def test_the_only_folder_is_perhaps_no_class(tmp_path):
     (tmp_path / "all/jpegs/a.png").write_bytes(image_bytes(np.zeros((4, 4, 3), np.uint8), "png"))
     found = rs.infer(tmp_path / "all")
     assert found.notes == ("label: one class, `jpegs`, the only folder: infer that folder if it is none",)
+
+
+def media(folder: Path, *names: str) -> None:
+    """A sound or an image in each of these files."""
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = image_bytes(np.zeros((4, 4, 3), np.uint8), "png")
+        path.write_bytes(sound_bytes(np.zeros((8, 1), np.int16), 8000) if path.suffix == ".wav" else pixels)
+
+
+@pytest.mark.parametrize("file", ["1.png", "1.wav"])
+def test_another_folder_beside_those_of_splits_is_named(tmp_path, file):
+    media(
+        tmp_path / "data",
+        *(f"{split}/{pet}/{file}" for split in ("train", "val", "train_old") for pet in "ab"),
+    )
+    done = run("infer", "data", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
+    expected = "expected folders of splits alone, as `train` and `val`, got another one"
+    hint = "move it elsewhere; if `train` and `val` are classes, write the config by hand"
+    assert (done.returncode, done.stderr) == (1, f"data/train_old: {expected} ({hint})\n")
+    assert not (tmp_path / "s.yaml").exists()
+    # one folder with folders of classes is no class
+    shutil.rmtree(tmp_path / "data/val")
+    done = run("infer", "data", cwd=tmp_path)
+    assert done.stderr.startswith(
+        "data/train_old: expected folders of splits alone, as `train`, got another one"
+    )
+    shutil.rmtree(tmp_path / "data/train_old")
+    assert run("infer", "data", cwd=tmp_path).returncode == 0
+
+
+def test_folders_beside_those_of_splits_are_all_named(tmp_path):
+    media(tmp_path, "train/1.png", "test/2.png", "old/3.png", "more/4.png", "_trash/5.png", ".git/6.png")
+    with pytest.raises(rs.RecordError) as caught:
+        rs.infer(tmp_path)
+    hint = "move them elsewhere; if `test` and `train` are classes, write the config by hand"
+    assert str(caught.value).splitlines() == [
+        f"{tmp_path}/{name}: expected folders of splits alone, as `test` and `train`, got another one ({hint})"
+        for name in ("more", "old")
+    ]
+
+
+def test_a_class_that_is_named_as_a_split_is_noted(tmp_path):
+    media(tmp_path, "bus/1.png", "car/2.png", "train/3.png")
+    found = rs.infer(tmp_path)
+    assert found.schema.names["label"].names == ("bus", "car", "train")
+    assert found.notes == ("label: the class `train` is named as a split: its files are not kept apart",)
+
+
+def test_a_class_that_not_every_split_has_is_noted(tmp_path):
+    some = [f"{split}/{pet}/1.png" for split in ("train", "val", "test") for pet in ("cat", "dog")]
+    media(
+        tmp_path,
+        *some,
+        "train/fox/1.png",
+        "val/ant/1.png",
+        "val/bee/1.png",
+        "val/owl/1.png",
+        "test/owl/1.png",
+    )
+    found = rs.infer(tmp_path)
+    assert found.schema.names["label"].names == ("ant", "bee", "cat", "dog", "fox", "owl")
+    assert found.notes == (
+        "label: classes of val alone: `ant`, `bee`",
+        "label: classes of train alone: `fox`",
+        "label: classes of test and val alone: `owl`",
+    )
+    # a class for each letter: not all are named
+    media(tmp_path, *(f"train/{letter}/1.png" for letter in "abcdefg"))
+    assert "label: classes of train alone: `a`, `b`, `c`, `d`, `e` and 3 more" in rs.infer(tmp_path).notes
 
 
 def test_files_that_are_no_images_are_noted(tmp_path):

@@ -36,7 +36,7 @@ from recordspec.store.shards import (
     path_list,
     split_word,
 )
-from recordspec.writing.sources.folders import AudioFolder, ImageFolder
+from recordspec.writing.sources.folders import AudioFolder, ImageFolder, MediaFolder
 from recordspec.writing.sources.hugging_face import HuggingFaceRows, hugging_face_source, is_hugging_face
 from recordspec.writing.sources.infer_table import (
     DELIMITERS,
@@ -57,6 +57,8 @@ _TARGETS = re.compile(
     r"(.*[/_. -])?(labels?|targets?|class(es|_id)?|categor(y|ies)|species|outcome|sentiment|survived|y)",
     re.IGNORECASE,
 )
+# The number of classes that a note names.
+_MOST_NAMED = 5
 # The number of texts with their own index in a vector.
 _MOST_TOKENS = 1000
 _IDENTIFIERS = re.compile(r"(?i:(.*[/_. -])?(id|uid|key|uuid|guid|index))|.*[a-z](Id|ID|Key|Uuid|UUID)")
@@ -153,8 +155,12 @@ def _contents(folder: Path) -> list[Location]:
     if tables:
         return [*expand(tables)]
     folders = [folder / one.name for one in folders_in(folder)]
-    if folders and all(is_split_name(one.name) for one in folders):
+    splits = [one for one in folders if is_split_name(one.name)]
+    if splits and splits == folders:
         return [path for one in folders for path in _contents(one)]
+    # one folder of that name with files may be a class
+    if len(splits) > 1 or any(map(folders_in, splits)):
+        raise _beside_splits([one for one in folders if one not in splits], splits)
     if _media_source(folder) is not None:
         return [folder]
     try:
@@ -162,6 +168,17 @@ def _contents(folder: Path) -> list[Location]:
     except StoreError as error:
         expected = "TFRecords, tables, or images or sounds by class"
         raise StoreError(replace(one, expected=expected) for one in error.problems) from None
+
+
+def _beside_splits(others: Sequence[Path], splits: Sequence[Path]) -> RecordError:
+    """The error for other folders beside those of splits: they would be classes, and the splits too."""
+    names = " and ".join(f"`{one.name}`" for one in splits)
+    them = "it" if len(others) == 1 else "them"
+    hint = f"move {them} elsewhere; if {names} are classes, write the config by hand"
+    return RecordError(
+        Problem(where=str(one), expected=f"folders of splits alone, as {names}", got="another one", hint=hint)
+        for one in others
+    )
 
 
 def _source_of(path: Location) -> str:
@@ -336,9 +353,27 @@ def _infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred
     feature = folders[0].FEATURE
     inferred = infer_media(found, classes, name, feature, sample)
     notes = dict.fromkeys(note for folder in folders for note in folder.notes)
+    for name_ in filter(is_split_name, classes if len(folders) == 1 else ()):
+        notes[f"label: the class `{name_}` is named as a split: its files are not kept apart"] = None
+    notes |= dict.fromkeys(_partial_classes(files.splits, folders, classes))
     if len(classes) == 1:
         notes[f"label: one class, `{classes[0]}`, the only folder: infer that folder if it is none"] = None
     return replace(inferred, notes=(*inferred.notes, *notes))
+
+
+def _partial_classes(
+    splits: Iterable[str], folders: Sequence[MediaFolder], classes: Iterable[str]
+) -> Iterator[str]:
+    """Notes on classes that not all splits have."""
+    found = {split: set(folder.classes) for split, folder in zip(splits, folders, strict=True)}
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for one in classes:
+        alike.setdefault(tuple(split for split in found if one in found[split]), []).append(one)
+    for having, names in alike.items():
+        if len(having) < len(found):
+            which = ", ".join(f"`{one}`" for one in names[:_MOST_NAMED])
+            more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+            yield f"label: classes of {' and '.join(having)} alone: {which}{more}"
 
 
 def config_text(files: InputFiles, found: Inferred, schema_path: Path, path: Path) -> str:
