@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,7 +23,6 @@ from recordspec.locations import Location, absolute, files_in, folders_in, locat
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath, is_url
 from recordspec.spec.features import Feature
-from recordspec.spec.features.label import Label
 from recordspec.spec.infer import IDENTIFIES, Inferred
 from recordspec.spec.media import images, sounds
 from recordspec.spec.schema import Schema
@@ -260,27 +260,28 @@ def infer(
 
 def _infer_hugging_face(data: Any, name: str, sample: int | None) -> Inferred:
     """The schema of a dataset, which says what classes, images and sounds are."""
-    if isinstance(data, Mapping):
-        data = next(iter(data.values()))
-    source = hugging_face_source(data)
-    if not isinstance(source, HuggingFaceRows):
+    splits = list(data.values()) if isinstance(data, Mapping) else [data]
+    sources = [source for source in map(hugging_face_source, splits) if isinstance(source, HuggingFaceRows)]
+    if len(sources) < len(splits):
         return infer_rows(data, name, sample)
     features: dict[str, Feature] = {}
     notes: list[str] = []
-    for label in source.columns_of("ClassLabel"):
-        features[label] = Label(name=label, names=tuple(source.features[label].names))
+    first = sources[0]
     for kind in ("image", "audio"):
-        for column in source.columns_of(kind.capitalize()):
-            features[column], more = infer_medium(kind, column, source.files(column, sample or MOST_MEDIA))
+        for column in first.columns_of(kind.capitalize()):
+            files = chain.from_iterable(source.files(column, sample or MOST_MEDIA) for source in sources)
+            features[column], more = infer_medium(kind, column, files)
             notes += more
-    others = infer_rows(data, name, sample) if set(source.features) - features.keys() else None
+    others = infer_rows(data, name, sample) if set(first.features) - features.keys() else None
     if others is not None:
         features = {**others.schema.names, **features}
         notes += [note for note in others.notes if note.partition(":")[0] not in features]
-    placed = tuple(features[column] for column in source.features if column in features)
+    placed = tuple(features[column] for column in first.features if column in features)
     schema = Schema(name=name, features=placed)
     found = Inferred(schema=schema, notes=(), rows=None) if others is None else others
-    return replace(found, schema=schema, notes=tuple(notes), rows=source.rows)
+    counts = [source.rows for source in sources]
+    rows = None if None in counts else sum(count or 0 for count in counts)
+    return replace(found, schema=schema, notes=tuple(notes), rows=rows)
 
 
 def infer_files(

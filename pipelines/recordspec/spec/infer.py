@@ -70,6 +70,7 @@ class Evidence:
         may_be_string: whether numbers may be stored as strings, as they are in a CSV file.
         date: the coarsest unit of dates and times.
         values: the distinct values, if they are at most `MAX_CLASSES` integers or texts.
+        class_names: the names of classes whose indices these are, if known.
         media: the common format of all strings, such as `PNG image`.
         media_options: the kind and the options that decode them; None if there are none.
         sequence: whether this is a feature list of a SequenceExample.
@@ -93,6 +94,7 @@ class Evidence:
     may_be_string: bool = False
     date: DateUnit | None = None
     values: frozenset[Any] | None = None
+    class_names: tuple[str, ...] = ()
     media: str = ""
     media_options: Mapping[str, Any] | None = None
     sequence: bool = False
@@ -198,6 +200,10 @@ def _feature(evidence: Evidence, guesses: list[str]) -> Feature | None:
     }
     if evidence.shape and evidence.missing and not evidence.stored:  # no kind of lists has a default
         return None
+    if evidence.class_names:
+        if evidence.missing:  # a label has no default, so the names are text
+            return _fixed(evidence, "string", named)
+        return Label(names=evidence.class_names, shape=evidence.shape, **named)
     if None in evidence.shape:
         return VariableLen(dtype=evidence.dtype, **named)
     if evidence.shape:

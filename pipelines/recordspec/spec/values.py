@@ -218,6 +218,12 @@ def _within(array: Array, low: int, high: int) -> bool:
     return array.size == 0 or (int(array.min()) >= low and int(array.max()) <= high)
 
 
+def is_within(values: Any, low: int, high: int) -> bool:
+    """Whether these are an array `[n]` of integers, all from `low` to `high`."""
+    integers = isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.ndim == 1
+    return integers and _within(values, low, high)
+
+
 def _number(value: Any, dtype: str, shape: Shape) -> Any:
     """Casts one value; the index of a BadValue is 0. This is the rule; `_cast` is its fast form."""
     if isinstance(value, np.ndarray):

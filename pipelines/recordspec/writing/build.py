@@ -380,7 +380,7 @@ class Build:
         limit, columns = self.execution.limit, self._plan.options.columns
         if isinstance(self._source, DictRows):
             encoder = self.begin(self._source.place)
-            for row in source_errors(islice(self._source, limit), self.name):
+            for row in source_errors(islice(self._source.read(self._plan.checked_schema), limit), self.name):
                 encoder.add_row(row)
                 bar.advance(1)
             return

@@ -88,7 +88,7 @@ def estimate(
             ]
         )
     if isinstance(source, DictRows):  # two samples are taken
-        source = DictRows(list(islice(source, execution.limit or _SAMPLED_ROWS)))
+        source = DictRows(list(islice(source.read(schema), execution.limit or _SAMPLED_ROWS)))
     limit = min(_SAMPLED_ROWS, execution.limit or _SAMPLED_ROWS)
     how_written = write_options(
         schema,

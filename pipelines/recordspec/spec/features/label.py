@@ -16,7 +16,7 @@ from recordspec.spec.features.base import READING, Feature, ValueType
 from recordspec.spec.features.options import check_sizes, check_value, problem, static
 from recordspec.spec.lists import by_row, check_lengths, rows_of
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec
-from recordspec.spec.values import BadValue
+from recordspec.spec.values import BadValue, is_within
 from recordspec.wire.columns import Cells, Column, Fixed, Layout, Ragged
 from recordspec.wire.strings import Ints, Strings
 
@@ -183,6 +183,8 @@ class Label(Feature):
         return before, after
 
     def _indices(self, values: Any) -> Ints:
+        if is_within(values, 0, self.classes - 1):
+            return values.astype(np.int64)  # type: ignore[no-any-return]
         given = values.tolist() if isinstance(values, np.ndarray) else values
         return np.fromiter((self._index(row, one) for row, one in enumerate(given)), np.int64, len(given))
 

@@ -37,6 +37,7 @@ from recordspec.writing.sources.base import (
     converted,
     even_ranges,
 )
+from recordspec.writing.sources.class_names import class_names_in, named
 
 
 def is_array(values: Any) -> bool:
@@ -222,6 +223,8 @@ def table_batches(
 ) -> Batches:
     """Yields the columns of a table, which are converted once; then paths are read in batches.
 
+    Indices of classes are converted by the names in the table's metadata.
+
     Args:
         table: an Arrow table or record batch.
         wanted: the column of each feature, and of each extra name.
@@ -229,6 +232,12 @@ def table_batches(
         folder: the folder, if any, of paths of images and sounds, which they may not leave.
     """
     values = {name: from_arrow(table.column(one), schema.names.get(name)) for name, one in wanted.items()}
+    class_names = class_names_in(table.schema)
+    values |= {
+        name: named(values[name], class_names[one], schema.names.get(name))
+        for name, one in wanted.items()
+        if one in class_names
+    }
     columns = Columns(values, table.num_rows)
     media = media_in(schema, values)
     if folder is None or not media:
@@ -369,6 +378,7 @@ class TableRows:
         self.notes: list[str] = []
         is_batch = type(table).__name__ == "RecordBatch"
         self._table = arrow().Table.from_batches([table]) if is_batch else table
+        self.class_names = class_names_in(table.schema)
 
     def identity(self) -> Any:
         return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import location, read_bytes
@@ -13,6 +15,7 @@ from recordspec.spec.schema import Schema
 from recordspec.writing.sources import base
 from recordspec.writing.sources.arrow import TablePart, check_table, from_arrow
 from recordspec.writing.sources.base import even_ranges
+from recordspec.writing.sources.class_names import class_names_in, is_index, name_of, takes_names
 from recordspec.writing.sources.rows import DictRows
 from recordspec.writing.sources.splits import SplitSources
 
@@ -28,16 +31,18 @@ def is_hugging_face(rows: Any) -> bool:
     return any(kind.__name__ in _NAMES and kind.__module__.startswith("datasets.") for kind in kinds)
 
 
-def hugging_face_source(rows: Any) -> HuggingFaceRows | DictRows | SplitSources:
+def hugging_face_source(rows: Any) -> HuggingFaceRows | HuggingFaceExamples | SplitSources:
     """Returns the examples of a Dataset or IterableDataset, or of a dict of these by split, as rows.
 
     They are read with Arrow, unless only Python can read them: after `with_transform`, and if an iterable
     dataset has no features, as after `map`. Images and sounds are not decoded; their files are used.
+
+    Indices of a ClassLabel, and lists of these, are converted by their names; -1 is missing.
     """
     if isinstance(rows, Mapping):
         return SplitSources(sources={split: hugging_face_source(one) for split, one in rows.items()})
     if _is_transformed(rows) or rows.features is None:
-        return DictRows(_Examples(rows))
+        return HuggingFaceExamples(rows)
     return HuggingFaceRows(rows)
 
 
@@ -45,42 +50,83 @@ def _is_transformed(dataset: Any) -> bool:
     return getattr(dataset, "format", {}).get("type") == "custom"
 
 
-class _Examples:
-    """Examples as Python has them, of which the files of images and sounds are bytes or paths."""
+class HuggingFaceExamples(DictRows):
+    """Examples as Python has them, of which the files of images and sounds are bytes or paths.
+
+    Attributes:
+        class_names: the class names of columns, as far as they are known.
+    """
 
     def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset if _is_transformed(dataset) else dataset.with_format(None)
-
-    def __len__(self) -> int:
-        """Raises TypeError if it is not known."""
-        return len(self._dataset)
+        super().__init__(dataset if _is_transformed(dataset) else dataset.with_format(None))
+        features = dataset.features
+        self._columns = frozenset(() if features is None else features)
+        self.class_names = {} if features is None else class_names_in(features.arrow_schema)
 
     def __iter__(self) -> Iterator[Any]:
-        for example in self._dataset:
+        for example in super().__iter__():
             yield {name: file_of(value) for name, value in example.items()}
+
+    def is_unknown(self, column: str) -> bool:
+        """Whether no feature describes a column, so that integers may be indices of classes without names."""
+        return column not in self._columns
+
+    def read(self, schema: Schema) -> Iterator[Any]:
+        """The rows, with class names in place of indices.
+
+        Raises SpecError for the index of an unknown class.
+        """
+        known = {
+            name: names for name, names in self.class_names.items() if takes_names(schema.names.get(name))
+        }
+        unknown = [
+            name
+            for name, feature in schema.names.items()
+            if feature.value_type.item == "class" and self.is_unknown(name)
+        ]
+        for row in self:
+            for name in unknown:
+                _check_names(name, row.get(name))
+            yield row | {name: name_of(row[name], names) for name, names in known.items() if name in row}
+
+
+def _check_names(column: str, value: Any) -> None:
+    """Raises SpecError for an index, also in a list."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        for one in value:
+            _check_names(column, one)
+    elif is_index(value):
+        expected = "class names, or features of the dataset that name the classes"
+        hint = "give names, or `features=` to `map`"
+        raise SpecError(Problem(path=(column,), expected=expected, got=f"the index {value}", hint=hint))
 
 
 class HuggingFaceRows:
-    """The rows of a Dataset, in the order of its indices, or of an IterableDataset.
-
-    Classes are converted by name if the schema has other names, or another order, than the ClassLabel.
-    """
+    """The rows of a Dataset, in the order of its indices, or of an IterableDataset."""
 
     def __init__(self, dataset: Any) -> None:
         self.notes: list[str] = []
         self.features: Mapping[str, Any] = dataset.features
         self._schema = dataset.features.arrow_schema
+        self.class_names = class_names_in(self._schema)
         self.rows: int | None = len(dataset) if hasattr(dataset, "__len__") else None
         columns = {} if self.rows is None else {"columns": dataset.format["columns"]}
         self._dataset = dataset.with_format("arrow", **columns)
         if columns:
-            self._schema = arrow().schema([self._schema.field(name) for name in columns["columns"]])
+            fields = [self._schema.field(name) for name in columns["columns"]]
+            self._schema = arrow().schema(fields, self._schema.metadata)
 
     def identity(self) -> Any:
         return None
 
     def tables(self) -> Iterator[Any]:
-        """The rows as Arrow tables of about `PART_BYTES`."""
+        """The rows as Arrow tables of about `PART_BYTES`, with the types and the metadata of the features."""
+        for table in self._tables():  # after `map`, the types are those of the values
+            yield table.select(self._schema.names).cast(self._schema)
+
+    def _tables(self) -> Iterator[Any]:
         if self.rows is None:
             yield from _gathered(self._dataset.iter(batch_size=_EXAMPLES))
             return
@@ -108,37 +154,11 @@ class HuggingFaceRows:
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TablePart]:
         check_table(schema, extra, self._schema)
-        named = [name for name in self._schema.names if self._is_named(schema, name)]
         first = 0
         for table in self.tables():
             for start, stop in even_ranges(table.num_rows, table.nbytes // max(1, table.num_rows)):
-                part = table.slice(start, stop - start)
-                for name in named:
-                    place = part.schema.get_field_index(name)
-                    part = part.set_column(place, name, _class_names(part.column(name), self.features[name]))
-                yield TablePart(first=first, table=part)
-                first += part.num_rows
-
-    def _is_named(self, schema: Schema, name: str) -> bool:
-        """Whether the classes of a column are given by their names."""
-        kind, feature = self.features[name], schema.names.get(name)
-        if feature is None or feature.value_type.item not in ("class", "text"):
-            return False
-        if hasattr(kind, "names"):
-            return tuple(kind.names) != feature.class_names
-        names = tuple(getattr(getattr(kind, "feature", None), "names", feature.class_names))
-        if names != feature.class_names:
-            expected = f"the {len(names)} classes of the dataset, in its order"
-            raise SpecError(Problem(path=(name, "names"), expected=expected, got="others"))
-        return False
-
-
-def _class_names(column: Any, label: Any) -> Any:
-    """Converts indices to names; -1, which means no class, is missing."""
-    pyarrow = arrow()
-    indices = column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column
-    indices = pyarrow.compute.if_else(pyarrow.compute.less(indices, 0), None, indices)
-    return pyarrow.DictionaryArray.from_arrays(indices, pyarrow.array(label.names))
+                yield TablePart(first=first, table=table.slice(start, stop - start))
+                first += stop - start
 
 
 def _gathered(tables: Iterable[Any]) -> Iterator[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -19,12 +19,13 @@ from recordspec.spec.infer import MAX_CLASSES, Evidence, Inferred, infer_feature
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources import DictRows, source_of, text
 from recordspec.writing.sources.arrays import is_frame
-from recordspec.writing.sources.arrow import is_array, is_list, to_dates
+from recordspec.writing.sources.arrow import TableRows, is_array, is_list, to_dates
 from recordspec.writing.sources.base import not_once
+from recordspec.writing.sources.class_names import ColumnClasses
 from recordspec.writing.sources.csv import Csv, read_header
-from recordspec.writing.sources.hugging_face import HuggingFaceRows
+from recordspec.writing.sources.hugging_face import HuggingFaceExamples, HuggingFaceRows, is_hugging_face
 from recordspec.writing.sources.jsonl import read_rows
-from recordspec.writing.sources.parquet import opened
+from recordspec.writing.sources.parquet import class_names_of, opened
 from recordspec.writing.sources.rows import not_a_mapping
 
 # The suffixes of CSV files, with their delimiters, and of JSON lines.
@@ -68,6 +69,8 @@ def infer_table(paths: Sequence[Location], name: str, sample: int | None = None)
     first: Mapping[str, Any] = {}
     for path in paths:
         rows = 0
+        if suffix == ".parquet":
+            table.add_class_names(class_names_of(path))
         for columns, count in _batches(path, delimiter):
             if suffix not in LINES:
                 first = first or columns
@@ -86,11 +89,20 @@ def infer_rows(given: Any, name: str, sample: int | None = None) -> Inferred:
     Raises SpecError for other values, RecordError if there are no values.
     """
     table = _Table(where="rows", by_length=True)
-    for columns, count in _batches_in_memory(given, sample):
-        taken = count if sample is None else min(count, sample - table.rows)
-        table.add({str(column): values for column, values in columns.items()}, taken)
-        if table.rows == sample:
-            break
+    splits = given.values() if is_hugging_face(given) and isinstance(given, Mapping) else (given,)
+    for rows in splits:
+        source = source_of(rows)  # it refuses others
+        if isinstance(source, HuggingFaceRows | HuggingFaceExamples | TableRows):
+            table.add_class_names(source.class_names)
+        if isinstance(source, HuggingFaceExamples):
+            table.is_unknown = source.is_unknown
+        left = sample
+        for columns, count in _batches_in_memory(rows, source, sample):
+            taken = count if left is None else min(count, left)
+            table.add({str(column): values for column, values in columns.items()}, taken)
+            left = None if left is None else left - taken
+            if left == 0:
+                break
     return table.inferred(name)
 
 
@@ -99,8 +111,7 @@ def infer_rows(given: Any, name: str, sample: int | None = None) -> Inferred:
 ColumnBatches = Iterator[tuple[Mapping[str, Any], int]]
 
 
-def _batches_in_memory(given: Any, sample: int | None) -> ColumnBatches:
-    source = source_of(given)  # it refuses others
+def _batches_in_memory(given: Any, source: Any, sample: int | None) -> ColumnBatches:
     if is_frame(given):
         yield {name: _array(given[name], from_pandas=True) for name in given.columns}, len(given)
     elif isinstance(source, HuggingFaceRows):
@@ -225,6 +236,8 @@ class _Table:
         where: the location of the rows in messages.
         in_text: whether they are cells of a CSV file.
         by_length: whether lists of one length have a shape.
+        class_names: the names of the classes, by column, whose indices the rows have.
+        is_unknown: whether integers of a column are not to be taken for indices of classes.
     """
 
     where: str
@@ -232,6 +245,13 @@ class _Table:
     by_length: bool = False
     rows: int = 0
     columns: dict[str, ColumnProfile] = field(default_factory=dict)
+    class_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    is_unknown: Callable[[str], bool] = lambda name: False
+
+    def add_class_names(self, found: ColumnClasses) -> None:
+        """Adds the class names of columns of the rows that follow; a schema has those of all rows."""
+        for name, names in found.items():
+            self.class_names[name] = tuple(dict.fromkeys((*self.class_names.get(name, ()), *names)))
 
     def add(self, columns: Mapping[str, Any], rows: int) -> None:
         """Adds the first `rows` rows of a batch."""
@@ -239,7 +259,9 @@ class _Table:
             if name not in self.columns:
                 profile = ColumnProfile(name, None, self.in_text, self.by_length)
                 profile.rows = profile.nulls = self.rows
+                profile.may_be_class = not self.is_unknown(name)
                 self.columns[name] = profile
+            self.columns[name].class_names = self.class_names.get(name, ())
             self.columns[name].add(values if isinstance(values, str) else values[:rows], rows)
         self.rows += rows
         for profile in self.columns.values():  # of a name that these rows lack
@@ -275,6 +297,8 @@ class ColumnProfile:
         lengths: the different lengths of lists, at most two.
         nulls: the number of rows without a value.
         empty: the number of quoted empty cells, which are text, but not numbers.
+        class_names: the names of the classes whose indices the integers are, if known.
+        may_be_class: whether integers may be taken for indices of classes.
         values: the distinct texts or integers; None if there are more than `MAX_CLASSES`.
         rounded: the first integer that float32 does not hold, perhaps an identifier.
         large: whether float32 does not hold a number at all, or int64 an integer.
@@ -296,6 +320,8 @@ class ColumnProfile:
     rows: int = 0
     nulls: int = 0
     empty: int = 0
+    class_names: tuple[str, ...] = ()
+    may_be_class: bool = True
     values: set[Any] | None = field(default_factory=set)
     rounded: float | None = None
     large: bool = False
@@ -322,6 +348,8 @@ class ColumnProfile:
             self.odd = self.odd or column
             return
         self._add_type(column.type)
+        if self.class_names and types.is_integer(column.type):
+            column = arrow().compute.if_else(arrow().compute.less(column, 0), None, column)
         self.nulls += column.null_count
         some = column.drop_null()
         self._add_some(some.dictionary_decode() if types.is_dictionary(column.type) else some)
@@ -342,7 +370,10 @@ class ColumnProfile:
         elif types.is_floating(some.type):
             self._add_numbers(some.to_numpy(zero_copy_only=False).astype(np.float64))
         elif is_list(some.type):
-            self.gaps |= some.flatten().null_count > 0
+            items = some.flatten()
+            self.gaps |= items.null_count > 0
+            if self.class_names and types.is_integer(items.type):
+                self.gaps |= bool(arrow().compute.any(arrow().compute.less(items, 0), min_count=0).as_py())
             if self.by_length and len(self.lengths) < 2:
                 self.lengths |= set(some.value_lengths().unique().to_pylist()[:2])
         elif is_tensor(some.type) and types.is_float64(some.type.value_type):
@@ -475,6 +506,7 @@ class ColumnProfile:
             date=date,
             may_be_string=self.in_text,
             values=self._distinct(dtype),
+            class_names=self.class_names if dtype in ("int64", "uint64") else (),
             too_large_for=("float32" if dtype == "float32" else "int64") if self.large else "",
             rounded=self.rounded,
             finite=self.finite or dtype != "float32",
@@ -494,6 +526,8 @@ class ColumnProfile:
         return wide.get(dtype, dtype) if self.large and dtype is not None else dtype
 
     def _distinct(self, dtype: str | None) -> frozenset[Any] | None:
+        if dtype == "int64" and not self.may_be_class:
+            return None
         if self.values is None or not (self.in_text and dtype == "int64"):
             return None if self.values is None else frozenset(self.values)
         if not all(map(_INDEX.fullmatch, self.values)):

@@ -23,6 +23,7 @@ from recordspec.writing.sources.base import (
     size_ranges,
     wanted_columns,
 )
+from recordspec.writing.sources.class_names import ColumnClasses, class_names_in
 
 # Rows of about this many bytes are in memory at once, but for those that a page holds.
 _BATCH_BYTES = 8 << 20
@@ -149,6 +150,12 @@ class ParquetPart:
         size = sum(map(_size, groups))
         rows = sum(int(group.num_rows) for group in groups)
         return max(1, min(_MOST_ROWS, _BATCH_BYTES * rows // max(1, size)))
+
+
+def class_names_of(path: Location) -> ColumnClasses:
+    """The class names of the columns of a file. Raises StoreError or RecordError, SpecError."""
+    with opened(path) as file:
+        return class_names_in(file.schema_arrow)
 
 
 @contextmanager

@@ -27,6 +27,10 @@ class DictRows:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._given)
 
+    def read(self, schema: Schema) -> Iterator[Any]:
+        """The rows, as a schema takes them."""
+        return iter(self)
+
     def identity(self) -> Any:
         return None
 
@@ -34,7 +38,7 @@ class DictRows:
         """All rows, in parts for other processes. Raises RecordError for a row that cannot be sent."""
         waiting: list[bytes] = []
         first = size = 0
-        for number, row in enumerate(self):
+        for number, row in enumerate(self.read(schema)):
             waiting.append(_pickled(row, number))
             size += len(waiting[-1])
             if size >= _PACKED_BYTES:
