@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import recordspec as rs
+from examples import sealed
 from recordspec.store.journal import Journal
 from recordspec.writing import encoder
 from recordspec.writing.sources import base
@@ -97,7 +98,7 @@ def test_where_old_rows_were_not_counted_neither_are_all(tmp_path):
     path = tmp_path / "data/manifest.json"
     old = json.loads(path.read_text())
     del old["label_counts"]
-    path.write_text(json.dumps(old))
+    path.write_text(sealed(old))
     assert rs.Manifest.load(tmp_path / "data").label_counts == {}
     more = [{**row, "subset": "ab"[row["id"] % 2]} for row in rows(10)]
     made = rs.write(SCHEMA, more, tmp_path / "data", append=True, **options)

@@ -286,7 +286,7 @@ class SparkBuild(Build):
         if not wanted:
             return []
         # hashes are uniform; numbers have the part in their first three bytes, then 65,536 rows
-        width = 6 if not self._plan.order.shuffled else 2 if len(self._sizes) <= 4 else 1
+        width = 6 if self._plan.options.shuffle is None else 2 if len(self._sizes) <= 4 else 1
         rows = self._in_splits().withColumn("prefix", sql.substring("order", 1, width))
         counted: dict[str, list[tuple[bytes, int]]] = {}
         for split, prefix, found in self._await(rows.groupBy("split", "prefix").count().collect):

@@ -33,13 +33,12 @@ from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import Shard
 from recordspec.store.publication import ConflictError
-from recordspec.wire.framing import FRAME_BYTES
 from recordspec.wire.hashes import Words, sha256_of
 from recordspec.wire.strings import Ints, Strings, offsets
 from recordspec.writing.encoder import PART_BITS, EncodedRows, Encoder
 from recordspec.writing.failures import DiskError, source_errors
 from recordspec.writing.shards import ShardRange, ShardWriter
-from recordspec.writing.sorter import END, EXISTING, KEY, NUMBER, index_of
+from recordspec.writing.sorter import END, EXISTING, KEY, index_of
 from recordspec.writing.sources import SourcePart
 from recordspec.writing.sources.arrow import table_batches, to_numpy, to_strings
 from recordspec.writing.sources.base import Batches
@@ -96,18 +95,14 @@ class RowBatches:
     """A sink that makes Arrow record batches of encoded rows: `split`, `order` and `record`."""
 
     def __init__(self, plan: BuildPlan) -> None:
-        shuffle, order = plan.options.shuffle, plan.order
+        shuffle = plan.options.shuffle
         self._seed = None if shuffle is None else shuffle.seed
-        self._by_record = order.shuffled and order.ties
         self._rows: list[tuple[Ints, Strings, Strings]] = []
         self._sizes: dict[int, tuple[int, int]] = {}
 
     def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
         records = rows.records
         index = index_of(records, numbers, hashed, self._seed)
-        if self._by_record:
-            # of rows with one key the length is compared, as it lies in a frame, and then the record
-            index[NUMBER] = (index[END] - np.uint64(FRAME_BYTES)).byteswap()
         order = Strings.rows(np.ascontiguousarray(index[:END].T, ">u8").view(np.uint8))
         splits = np.zeros(len(rows), np.int64) if splits is None else splits
         for split in np.unique(splits).tolist():

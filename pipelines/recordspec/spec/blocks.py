@@ -10,7 +10,7 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.spec.feature_set import FeatureSet, columns_in
+from recordspec.spec.feature_set import ALL_SECTIONS, FeatureSet, columns_in
 from recordspec.spec.tensors import Tensor, with_default
 from recordspec.spec.validate import aligned_steps, check_structure, step_counts
 from recordspec.wire import blocks, proto
@@ -89,7 +89,7 @@ def sections_of_records(schema: FeatureSet, buffer: Bytes, starts: Ints, stops: 
     """
     decoded = decode(buffer, starts, stops, sequence=schema.record == "sequence_example")
     check_structure(schema.placed, decoded)
-    sections: Sections = {}
+    sections: Sections = {section: [] for section in ALL_SECTIONS}
     for section in schema.sections:
         columns = placed_columns(schema, section)
         found: Mapping[str, Any] = decoded.sequence if section == "sequence" else decoded.features

@@ -12,7 +12,7 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.spec.blocks import Sections
-from recordspec.spec.feature_set import FeatureSet, unknown_name
+from recordspec.spec.feature_set import ALL_SECTIONS, FeatureSet, unknown_name
 from recordspec.spec.features.base import Feature
 from recordspec.spec.lists import Lists, by_row, rows_of
 from recordspec.spec.values import BadValue
@@ -190,7 +190,7 @@ def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Se
         if len(values) != rows:
             got = str(len(values))
             raise SpecError(Problem(where=schema.name, path=(name,), expected=f"{rows} values", got=got))
-    sections: Sections = {"features": [], "context": [], "sequence": []}
+    sections: Sections = {section: [] for section in ALL_SECTIONS}
     bad: list[tuple[int, Problem]] = []
     for section, feature in schema.placed:
         values = columns.get(feature.name)

@@ -20,7 +20,7 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
     "example": ("features",),
     "sequence_example": ("context", "sequence"),
 }
-ALL_SECTIONS = ("features", "context", "sequence")
+ALL_SECTIONS: tuple[Section, ...] = ("features", "context", "sequence")
 # Options with more characters are abbreviated in messages.
 _LONGEST_OPTION = 60
 

@@ -45,18 +45,23 @@ class ExistingDataset:
 
     def _differences(self, schema: Schema, options: Write) -> Iterator[Problem]:
         manifest = self.manifest
+        division = dict(manifest.division)
+        if manifest.format == 1 and options.splits_by_content:
+            division["copies"] = "together"
         pairs = {
             "schema": (manifest.fingerprint, schema.fingerprint),
             "key": (list(manifest.key), list(options.keys)),
             "compression": (manifest.compression, options.compression),
             "layout": (manifest.block, options.block),
             "shuffle": (manifest.shuffle_seed, options.shuffle and options.shuffle.seed),
-            "splits": (dict(manifest.division), options.division),
+            "splits": (division, options.division),
         }
         for name, (old, new) in pairs.items():
             if old != new:
                 expected = f"{json.dumps(old)}, as the dataset has it"
-                yield Problem(path=(name,), expected=expected, got=json.dumps(new))
+                together = name == "splits" and division.get("copies") == "together"
+                hint = "`key: {unique: false}` keeps copies together" if together else ""
+                yield Problem(path=(name,), expected=expected, got=json.dumps(new), hint=hint)
         rows, found = sum(map(manifest.rows, manifest.splits)), key_hashes.rows(self.keys)
         if options.unique and not self.keys.exists():
             yield Problem(path=("key",), expected=f"`{KEYS_FILE}` in the dataset", got="none")

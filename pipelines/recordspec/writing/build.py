@@ -43,6 +43,7 @@ from recordspec.store.publication import ConflictError, RemoteTransaction, trans
 from recordspec.wire.hashes import Words
 from recordspec.writing import rejects
 from recordspec.writing.append import ExistingDataset
+from recordspec.writing.copies import number_copies
 from recordspec.writing.encoder import PART_BITS, Encoder, Place, summed_counts
 from recordspec.writing.failures import BuildStatus, DiskError, SourceError, disk_errors, source_errors
 from recordspec.writing.options import ByColumn, Write
@@ -355,8 +356,9 @@ class Build:
         path = self._transaction.staging / REJECTS_FILE
         rejects.check_some(rows, rejected, path, self.source_name, allow_empty=self.execution.allow_empty)
         with disk_errors(self.name):
+            runs, moved = self._number_copies(runs, bar)
             shards = self._write_shards(runs, pool, bar)
-        counts = summed_counts(part.label_counts for part in self._parts)
+        counts = summed_counts([*(part.label_counts for part in self._parts), moved])
         manifest = new_manifest(self._plan, shards, rejected, counts)
         with disk_errors(self.name):
             manifest = self._revise(manifest, self._transaction.staging)
@@ -470,6 +472,12 @@ class Build:
         expected = "a key that no other row has"
         problem = Problem(path=plan.options.keys, expected=expected, got=f"that of {first}")
         raise RecordError(problem.at(second))
+
+    def _number_copies(self, runs: tuple[Run, ...], bar: Progress) -> tuple[tuple[Run, ...], LabelCounts]:
+        """The runs in which copies have their own places, as `number_copies` returns them."""
+        if not self._plan.options.numbers_copies or isinstance(self._sink, DirectShards):
+            return runs, {}
+        return number_copies(self._plan, runs, bar)
 
     def _duplicate_keys(self, runs: tuple[Run, ...]) -> tuple[int, int] | None:
         """The numbers of two rows with one key, as `find_duplicate_keys` returns them."""

@@ -279,8 +279,9 @@ class Encoder:
         names, columns = self.schema.names, self.options.columns
         values = {name: one for name, one in batch.values.items() if name in names or name not in columns}
         rows = EncodedRows.encode(self.schema, values, batch.rows)
-        hashed = self._hashes(batch.values, rows)
-        splits = self._splits(batch.values, hashed, batch.rows)
+        keys = self._key_hashes(batch.values, rows)
+        splits = self._splits(batch.values, keys, batch.rows)
+        hashed = self._identities(keys, rows)
         first = (self._part << PART_BITS) + self._here
         with disk_errors(self._name):
             self._sink.add(rows, np.arange(first, first + batch.rows, dtype=np.uint64), hashed, splits)
@@ -290,14 +291,23 @@ class Encoder:
         most = min(_MOST_ROWS, _BYTES_AT_ONCE * batch.rows // (rows.bytes + 1))
         self._rows_at_once = max(1, min(most, 2 * self._rows_at_once))
 
-    def _hashes(self, columns: Mapping[str, Any], rows: EncodedRows) -> Words | None:
-        """The hash of the key of each row; None if nothing depends on it."""
-        if self.options.keys:
-            return hashes(key_bytes(columns, self.options.keys))
-        by_content = self.options.group_by is None and len(self.splits) > 1
-        if self.options.shuffle or (by_content and self.options.weights):
+    def _key_hashes(self, columns: Mapping[str, Any], rows: EncodedRows) -> Words | None:
+        """The hash of the key of each row, or of its content; None if nothing depends on it."""
+        options = self.options
+        if options.keys:
+            return hashes(key_bytes(columns, options.keys))
+        if options.shuffle or options.unique or options.splits_by_content:
             return hashes(rows.records.inner(HEADER_BYTES, FOOTER_BYTES))
         return None
+
+    def _identities(self, keys: Words | None, rows: EncodedRows) -> Words | None:
+        """The hash by which each row is ordered: that of its key, and where several rows may share a key,
+        of its content, too."""
+        options = self.options
+        if keys is None or not options.keys or options.unique or not options.shuffle:
+            return keys
+        records = rows.records.inner(HEADER_BYTES, FOOTER_BYTES)
+        return hashes(map(b"".join, zip(map(bytes, keys.astype(">u8")), records, strict=True)))
 
     def _splits(self, columns: Mapping[str, Any], hashed: Words | None, rows: int) -> Ints | None:
         """The index of each row's split; None if there is but one."""

@@ -44,11 +44,12 @@ class Key:
     """The columns that identify a row.
 
     Attributes:
-        names: features, or columns of the source.
-        unique: whether two rows with the same key are an error.
+        names: features, or columns of the source; by default, the row's whole content.
+        unique: whether two rows with the same key are an error. Otherwise they are in one split, as all rows
+            of a key are, at places of their own in the shuffled order.
     """
 
-    names: str | tuple[str, ...]
+    names: str | tuple[str, ...] | None = None
     unique: bool = True
 
 
@@ -128,9 +129,11 @@ class Write:
     """How rows become shards.
 
     Attributes:
-        key: the feature or the column of the source, or several, that identify a row. By default, the
-            row's whole content. Only the key determines splits and the shuffle. Two rows with the same
-            key are an error, unless `{names: ride, unique: false}` allows them.
+        key: the feature or the column of the source, or several, that identify a row. Only the key determines
+            splits and the shuffle. Two rows with the same key are an error, unless
+            `{names: ride, unique: false}` allows them. By default, the row's whole content and, for copies of
+            a row, their number: they are split and shuffled like any other rows. `{unique: false}` keeps
+            copies in one split; `{unique: true}` makes them an error.
         splits: the splits and their weights, where a row's split is a function of its key; or a number of
             folds; or the column that names the split.
         group_by: the feature or column that groups rows: all rows with the same value are in one split,
@@ -191,7 +194,22 @@ class Write:
     @property
     def unique(self) -> bool:
         """Whether two rows with one key are an error."""
-        return bool(self.keys) and not (isinstance(self.key, Key) and not self.key.unique)
+        return self.key.unique if isinstance(self.key, Key) else self.key is not None
+
+    @property
+    def splits_by_content(self) -> bool:
+        """Whether the split of a row is a function of its whole content."""
+        return not self.keys and self.group_by is None and len(self.weights or ()) > 1
+
+    @property
+    def spreads_copies(self) -> bool:
+        """Whether the copies of a row have splits of their own."""
+        return self.splits_by_content and self.key is None
+
+    @property
+    def numbers_copies(self) -> bool:
+        """Whether the number of a copy determines its split, or its place in the order."""
+        return self.spreads_copies or (self.shuffle is not None and not self.unique)
 
     @property
     def weights(self) -> dict[str, float] | None:
@@ -204,7 +222,8 @@ class Write:
     def division(self) -> dict[str, Any]:
         """The options that determine the split of a row, besides its key, as plain values."""
         group = {} if self.group_by is None else {"group_by": self.group_by}
-        return {"splits": to_builtins(self.splits), **group}
+        copies = {"copies": "spread" if self.spreads_copies else "together"} if self.splits_by_content else {}
+        return {"splits": to_builtins(self.splits), **group, **copies}
 
     @property
     def block(self) -> int | None:

@@ -71,7 +71,7 @@ def reshard(
         jobs, memory, force, resume, progress: as for `recordspec.write`.
         options: shards, compression, layout and shuffle, as for `recordspec.write`; compression and layout
             are those of the files by default. With the same seed, the order is that of a dataset built
-            with it.
+            with it, but for copies of a row that are in several splits.
 
     Raises what `recordspec.write` raises.
     """
@@ -121,8 +121,10 @@ def _options(source: StoredRecords, schema: Schema | None, given: dict[str, Any]
         "compression": file_types.compression_of(source.paths[0]),
         "splits": dict.fromkeys(source.splits, 1.0),
     }
-    if old is not None and old.key:
-        kept["key"] = Key(names=tuple(old.key), unique=source.keys is not None)
+    # the rows of a dataset have their splits: copies stay where they are
+    kept["key"] = Key(unique=False)
+    if old is not None:
+        kept["key"] = Key(names=tuple(old.key) or None, unique=source.keys is not None)
     if source.block is not None:
         kept["layout"] = Blocks(blocks=source.block)
     options: Write = from_python(Write, {**kept, **given})

@@ -1,13 +1,15 @@
 """An external merge sort of encoded rows, into the order of their dataset.
 
 Rows are gathered into runs, each sorted by split and then by the order of the build. A run has the records,
-with room for their frames, and an index of its rows: uint64 `[5, rows]`, whose lines are `ORDER`, the two
-words of the hash of the `KEY`, the row's `NUMBER`, and the `END` of its record in the run.
+with room for their frames, and an index of its rows: uint64 `[6, rows]`, whose lines are `ORDER`, the two
+words of the hash of the `KEY`, the row's `NUMBER`, and the `END` and the `START` of its record in the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import errno
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -18,13 +20,12 @@ import numpy as np
 from recordspec.locations import Location, sync
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
-from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words
-from recordspec.wire.strings import Ints, Strings, offsets
+from recordspec.wire.strings import Ints, Mask, Strings, offsets
 from recordspec.writing.encoder import EncodedRows, order_of
 
-ORDER, KEY, NUMBER, END = 0, slice(1, 3), 3, 4
-_LINES = 5
+ORDER, KEY, NUMBER, END, START = 0, slice(1, 3), 3, 4, 5
+_LINES = 6
 _WORD = np.dtype("<u8")
 # Bytes of the index of a row while a run is sorted, which needs three copies: as added, joined, and sorted.
 _INDEX_BYTES = 3 * _LINES * 8
@@ -35,24 +36,8 @@ _GATHERED = 8 << 20
 # The first of the numbers of the rows that a dataset had before `append`.
 EXISTING = 1 << 63
 
-# Rows of a run that are sampled to divide a chunk that is too large.
-_SAMPLED = 64
-
 # Bytes that the search for duplicate keys needs for a row: hash and number, the order, and a sorted copy.
 _DUPLICATES_BYTES = 48
-
-
-@dataclass(frozen=True, kw_only=True)
-class SortOrder:
-    """The options that determine the order of rows.
-
-    Attributes:
-        shuffled: whether the order is a function of the keys; otherwise it is that of the source.
-        ties: whether several rows may have the same key.
-    """
-
-    shuffled: bool
-    ties: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,18 +45,20 @@ class SortedRun:
     """A run on disk.
 
     Attributes:
-        name: the name of the file of records; that of the index ends in `.index`.
+        name: the name of the file of records.
         counts: the rows of each split, in their order in the run.
-        bytes: the size of the records.
+        bytes: the size of the file.
+        index_suffix: the end of the name of the index.
     """
 
     name: str
     counts: dict[str, int]
     bytes: int
+    index_suffix: str = ".index"
 
     @property
     def index_name(self) -> str:
-        return f"{self.name}.index"
+        return f"{self.name}{self.index_suffix}"
 
     @property
     def rows(self) -> int:
@@ -86,14 +73,38 @@ class SortedRun:
         )
 
     def index(self, folder: Path) -> Words:
-        """The index of all rows, uint64 `[5, rows]`, on disk."""
+        """The index of all rows, uint64 `[6, rows]`, on disk."""
         return np.memmap(folder / self.index_name, _WORD, "r", shape=(_LINES, self.rows))
 
     def read(self, folder: Path, schema: Schema | None, start: int, stop: int) -> EncodedRows:
         """Rows `start` to `stop`; the schema is theirs."""
-        ends = _ends(self.index(folder), start, stop)
-        data = np.fromfile(folder / self.name, np.uint8, int(ends[-1] - ends[0]), offset=int(ends[0]))
-        return EncodedRows(schema, stop - start, records=Strings(data, ends - ends[0]))
+        return self._read(folder, schema, self.index(folder)[END:, start:stop])
+
+    def take(self, folder: Path, schema: Schema | None, rows: Ints) -> EncodedRows:
+        """These rows, of which each is after the one before it; the schema is theirs."""
+        return self._read(folder, schema, self.index(folder)[END:, rows])
+
+    def _read(self, folder: Path, schema: Schema | None, bounds: Words) -> EncodedRows:
+        ends, starts = np.array(bounds, np.int64)
+        places = offsets(ends - starts)
+        data = np.empty(int(places[-1]), np.uint8)
+        # records follow each other where no row between them was taken away
+        firsts = [0, *(np.flatnonzero(starts[1:] != ends[:-1]) + 1).tolist()]
+        with (folder / self.name).open("rb") as file:
+            for first, last in zip(firsts, [*firsts[1:], len(starts)], strict=True):
+                file.seek(int(starts[first]))
+                part = data[places[first] : places[last]].data
+                if file.readinto(part) != len(part):
+                    raise OSError(errno.EIO, os.strerror(errno.EIO), file.name)
+        return EncodedRows(schema, len(starts), records=Strings(data, places))
+
+    def keep(self, folder: Path, kept: Mask) -> SortedRun:
+        """The run without the other rows than these, bool `[rows]`, whose records stay in its file."""
+        run = replace(self, counts=_kept_counts(self.counts, kept), index_suffix=".kept")
+        with (folder / run.index_name).open("wb") as file:
+            for line in self.index(folder):
+                file.write(np.ascontiguousarray(line[kept]).data)
+        return run
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,12 +126,30 @@ class MemoryRun:
     def index(self, folder: Path) -> Words:
         return self.sorted_index
 
+    def keep(self, folder: Path, kept: Mask) -> MemoryRun:
+        """The run without the other rows than these, bool `[rows]`."""
+        order = np.flatnonzero(kept) if self.order is None else self.order[kept]
+        counts, index = _kept_counts(self.counts, kept), self.sorted_index[:, kept]
+        return replace(self, counts=counts, order=order, sorted_index=index)
+
     def read(self, folder: Path, schema: Schema | None, start: int, stop: int) -> EncodedRows:
         # gathered when they are read: a sorted copy of all would take as much memory again
         return self.rows.part(start, stop) if self.order is None else self.rows.take(self.order[start:stop])
 
+    def take(self, folder: Path, schema: Schema | None, rows: Ints) -> EncodedRows:
+        return self.rows.take(rows if self.order is None else self.order[rows])
+
 
 Run = SortedRun | MemoryRun
+
+
+def _kept_counts(counts: Mapping[str, int], kept: Mask) -> dict[str, int]:
+    ends = list(accumulate(counts.values(), initial=0))
+    found = {
+        split: int(kept[start:stop].sum())
+        for split, (start, stop) in zip(counts, pairwise(ends), strict=True)
+    }
+    return {split: count for split, count in found.items() if count}
 
 
 class Sorter:
@@ -195,13 +224,17 @@ class Sorter:
             rows = EncodedRows(None, self._rows, records=records)
         order = self._order(index, splits)
         index = index if order is None else index[:, order]
-        index[END] = np.cumsum(index[END])
+        ends = np.cumsum(index[END])
+        index[START] = ends - index[END]
+        index[END] = ends
         return np.bincount(splits), MemoryRun(counts={}, rows=rows, order=order, sorted_index=index)
 
     def _order(self, index: Words, splits: Ints) -> Ints | None:
         """The permutation that sorts the rows; None if they are sorted."""
         if self._seed is None:
-            return np.argsort(splits, kind="stable") if splits.any() else None
+            order = index[ORDER]
+            in_order = not splits.any() and bool((order[1:] > order[:-1]).all())
+            return None if in_order else np.lexsort((order, splits))
         return np.lexsort((index[KEY][1], index[KEY][0], index[ORDER], splits))
 
     def _spill(self) -> None:
@@ -227,10 +260,9 @@ class Sorter:
 
 
 def index_of(records: Strings, numbers: Words, hashed: Words | None, seed: int | None) -> Words:
-    """The index of rows in their given order, uint64 `[5, rows]`, with the size of each record as its END.
+    """The index of rows in their given order, uint64 `[6, rows]`, with the size of each record as its END.
 
-    Rows are ordered by their lines before END, compared one after another, except for ties: see
-    `SortOrder`.
+    Rows are ordered by their lines before END, compared one after another.
     """
     index = np.zeros((_LINES, len(records)), _WORD)
     if hashed is not None:
@@ -245,41 +277,35 @@ def _by_name(counts: Ints, splits: Sequence[str]) -> dict[str, int]:
     return {splits[index]: int(count) for index, count in enumerate(counts) if count}
 
 
-def _ends(index: Words, start: int, stop: int) -> Ints:
-    """The bounds of the records of rows `start` to `stop` in a run, int64 `[n + 1]`."""
-    ends = np.zeros(stop - start + 1, np.int64)
-    ends[1:] = index[END, start:stop]
-    ends[0] = index[END, start - 1] if start else 0
-    return ends
-
-
 class RunReader:
-    """The rows of one split in a run, in their order."""
+    """The rows of one split in a run, in their order.
+
+    Attributes:
+        first: the place in the run of the first of them.
+        rows: their number.
+    """
 
     def __init__(self, folder: Path, run: Run, split: str, schema: Schema | None = None) -> None:
         self._folder, self._run, self._schema = folder, run, schema
         starts = dict(zip(run.counts, accumulate(run.counts.values(), initial=0), strict=False))
-        self._first, self.rows = starts.get(split, 0), run.counts.get(split, 0)
+        self.first, self.rows = starts.get(split, 0), run.counts.get(split, 0)
 
     @property
     def index(self) -> Words:
-        """The index of the split's rows, uint64 `[5, rows]`; it may be on disk."""
+        """The index of the split's rows, uint64 `[6, rows]`; it may be on disk."""
         if not self.rows:
             return np.zeros((_LINES, 0), _WORD)
-        return self._run.index(self._folder)[:, self._first : self._first + self.rows]
+        return self._run.index(self._folder)[:, self.first : self.first + self.rows]
 
     @property
     def bytes(self) -> int:
         """The bytes of the split's records."""
-        if not self.rows:
-            return 0
-        last = self._first + self.rows - 1
-        index = self._run.index(self._folder)
-        return int(index[END, last]) - (int(index[END, self._first - 1]) if self._first else 0)
+        index = self.index
+        return int((index[END] - index[START]).sum())
 
     def read(self, start: int, stop: int) -> tuple[EncodedRows, Words]:
         """Some rows, and their index."""
-        rows = self._run.read(self._folder, self._schema, self._first + start, self._first + stop)
+        rows = self._run.read(self._folder, self._schema, self.first + start, self.first + stop)
         return rows, np.array(self.index[:, start:stop])
 
 
@@ -301,12 +327,14 @@ class RowRange:
 class SortedSplit:
     """All rows of a split, in order, divided into chunks of about `chunk` bytes."""
 
-    def __init__(self, folder: Path, runs: tuple[Run, ...], split: str, order: SortOrder, chunk: int) -> None:
+    def __init__(
+        self, folder: Path, runs: tuple[Run, ...], split: str, *, shuffled: bool, chunk: int
+    ) -> None:
         self._split = split
         readers = [RunReader(folder, run, split) for run in runs]
         self.rows = sum(reader.rows for reader in readers)
         self.bytes = sum(reader.bytes for reader in readers)
-        if order.shuffled:
+        if shuffled:
             bounds = np.array([low for low, _ in key_hashes.ranges(-(-self.bytes // chunk))][1:], np.uint64)
         else:
             bounds = _bounds_by_size(readers, chunk)
@@ -315,8 +343,6 @@ class SortedSplit:
             # one run at a time: its index may be an open file, of which there may not be thousands
             places[1:-1] = np.searchsorted(reader.index[ORDER], bounds)
             places[-1] = reader.rows
-        if order.shuffled and not order.ties:
-            self._places = _refined(self._places, readers, max(1, 4 * chunk * self.rows // (self.bytes + 1)))
         self._ends = self._places.sum(axis=0)  # rows of all runs before each bound
 
     def range(self, start: int, stop: int) -> RowRange:
@@ -332,45 +358,19 @@ class SortedSplit:
         )
 
 
-def _refined(places: Ints, readers: list[RunReader], most: int) -> Ints:
-    """The same places, and more where a chunk has over `most` rows because many have one hash."""
-    columns = [places[:, 0]]
-    for chunk, count in enumerate(np.diff(places.sum(axis=0)).tolist()):
-        if count > most:
-            columns += _places_within(places[:, chunk : chunk + 2], readers, most)
-        columns.append(places[:, chunk + 1])
-    return np.stack(columns, axis=1)
-
-
-def _places_within(bounds: Ints, readers: list[RunReader], most: int) -> Iterator[Ints]:
-    """Places that divide a chunk: before and after the rows of a frequent hash, and between these."""
-    orders = [reader.index[ORDER][start:stop] for reader, (start, stop) in zip(readers, bounds, strict=True)]
-    some = [order[np.arange(_SAMPLED) * len(order) // _SAMPLED] for order in orders if len(order)]
-    values = np.unique(np.concatenate(some))
-    low = np.stack([np.searchsorted(order, values) for order in orders]) + bounds[:, :1]
-    high = np.stack([np.searchsorted(order, values, side="right") for order in orders]) + bounds[:, :1]
-    for value in range(len(values)):
-        place = low[:, value].copy()
-        yield place.copy()
-        for run, stop in enumerate(high[:, value].tolist()):
-            while place[run] < stop:
-                place[run] = min(int(place[run]) + most, stop)
-                yield place.copy()
-
-
 def _bounds_by_size(readers: list[RunReader], chunk: int) -> Words:
-    """Bounds of chunks where rows keep the order of the source, in which runs follow each other."""
+    """Bounds of chunks where rows keep the order of the source, in which most runs follow each other."""
     bounds: list[Words] = [np.zeros(0, np.uint64)]
     for reader in readers:
         if reader.rows:
             chunks = max(1, -(-reader.bytes // chunk))
             places = np.arange(chunks) * reader.rows // chunks
             bounds.append(np.asarray(reader.index[ORDER][places]))
-    return np.concatenate(bounds)
+    return np.sort(np.concatenate(bounds))
 
 
 def read_rows(
-    folder: Path, schema: Schema | None, runs: tuple[Run, ...], wanted: RowRange, order: SortOrder
+    folder: Path, schema: Schema | None, runs: tuple[Run, ...], wanted: RowRange
 ) -> Iterator[tuple[EncodedRows, Words]]:
     """The rows of a range, in their order, and their index."""
     readers = [RunReader(folder, run, wanted.split, schema) for run in runs]
@@ -378,7 +378,7 @@ def read_rows(
     for chunk in range(wanted.places.shape[1] - 1):
         if left <= 0:
             return
-        rows, index = merge_chunk(readers, wanted.places[:, chunk : chunk + 2], order)
+        rows, index = merge_chunk(readers, wanted.places[:, chunk : chunk + 2])
         stop = min(len(rows), skip + left)
         if skip < stop:
             yield rows.part(skip, stop), index[:, skip:stop]
@@ -386,21 +386,17 @@ def read_rows(
         skip = max(0, skip - len(rows))
 
 
-def merge_chunk(readers: list[RunReader], places: Ints, order: SortOrder) -> tuple[EncodedRows, Words]:
+def merge_chunk(readers: list[RunReader], places: Ints) -> tuple[EncodedRows, Words]:
     """One chunk, from all the runs that have some of it."""
     bounds = zip(readers, places.tolist(), strict=True)
     parts = [reader.read(start, stop) for reader, (start, stop) in bounds if start < stop]
     if not parts:
         return EncodedRows(None, 0, records=Strings.of([])), np.zeros((_LINES, 0), np.uint64)
-    if len(parts) == 1 and not order.ties:
+    if len(parts) == 1:
         return parts[0]  # a run is sorted
     index = np.concatenate([index for _, index in parts], axis=1)
     rows = EncodedRows.joined([rows for rows, _ in parts])
-    if not order.shuffled:
-        return rows, index
     ranks = _ranks(index)
-    if order.ties:
-        ranks = _untied(ranks, index[KEY], rows.records)
     return rows.take(ranks), index[:, ranks]
 
 
@@ -410,23 +406,6 @@ def _ranks(index: Words) -> Ints:
     ranked = index[ORDER][order]
     if bool((ranked[1:] == ranked[:-1]).any()):
         return np.lexsort((index[KEY][1], index[KEY][0], index[ORDER]))
-    return order
-
-
-def _untied(order: Ints, keys: Words, records: Strings) -> Ints:
-    """Sorts rows of one key by their frames, so that the result does not depend on their order before."""
-
-    def frame(row: int) -> bytes:
-        record = records[row]
-        return (len(record) - HEADER_BYTES - FOOTER_BYTES).to_bytes(
-            8, "little"
-        ) + record  # a frame begins with the length
-
-    ranked = keys[:, order]
-    equal = np.flatnonzero((ranked[:, 1:] == ranked[:, :-1]).all(axis=0))
-    for group in np.split(equal, np.flatnonzero(np.diff(equal) > 1) + 1) if len(equal) else ():
-        tied = slice(int(group[0]), int(group[-1]) + 2)
-        order[tied] = sorted(order[tied].tolist(), key=frame)
     return order
 
 

@@ -30,7 +30,6 @@ from recordspec.writing.sorter import (
     SortedRun,
     SortedSplit,
     Sorter,
-    SortOrder,
     read_rows,
 )
 from recordspec.writing.sources.base import SourcePart
@@ -97,12 +96,6 @@ class BuildPlan:
         """The schema, where there must be one."""
         assert self.schema is not None
         return self.schema
-
-    @property
-    def order(self) -> SortOrder:
-        """How rows are ordered."""
-        options = self.options
-        return SortOrder(shuffled=options.shuffle is not None, ties=bool(options.keys) and not options.unique)
 
     @property
     def chunk(self) -> int:
@@ -202,8 +195,9 @@ class ShardTask:
 
 def shard_tasks(plan: BuildPlan, runs: tuple[Run, ...], splits: tuple[str, ...]) -> Iterator[ShardTask]:
     """The shards of every split."""
+    shuffled = plan.options.shuffle is not None
     for split in splits:
-        rows = SortedSplit(plan.folder, runs, split, plan.order, plan.chunk)
+        rows = SortedSplit(plan.folder, runs, split, shuffled=shuffled, chunk=plan.chunk)
         for shard in shards_of_split(plan, split, rows.bytes, rows.rows):
             yield ShardTask(shard=shard, rows=rows.range(shard.start, shard.stop or 0))
 
@@ -225,7 +219,7 @@ def write_shard(
     with disk_errors(plan.name):
         writer = ShardWriter(plan.folder / file, plan.schema, plan.options, task.shard.file)
         try:
-            for rows, index in read_rows(plan.folder, plan.schema, runs, task.rows, plan.order):
+            for rows, index in read_rows(plan.folder, plan.schema, runs, task.rows):
                 writer.add(rows)
                 if plan.options.unique:
                     key_hashes.add(keys, index[KEY])

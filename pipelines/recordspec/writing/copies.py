@@ -1,0 +1,204 @@
+"""Tells the copies of a row apart: rows with one hash, which is that of their content.
+
+Copy 0 keeps the hash. Copy k has output k of a SplitMix64 generator that starts from it, and so its own place
+in the shuffled order, and its own split. Copies have equal bytes: only their number matters, not which row is
+which. Where rows keep the order of the source, copies are numbered in that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+
+from recordspec.progress import Progress
+from recordspec.store import key_hashes
+from recordspec.store.manifest import LabelCounts
+from recordspec.wire.hashes import Words, splitmix64
+from recordspec.wire.strings import Ints, Mask
+from recordspec.writing.encoder import ClassCounter, EncodedRows, split_of, summed_counts
+from recordspec.writing.sorter import END, KEY, NUMBER, START, MemoryRun, Run, RunReader
+from recordspec.writing.tasks import BuildPlan
+
+# Bytes that a search for copies needs for a row: its hash, its number, and their order.
+_SEARCH_BYTES = 64
+# Bytes of records that are moved at once.
+_MOVED_BYTES = 8 << 20
+# The increment of SplitMix64 (Steele et al. 2014).
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+
+
+def copy_hashes(hashed: Words, copies: Words) -> Words:
+    """The hashes of copies, uint64 `[n, 2]`, from those of their rows and their numbers, uint64 `[n]`."""
+    numbers = copies[:, np.newaxis]
+    return np.where(numbers == 0, hashed, splitmix64(hashed + numbers * _GAMMA))
+
+
+def number_copies(
+    plan: BuildPlan, runs: tuple[Run, ...], bar: Progress
+) -> tuple[tuple[Run, ...], LabelCounts]:
+    """Moves the copies of rows to their own places, in the memory of the plan's budget.
+
+    The files of the runs do not change, so that an interrupted build can begin with them again.
+
+    Returns:
+        Runs of the same rows, in which no two of a split have one hash; and the changes of the label counts.
+    """
+    copies = [_CopyNumbers(plan.folder, run) for run in runs]
+    for split in dict.fromkeys(split for run in runs for split in run.counts):
+        readers = [RunReader(plan.folder, run, split) for run in runs]
+        rows = sum(reader.rows for reader in readers)
+        for ends in key_hashes.ranges(-(-rows * _SEARCH_BYTES // plan.budget)):
+            for number, places, numbers in _copies_in_range(readers, *ends):
+                copies[number].set(places, numbers)
+    found = sum(one.count for one in copies)
+    if not found:
+        return runs, {}
+    bar.begin("moving copies", found)
+    return _moved(plan, runs, copies, bar)
+
+
+class _CopyNumbers:
+    """The number of each row of a run among its copies: on disk where the run is."""
+
+    def __init__(self, folder: Path, run: Run) -> None:
+        self.rows, self.count = sum(run.counts.values()), 0
+        self._path = None if isinstance(run, MemoryRun) else folder / f"{run.name}.copies"
+        self._numbers: Words | None = None
+
+    def set(self, places: Ints, numbers: Words) -> None:
+        """Sets the numbers of rows, above 0."""
+        self.values[places] = numbers
+        self.count += len(places)
+
+    @property
+    def values(self) -> Words:
+        """The numbers, uint64 `[rows]`."""
+        if self._path is not None:  # of many runs, not all are open
+            return np.memmap(self._path, np.uint64, "r+" if self.count else "w+", shape=(self.rows,))
+        if self._numbers is None:
+            self._numbers = np.zeros(self.rows, np.uint64)
+        return self._numbers
+
+
+def _copies_in_range(
+    readers: list[RunReader], low: np.uint64, high: np.uint64
+) -> Iterator[tuple[int, Ints, Words]]:
+    """Yields the copies whose hash begins in a range, by run: its number, the places of the rows in it, and
+    their numbers."""
+    if not _has_equal(readers, low, high):
+        return
+    hashes, sizes, runs = [], [], []
+    for reader in readers:
+        _, hashed, first = _sorted_in_range(reader, low, high)
+        hashes.append(hashed[:, first])
+        sizes.append(np.diff(np.flatnonzero(first), append=len(first)))
+        runs.append(int(first.sum()))
+    before = np.split(
+        _sizes_before(np.concatenate(hashes, axis=1), np.concatenate(sizes)), np.cumsum(runs)[:-1]
+    )
+    for number, reader in enumerate(readers):
+        rows, _, first = _sorted_in_range(reader, low, high)
+        place = np.arange(len(rows))
+        numbers = place - np.maximum.accumulate(np.where(first, place, 0))
+        numbers += before[number][np.cumsum(first) - 1]
+        copied = numbers > 0
+        if copied.any():
+            yield number, rows[copied] + reader.first, numbers[copied].astype(np.uint64)
+
+
+def _has_equal(readers: list[RunReader], low: np.uint64, high: np.uint64) -> bool:
+    """Whether two rows of a range may have one hash: whether the first words are equal."""
+    seen = []
+    for reader in readers:
+        words = np.asarray(reader.index[KEY][0])
+        words = np.sort(words[(words >= low) & (words <= high)])
+        if bool((words[1:] == words[:-1]).any()):
+            return True
+        seen.append(words)
+    words = np.sort(np.concatenate(seen))
+    return bool((words[1:] == words[:-1]).any())
+
+
+def _sorted_in_range(reader: RunReader, low: np.uint64, high: np.uint64) -> tuple[Ints, Words, Mask]:
+    """The rows of a reader whose hash begins in a range, by their hash and then in their order: their places,
+    their hashes, uint64 `[2, n]`, and whether each is the first with its hash."""
+    words = reader.index[KEY][0]
+    rows = np.flatnonzero((words >= low) & (words <= high))
+    hashed = np.asarray(reader.index[KEY][:, rows])
+    order = np.lexsort((hashed[1], hashed[0]))
+    return rows[order], hashed[:, order], _is_first(hashed[:, order])
+
+
+def _is_first(hashed: Words) -> Mask:
+    """Whether each hash of a sorted array, uint64 `[2, n]`, differs from the one before it."""
+    first = np.ones(hashed.shape[1], np.bool_)
+    first[1:] = (hashed[:, 1:] != hashed[:, :-1]).any(axis=0)
+    return first
+
+
+def _sizes_before(hashed: Words, sizes: Ints) -> Ints:
+    """For each group of rows, with one hash of uint64 `[2, n]`, the rows of earlier groups with this hash."""
+    order = np.lexsort((hashed[1], hashed[0]))  # stable: groups of one hash stay in their order
+    total = np.cumsum(sizes[order]) - sizes[order]
+    start = np.maximum.accumulate(np.where(_is_first(hashed[:, order]), total, 0))
+    before = np.empty_like(total)
+    before[order] = total - start
+    return before
+
+
+def _moved(
+    plan: BuildPlan, runs: tuple[Run, ...], copies: list[_CopyNumbers], bar: Progress
+) -> tuple[tuple[Run, ...], LabelCounts]:
+    """The runs without their copies, those of the copies, and the changes of the label counts."""
+    options = plan.options
+    names = list(options.weights or dict.fromkeys(split for run in runs for split in run.counts))
+    sink = plan.sorter("copies", in_memory=any(isinstance(run, MemoryRun) for run in runs))
+    counts = _ClassChanges(plan, names)
+    kept: list[Run] = []
+    for run, numbers in zip(runs, copies, strict=True):
+        if not numbers.count:
+            kept.append(run)
+            continue
+        values, index = numbers.values, run.index(plan.folder)
+        places = np.flatnonzero(values)
+        of_names = np.array([names.index(split) for split in run.counts])
+        ends = np.array(list(accumulate(run.counts.values())))
+        step = max(1, _MOVED_BYTES * numbers.rows // (int((index[END] - index[START]).sum()) + 1))
+        for start in range(0, len(places), step):
+            some = places[start : start + step]
+            rows = run.take(plan.folder, plan.schema, some)
+            hashed = copy_hashes(np.array(index[KEY][:, some]).T, np.array(values[some]))
+            old = of_names[np.searchsorted(ends, some, side="right")]
+            new = old
+            if options.spreads_copies and options.weights:
+                new = split_of(hashed, options.weights)
+                counts.add(rows, old, new)
+            sink.add(rows, np.array(index[NUMBER][some]), hashed, new)
+            bar.advance(len(some))
+        kept.append(run.keep(plan.folder, np.asarray(values == 0)))
+    return (*(run for run in kept if run.counts), *sink.finish(names)), counts.by_split()
+
+
+class _ClassChanges:
+    """Counts the classes of rows that move from one split to another."""
+
+    def __init__(self, plan: BuildPlan, names: list[str]) -> None:
+        self._schema, self._names = plan.checked_schema, names
+        self._old, self._new = ClassCounter(self._schema), ClassCounter(self._schema)
+
+    def add(self, rows: EncodedRows, old: Ints, new: Ints) -> None:
+        if self._schema.classes:
+            sections = EncodedRows(self._schema, len(rows), records=rows.records).sections
+            self._old.add(sections, old)
+            self._new.add(sections, new)
+
+    def by_split(self) -> LabelCounts:
+        """The counts to add to those of each split: below 0 for rows that it lost."""
+        lost = {
+            split: {label: tuple(-count for count in rows) for label, rows in by_label.items()}
+            for split, by_label in self._old.by_split(self._names).items()
+        }
+        return summed_counts([lost, self._new.by_split(self._names)])
