@@ -12,7 +12,8 @@ from nbclient import NotebookClient
 
 pytestmark = [pytest.mark.docs, pytest.mark.newest]
 
-NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+HERE = Path(__file__).parent
+NOTEBOOKS = sorted((HERE.parent / "notebooks").glob("*.ipynb"))
 TIMEOUT = 300  # seconds a cell
 MOST_BYTES = 400_000
 
@@ -24,12 +25,49 @@ def test_the_notebooks_are_seen():
     assert [path.stem for path in NOTEBOOKS] == names.split()
 
 
+# By notebook: the beginning of each cell that evaluates classifiers, and these, each with the rows and the accuracy
+# that the cell reports.
+CLASSIFIERS = {
+    "audio": [("labels, guesses = ", [("model", "test", "accuracy")])],
+    "gallery": [
+        ("def half_second", [("model", "test", "accuracy")]),
+        ("keras.utils.set_random_seed(17)\nwords", [("model", "test", "accuracy")]),
+        ("keras.utils.set_random_seed(17)\nlookup", [("model", "test", "accuracy")]),
+    ],
+    "images": [
+        ("accuracy = ", [("model", "test", "accuracy"), ("plain_model", "test", "accuracy_of_plain")])
+    ],
+    "multimodal": [
+        (
+            "models = ",
+            [
+                (f"models[{name!r}]", "test", f"accuracies[{name!r}]")
+                for name in ("picture", "text", "numbers", "together")
+            ],
+        )
+    ],
+    "text": [("accuracy = ", [("model", "test", "accuracy")])],
+}
+
+
+def checks(name: str, cell: str) -> str:
+    """Code that checks whether the classifiers of a cell have learned."""
+    found = [models for begin, models in CLASSIFIERS.get(name, ()) if cell.startswith(begin)]
+    return "\n".join(f"check_learned({', '.join(model)})" for models in found for model in models)
+
+
 @each_notebook
-def test_a_notebook_runs(path):
+def test_a_notebook_runs_and_its_classifiers_learn(path):
     notebook = nbformat.read(path, as_version=4)
     # a kernel of another installation would test that one
-    here = nbformat.v4.new_code_cell(f"import sys; assert sys.prefix == {sys.prefix!r}")
-    notebook.cells.insert(0, here)
+    before = f"import sys; assert sys.prefix == {sys.prefix!r}; sys.path.append({str(HERE)!r})"
+    cells = [before, "from learning import check_learned"]
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cells += [cell.source, *filter(None, [checks(path.stem, cell.source)])]
+    notebook.cells = [nbformat.v4.new_code_cell(source) for source in cells]
+    assert sum(cell.startswith("check_learned") for cell in cells) == len(CLASSIFIERS.get(path.stem, ()))
+    assert "CategoricalCrossentropy(" not in "".join(cells) or path.stem in CLASSIFIERS
     NotebookClient(notebook, timeout=TIMEOUT, resources={"metadata": {"path": str(path.parent)}}).execute()
 
 

@@ -39,6 +39,7 @@ loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 model.compile("adam", loss, metrics=["accuracy"])
 model.fit(pipeline.dataset("train"), epochs=10, verbose=0)
 accuracy = model.evaluate(pipeline.dataset("test"), verbose=0)[1]
-print(json.dumps({"accuracy": accuracy, "chance": 0.1}))
+counts = pipeline.manifest.class_counts(("test",))["label"]
+print(json.dumps({"accuracy": accuracy, "chance": max(counts) / sum(counts)}))
 PYTHON
 python train.py

@@ -32,6 +32,7 @@ loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 model.compile(keras.optimizers.Adam(0.003), loss, metrics=["accuracy"])
 model.fit(train, epochs=10, verbose=0)
 accuracy = model.evaluate(test, verbose=0)[1]
-print(json.dumps({"accuracy": accuracy, "chance": 0.5}))
+counts = pipeline.manifest.class_counts(("test",))["label"]
+print(json.dumps({"accuracy": accuracy, "chance": max(counts) / sum(counts)}))
 PYTHON
 python train.py
