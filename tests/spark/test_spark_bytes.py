@@ -89,6 +89,32 @@ def test_a_frame_with_each_option(session, tmp_path, same, options):
     assert same(tmp_path / "spark", tmp_path / "local") == manifest
 
 
+@pytest.mark.parametrize(
+    ("options", "broadcast"),
+    [
+        ({"shuffle": 7}, "-1"),
+        pytest.param({}, "10MB", marks=pytest.mark.newest),
+        pytest.param({"shuffle": 7, "key": {"unique": False}}, "10MB", marks=pytest.mark.newest),
+    ],
+    ids=str,
+)
+def test_copies_of_rows(session, tmp_path, same, options, broadcast):
+    """Their splits, their order and the counts of their classes; with and without a shuffle of the records."""
+    from recordspec import spark
+
+    draw = random.Random(1)
+    some = [{"id": draw.randrange(9), "name": "x", "many": [], "class": "a"} for _ in range(900)]
+    how = {"split": {"a": 3, "b": 1}, "shards": 2, **options}
+    rs.write(SCHEMA, some, tmp_path / "local", **how)
+    before = session.conf.get("spark.sql.autoBroadcastJoinThreshold")
+    session.conf.set("spark.sql.autoBroadcastJoinThreshold", broadcast)
+    try:
+        made = spark.write(frame_of(session, some, partitions=5), SCHEMA, tmp_path / "spark", **how)
+    finally:
+        session.conf.set("spark.sql.autoBroadcastJoinThreshold", before)
+    assert same(tmp_path / "spark", tmp_path / "local") == made
+
+
 @pytest.mark.newest
 def test_any_partitions_of_a_shuffled_frame(session, tmp_path, same):
     from recordspec import spark

@@ -38,21 +38,23 @@ from recordspec.spark.tasks import (
     ROWS,
     Bounds,
     EncodeReport,
+    MoveReport,
     ShardPartition,
     assign,
     encode_frame,
     encode_parts,
     keys_of,
     known_keys,
+    move_copies,
     write_shard,
 )
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.journal import Journal
-from recordspec.store.manifest import Manifest, Shard
+from recordspec.store.manifest import LabelCounts, Manifest, Shard
 from recordspec.store.publication import ConflictError, RemoteTransaction
 from recordspec.writing.build import Build, Execution, Shards
-from recordspec.writing.encoder import PART_BITS
+from recordspec.writing.encoder import PART_BITS, summed_counts
 from recordspec.writing.failures import DiskError, SourceError
 from recordspec.writing.options import Write
 from recordspec.writing.sorter import Run
@@ -187,6 +189,50 @@ class SparkBuild(Build):
 
     def _in_splits(self) -> DataFrame:
         return self._orders.where(~sql.col("split").startswith("/"))
+
+    def _number_copies(self, runs: tuple[Run, ...], bar: Progress) -> tuple[tuple[Run, ...], LabelCounts]:
+        """Moves copies. They are counted by hash and part: of a frequent row, no task gets all."""
+        if not self._plan.options.numbers_copies:
+            return runs, {}
+        key, part = (sql.substring("order", start + 1, size) for start, size in ((8, 16), (24, 3)))
+        rows = self._in_splits().withColumn("key", key).withColumn("part", part)
+        of_key = Window.partitionBy("split", "key")
+        before = of_key.orderBy("part").rowsBetween(Window.unboundedPreceding, -1)
+        parts = (
+            rows.groupBy("split", "key", "part")
+            .count()
+            .withColumn("total", sql.sum("count").over(of_key))
+            .where("total > 1")
+            .withColumn("before", sql.coalesce(sql.sum("count").over(before), sql.lit(0)))
+            .select("split", "key", "part", "before")
+        )
+        parts = self._persist(parts)
+        if self._await(parts.first) is None:
+            return runs, {}
+        bar.begin("moving copies", None)
+        place = sql.row_number().over(Window.partitionBy("split", "key", "part").orderBy("order")) - 1
+        copies = (
+            rows.join(parts, ["split", "key", "part"])
+            .withColumn("copy", sql.col("before") + place)
+            .where("copy > 0")
+            .select("split", "order", "copy")
+        )
+        plan = self._task_plan
+        joined = self._rows.where(sql.col("split") != REPORT).join(copies, ["split", "order"], "left")
+        moved = joined.select("split", "order", "record", "copy").mapInArrow(
+            lambda batches: move_copies(plan, batches), ROWS
+        )
+        self._rows = self._persist(moved)
+        self._orders = self._persist(self._rows.select("split", "order"))
+        reports = self._orders.where(sql.col("split") == REPORT).select("order")
+        changes: list[LabelCounts] = []
+        for (data,) in self._await(reports.collect):
+            report: MoveReport = pickle.loads(data)
+            for split, gained in report.sizes.items():
+                rows_, size = self._sizes.get(split, (0, 0))
+                self._sizes[split] = rows_ + gained[0], size + gained[1]
+            changes.append(report.label_counts)
+        return runs, summed_counts(changes)
 
     def _duplicate_keys(self, runs: tuple[Run, ...]) -> tuple[int, int] | None:
         key, number = (sql.substring("order", start + 1, size) for start, size in ((8, 16), (24, 8)))

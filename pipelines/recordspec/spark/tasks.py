@@ -31,14 +31,15 @@ from recordspec.locations import Location, sync_file
 from recordspec.remote import RemotePath
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
-from recordspec.store.manifest import Shard
+from recordspec.store.manifest import LabelCounts, Shard
 from recordspec.store.publication import ConflictError
 from recordspec.wire.hashes import Words, sha256_of
 from recordspec.wire.strings import Ints, Strings, offsets
-from recordspec.writing.encoder import PART_BITS, EncodedRows, Encoder
+from recordspec.writing.copies import ClassChanges, copy_hashes
+from recordspec.writing.encoder import PART_BITS, EncodedRows, Encoder, order_of, split_of
 from recordspec.writing.failures import DiskError, source_errors
 from recordspec.writing.shards import ShardRange, ShardWriter
-from recordspec.writing.sorter import END, EXISTING, KEY, index_of
+from recordspec.writing.sorter import END, EXISTING, KEY, ORDER, index_of
 from recordspec.writing.sources import SourcePart
 from recordspec.writing.sources.arrow import table_batches, to_numpy, to_strings
 from recordspec.writing.sources.base import Batches
@@ -220,6 +221,53 @@ class ShardPartition:
     def rows(self) -> int:
         assert self.shard.stop is not None
         return self.shard.stop - self.shard.start
+
+
+@dataclass(frozen=True)
+class MoveReport:
+    """The report of a task on the copies of rows that it moved.
+
+    Attributes:
+        sizes: by split, how many rows it gained, and their bytes: below 0 if it lost them.
+        label_counts: how many rows of each class it gained.
+    """
+
+    sizes: Mapping[str, tuple[int, int]]
+    label_counts: LabelCounts
+
+
+def move_copies(plan: BuildPlan, batches: Iterable[Any]) -> Iterator[Any]:
+    """Gives rows with a number of a copy in their fourth column their own `order`, and their own split."""
+    pyarrow, options = arrow(), plan.options
+    names = list(options.weights or ())
+    changes, sizes = ClassChanges(plan, names), np.zeros((len(names), 2), np.int64)
+    for batch in batches:
+        numbers = to_numpy(batch.column(3).fill_null(0)).astype(np.uint64)
+        kept, moved = (
+            batch.take(pyarrow.array(rows))
+            for rows in (np.flatnonzero(numbers == 0), np.flatnonzero(numbers))
+        )
+        yield pyarrow.RecordBatch.from_arrays(kept.columns[:3], ["split", "order", "record"])
+        if not moved.num_rows:
+            continue
+        words = to_strings(moved.column(1)).buffer.view(">u8").reshape(-1, END).astype(np.uint64)
+        words[:, KEY] = copy_hashes(words[:, KEY], numbers[numbers > 0])
+        if options.shuffle is not None:
+            words[:, ORDER] = order_of(words[:, KEY], options.shuffle.seed)
+        splits, records = moved.column(0), to_strings(moved.column(2))
+        if options.spreads_copies and options.weights:
+            old = to_numpy(pyarrow.compute.index_in(splits, pyarrow.array(names))).astype(np.int64)
+            new = split_of(words[:, KEY], options.weights)
+            changes.add(EncodedRows(plan.schema, len(records), records=records), old, new)
+            one = np.column_stack([np.ones(len(records), np.int64), records.sizes])
+            np.subtract.at(sizes, old, one)
+            np.add.at(sizes, new, one)
+            splits = pyarrow.array(names, "string").take(pyarrow.array(new))
+        order = Strings.rows(np.ascontiguousarray(words, ">u8").view(np.uint8))
+        yield _batch(splits, order, records)
+    gained = {name: (rows, size) for name, (rows, size) in zip(names, sizes.tolist(), strict=True)}
+    report = MoveReport(gained, changes.by_split())
+    yield _lines(REPORT, [pickle.dumps(report)], [b""])
 
 
 # By split: the number of its first shard, and the `order` of the first row of each of the others, in order.

@@ -156,7 +156,7 @@ def _moved(
     options = plan.options
     names = list(options.weights or dict.fromkeys(split for run in runs for split in run.counts))
     sink = plan.sorter("copies", in_memory=any(isinstance(run, MemoryRun) for run in runs))
-    counts = _ClassChanges(plan, names)
+    counts = ClassChanges(plan, names)
     kept: list[Run] = []
     for run, numbers in zip(runs, copies, strict=True):
         if not numbers.count:
@@ -182,14 +182,15 @@ def _moved(
     return (*(run for run in kept if run.counts), *sink.finish(names)), counts.by_split()
 
 
-class _ClassChanges:
-    """Counts the classes of rows that move from one split to another."""
+class ClassChanges:
+    """Counts the classes of rows that move from one split to another; `names` are those of the splits."""
 
     def __init__(self, plan: BuildPlan, names: list[str]) -> None:
         self._schema, self._names = plan.checked_schema, names
         self._old, self._new = ClassCounter(self._schema), ClassCounter(self._schema)
 
     def add(self, rows: EncodedRows, old: Ints, new: Ints) -> None:
+        """Counts rows, by the indices of their old and their new splits, int64 `[n]`."""
         if self._schema.classes:
             sections = EncodedRows(self._schema, len(rows), records=rows.records).sections
             self._old.add(sections, old)
