@@ -38,6 +38,7 @@ model.compile(keras.optimizers.Adam(0.003), loss, metrics=["accuracy"])
 model.fit(read("train"), epochs=10, verbose=0)
 accuracy = model.evaluate(read("test"), verbose=0)[1]
 labels = np.concatenate([batch for _, batch in read("test")])
-print(json.dumps({"accuracy": accuracy, "chance": np.bincount(labels).max() / len(labels)}))
+chance = np.bincount(labels).max() / len(labels)
+print(json.dumps({"accuracy": accuracy, "chance": chance}))
 PYTHON
 python train.py
