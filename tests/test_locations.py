@@ -217,6 +217,7 @@ NO_PATHS = {
         "Jsonl.columns",
         "Jsonl.ignore",
     ),
+    "Quarantine.max_invalid",
     *("Parquet.columns", "MediaFolder.label", "ImageFolder.image", "AudioFolder.audio"),
     *("Feature.name", "Feature.key", "Feature.description", "Label.names", "SparseValues.index_keys"),
     *("FixedLen.dtype", "FixedLenSequence.dtype", "RaggedLists.dtype", "RaggedLists.row_lengths"),

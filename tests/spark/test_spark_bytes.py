@@ -236,6 +236,7 @@ def test_errors_are_those_of_a_local_build(session, pipelines, tmp_path):
         "an invalid row": ([*lines[:1500], "x,y", *lines[1500:], "z,y"], (), rs.RecordError),
         "a key twice": ([*lines, "7,m"], ("key: id",), rs.RecordError),
         "too many": (["x,y", *lines, "x,y"], ("invalid: {max_invalid: 1}",), rs.RecordError),
+        "too many of all": ([*lines, *["x,y"] * 106], ("invalid: quarantine",), rs.RecordError),
         "no row": ([], (), rs.RecordError),
         "no valid row": (["x,y"], ("invalid: quarantine",), rs.RecordError),
     }
@@ -247,6 +248,12 @@ def test_errors_are_those_of_a_local_build(session, pipelines, tmp_path):
                 make()
             errors.append((str(error.value), error.value.row, getattr(error.value, "__notes__", [])))
         assert [*errors[1]] == json.loads(json.dumps(errors[0]).replace("local", "spark")), name
+        if name == "too many of all":
+            listed = [tmp_path / f"{data}.rejects.jsonl" for data in ("local", "spark")]
+            assert len(listed[0].read_text().splitlines()) == 106
+            assert listed[1].read_bytes() == listed[0].read_bytes()
+            for path in listed:
+                path.unlink()
         assert sorted(path.name for path in tmp_path.iterdir()) == [
             "local.yaml",
             "rows.csv",

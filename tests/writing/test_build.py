@@ -259,8 +259,9 @@ def test_the_first_row_that_does_not_fit_is_named(tmp_path, jobs, monkeypatch):
     with pytest.raises(rs.RecordError) as caught:
         rs.write(SCHEMA, given, tmp_path / "data", jobs=jobs, invalid={"max_invalid": 1})
     assert str(caught.value) == (
-        "expected at most 1 invalid rows (max_invalid), got 2 "
-        "(the last is row 2900: features.id: expected int64, got str 'y')"
+        "expected at most 1 invalid row (max_invalid: 1), got at least 2 "
+        "(row 1700: features.id: expected int64, got str 'x'; row 2900: features.id: expected int64, got str 'y'; "
+        "`invalid: {max_invalid: 20%}` allows more)"
     )
     assert os.listdir(tmp_path) == []
 

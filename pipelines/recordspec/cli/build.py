@@ -37,6 +37,8 @@ def build(
       recordspec build configs/digits.yaml --force --jobs 4
 
     The dataset is published as a whole or not at all. Prints the shards, rows and bytes of its splits.
+    An invalid row is an error; with `invalid: quarantine` in CONFIG such rows are left out and listed in
+    `rejects.jsonl`, up to 5 % of the rows, or 10 rows. `invalid: {max_invalid: 20%}` allows more.
     """
     from recordspec.pipeline import Pipeline
 

@@ -15,6 +15,7 @@ import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from fractions import Fraction
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, Union
@@ -50,6 +51,7 @@ _TYPE_NAMES = {
 }
 MAPPINGS = (dict, Mapping)
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(B|KiB|MiB|GiB)")
+_SHARE = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,15})?)\s*%")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
@@ -518,6 +520,15 @@ def parse_bytes(size: str, *path: str) -> int:
         expected = "a size such as 128MiB (B, KiB, MiB, GiB)"
         raise SpecError(Problem(path=path, expected=expected, got=f"`{size}`"))
     return count
+
+
+def parse_share(share: str, *path: str) -> Fraction:
+    """`5%` as a fraction. Raises SpecError, with `path`, for what is no share."""
+    match = _SHARE.fullmatch(share)
+    fraction = None if match is None else Fraction(match[1]) / 100
+    if fraction is None or fraction > 1:
+        raise SpecError(Problem(path=path, expected="a share of 0% to 100%, such as 5%", got=f"`{share}`"))
+    return fraction
 
 
 def format_bytes(count: float) -> str:

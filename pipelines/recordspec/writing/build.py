@@ -9,8 +9,8 @@ import dataclasses
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice, takewhile
@@ -106,7 +106,7 @@ def write(
         progress: whether to show progress on stderr; by default on a terminal.
         options: the fields of `Write`: key, group_by, shards (`"auto"`, a number, `{"size": "128MiB"}`),
             compression, layout (`{"blocks": 256}`), shuffle (a seed), and invalid (`"error"`,
-            `"quarantine"`).
+            `"quarantine"`, `{"max_invalid": "20%"}`).
 
     Returns:
         The manifest of the dataset.
@@ -338,7 +338,12 @@ class Build:
                 self._sink = self._open_sink()
             rejected = partial(rejects.add_line, self._plan.folder / _LOCAL_REJECTS)
             self._encoder = Encoder(
-                self._plan.checked_schema, self._plan.options, self._sink, rejected, self.name
+                self._plan.checked_schema,
+                self._plan.options,
+                self._sink,
+                rejected,
+                self.name,
+                self._check_rejected,
             )
         self._encoder.begin(len(self._places), place)
         # where keys need not be unique no row is named once it is encoded
@@ -440,6 +445,41 @@ class Build:
         self._parts.append(part)
         self._before.append(self._before[-1] + part.rows + part.rejected)
         self.status.rows = self._before[-1]
+        if part.rejected:
+            self._check_rejected(sum(one.rejected for one in self._parts), self._reasons)
+
+    @property
+    def _reasons(self) -> list[str]:
+        """The locations of the first invalid rows, each with its first problem."""
+        return [reason for part in self._parts for reason in part.reasons]
+
+    def _check_rejected(self, rejected: int, reasons: Sequence[str], rows: int | None = None) -> None:
+        """Raises RecordError if more rows are invalid than may be.
+
+        Args:
+            rows: the number of all rows, once they are read: then a share is judged, and the error names a
+                list of all invalid rows.
+        """
+        how = self._plan.options.quarantine
+        limit = None if how is None else how.limit(rows)
+        if how is not None and limit is not None and rejected > limit:
+            path = None if rows is None else self._keep_rejects()
+            raise rejects.too_many(how, rows, rejected, reasons, path)
+
+    @property
+    def _kept_rejects(self) -> Path:
+        """The list of the invalid rows of a build that has too many, beside the folder of the dataset."""
+        return self._transaction.target.with_name(f"{self._transaction.target.name}.{REJECTS_FILE}")
+
+    def _keep_rejects(self) -> Path | None:
+        """Lists all invalid rows of a build that has too many; None if that is impossible."""
+        path = self._kept_rejects
+        try:
+            path.unlink(missing_ok=True)
+            rejects.join(self._rejects(), path)
+        except OSError:
+            return None
+        return path
 
     def _source_parts(self) -> Iterator[Any]:
         parts = self._input.parts(self._plan.schema, self._plan.options.columns)
@@ -498,13 +538,14 @@ class Build:
 
     def _join_rejects(self) -> int:
         """Puts the rejects of all parts together. Raises RecordError for too many."""
-        path, how = self._transaction.staging / REJECTS_FILE, self._plan.options.quarantine
+        path, rejected = self._transaction.staging / REJECTS_FILE, sum(part.rejected for part in self._parts)
+        self._check_rejected(rejected, self._reasons, self._before[-1])
         with disk_errors(self.name):
             path.unlink(missing_ok=True)  # of a build that is resumed
             if self._plan.base is not None:
                 self._plan.base.put_rejects_into(self._transaction.staging)
-            rejects.join(self._rejects(), path, None if how is None else how.max_invalid)
-        return sum(part.rejected for part in self._parts)
+            rejects.join(self._rejects(), path)
+        return rejected
 
     def _rejects(self) -> Iterator[tuple[Mapping[str, Any], int]]:
         """The rejects of all parts, each with the number of the rows before its part."""
@@ -559,6 +600,8 @@ class Build:
                 if isinstance(error, ConflictError) or any(one.hint for one in error.problems):
                     raise
                 raise DiskError(error.problems) from error.__cause__
+        with suppress(OSError):
+            self._kept_rejects.unlink(missing_ok=True)  # of a build before
         if rejected:
             rows = rejected + sum(written.rows(split) for split in written.splits)
             path = show_text(f"{transaction.name}/{REJECTS_FILE}")
@@ -602,7 +645,8 @@ class Build:
         """Takes over what the journal says is done, if its files are whole."""
         if "part" in entry:
             runs = tuple(SortedRun(**run) for run in entry["part"]["runs"])
-            part = EncodedPart(**{**entry["part"], "runs": runs})
+            reasons = tuple(entry["part"].get("reasons", ()))
+            part = EncodedPart(**{**entry["part"], "runs": runs, "reasons": reasons})
             whole = part.is_whole(self._plan.folder)
             if whole:
                 self._add(part)

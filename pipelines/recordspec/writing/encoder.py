@@ -161,6 +161,7 @@ class Encoder:
     Args:
         rejects: receives the lines of `rejects.jsonl`, which count the rows from 0.
         name: the name of the dataset in messages.
+        check: receives the number of invalid rows so far, and the first reasons, after each; it may raise.
 
     Attributes:
         splits: the names of the splits; if rows name theirs, those found so far.
@@ -170,7 +171,13 @@ class Encoder:
     """
 
     def __init__(
-        self, schema: Schema, options: Write, sink: Sink, rejects: Callable[[str], None], name: str
+        self,
+        schema: Schema,
+        options: Write,
+        sink: Sink,
+        rejects: Callable[[str], None],
+        name: str,
+        check: Callable[[int, list[str]], None] | None = None,
     ) -> None:
         self.schema, self.options = schema, options
         self.splits: list[str] = list(options.weights or ())
@@ -178,8 +185,7 @@ class Encoder:
         self.classes = ClassCounter(schema)
         self._rows_at_once = _FIRST_ROWS
         self._place: Place = "row {}".format
-        how = options.quarantine
-        self._rejects = None if how is None else Rejects(rejects, how.max_invalid)
+        self._rejects = None if options.quarantine is None else Rejects(rejects, check)
         self._sink, self._name = sink, name
         self._changeable = {name for name, feature in schema.names.items() if not _is_immutable(feature)}
         self._pending: list[Any] = []
@@ -197,6 +203,11 @@ class Encoder:
     def rejected(self) -> int:
         """The number of rejected rows."""
         return 0 if self._rejects is None else self._rejects.count
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The locations of the first rejected rows, each with its first problem."""
+        return () if self._rejects is None else tuple(self._rejects.reasons)
 
     @property
     def seen(self) -> int:
@@ -230,7 +241,7 @@ class Encoder:
     def add(self, batch: Columns | RecordError, advance: Advance | None = None) -> None:
         """Adds a batch, or the error in place of an invalid row.
 
-        Raises RecordError for the first invalid row, or for one more than may be rejected.
+        Raises RecordError for the first invalid row, unless rows are rejected; and what `check` raises.
         """
         if isinstance(batch, RecordError):
             self._reject(batch)

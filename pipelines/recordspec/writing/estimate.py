@@ -18,7 +18,7 @@ from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.store.publication import work_folder
 from recordspec.writing.build import Execution, write, write_options
-from recordspec.writing.options import Write
+from recordspec.writing.options import Quarantine, Write
 from recordspec.writing.shards import shard_count
 from recordspec.writing.sources import DictRows, Source, source_of
 from recordspec.writing.sources.base import Columns
@@ -97,6 +97,8 @@ def estimate(
     )
     # the number of shards, and the rows that are spilled, depend on encoded rows
     options["allow_empty"] = execution.allow_empty
+    if how_written.quarantine is not None and how_written.quarantine.is_share:
+        options["invalid"] = Quarantine(max_invalid=None)  # a share is one of all rows
     plain = _sample(schema, source, limit, {**options, "compression": "none", "layout": "rows"})
     final = _sample(schema, source, limit, options)
     sampled = sum(plain.rows(split) for split in plain.splits) + plain.rejected

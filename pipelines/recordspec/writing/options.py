@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from recordspec.errors import Problem, SpecError
-from recordspec.spec.options import parse_bytes, to_builtins
+from recordspec.spec.options import parse_bytes, parse_share, to_builtins
 from recordspec.wire.compression import Compression
 
 # No hidden files, and room for the rest of a shard's name.
 _SPLIT_NAME = re.compile(r"[\w+]([\w.+-]{0,98}[\w.+])?")
+# `invalid: quarantine` is for a few rows: more are a mistake in the schema or the source.
+_AUTO_SHARE, _FEWEST_INVALID = "5%", 10
 SPLIT_NAME = "a split's name of letters, digits, _, . and -"
 
 
@@ -113,15 +116,39 @@ class Quarantine:
     """Invalid rows are skipped, and listed in `rejects.jsonl` with their place and the reason.
 
     Attributes:
-        max_invalid: the largest number of invalid rows; more are an error. null allows any number.
+        max_invalid: the largest number of invalid rows, or their largest share of all rows, such as `20%`;
+            more are an error. `auto` allows 5% of the rows, but at least 10 rows; null allows any number.
     """
 
-    max_invalid: int | None = None
+    max_invalid: int | str | None = "auto"
 
     def __post_init__(self) -> None:
-        if self.max_invalid is not None and self.max_invalid < 0:
+        if isinstance(self.max_invalid, int) and self.max_invalid < 0:
             got = str(self.max_invalid)
             raise SpecError(Problem(path=("max_invalid",), expected="a number of rows", got=got))
+        if isinstance(self.max_invalid, str) and self.max_invalid != "auto":
+            parse_share(self.max_invalid, "max_invalid")
+
+    @property
+    def is_share(self) -> bool:
+        """Whether the limit depends on the number of all rows."""
+        return isinstance(self.max_invalid, str)
+
+    def limit(self, rows: int | None) -> int | None:
+        """The largest number of invalid rows among `rows`; None if any number is allowed, or if it depends on
+        a number of rows that is unknown."""
+        if not isinstance(self.max_invalid, str):
+            return self.max_invalid
+        if rows is None:
+            return None
+        if self.max_invalid == "auto":
+            return max(_FEWEST_INVALID, math.floor(rows * parse_share(_AUTO_SHARE)))
+        return math.floor(rows * parse_share(self.max_invalid))
+
+    def __str__(self) -> str:
+        """The limit as messages show it: `max_invalid: 5%`."""
+        auto = f", {_AUTO_SHARE} but at least {_FEWEST_INVALID}" if self.max_invalid == "auto" else ""
+        return f"max_invalid: {self.max_invalid}{auto}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +170,8 @@ class Write:
         layout: `rows`, one row per record, or `{blocks: 256}`, that many rows per record.
         shuffle: how rows are shuffled; null keeps the order of the source.
         invalid: what happens to invalid rows: with `error` the build fails, with `quarantine` they are
-            left out, and listed in `rejects.jsonl`; `{max_invalid: 10}` does so for at most 10 rows.
+            left out, and listed in `rejects.jsonl`, if they are at most 5% of the rows, or 10 rows;
+            `{max_invalid: 20%}` or `{max_invalid: 100}` sets another limit.
     """
 
     key: str | tuple[str, ...] | Key | None = None

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recordspec.errors import Problem, RecordError
+from recordspec.errors import Problem, RecordError, counted
 from recordspec.locations import open_file
+from recordspec.writing.options import Quarantine
+
+# Reasons that a message has.
+_SHOWN = 3
 
 
 class Rejects:
@@ -18,21 +22,46 @@ class Rejects:
 
     Args:
         take: receives a line.
-        most: the largest number of rows; None for any number.
+        check: receives the number of rows so far and `reasons` after each; it may raise.
+
+    Attributes:
+        count: the number of rows.
+        reasons: the locations of the first rows, each with its first problem.
     """
 
-    def __init__(self, take: Callable[[str], None], most: int | None) -> None:
-        self._take, self._most = take, most
-        self.count = 0
+    def __init__(self, take: Callable[[str], None], check: Callable[[int, list[str]], None] | None) -> None:
+        self._take, self._check = take, check
+        self.count, self.reasons = 0, list[str]()
 
     def add(self, row: int, place: str, problems: list[str]) -> None:
-        """Adds a row. Raises RecordError if there are more than `most`."""
-        if self.count == self._most:
-            expected = f"at most {self._most} invalid rows (max_invalid)"
-            got, hint = str(self._most + 1), f"the last is {place}: {problems[0]}"
-            raise RecordError(Problem(expected=expected, got=got, hint=hint), row)
+        """Adds a row. Raises what `check` raises."""
         self._take(json.dumps({"row": row, "place": place, "problems": problems}))
         self.count += 1
+        if len(self.reasons) < _SHOWN:
+            self.reasons.append(f"{place}: {problems[0]}")
+        if self._check is not None:
+            self._check(self.count, self.reasons)
+
+
+def too_many(
+    how: Quarantine, rows: int | None, rejected: int, reasons: Sequence[str], path: Path | None
+) -> RecordError:
+    """The error for more invalid rows than are allowed.
+
+    Args:
+        rows: the number of all rows; None before they are read.
+        rejected: the number of invalid rows so far.
+        reasons: of the first of them.
+        path: the file that lists all of them, if any.
+    """
+    limit = how.limit(rows)
+    assert limit is not None
+    of_all, got = (f" of {rows:,}", f"{rejected:,}") if rows is not None else ("", f"at least {limit + 1:,}")
+    listed = "" if path is None else f"; all are in {path}"
+    hint = f"{'; '.join(reasons[:_SHOWN])}{listed}; `invalid: {{max_invalid: 20%}}` allows more"
+    return RecordError(
+        Problem(expected=f"at most {counted(limit, 'invalid row')}{of_all} ({how})", got=got, hint=hint)
+    )
 
 
 def add_line(path: Path, line: str) -> None:
@@ -67,11 +96,8 @@ def lines(path: Path) -> Iterable[dict[str, Any]]:
             yield from map(json.loads, file)
 
 
-def join(parts: Iterable[tuple[Mapping[str, Any], int]], path: Path, most: int | None) -> None:
-    """Writes the rejects of all parts as one file; each comes with the number of the rows before its part.
-
-    Raises RecordError if they are more than `most`.
-    """
-    joined = Rejects(partial(add_line, path), most)
+def join(parts: Iterable[tuple[Mapping[str, Any], int]], path: Path) -> None:
+    """Writes the rejects of all parts as one file; each comes with the number of the rows before its part."""
+    joined = Rejects(partial(add_line, path), None)
     for line, before in parts:
         joined.add(before + line["row"], line["place"], line["problems"])

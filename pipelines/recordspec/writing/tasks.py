@@ -127,6 +127,7 @@ class EncodedPart:
         runs: the runs of the valid rows.
         rejects: the name of the file that lists the invalid rows.
         label_counts: the classes of the valid rows; empty if they are not counted.
+        reasons: the locations of the first invalid rows, each with its first problem.
     """
 
     rows: int
@@ -134,6 +135,7 @@ class EncodedPart:
     runs: tuple[Run, ...]
     rejects: str
     label_counts: LabelCounts
+    reasons: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, encoder: Encoder, runs: tuple[Run, ...], rejects: str) -> EncodedPart:
@@ -144,6 +146,7 @@ class EncodedPart:
             runs=runs,
             rejects=rejects,
             label_counts=encoder.classes.by_split(encoder.splits),
+            reasons=encoder.reasons,
         )
 
     @property
