@@ -178,11 +178,13 @@ def test_a_dataset_of_another_spec_is_refused_unless_a_default_stands_in(pipelin
 
 
 def test_a_build_is_refused_and_forced(pipeline):
-    before = sorted(os.listdir(pipeline.data))
+    before = {
+        name.replace("train", "train-v2").replace("test", "test-v2") for name in os.listdir(pipeline.data)
+    }
     with pytest.raises(rs.StoreError, match="expected a new folder, got one that exists"):
         pipeline.build(ROWS)
     assert pipeline.build(ROWS[:50], force=True).rows("train") < 50
-    assert sorted(os.listdir(pipeline.data)) == before
+    assert {*os.listdir(pipeline.data)} == before
     assert pipeline.manifest.rows("train") + pipeline.manifest.rows("test") == 50
 
 

@@ -391,6 +391,7 @@ def tree(folder: Path) -> Tree:
 WARNINGS = re.compile(r".*: an unfinished build is discarded \(--resume would continue it\)$")
 MESSAGE = re.compile(r"\S+: (expected .+, got .+|cannot .+: .+)$")
 OWNER, JOURNAL = "owner.json", ".data.partial/work/journal.jsonl"
+VERSION = re.compile(r"-v\d+(?=(-add\d+)?-\d{5}-of-)")
 OF_PROCESS = re.compile(r"(?<=\.partial\.)\w+\.\d+(?=\.)")
 
 
@@ -493,7 +494,7 @@ class Trial:
         if now == published(self.new) and self.command.clear is not None:
             what, state = self.command.clear
             expected = self.new if state is None else tree(self.world.states / state)
-            self._check_leaves(what, left, expected)
+            self._check_leaves(what, left, expected, replaces=True)
         elif now == self.old:
             if self.command.resume is not None:
                 self._check_leaves(self.command.resume, left, self.new, resumes=True)
@@ -513,8 +514,13 @@ class Trial:
         if "data/manifest.json" in left:
             check_hashes(left)
 
-    def _check_leaves(self, what: What, left: Tree, expected: Tree, *, resumes: bool = False) -> None:
-        """A command that finds what was left gives a state; what it has found before is not tried again."""
+    def _check_leaves(
+        self, what: What, left: Tree, expected: Tree, *, resumes: bool = False, replaces: bool = False
+    ) -> None:
+        """A command that finds what was left gives a state; what it has found before is not tried again.
+
+        The shards of a dataset that replaces what was left have other names than those of the state.
+        """
         name = " ".join(what) if isinstance(what, list) else what.__name__
         # of an unfinished build, only a command that resumes it reads more than names
         found = frozenset(
@@ -528,6 +534,8 @@ class Trial:
             restore(self.world.run, left)
         outcome = self.world.forked(what, names=NEXT)
         given = tree(self.world.run)
+        if replaces:
+            given, expected = without_versions(given), without_versions(expected)
         if outcome.code or given != expected:
             text = f"exit code {outcome.code}, {difference(given, expected)}: {outcome.stderr}"
             raise WrongStateError(f"then `{name}`: {text}")
@@ -542,6 +550,16 @@ def published(found: Tree) -> Tree:
 def without_owner(found: Tree) -> Tree:
     """The same, but for a file that a writer leaves if it dies just after it has published."""
     return {name: data for name, data in published(found).items() if name != f"data/{OWNER}"}
+
+
+def without_versions(found: Tree) -> Tree:
+    """The same, with the names that the shards of a first build have."""
+    renamed = {VERSION.sub("", name): data for name, data in found.items()}
+    if (manifest := renamed.get("data/manifest.json")) is not None:
+        data = json.loads(VERSION.sub("", manifest.decode()))
+        del data["sha256"]
+        renamed["data/manifest.json"] = json.dumps(data).encode()
+    return renamed
 
 
 def restore(folder: Path, state: Tree) -> None:

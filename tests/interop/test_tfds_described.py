@@ -9,6 +9,7 @@ import pytest
 
 import recordspec as rs
 from recordspec.interop import tfds
+from recordspec.interop.tfds.dataset_info import given_splits
 
 LABELS = "features: {label: {kind: label, names: [cat, dog], oov: index}, x: float32}"
 
@@ -78,6 +79,9 @@ def test_a_described_dataset_is_a_dataset_still(data):
     assert rs.Manifest.load(data).beside == {}
     rs.write(schema, rows, data, force=True)
     tfds.describe(data)
+    (split,) = json.loads((data / "dataset_info.json").read_text())["splits"]
+    assert split["filepathTemplate"] == "{SPLIT}-v2-{SHARD_X_OF_Y}.tfrecord"
+    assert given_splits(data) == {"train": {data / "train-v2-00000-of-00001.tfrecord": 10}}
     rs.write(schema, rows, data, force=True)
     assert not (data / "features.json").exists()
 

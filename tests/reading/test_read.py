@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -268,6 +271,64 @@ def test_of_many_classes_the_first_that_differs_is_told(tmp_path, names, where, 
         rs.read(other, tmp_path / "data")
     message = f"features.label.names{where}: expected `{expected}`, as the data was written, got `{got}` "
     assert str(caught.value).partition(": ")[2].startswith(message)
+
+
+VERSIONS = rs.Schema.loads("schema: s\nfeatures: {n: int64, version: int64}")
+
+
+def write_version(folder: Path, version: int, **how: object) -> None:
+    rows = {"n": np.arange(40_000), "version": np.full(40_000, version)}
+    rs.write(VERSIONS, rows, folder, shards=8, **how)
+
+
+def versions(batches: Iterable) -> list[int]:
+    return [int(version) for batch in batches for version in batch["version"].numpy()]
+
+
+def test_a_reader_of_a_replaced_dataset_reads_no_row_of_the_other(tmp_path):
+    data, begun, options = tmp_path / "data", {}, {"batch": 1000}
+    mixed = options | {"shuffle": 100, "seed": 1, "interleave": {"cycle": 2}}
+    write_version(data, 1)
+    for name, how in {"in order": options, "mixed": mixed, "cached": options | {"cache": "memory"}}.items():
+        dataset = rs.read(VERSIONS, data, **how)
+        begun[name] = dataset, iter(dataset)
+    whole = rs.read(VERSIONS, data, cache="memory", **options)
+    assert versions(whole) == [1] * 40_000
+    rows = {name: versions(itertools.islice(batches, 20)) for name, (_, batches) in begun.items()}
+    write_version(data, 2, force=True)
+    got = "got another one: it was replaced meanwhile (open the new one, and start the pass again)"
+    message = f"{data}: expected the dataset that was opened, {got}"
+    for name, (dataset, batches) in begun.items():
+        with pytest.raises(rs.StoreError) as error, rs.locating(VERSIONS, data):
+            rows[name].extend(version for batch in batches for version in versions([batch]))
+        assert str(error.value) == message
+        assert isinstance(error.value.__cause__, tf.errors.NotFoundError)
+        assert str(data) in str(error.value.__cause__)
+        assert 20_000 <= len(rows[name]) < 40_000
+        assert {*rows[name]} == {1}
+        with pytest.raises(tf.errors.NotFoundError, match=f"{data}/train-0000"):
+            versions(dataset)  # the next pass
+    assert versions(whole) == [1] * 40_000
+    # nor does a name come again when the second dataset is replaced, or added to
+    write_version(data, 3, force=True)
+    write_version(data, 4, append=True)
+    files = rs.Manifest.load(data).files
+    assert files == {
+        f"train-v3{more}-{shard:05d}-of-00008.tfrecord" for more in ("", "-add1") for shard in range(8)
+    }
+    assert sorted(versions(rs.read(VERSIONS, data, **options))) == [3] * 40_000 + [4] * 40_000
+
+
+def test_a_pipeline_of_a_replaced_dataset_says_so(tmp_path):
+    (tmp_path / "s.yaml").write_text(VERSIONS.dump())
+    (tmp_path / "config.yaml").write_text("schema: s.yaml\ndata: data\nread: {batch: 1000}\n")
+    write_version(tmp_path / "data", 1)
+    pipeline = rs.Pipeline.load(tmp_path / "config.yaml")
+    assert versions(pipeline.dataset("train")) == [1] * 40_000
+    write_version(tmp_path / "data", 2, force=True)
+    with pytest.raises(rs.StoreError, match="data: expected the dataset that was opened, got another one: "):
+        pipeline.dataset("train")
+    assert versions(rs.Pipeline.load(tmp_path / "config.yaml").dataset("train")) == [2] * 40_000
 
 
 def test_fewer_features_or_new_ones_with_a_default_are_read(data):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -194,6 +195,11 @@ def test_another_build_cannot_go_on_with_it(tmp_path, script, caplog):
         f"{tmp_path}/data: expected the unfinished build, got another options, source, version "
         "(without resume=True, or --resume, it starts from the beginning; see docs/explanation/publishing.md)"
     )
+    rs.write(SCHEMA, [{"id": 1, "text": ""}], tmp_path / "other")
+    (tmp_path / "other").rename(tmp_path / "data")
+    with pytest.raises(rs.StoreError, match="got another dataset to replace, source, version "):
+        rs.write(SCHEMA, source(tmp_path), tmp_path / "data", resume=True, force=True, **OPTIONS)
+    shutil.rmtree(tmp_path / "data")
     assert (tmp_path / ".data.partial/work/journal.jsonl").exists()
     caplog.clear()
     rs.write(SCHEMA, source(tmp_path), tmp_path / "data", **OPTIONS)

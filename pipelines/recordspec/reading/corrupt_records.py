@@ -6,7 +6,7 @@ import atexit
 import logging
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -15,10 +15,11 @@ from typing import Any
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, StoreError, show_text
-from recordspec.locations import Location
+from recordspec.locations import Location, absolute
 from recordspec.spec.decoder import decode_errors, decode_problems
 from recordspec.spec.schema import Schema
-from recordspec.store.shards import File, Files, expand, path_list, shard_files
+from recordspec.store.manifest import manifest_in
+from recordspec.store.shards import File, Files, expand, path_list, replaced, shard_files
 from recordspec.store.staging import corrupt_copies, failure_in
 from recordspec.wire import file_types, tfrecord
 from recordspec.wire.framing import framed, place
@@ -198,6 +199,18 @@ def _report(file: File, checked: CheckedFile) -> str:
     return "\n".join([*lines, f"records that are not named here: {more:,}"] if more > 0 else lines)
 
 
+def _replaced_in(message: str, files: Iterable[str]) -> Path | None:
+    """The folder of a dataset that has been replaced: TensorFlow's message names a shard in it that its
+    manifest does not have."""
+    for path in map(absolute, files):
+        for folder in (path, path.parent):
+            shard = message.partition(f"{folder}/")[2].partition(";")[0]
+            if isinstance(folder, Path) and shard:
+                manifest = manifest_in(folder)
+                return folder if manifest is not None and shard not in manifest.files else None
+    return None
+
+
 @cache
 def _folder() -> str:
     """The folder of the copies, which is removed when this process ends."""
@@ -220,8 +233,9 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
     Raises:
         RecordError: names the shard, the record, the byte, the feature, the expected and the actual value.
             The original error is its cause; if no record is corrupt, the original error is raised.
-        StoreError: files are missing, or of another spec; a shard in an object store could not be read, or
-            its local copy has other bytes: it is deleted, and the next pass copies the shard again.
+        StoreError: files are missing, or of another spec; the dataset has been replaced; a shard in an object
+            store could not be read, or its local copy has other bytes: it is deleted, and the next pass
+            copies the shard again.
         SpecError: a path is a URL of no store.
     """
     given = path_list(files)
@@ -232,6 +246,8 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
             raise failure from error
         if not isinstance(error, decode_errors()):
             raise
+        if isinstance(error, tf.errors.NotFoundError) and (folder := _replaced_in(str(error), given)):
+            raise StoreError(replaced(folder)) from error
         if problems := corrupt_copies():
             raise StoreError(problems) from error
         for file in shard_files(expand(given), schema):

@@ -57,6 +57,10 @@ class RemoteTransaction(Transaction):
         return self.remote
 
     @property
+    def shard_suffix(self) -> str:
+        return ""  # names are chosen when the files are uploaded
+
+    @property
     def published(self) -> bool:
         return self._uploaded or (self._text is not None and self._is_there(self._text))
 

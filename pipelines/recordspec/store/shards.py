@@ -41,6 +41,8 @@ Files = str | os.PathLike[str] | RemotePath | Iterable[str | os.PathLike[str] | 
 _COMPRESSED = "|".join(re.escape(codec.suffix) for codec in CODECS.values())
 _NUMBERS = r"(?P<split>.+)-(?P<index>\d{5,})-of-(?P<count>\d{5,})"
 _NAME = re.compile(rf"{_NUMBERS}\.tfrecord({_COMPRESSED})")
+# `train-v2-00000-of-00008.tfrecord` is of the build that replaced a dataset; rows may have been added to it.
+_VERSION = re.compile(r"-v(\d{1,9})(-add\d+)?$")
 # Names of others, too: `train-00000-of-01024`, `mnist-train.tfrecord-00000-of-00001`.
 _NUMBERED = re.compile(rf"{_NUMBERS}(?P<suffix>(?P<type>(\.[a-z]+)??)({_COMPRESSED}))")
 # The names of TFRecords in a folder, by this package and others: a suffix that says so, perhaps with a number
@@ -90,6 +92,13 @@ def parse_name(file: str) -> ShardName | None:
     if match is None:
         return None
     return ShardName(split=match["split"], index=int(match["index"]), count=int(match["count"]))
+
+
+def version_of(files: Iterable[str]) -> int:
+    """The number N of `-vN` in the names of a dataset's shards, the largest; 1 if there is none."""
+    names = filter(None, map(parse_name, files))
+    found = (_VERSION.search(name.split) for name in names)
+    return max((int(match[1]) for match in found if match is not None), default=1)
 
 
 def numbered(file: str) -> str | None:
@@ -589,6 +598,8 @@ def listed_shards(paths: tuple[Location, ...], manifest: Manifest) -> list[Shard
     shards = {shard.file: shard for shard in manifest.all_shards}
     for path in paths:
         if path.name not in shards:
+            if isinstance(path, Path) and not path.exists():
+                raise StoreError(replaced(path.parent))
             expected = "a shard that the manifest beside it lists"
             raise StoreError(Problem(where=str(path), expected=expected, got="another file"))
         # a missing object is an error where it is read
@@ -596,6 +607,13 @@ def listed_shards(paths: tuple[Location, ...], manifest: Manifest) -> list[Shard
             hint = "the manifest lists it; build the dataset again"
             raise StoreError(Problem(where=str(path), expected="a shard", got="no file", hint=hint))
     return [shards[path.name] for path in paths]
+
+
+def replaced(folder: Location) -> Problem:
+    """The problem of a reader whose dataset has been replaced: it knows shards that are gone."""
+    hint = "open the new one, and start the pass again"
+    got = "another one: it was replaced meanwhile"
+    return Problem(where=str(folder), expected="the dataset that was opened", got=got, hint=hint)
 
 
 def check_schema(manifest: Manifest, schema: Schema, data: Location) -> None:

@@ -25,7 +25,7 @@ from pathlib import Path
 from threading import Event
 
 from recordspec.errors import Problem, RecordspecError, StoreError, show_text, system_reason
-from recordspec.locations import system_errors
+from recordspec.locations import read_bytes, system_errors
 from recordspec.remote import RemotePath
 
 log = logging.getLogger("recordspec")
@@ -36,7 +36,7 @@ _PAUSE, _PATIENCE = 0.05, 600.0
 _BLOCK = 4096
 # Bytes that are hashed at a time.
 _PIECE = 1 << 20
-_STAMP = ".stamp"
+_STAMP, _MOST_BYTES = ".stamp", 1 << 12
 _COPY = re.compile(rf"[0-9a-f]{{64}}(\.part|\{_STAMP})?")
 # A download whose bytes are not those of the manifest is tried again.
 _ATTEMPTS = 2
@@ -117,8 +117,8 @@ class FileStamp:
     def load(cls, path: Path) -> FileStamp | None:
         """The stamp of a copy; None if it has none."""
         try:
-            return cls(**json.loads(_stamp_of(path).read_bytes()))
-        except (FileNotFoundError, ValueError, TypeError):
+            return cls(**json.loads(read_bytes(_stamp_of(path), _MOST_BYTES)))
+        except (StoreError, ValueError, TypeError):
             return None
 
     def dump(self, path: Path) -> None:
@@ -384,10 +384,9 @@ def _removed(path: Path) -> bool:
 def _sha256(handle: int) -> str:
     """The hash of an open file. Raises OSError."""
     digest = hashlib.sha256()
-    with open(handle, "rb", buffering=0, closefd=False) as file:
-        file.seek(0)
-        while chunk := file.read(_PIECE):
-            digest.update(chunk)
+    os.lseek(handle, 0, os.SEEK_SET)
+    while chunk := os.read(handle, _PIECE):
+        digest.update(chunk)
     return digest.hexdigest()
 
 

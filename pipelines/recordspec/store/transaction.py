@@ -34,6 +34,7 @@ from recordspec.store.manifest import (
     Manifest,
     Shard,
 )
+from recordspec.store.shards import parse_name, version_of
 
 # The folder of temporary files.
 _WORK = "work"
@@ -111,6 +112,20 @@ class Transaction:
     def dataset(self) -> Location:
         """The path of the dataset."""
         return self.target
+
+    @property
+    def shard_suffix(self) -> str:
+        """The suffix of the split in the names of new shards: `-v2`, then `-v3`, ... for a dataset that
+        replaces another one, and for rows that are added to it later.
+
+        The names of a replaced dataset are not used again: a reader that has its manifest finds a shard gone,
+        never a shard of another dataset.
+        """
+        if not self._force or not self.target.is_dir():
+            return ""
+        names = [path.name for path in self.target.iterdir()]
+        version = version_of(names) + (not self._append and any(map(parse_name, names)))
+        return f"-v{version}" if version > 1 else ""
 
     @property
     def published(self) -> bool:

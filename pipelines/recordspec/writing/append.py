@@ -74,14 +74,13 @@ class ExistingDataset:
         """The hashes of the keys of all its rows."""
         return self.folder / self.manifest.name_of(KEYS_FILE)
 
-    @property
-    def suffix(self) -> str:
-        """The suffix of the split in the names of new shards: `-add1`, then `-add2`, ..."""
+    def suffix(self, version: str) -> str:
+        """The suffix of the split in the names of new shards: `-add1`, then `-add2`, ..., after `version`."""
         stems = {name.split for name in map(parse_name, self.manifest.files) if name is not None}
         number = 1
-        while any(f"{split}-add{number}" in stems for split in self.manifest.splits):
+        while any(f"{split}{version}-add{number}" in stems for split in self.manifest.splits):
             number += 1
-        return f"-add{number}"
+        return f"{version}-add{number}"
 
     def place(self, row: int) -> str:
         """The location of a row for messages, counted across all splits and shards of the dataset."""

@@ -283,6 +283,8 @@ class Build:
             with disk_errors(self.name):
                 if self.execution.append:
                     self._plan = self._plan.added_to(self._transaction)
+                else:
+                    self._plan = replace(self._plan, suffix=self._transaction.shard_suffix)
                 self._journal = self._open_journal()
             try:
                 yield self
@@ -408,7 +410,7 @@ class Build:
         if not (ordered and known and isinstance(shards, int) and plan.base is None):
             return plan.sorter("rows", in_memory=True)
         (split,) = options.weights or {}
-        planned = list(shard_ranges(split, shards, self._expected, options))
+        planned = list(shard_ranges(split + plan.suffix, shards, self._expected, options))
         return DirectShards(self._transaction.staging, plan.checked_schema, options, planned)
 
     def _close_encoder(self, encoder: Encoder) -> None:
@@ -626,6 +628,7 @@ class Build:
             "options": to_builtins(self._plan.options),
             "source": self._identity,
             "append": None if self._plan.base is None else self._plan.base.manifest.dump(),
+            "dataset to replace": self._plan.suffix,
         }
         journal = Journal(self._plan.folder, json.loads(json.dumps(plan)), self.name)
         journal.keep(sum(1 for _ in takewhile(self._goes_on, journal.entries)))

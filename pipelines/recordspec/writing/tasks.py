@@ -73,6 +73,7 @@ class BuildPlan:
         budget: the bytes of rows that a task may hold.
         durable: whether files must survive a power failure as soon as a task is done.
         base: the dataset to which rows are appended, if any.
+        suffix: the suffix of the split in the names of shards, if a dataset is replaced or added to.
     """
 
     schema: Schema | None
@@ -82,6 +83,7 @@ class BuildPlan:
     budget: int
     durable: bool
     base: ExistingDataset | None = None
+    suffix: str = ""
 
     def added_to(self, transaction: Transaction) -> BuildPlan:
         """The plan of rows that are appended to an existing dataset, whose files are kept."""
@@ -89,7 +91,7 @@ class BuildPlan:
             transaction.dataset, transaction.existing, self.checked_schema, self.options
         )
         base.put_into(transaction.staging)
-        return replace(self, base=base)
+        return replace(self, base=base, suffix=base.suffix(transaction.shard_suffix))
 
     @property
     def checked_schema(self) -> Schema:
@@ -209,8 +211,7 @@ def shards_of_split(plan: BuildPlan, split: str, size: int, rows: int) -> Iterat
     """The shards of a split whose rows have these bytes, with room for their frames."""
     if plan.base is not None and not rows:
         return
-    suffix = "" if plan.base is None else plan.base.suffix
-    yield from shard_ranges(split + suffix, shard_count(plan.options, size, rows), rows, plan.options)
+    yield from shard_ranges(split + plan.suffix, shard_count(plan.options, size, rows), rows, plan.options)
 
 
 def write_shard(

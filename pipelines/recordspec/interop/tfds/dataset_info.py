@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,14 @@ from recordspec.errors import Problem, SpecError
 from recordspec.interop import MAX_SCHEMA_BYTES
 from recordspec.locations import read_text
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import Manifest
+from recordspec.store.manifest import Manifest, Shard
 from recordspec.store.shards import parse_name
 
 INFO, FEATURES = "dataset_info.json", "features.json"
 _DEFAULT_TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
-_TEMPLATE = "{SPLIT}-{SHARD_X_OF_Y}.tfrecord"
+# The names of the shards of a build; one that has replaced a dataset has `-v2`, `-v3`, ... after the split.
+_TEMPLATE = "{{SPLIT}}{version}-{{SHARD_X_OF_Y}}.tfrecord"
+_VERSION = re.compile(r"(-v\d+)?")
 
 
 def unreadable(manifest: Manifest) -> Iterator[Problem]:
@@ -35,12 +38,20 @@ def unreadable(manifest: Manifest) -> Iterator[Problem]:
         if "+" in split:
             expected = "splits without a + in their names, which TFDS adds up"
             yield Problem(path=("splits",), expected=expected, got=f"`{split}`")
+        version = _version(split, shards)
         for index, shard in enumerate(shards):
             name = parse_name(shard.file)
-            if name is None or (name.split, name.index, name.count) != (split, index, len(shards)):
+            if name is None or (name.split, name.index, name.count) != (split + version, index, len(shards)):
                 expected = f"shard {index} of {len(shards)} of `{split}`"
                 yield Problem(path=("splits", split), expected=expected, got=f"`{shard.file}`", hint=hint)
                 break
+
+
+def _version(split: str, shards: tuple[Shard, ...]) -> str:
+    """The part of the names of a split's shards after the split, such as `-v2`; empty for any other part."""
+    name = parse_name(shards[0].file) if shards else None
+    version = "" if name is None else name.split.removeprefix(split)
+    return version if _VERSION.fullmatch(version) else ""
 
 
 def dataset_info(manifest: Manifest, schema: Schema) -> dict[str, Any]:
@@ -48,7 +59,7 @@ def dataset_info(manifest: Manifest, schema: Schema) -> dict[str, Any]:
     splits = [
         {
             "name": split,
-            "filepathTemplate": _TEMPLATE,
+            "filepathTemplate": _TEMPLATE.format(version=_version(split, shards)),
             "shardLengths": [str(shard.rows) for shard in shards],
             "numBytes": str(manifest.bytes(split)),
         }
