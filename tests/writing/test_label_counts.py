@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.stats import hypergeom
 
 import recordspec as rs
 from examples import sealed
 from recordspec.store.journal import Journal
-from recordspec.writing import encoder
+from recordspec.writing import label_counts
 from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
+from shell import run_here
 
 SCHEMA = rs.Schema.loads(
     """\
@@ -148,7 +151,7 @@ def test_resharded_rows_keep_the_counts_of_whole_splits(tmp_path):
 
 
 def test_labels_of_very_many_names_are_not_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(encoder, "_MOST_CLASSES", 2)
+    monkeypatch.setattr(label_counts, "_MOST_CLASSES", 2)
     schema = rs.Schema.loads(
         "schema: s\nfeatures: {x: {kind: label, names: [a, b]}, y: {kind: label, names: [a, b, c]}}"
     )
@@ -162,3 +165,85 @@ def test_a_label_in_every_step_is_no_class_of_the_row(tmp_path):
     )
     made = rs.write(schema, [{"x": 1, "y": [0, 1, 1]}, {"x": 1, "y": []}], tmp_path / "data")
     assert made.label_counts == {"train": {"x": (0, 2)}}
+
+
+# Shares of classes that differ between splits.
+
+
+def of_counts(**counts: list[int]) -> rs.Manifest:
+    return rs.Manifest(
+        schema="s",
+        fingerprint="f",
+        record="example",
+        compression="none",
+        splits={},
+        labels={"mood": ("calm", "glad")},
+        label_counts={split: {"mood": tuple(rows)} for split, rows in counts.items()},
+    )
+
+
+@pytest.mark.parametrize(
+    ("counts", "text"),
+    [
+        # 1,300 rows of passengers whose copies were kept together
+        (
+            {"train": [655, 385], "test": [55, 205]},
+            "mood: 63.0% of train are `calm`, and 21.2% of the other rows",
+        ),
+        ({"train": [6500, 3500], "test": [1300, 700]}, None),
+        (
+            {"train": [800, 0], "test": [0, 200]},
+            "mood: 100.0% of train are `calm`, and 0.0% of the other rows",
+        ),
+        ({"train": [3, 0], "test": [0, 2]}, None),  # too few to tell
+        ({"train": [80, 20]}, None),
+        ({"train": [80, 20], "test": [0, 0]}, None),
+        ({"train": [80, 0], "test": [20, 0]}, None),
+    ],
+)
+def test_shares_that_chance_does_not_explain_are_reported(counts, text):
+    expected = [] if text is None else [f"{text}: more than chance explains (p < 0.0001)"]
+    assert list(label_counts.uneven_classes(of_counts(**counts))) == expected
+
+
+def test_random_splits_are_not_reported():
+    """Of 2,000 random divisions, at most 1 in 10,000 may be."""
+    draw = np.random.default_rng(0)
+    found = 0
+    for _ in range(2000):
+        rows, share = draw.integers(2, 5000), draw.random()
+        test = draw.hypergeometric(int(rows * share), rows - int(rows * share), max(1, rows // 5))
+        glad, size = int(rows * share) - test, max(1, rows // 5)
+        counts = {"train": [rows - size - glad, glad], "test": [size - test, test]}
+        found += len(list(label_counts.uneven_classes(of_counts(**counts))))
+    assert found == 0
+
+
+def test_the_bound_is_above_the_exact_probability():
+    """What is reported has an exact probability of less than a 10,000th, after the correction for 8 comparisons."""
+    for glad in range(20, 101):
+        manifest = of_counts(train=[800 - (200 - glad), 200 - glad], test=[100 - glad, glad])
+        if list(label_counts.uneven_classes(manifest)):
+            assert 8 * hypergeom.sf(glad - 1, 900, 200, 100) < 1e-4
+        elif glad > 60:
+            pytest.fail(f"{glad} of 100 are not reported")
+
+
+def test_a_build_prints_the_shares_and_warns(tmp_path, caplog):
+    (tmp_path / "schema.yaml").write_text(SCHEMA.dump())
+    given = [{**row, "mood": "glad" if row["id"] % 5 else "calm"} for row in rows(500)]
+    for split, some in (("train", given[:400]), ("test", [{**row, "mood": "calm"} for row in given[400:]])):
+        (tmp_path / f"{split}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in some))
+    (tmp_path / "config.yaml").write_text(
+        "schema: schema.yaml\ndata: data\n"
+        "write: {source: {train: {jsonl: train.jsonl}, test: {jsonl: test.jsonl}}}\n"
+    )
+    built = run_here("build", tmp_path / "config.yaml")
+    printed = {line["split"]: line["classes"]["mood"] for line in map(json.loads, built.stdout.splitlines())}
+    assert printed == {
+        "train": {"calm": 80, "glad": 320, "angry": 0},
+        "test": {"calm": 100, "glad": 0, "angry": 0},
+    }
+    assert caplog.messages == [
+        "mood: 100.0% of test are `calm`, and 20.0% of the other rows: more than chance explains (p < 0.0001)"
+    ]

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from recordspec.cli.options import PATH, PATTERN, build_options, json_option
-from recordspec.cli.output import print_notes, print_rows, size
+from recordspec.cli.output import print_notes, print_rows, size, wants_json
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import Location
 from recordspec.wire.compression import CODECS
 
 if TYPE_CHECKING:
     from recordspec.store.manifest import Manifest
+
+# The shares of more classes are not printed; JSON has the counts of all.
+_LISTED_CLASSES = 10
 
 
 @click.command(short_help="Build the dataset that a config defines.")
@@ -114,9 +118,17 @@ def _shards(text: str) -> Any:
 
 def _print_built(manifest: Manifest, folder: Location, start: float, as_json: bool) -> None:
     """Prints the splits of a built dataset, and the time of the build."""
+    from recordspec.writing.label_counts import classes_by_name
+
     seconds = time.perf_counter() - start
     rows = sum(manifest.rows(split) for split in manifest.splits)
     total = sum(manifest.bytes(split) for split in manifest.splits)
+    json_wanted, classes = wants_json(as_json), classes_by_name(manifest)
+    summary = (
+        f"{folder}: {rows:,} rows, {size(total)}, in {seconds:.1f} s"
+        f" ({rows / seconds:,.0f} rows/s, {total / seconds / 1e6:,.1f} MB/s)"
+        f"{f', {manifest.rejected:,} rejected' if manifest.rejected else ''}"
+    )
     print_rows(
         (
             {
@@ -126,16 +138,22 @@ def _print_built(manifest: Manifest, folder: Location, start: float, as_json: bo
                 "bytes": manifest.bytes(split),
                 "smallest": min((shard.bytes for shard in shards), default=0),
                 "largest": max((shard.bytes for shard in shards), default=0),
+                **({"classes": classes[split]} if json_wanted and split in classes else {}),
             }
             for split, shards in manifest.splits.items()
         ),
         as_json,
-        lambda: (
-            f"{folder}: {rows:,} rows, {size(total)}, in {seconds:.1f} s"
-            f" ({rows / seconds:,.0f} rows/s, {total / seconds / 1e6:,.1f} MB/s)"
-            f"{f', {manifest.rejected:,} rejected' if manifest.rejected else ''}"
-        ),
+        lambda: "\n".join([*_shares(classes), summary]),
     )
+
+
+def _shares(classes: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Iterator[str]:
+    """Lines with the shares of the classes of each split, for labels of few classes."""
+    for split, by_label in classes.items():
+        for label, counts in by_label.items():
+            if sum(counts.values()) > 0 and len(counts) <= _LISTED_CLASSES:
+                shares = (f"{name} {count / sum(counts.values()):.1%}" for name, count in counts.items())
+                yield f"{label} in {split}: {', '.join(shares)}"
 
 
 def _print_plan(plan: Any, as_json: bool) -> None:

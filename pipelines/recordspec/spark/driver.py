@@ -54,8 +54,9 @@ from recordspec.store.journal import Journal
 from recordspec.store.manifest import LabelCounts, Manifest, Shard
 from recordspec.store.publication import ConflictError, RemoteTransaction
 from recordspec.writing.build import Build, Execution, Shards
-from recordspec.writing.encoder import PART_BITS, summed_counts
+from recordspec.writing.encoder import PART_BITS
 from recordspec.writing.failures import DiskError, SourceError
+from recordspec.writing.label_counts import summed_counts
 from recordspec.writing.options import Write
 from recordspec.writing.sorter import Run
 from recordspec.writing.tasks import BuildPlan, shards_of_split

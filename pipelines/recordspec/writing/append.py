@@ -15,7 +15,7 @@ from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import KEYS_FILE, REJECTS_FILE, Manifest
 from recordspec.store.shards import parse_name
-from recordspec.writing.encoder import summed_counts
+from recordspec.writing.label_counts import summed_counts
 from recordspec.writing.options import Write
 
 

@@ -44,8 +44,9 @@ from recordspec.wire.hashes import Words
 from recordspec.writing import rejects
 from recordspec.writing.append import ExistingDataset
 from recordspec.writing.copies import number_copies
-from recordspec.writing.encoder import PART_BITS, Encoder, Place, summed_counts
+from recordspec.writing.encoder import PART_BITS, Encoder, Place
 from recordspec.writing.failures import BuildStatus, DiskError, SourceError, disk_errors, source_errors
+from recordspec.writing.label_counts import summed_counts, uneven_classes
 from recordspec.writing.options import ByColumn, Write
 from recordspec.writing.shards import DirectShards, shard_ranges
 from recordspec.writing.sorter import EXISTING, Run, SortedRun, Sorter, find_duplicate_keys
@@ -608,6 +609,8 @@ class Build:
             rows = rejected + sum(written.rows(split) for split in written.splits)
             path = show_text(f"{transaction.name}/{REJECTS_FILE}")
             log.warning("%s of %s rows are invalid: see %s", f"{rejected:,}", f"{rows:,}", path)
+        for difference in uneven_classes(manifest):
+            log.warning("%s", show_text(difference))
         return manifest
 
     def _add_to_changed(self, transaction: RemoteTransaction, runs: tuple[Run, ...]) -> None:

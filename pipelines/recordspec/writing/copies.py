@@ -18,7 +18,8 @@ from recordspec.store import key_hashes
 from recordspec.store.manifest import LabelCounts
 from recordspec.wire.hashes import Words, splitmix64
 from recordspec.wire.strings import Ints, Mask
-from recordspec.writing.encoder import ClassCounter, EncodedRows, split_of, summed_counts
+from recordspec.writing.encoder import EncodedRows, split_of
+from recordspec.writing.label_counts import ClassCounter, summed_counts
 from recordspec.writing.sorter import END, KEY, NUMBER, START, MemoryRun, Run, RunReader
 from recordspec.writing.tasks import BuildPlan
 

@@ -15,12 +15,12 @@ from recordspec.spec.blocks import Sections, sections_of_records
 from recordspec.spec.encoder import Gapped, records_of, sections_of
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import LabelCounts
 from recordspec.wire.example import Entry, check_sizes, least_bytes
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words, splitmix64
 from recordspec.wire.strings import Ints, Strings
 from recordspec.writing.failures import disk_errors
+from recordspec.writing.label_counts import ClassCounter
 from recordspec.writing.options import SPLIT_NAME, ByColumn, Write, is_split_name
 from recordspec.writing.rejects import Rejects
 from recordspec.writing.sources.base import Columns
@@ -38,8 +38,6 @@ PART_BITS = 40
 # The most that glibc's allocator keeps for the next use once a block of this size was freed (mallopt(3),
 # M_MMAP_THRESHOLD). Without it each large array costs its page faults again.
 _KEPT_BLOCK = (32 << 20) - 8192
-# More are things to look up, not classes to weigh; and every part of a build has a count of each.
-_MOST_CLASSES = 1 << 15
 _WORD = 1 << 64
 
 Place = Callable[[int], str]
@@ -430,48 +428,3 @@ def _is_immutable(feature: Feature) -> bool:
     """Whether a row gives one number or text, which cannot be changed after it was given."""
     kind = feature.value_type
     return kind.shape == () and (kind.is_number or kind.item in ("text", "class"))
-
-
-class ClassCounter:
-    """Counts the classes of encoded rows, by split and by label."""
-
-    def __init__(self, schema: Schema) -> None:
-        self._classes = {name: count for name, count in schema.classes.items() if count <= _MOST_CLASSES}
-        self._names = {schema.names[name].stored: name for name in self._classes}
-        # one split after another, as far as any has rows
-        self._counts = {name: np.zeros(0, np.int64) for name in self._classes}
-
-    def add(self, sections: Sections, splits: Ints | None) -> None:
-        """Counts the rows of a batch; `splits` has the index of each one's split (None: the first)."""
-        for entry in (*sections["features"], *sections["context"]):
-            name = self._names.get(entry.column.key)
-            if name is not None:
-                first = 0 if splits is None else splits * self._classes[name]
-                known = self._counts[name]
-                found = np.bincount(first + np.asarray(entry.cells.flat), minlength=len(known))
-                found[: len(known)] += known
-                self._counts[name] = found
-
-    def by_split(self, splits: Sequence[str]) -> LabelCounts:
-        """The counts; the splits have these names."""
-        tables = {name: np.zeros((len(splits), classes), np.int64) for name, classes in self._classes.items()}
-        for name, counts in self._counts.items():
-            tables[name].flat[: len(counts)] = counts
-        return {
-            split: {name: tuple(table[index].tolist()) for name, table in tables.items()}
-            for index, split in enumerate(splits)
-        }
-
-
-def summed_counts(parts: Iterable[LabelCounts]) -> LabelCounts:
-    """The label counts of several parts together."""
-    total: dict[str, dict[str, Ints]] = {}
-    for part in parts:
-        for split, by_label in part.items():
-            known = total.setdefault(split, {})
-            for label, rows in by_label.items():
-                known[label] = known.get(label, 0) + np.array(rows, np.int64)
-    return {
-        split: {label: tuple(rows.tolist()) for label, rows in by_label.items()}
-        for split, by_label in total.items()
-    }
