@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -101,6 +104,26 @@ def test_a_cache_is_read_once_only(tmp_path, cache, order):
     second = numbers(dataset)
     assert sorted(first) == sorted(second) == list(range(100))
     assert (first == second) is not bool(order)
+
+
+@pytest.mark.parametrize("manifest", [True, False])
+def test_a_cache_is_of_the_dataset_whatever_size_and_times_its_files_have(tmp_path, manifest):
+    schema, data = rs.Schema.loads("schema: s\nfeatures: {n: int64}"), tmp_path / "data"
+    times = None
+    for first in (0, 27):
+        if data.exists():
+            shutil.rmtree(data)
+        rs.write(schema, {"n": np.arange(first, first + 100)}, data, shards=2)
+        paths = sorted(data.glob("train-*"))
+        times = times or [path.stat().st_mtime_ns for path in paths]
+        for path, time in zip(paths, times, strict=True):
+            os.utime(path, ns=(time, time))
+        if not manifest:
+            (data / "manifest.json").unlink()
+        for _ in range(2):
+            dataset = rs.read(schema, data, batch=10, cache=str(tmp_path / "cache"))
+            assert numbers(dataset) == list(range(first, first + 100))
+        assert len([*(tmp_path / "cache").glob("*.index")]) == 1 + (first > 0)
 
 
 def test_a_buffer_may_be_given_in_bytes(data):

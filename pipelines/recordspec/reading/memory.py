@@ -69,9 +69,13 @@ def cached(records: Dataset, options: Read, plan: Plan) -> Dataset:
     folder.mkdir(parents=True, exist_ok=True)
     # a hash of what is read and in which order, so that other files get another cache
     stats = [(str(piece.path.resolve()), piece.path.stat()) for piece in plan.pieces]
+    # size and mtime do not tell files apart that were written again: the manifest does, or a time that no
+    # program can set
+    version = plan.manifest_sha256 or [getattr(stat, "st_ctime_ns", "") for _, stat in stats]
     files = [(path, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
     parts = [(piece.first, piece.count) for piece in plan.pieces]
-    found = hashlib.sha256(repr((files, parts, options.interleave, plan.large)).encode()).hexdigest()
+    order = (version, files, parts, options.interleave, plan.large)
+    found = hashlib.sha256(repr(order).encode()).hexdigest()
     name = folder / f"recordspec-{found[:16]}"
     size = sum(stat.st_size for _, stat in stats)
     free = shutil.disk_usage(folder).free
