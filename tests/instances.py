@@ -7,7 +7,8 @@ from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.box import Box
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
-from recordspec.spec.features.image import Image, Resize
+from recordspec.spec.features.geometry import Resize
+from recordspec.spec.features.image import Image
 from recordspec.spec.features.label import Label
 from recordspec.spec.features.ragged import RaggedLists
 from recordspec.spec.features.sparse import SparseValues

@@ -16,7 +16,7 @@ import pytest
 import recordspec as rs
 from learning import check_accuracy, check_learned
 from recordspec.cli import commands
-from recordspec.testing import LAWS
+from recordspec.testing import LAWS, Case
 from third_party_data import DATA, needs_data
 
 ROOT = Path(__file__).parents[1]
@@ -114,6 +114,10 @@ def check_custom_kinds(names: dict) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_timestamp.py"]
     tested = subprocess.run(command, capture_output=True, text=True)
     assert f"{2 * len(LAWS)} passed" in tested.stdout, tested.stdout
+    keypoints = names["Keypoints"](name="joints", points=3)
+    for section in ("features", "sequence"):
+        for law in LAWS:
+            law(Case(keypoints, section))
 
 
 CHECKS = {

@@ -68,6 +68,7 @@ features:
   photo: {kind: image, encoding: jpeg}
   sound: {kind: audio, sample_rate: 8000}
 """
+LABELS = "{kind: label, names: [cat, dog], shape: [null]}"
 
 
 def uses(given: object, option: str) -> bool:
@@ -90,7 +91,8 @@ def test_examples_load(place, tmp_path):
                 rest = {"schema": "s"} | given
             rs.Schema.loads(yaml.safe_dump(rest))
         elif place.startswith(("kind: ", "every kind")):
-            schema = rs.Schema.loads(f"schema: s\nfeatures:\n  f: {text}", folder=tmp_path)
+            text = f"schema: s\nfeatures:\n  f: {text}\n  photo: image\n  labels: {LABELS}"
+            schema = rs.Schema.loads(text, folder=tmp_path)
             assert place == "every kind" or f"kind: {schema.features[0].kind}" == place
         else:
             config = {"schema": "schema.yaml", "data": "data", "read": {"batch": 32}} | given

@@ -3,6 +3,7 @@
 from recordspec.errors import Problem
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.features.base import READING, WRITING, ValueType
+from recordspec.spec.features.geometry import Coordinates, Pictures, Resize, Turn
 from recordspec.spec.lists import items, rows_of, strings
 from recordspec.spec.tensors import ragged_spec
 from recordspec.spec.values import BadValue, numbers
@@ -16,14 +17,18 @@ __all__ = [
     "BadValue",
     "Cells",
     "Column",
+    "Coordinates",
     "Feature",
     "Fixed",
     "Part",
+    "Pictures",
     "Problem",
     "Ragged",
+    "Resize",
     "Sequence",
     "Sparse",
     "Strings",
+    "Turn",
     "ValueType",
     "VarLen",
     "items",

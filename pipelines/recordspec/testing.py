@@ -177,7 +177,7 @@ def trace_together(cases: Iterable[Case]) -> tuple[Case, ...]:
     """Returns the same cases, where those that fit into one schema share its graphs.
 
     Tracing takes most of the time of the laws. Cases of different sections, or with a common name or key,
-    are in different schemas.
+    are in different schemas, and so are images and coordinates, which would follow one of them.
     """
     cases = tuple(cases)
     groups: list[tuple[Section, set[str], list[Case]]] = []  # with the names and keys that are taken
@@ -185,7 +185,11 @@ def trace_together(cases: Iterable[Case]) -> tuple[Case, ...]:
         feature = case.feature
         names = {feature.name, *feature.outputs, *(column.key for column in feature.columns())}
         for section, taken, group in groups:
-            if section == case.section and taken.isdisjoint(names):
+            if (
+                section == case.section
+                and taken.isdisjoint(names)
+                and not any(_follow(one, case) for one in group)
+            ):
                 taken |= names
                 group.append(case)
                 break
@@ -197,6 +201,14 @@ def trace_together(cases: Iterable[Case]) -> tuple[Case, ...]:
         made = Graphs(_schema(section, tuple(case.feature for case in group)), rows)
         graphs |= {id(case): made for case in group}
     return tuple(replace(case, shared=graphs[id(case)]) for case in cases)
+
+
+def _follow(one: Case, other: Case) -> bool:
+    """Whether one has coordinates, and the other images."""
+    kinds = [
+        (case.feature.pictures is not None, case.feature.coordinates is not None) for case in (one, other)
+    ]
+    return any(pictures and coordinates for (pictures, _), (_, coordinates) in (kinds, kinds[::-1]))
 
 
 def _schema(section: Section, features: tuple[Feature, ...]) -> Schema:

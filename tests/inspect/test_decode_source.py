@@ -61,6 +61,39 @@ def test_it_decodes_to_the_same_tensors(case):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
 
 
+FOLLOWING = """
+schema: s
+record: sequence_example
+context:
+  photo: {kind: image, resize: {size: [4, 5], aspect: crop}}
+  face: {kind: box, format: rel_xywh, pad: -1}
+sequence:
+  clip: {kind: video, shape: [2, null, null, 3], encoding: png, resize: {size: [4, 5], aspect: pad}}
+  raw: {kind: image, encoding: raw, shape: [6, 7, 3], resize: [4, 5]}
+  box: {kind: box, format: xyxy, image: photo}
+  there: {kind: box, format: center_xywh, image: clip}
+  here: {kind: box, format: yxyx, image: raw, keys: [top, left, bottom, right]}
+"""
+
+
+@pytest.mark.tensorflow
+def test_boxes_follow_their_images():
+    schema, rng = rs.Schema.loads(FOLLOWING), np.random.default_rng(0)
+    rows = [
+        {
+            name: [feature.sample(rng) for _ in range(steps)] if name in schema.steps else feature.sample(rng)
+            for name, feature in schema.names.items()
+        }
+        for steps in (2, 0, 3)
+    ]
+    records = [schema.encode(row) for row in rows]
+    found, expected = decoded_by(module_source(schema), records), schema.decode(records)
+    for name in ("face", "box", "there", "here"):
+        np.testing.assert_array_equal(found[name].flat_values, expected[name].flat_values)
+        assert expected[name].flat_values.shape[0]
+    assert (found["here"].flat_values.numpy() <= [4, 5, 4, 5]).all()
+
+
 def test_what_it_cannot_is_named():
     class Mesh(Image):
         kind = "mesh"

@@ -12,8 +12,8 @@ import recordspec as rs
 from media import decodes, image_bytes, photo
 from recordspec._tf import tf
 from recordspec.reading.layouts import keeps_in_any_batch
+from recordspec.spec.features.geometry import Resize
 from recordspec.spec.features.image import Image as ImageFeature
-from recordspec.spec.features.image import Resize
 from recordspec.spec.features.video import Video
 from recordspec.spec.values import BadValue
 

@@ -14,8 +14,9 @@ from typing import Any
 from recordspec.errors import Problem, SpecError
 from recordspec.spec import tensors
 from recordspec.spec.feature_set import columns_in
-from recordspec.spec.features import Feature, audio, box, image, label, tensor, video
-from recordspec.spec.features.python_source import outputs_of
+from recordspec.spec.features import Feature, audio, box, geometry, image, label, tensor, video
+from recordspec.spec.features.geometry import Pictures
+from recordspec.spec.features.python_source import in_resized, outputs_of, sides_of_images
 from recordspec.spec.media import resampling
 from recordspec.spec.schema import Schema
 from recordspec.wire.columns import (
@@ -29,7 +30,7 @@ from recordspec.wire.columns import (
 )
 
 # The modules of the decoder's functions that may be written out, in this order.
-_HOMES = (tensors, resampling, tensor, label, image, audio, video, box)
+_HOMES = (tensors, resampling, tensor, label, geometry, image, audio, video, box)
 _IMPORTS = {"np": "import numpy as np", "ceil": "from math import ceil", "gcd": "from math import gcd"}
 
 
@@ -42,7 +43,7 @@ def module_source(schema: Schema) -> str:
     problems: list[Problem] = []
     for section, feature in schema.placed:
         try:
-            lines += _statements(section, feature)
+            lines += _statements(schema, section, feature)
         except SpecError as error:
             problems += [problem.under(section, feature.name) for problem in error.problems]
     if problems:
@@ -107,23 +108,43 @@ def _decode_source(schema: Schema, lines: list[str]) -> str:
     )
 
 
-def _statements(section: Section, feature: Feature) -> Iterator[str]:
+def _statements(schema: Schema, section: Section, feature: Feature) -> Iterator[str]:
     """The lines that decode a feature."""
-    values = {
+    values = _values(section, feature)
+    first = next(iter(values.values()))
+    in_steps, image = feature.name in schema.steps, schema.images.get(feature.name)
+    # the steps of all records are decoded as one batch
+    found = outputs_of(feature, _flat(values) if in_steps else values)
+    if image is not None and image.resizing is not None:
+        sides = _sides(schema, image)
+        sides = f"sides_by_step({sides}, {first})" if in_steps else sides
+        found = {names: in_resized(feature, one, sides, image.resizing) for names, one in found.items()}
+    for names, expression in found.items():
+        value = f"{first}.with_values({expression})" if in_steps else expression
+        yield f"{', '.join(f'decoded[{name!r}]' for name in names)} = {value}"
+
+
+def _sides(schema: Schema, image: Pictures) -> str:
+    """The height and width of images before they are resized."""
+    (section,) = (section for section, feature in schema.placed if feature is image)
+    values = _values(section, image)
+    if image.name not in schema.steps:
+        return sides_of_images(image, values)
+    return f"{next(iter(values.values()))}.with_values({sides_of_images(image, _flat(values))})"
+
+
+def _values(section: Section, feature: Feature) -> dict[str, str]:
+    """The parsed columns of a feature, by key."""
+    columns = zip(map(as_decoded, feature.columns()), columns_in(section, feature), strict=True)
+    return {
         column.key: _column(section, stated, column.layout)
-        for stated, column in zip(
-            map(as_decoded, feature.columns()), columns_in(section, feature), strict=True
-        )
+        for stated, column in columns
         if not isinstance(column.layout, Part)
     }
-    if section != "sequence" or feature.spans_steps:
-        found = outputs_of(feature, values)
-    else:  # the steps of all records are decoded as one batch
-        first = next(iter(values.values()))
-        inner = outputs_of(feature, {key: f"{value}.values" for key, value in values.items()})
-        found = {names: f"{first}.with_values({expression})" for names, expression in inner.items()}
-    for names, expression in found.items():
-        yield f"{', '.join(f'decoded[{name!r}]' for name in names)} = {expression}"
+
+
+def _flat(values: dict[str, str]) -> dict[str, str]:
+    return {key: f"{value}.values" for key, value in values.items()}
 
 
 def _column(section: Section, stated: Any, layout: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,8 @@ def _padding(pad: Any, dtype: str) -> str:
 def _bytes(section: Section, feature: Feature) -> int:
     """The mean size of the feature's entry in a record, rounded."""
     record = "example" if section == "features" else "sequence_example"
+    if feature.coordinates is not None:
+        feature = replace(feature.coordinates, image=None)
     alone = Schema(name="alone", record=record, **{section: (feature,)})  # type: ignore[arg-type]
     rng = np.random.default_rng(0)
     steps = section == "sequence" and not feature.spans_steps

@@ -14,6 +14,7 @@ from recordspec.errors import Problem, RecordError
 from recordspec.spec import blocks, tensors
 from recordspec.spec.feature_set import FeatureSet, columns_in
 from recordspec.spec.features.base import Feature
+from recordspec.spec.features.geometry import Coordinates, Pictures, Resize, sides_by_step
 from recordspec.spec.tensors import Tensor
 from recordspec.spec.validate import feature_violations
 from recordspec.wire import blocks as wire_blocks
@@ -60,13 +61,43 @@ def decode_rows(schema: FeatureSet, held: Mapping[str, Tensor]) -> dict[str, Ten
 
 def _decoded(schema: FeatureSet, parsed: Mapping[Section, Mapping[str, Tensor]]) -> dict[str, Tensor]:
     decoded: dict[str, Tensor] = {}
+    sides: dict[str, Tensor] = {}  # height and width before an image is resized
+    resized = {image.name: image for image in schema.images.values() if image.resizing is not None}
     for section, feature in schema.placed:
         keys = [column.key for column in feature.columns() if column.key in parsed[section]]
         columns = {key: parsed[section][key] for key in keys}
-        steps = section == "sequence" and not feature.spans_steps
-        value = _decode_steps(feature, columns) if steps else _decode(feature, columns)
+        decode = _decode_steps if feature.name in schema.steps else _decode
+        value = decode(feature, columns, resized.get(feature.name))
+        if feature.name in resized:
+            value, sides[feature.name] = value
         decoded |= value if isinstance(value, dict) else {feature.name: value}
+    for name, image in schema.images.items():
+        follow = schema.names[name].coordinates
+        if follow is not None and image.resizing is not None:
+            in_steps = name in schema.steps, image.name in schema.steps
+            value = decoded[name]
+            decoded[name] = _resized(follow, value, image.resizing, sides[image.name], in_steps)
     return decoded
+
+
+def _resized(
+    follow: Coordinates, value: Tensor, resize: Resize, sides: Tensor, in_steps: tuple[bool, bool]
+) -> Tensor:
+    """Coordinates in images that are resized.
+
+    Args:
+        value: what `follow` decodes to.
+        sides: height and width of the images before they are resized.
+        in_steps: whether each step has coordinates, and whether each step has an image.
+    """
+    if not in_steps[0]:
+        return follow.resized(value, sides, resize)
+    if sides.shape.rank == 1 + in_steps[1]:  # of one record
+        steps = value.nrows() if isinstance(value, tf.RaggedTensor) else tf.shape(value, tf.int64)[0]
+        one = tf.RaggedTensor.from_row_lengths(value, steps[None])
+        sides = tf.RaggedTensor.from_tensor(sides[None]) if in_steps[1] else sides[None]
+        return follow.resized(value, sides_by_step(sides, one), resize)
+    return value.with_values(follow.resized(value.values, sides_by_step(sides, value), resize))
 
 
 def alone(schema: FeatureSet, decoded: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -108,13 +139,18 @@ def _one_item_a_step(value: Tensor, layout: Layout, single: bool) -> Tensor:
     return tensors.merged_steps(value) if single else value.with_values(tensors.merged_steps(value.values))
 
 
-def _decode(feature: Feature, columns: Mapping[str, Tensor]) -> Any:
-    if feature.per_example:
-        return tensors.one_by_one(feature.decode, columns, feature.spec())
-    return feature.decode(columns)
+def _decode(feature: Feature, columns: Mapping[str, Tensor], images: Pictures | None = None) -> Any:
+    """What a feature decodes to; of `images`, a pair with their height and width before they are resized."""
+    decode = feature.decode if images is None else images.decode_with_sides
+    if not feature.per_example:
+        return decode(columns)
+    spec = feature.spec()
+    return tensors.one_by_one(
+        decode, columns, spec if images is None else (spec, tf.TensorSpec([2], tf.int32))
+    )
 
 
-def _decode_steps(feature: Feature, columns: Mapping[str, Tensor]) -> Any:
+def _decode_steps(feature: Feature, columns: Mapping[str, Tensor], images: Pictures | None = None) -> Any:
     """Decodes the steps of all records as one batch, and splits the result into their sequences.
 
     Each column is ragged, `[n, (steps), ...]`, of one record `[steps, ...]`.
@@ -123,8 +159,10 @@ def _decode_steps(feature: Feature, columns: Mapping[str, Tensor]) -> Any:
     (column,) = (one for one in feature.columns() if one.key == key)
     items = 0 if isinstance(column.layout, Fixed) else 1 + len(getattr(column.layout, "row_lengths", ()))
     if first.shape.rank == 1 + items + len(column.cell):  # the steps of one record
-        return _decode(feature, columns)
-    decoded = _decode(feature, {key: column.values for key, column in columns.items()})
+        return _decode(feature, columns, images)
+    decoded = _decode(feature, {key: column.values for key, column in columns.items()}, images)
+    if isinstance(decoded, tuple):
+        return tuple(first.with_values(value) for value in decoded)
     if isinstance(decoded, dict):
         return {name: first.with_values(value) for name, value in decoded.items()}
     return first.with_values(decoded)
@@ -214,10 +252,19 @@ def _undecoded(
     feature: Feature,
     stored: tuple[KeyValues, ...] | None,
 ) -> Iterator[Problem]:
-    """The problem of decoding one feature, with TensorFlow's message; `stored` is None for a block."""
-    alone = schema.only(feature.outputs)
+    """The problem of decoding one feature, with TensorFlow's message; `stored` is None for a block.
+
+    Coordinates in an image that does not decode have none of their own.
+    """
+    decode_rows_of = decode_block if stored is None else decode
+    image = schema.images.get(feature.name)
     try:
-        (decode_block if stored is None else decode)(alone, [record])
+        if image is not None:
+            decode_rows_of(schema.only(image.outputs), [record])
+    except decode_errors():
+        return
+    try:
+        decode_rows_of(schema.only(feature.outputs), [record])
     except decode_errors() as error:
         path, expected, message = (section, feature.name), f"what {feature.kind} decodes", _message(error)
         strings = [held.cells.flat for held in stored or () if isinstance(held.cells.flat, Strings)]

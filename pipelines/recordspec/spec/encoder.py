@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -81,6 +82,8 @@ class RowEncoder:
 
     def __init__(self, schema: FeatureSet) -> None:
         self._schema = schema
+        # whether a value depends on another: an image may turn its coordinates
+        self._turns = any(image.is_turned for image in schema.images.values())
         placed = [] if schema.shared_keys else list(schema.placed)  # such a schema is refused as a batch
         stored = [column.key for section, one in placed if section != "sequence" for column in one.columns()]
         self._places = {key: place for place, key in enumerate(sorted(stored, key=str.encode))}
@@ -101,7 +104,7 @@ class RowEncoder:
 
     def encode(self, row: Mapping[str, Any]) -> bytes:
         """The record of a row. Raises RecordError with all that is wrong with it."""
-        record = self._encode_values(row)
+        record = None if self._turns else self._encode_values(row)
         if record is None:
             (record,) = encode_batch(self._schema, columns_of(self._schema, [row]), 1)
         return record
@@ -193,8 +196,8 @@ def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Se
     sections: Sections = {section: [] for section in ALL_SECTIONS}
     bad: list[tuple[int, Problem]] = []
     for section, feature in schema.placed:
-        values = columns.get(feature.name)
         try:
+            values = _turned(schema, feature, columns)
             sections[section] += _entries(feature, section, values, rows)
         except BadValue as error:
             bad.append((error.index, error.problem.under(section, feature.name)))
@@ -202,6 +205,49 @@ def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Se
         row = min(index for index, _ in bad)
         raise RecordError([problem.at(f"row {row}") for at, problem in bad if at == row], row)
     return sections
+
+
+def _turned(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) -> Any:
+    """The values of a feature; of coordinates, as they are in images that are turned when they are encoded.
+
+    Raises BadValue for a row with another number of steps than of images. Values that are invalid for another
+    reason stay as they are, for `encode` to refuse.
+    """
+    values, image, follow = columns.get(feature.name), schema.images.get(feature.name), feature.coordinates
+    given = None if image is None or not image.is_turned else columns.get(image.name)
+    if values is None or image is None or follow is None or given is None:
+        return values
+    in_steps, image_in_steps = feature.name in schema.steps, image.name in schema.steps
+    found, changed = list(_with_none(values)), False
+    for row, one in enumerate(_with_none(given)):
+        turns = [image.turn_of(each) for each in (_listed(one) if image_in_steps else [one])]
+        if not any(turns):
+            continue
+        each = _listed(found[row]) if in_steps else [found[row]]
+        turns = turns if image_in_steps else turns * len(each)
+        if len(each) != len(turns):
+            raise BadValue(row, f"{len(turns)} steps, as `{image.name}` has", str(len(each)))
+        with suppress(BadValue):
+            pairs = zip(each, turns, strict=True)
+            moved = [place if turn is None else follow.turned(place, turn) for place, turn in pairs]
+            found[row], changed = moved if in_steps else moved[0], True
+    return found if changed else values
+
+
+def _with_none(values: Any) -> Iterator[Any]:
+    """The values of a column, with None where one is missing."""
+    if not isinstance(values, Gapped):
+        yield from values
+        return
+    present = iter(values.values)
+    for here in values.present.tolist():
+        yield next(present) if here else None
+
+
+def _listed(value: Any) -> list[Any]:
+    """The steps of a row; none of what is not a list."""
+    listed = isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim)
+    return list(value) if listed else []
 
 
 def _entries(feature: Feature, section: Section, values: Any, rows: int) -> list[Entry]:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from recordspec.errors import Path, Problem, SpecError, nearest, one_of
 from recordspec.spec.features import Feature
+from recordspec.spec.features.geometry import Coordinates, Pictures
 from recordspec.spec.options import freeze, to_builtins
 from recordspec.wire.columns import Column, Section, Sequence, Sparse, VarLen
 
@@ -73,6 +74,27 @@ class FeatureSet:
         }
 
     @cached_property
+    def steps(self) -> frozenset[str]:
+        """The names of the features that have a value in each step, not one in a record."""
+        return frozenset(
+            feature.name
+            for section, feature in self.placed
+            if section == "sequence" and not feature.spans_steps
+        )
+
+    @cached_property
+    def images(self) -> dict[str, Pictures]:
+        """The images that features of coordinates are in, by the names of these features."""
+        found: dict[str, Pictures] = {}
+        for name, feature in self.names.items():
+            if feature.coordinates is not None:
+                named, known = feature.coordinates.image, _images_of(self, name)
+                for image in known:
+                    if named == image.name or len(known) == 1:
+                        found[name] = image
+        return found
+
+    @cached_property
     def shared_keys(self) -> tuple[Problem, ...]:
         """The problems of features that share a stored key, which is allowed only for reading."""
         expected = "a distinct key"
@@ -94,7 +116,10 @@ class FeatureSet:
         return {name: pad for _, feature in self.placed for name, pad in feature.padding.items()}
 
     def only(self: _Set, names: Iterable[str]) -> _Set:
-        """The schema of only the features that decode to these names. Raises SpecError for unknown names."""
+        """The schema of the features that decode to these names, and of the images of their coordinates.
+
+        Raises SpecError for unknown names.
+        """
         wanted = tuple(names)
         unknown = [
             Problem(expected=one_of(self.outputs), got=f"`{name}`", hint=nearest(name, self.outputs))
@@ -110,13 +135,16 @@ class FeatureSet:
     def without(self: _Set, *names: str) -> _Set:
         """The schema without the features that decode to these names, such as the label of a request.
 
-        Raises SpecError for unknown names.
+        An image stays if coordinates in it do. Raises SpecError for unknown names.
         """
         return self._of(self.names.keys() - self.only(names).names.keys())
 
     def _of(self: _Set, names: Container[str]) -> _Set:
-        """The schema of the features with these names."""
-        return map_features(self, lambda feature: feature if feature.name in names else None)
+        """The schema of the features with these names, and of the images of their coordinates."""
+        images = {image.name for name, image in self.images.items() if name in names}
+        return map_features(
+            self, lambda feature: feature if feature.name in names or feature.name in images else None
+        )
 
     def columns(self, section: Section) -> tuple[Column, ...]:
         """The columns that the features of a section store."""
@@ -183,6 +211,9 @@ def _check(schema: FeatureSet) -> Iterator[Problem]:
     for section, feature in schema.placed:
         yield from _check_section(section, feature)
     yield from _check_names(schema)
+    for section, feature in schema.placed:
+        if feature.coordinates is not None:
+            yield from _check_image(schema, section, feature.coordinates)
     for path, column, owner, first in _owners(schema):
         if column != first:  # tf.io parses a key once
             got = f"`{column.key}` with another one than that of `{owner}`"
@@ -230,6 +261,31 @@ def _check_names(schema: FeatureSet) -> Iterator[Problem]:
                 got = f"`{output}`, which `{owners[output]}` decodes to"
                 yield Problem(path=path, expected="a name of its own", got=got)
             owners.setdefault(output, feature.name)
+
+
+def _images_of(schema: FeatureSet, name: str) -> list[Pictures]:
+    """The images in which the coordinates of a feature may be: of the record, or of the same step."""
+    pictures = [feature.pictures for feature in schema.names.values() if feature.pictures is not None]
+    return [image for image in pictures if name in schema.steps or image.name not in schema.steps]
+
+
+def _check_image(schema: FeatureSet, section: Section, feature: Coordinates) -> Iterator[Problem]:
+    """Yields the problem of coordinates that cannot follow their image."""
+    path = (section, feature.name, "image")
+    known = {image.name: image for image in _images_of(schema, feature.name)}
+    expected = one_of(known) if known else "a record with an image"
+    if feature.image is not None and feature.image not in known:
+        other, got = schema.names.get(feature.image), f"`{feature.image}`"
+        if other is not None:
+            got += ", which each step has" if other.pictures is not None else f", a {other.kind}"
+        yield Problem(path=path, expected=expected, got=got, hint=nearest(feature.image, known))
+    elif feature.image is None and len(known) != 1:
+        images = [other.pictures for other in schema.names.values() if other.pictures is not None]
+        changed = [image for image in images if image.resizing is not None or image.is_turned]
+        for image in changed[:1]:
+            how = "resized" if image.resizing is not None else "turned upright"
+            hint = f"`{image.name}` is {how}, and the coordinates in it follow"
+            yield Problem(path=path, expected=expected, got="none", hint=hint)
 
 
 def _owners(schema: FeatureSet) -> Iterator[tuple[tuple[Section, str], Column, str, Column]]:

@@ -6,7 +6,7 @@ import abc
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from recordspec.spec.options import freeze
 from recordspec.spec.tensors import Tensor, TypeSpec
 from recordspec.spec.values import DTYPES
 from recordspec.wire.columns import Cells, Column
+
+if TYPE_CHECKING:
+    from recordspec.spec.features.geometry import Coordinates, Pictures
 
 # Metadata of an option that changes how records are read, but not what is stored.
 READING: dict[str, bool] = {"reading": True}
@@ -110,6 +113,16 @@ class Feature(abc.ABC):
     def per_example(self) -> bool:
         """Whether `decode` accepts one record at a time, as codecs do, instead of a batch."""
         return False
+
+    @property
+    def pictures(self) -> Pictures | None:
+        """The feature itself if its values are images, in which others have coordinates."""
+        return None
+
+    @property
+    def coordinates(self) -> Coordinates | None:
+        """The feature itself if its values are coordinates in an image of the record."""
+        return None
 
     @property
     def shortest(self) -> Feature:

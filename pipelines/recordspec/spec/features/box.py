@@ -10,7 +10,8 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem
-from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
+from recordspec.spec.features.base import READING, WRITING, ValueType
+from recordspec.spec.features.geometry import Coordinates, Resize, Turn, resized_points
 from recordspec.spec.features.options import check_positive, check_value, problem
 from recordspec.spec.lists import by_row, items
 from recordspec.spec.tensors import Tensor, TypeSpec, lengths_of, ragged_spec
@@ -34,11 +35,13 @@ BoxFormat = Literal[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Box(Feature):
+class Box(Coordinates):
     """Any number of boxes.
 
     Given as nested lists or an array `[k, 4]`. Decodes to float32 `[k, 4]`; a batch is a RaggedTensor
-    `[n, (k), 4]`. A box that has no area, or exceeds its image, is an error at write.
+    `[n, (k), 4]`. A box that has no area, or exceeds its image, is an error at write. Boxes are given as they
+    are in the stored pixels of the image, whatever its EXIF orientation; they follow it when `orientation:
+    upright` turns it, and when `resize` changes it.
 
     Attributes:
         format: the order and the units, with the names of Keras: `xyxy` (left, top, right, bottom),
@@ -121,28 +124,25 @@ class Box(Feature):
         return stacked([columns[key] for key in self.keys])
 
     def _check_boxes(self, boxes: Array) -> None:
-        low, high = self._corners(boxes.astype(np.float64))
+        low, high = self._check_areas(boxes)
         limits = np.array(self._limits)
         slack = _SLACK * np.where(np.isfinite(limits), limits, 1)
         clip = "clip it to the image"
-        _refuse(boxes, ~np.isfinite(boxes).all(axis=1), f"a box {self.format} of finite numbers")
-        hint = "is the format right?"
-        _refuse(boxes, (low >= high).any(axis=1), f"a box {self.format} with an area", hint)
         _refuse(boxes, (low < -slack).any(axis=1), f"a box {self.format} from 0", clip)
         end = f"{limits[0]:g}" if limits[0] == limits[1] else f"{limits[0]:g} x {limits[1]:g}"
         _refuse(boxes, (high > limits + slack).any(axis=1), f"a box {self.format} up to {end}", clip)
 
+    def _check_areas(self, boxes: Array) -> tuple[Array, Array]:
+        """The corners of boxes. Raises BadValue for the first box without an area."""
+        low, high = self._corners(boxes.astype(np.float64))
+        _refuse(boxes, ~np.isfinite(boxes).all(axis=1), f"a box {self.format} of finite numbers")
+        hint = "is the format right?"
+        _refuse(boxes, (low >= high).any(axis=1), f"a box {self.format} with an area", hint)
+        return low, high
+
     def _corners(self, boxes: Array) -> tuple[Array, Array]:
         """The corners (left, top) and (right, bottom), each float64 `[m, 2]`."""
-        first, second = boxes[:, :2], boxes[:, 2:]
-        order = self.format.removeprefix("rel_")
-        if order == "yxyx":
-            return first[:, ::-1], second[:, ::-1]
-        if order == "xywh":
-            return first, first + second
-        if order == "center_xywh":
-            return first - second / 2, first + second / 2
-        return first, second
+        return corners_of(boxes, self.format)
 
     def of_corners(self, corners: Array, width: float, height: float) -> Array:
         """Corners in pixels, (left, top, right, bottom), float64 `[m, 4]`, as boxes of this format.
@@ -150,17 +150,22 @@ class Box(Feature):
         Args:
             width, height: of the image, in pixels.
         """
-        first, second = corners[:, :2], corners[:, 2:]
+        low, high = corners[:, :2], corners[:, 2:]
         if self._relative:
-            first, second = (point / [width, height] for point in (first, second))
-        order = self.format.removeprefix("rel_")
-        if order == "yxyx":
-            first, second = first[:, ::-1], second[:, ::-1]
-        elif order == "xywh":
-            second = second - first
-        elif order == "center_xywh":
-            first, second = (first + second) / 2, second - first
-        return np.concatenate([first, second], axis=1).astype(np.float32)
+            low, high = (point / [width, height] for point in (low, high))
+        return np.concatenate(halves_of(low, high, self.format), axis=1).astype(np.float32)
+
+    def turned(self, value: Any, turn: Turn) -> Any:
+        flat, _ = items([value], "float32", (4,))
+        boxes = np.asarray(flat).reshape(-1, 4)
+        self._check_areas(boxes)
+        unit = [turn.width, turn.height] if self._relative else [1, 1]
+        ends = [turn.points(one * unit) for one in self._corners(boxes.astype(np.float64))]
+        height, width = turn.turned
+        return self.of_corners(np.concatenate([np.minimum(*ends), np.maximum(*ends)], 1), width, height)
+
+    def resized(self, value: Tensor, sides: Tensor, resize: Resize) -> Tensor:
+        return resized_boxes(value, sides, self.format, resize.size, resize.aspect, self.pad or 0)
 
     def spec(self) -> TypeSpec:
         return ragged_spec((None, 4), "float32")
@@ -183,6 +188,58 @@ def _refuse(boxes: Array, bad: Any, expected: str, hint: str = "") -> None:
         place = int(bad.argmax())
         shown = ", ".join(f"{number:g}" for number in boxes[place])
         raise BadValue(place, expected, f"[{shown}]", hint)
+
+
+def corners_of(boxes: Any, format_: str) -> tuple[Any, Any]:
+    """The corners (left, top) and (right, bottom), each `[m, 2]`, of boxes `[m, 4]`."""
+    first, second = boxes[:, :2], boxes[:, 2:]
+    order = format_.replace("rel_", "")
+    if order == "yxyx":
+        return first[:, ::-1], second[:, ::-1]
+    if order == "xywh":
+        return first, first + second
+    if order == "center_xywh":
+        return first - second / 2, first + second / 2
+    return first, second
+
+
+def halves_of(low: Any, high: Any, format_: str) -> tuple[Any, Any]:
+    """The first and the last two numbers of boxes, each `[m, 2]`, of their corners."""
+    order = format_.replace("rel_", "")
+    if order == "yxyx":
+        return low[:, ::-1], high[:, ::-1]
+    if order == "xywh":
+        return low, high - low
+    if order == "center_xywh":
+        return (low + high) / 2, high - low
+    return low, high
+
+
+def resized_boxes(
+    boxes: Tensor, sides: Tensor, format_: str, size: tuple[int, ...], aspect: str, pad: float
+) -> Tensor:
+    """Boxes in resized images, clipped to them; four times `pad` in place of a box of which nothing is left.
+
+    Args:
+        boxes: float32 `[k, 4]`, or of several images a RaggedTensor `[n, (k), 4]`.
+        sides: height and width of the images before they are resized, int32 `[2]` or `[n, 2]`.
+        size, aspect: of `Resize`.
+    """
+    relative = format_.startswith("rel_")
+    if relative and aspect == "stretch":
+        return boxes  # the same fractions of the image
+    if isinstance(boxes, tf.RaggedTensor):
+        each = tf.gather(sides, boxes.value_rowids())
+        return boxes.with_values(resized_boxes(boxes.values, each, format_, size, aspect, pad))
+    old = tf.cast(sides[..., ::-1], tf.float32)
+    # not a division: in a graph, TensorFlow replaces one by a constant, which rounds otherwise
+    new = tf.constant([1 / side for side in size[::-1]], tf.float32)
+    corners = [corner * old if relative else corner for corner in corners_of(boxes, format_)]
+    moved = [resized_points(corner, sides, size, aspect) for corner in corners]
+    low, high = [tf.clip_by_value(corner, start, end) for corner, start, end in moved]
+    left = tf.reduce_all(low < high, 1, keepdims=True)
+    low, high = [corner * new if relative else corner for corner in (low, high)]
+    return tf.where(left, tf.concat(halves_of(low, high, format_), 1), tf.constant(pad, tf.float32))
 
 
 def stacked(sides: list[Tensor]) -> Tensor:

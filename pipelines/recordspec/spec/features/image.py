@@ -10,10 +10,11 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, one_of, show_shape
-from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
+from recordspec.spec.features.base import READING, WRITING, ValueType
+from recordspec.spec.features.geometry import Pictures, Resize, Turn, resized, sides_of
 from recordspec.spec.features.options import check_sizes, check_value, problem, static
 from recordspec.spec.media.decoders import decode_webp
-from recordspec.spec.media.images import ImageEncoding, encoded
+from recordspec.spec.media.images import ImageEncoding, encoded, header_of
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec, reshaped
 from recordspec.wire.columns import Cells, Column, Fixed
 from recordspec.wire.strings import Strings
@@ -25,34 +26,7 @@ _LOSSY = ("jpeg", "webp")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resize:
-    """How images are resized when they are read, with `tf.image.resize`.
-
-    Attributes:
-        size: height and width in pixels.
-        method: the interpolation method; see `tf.image.ResizeMethod`.
-        aspect: how an image of another aspect ratio is resized: `stretch` changes its aspect ratio, `crop`
-            keeps its centre, and `pad` pads it on both sides with the image's `pad`.
-        antialias: whether an anti-aliasing filter is used when an image is made smaller.
-    """
-
-    size: tuple[int, ...]
-    method: Literal["bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5"] = "bilinear"
-    aspect: Literal["stretch", "crop", "pad"] = "stretch"
-    antialias: bool = False
-
-    def check(self) -> Iterator[Problem]:
-        """Yields the problem of a size."""
-        if len(self.size) != 2 or min(self.size) < 1:
-            yield problem("resize", "[height, width] of at least 1", str(list(self.size)))
-
-    def apply(self, pixels: Tensor, pad: int | None) -> Tensor:
-        """Resizes `[h, w, c]` or `[n, h, w, c]`, of any integers, which are rounded."""
-        return resized(pixels, self.size, self.method, self.aspect, self.antialias, pad or 0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Image(Feature):
+class Image(Pictures):
     """An image.
 
     Given as a path, as the bytes of a file, as an array `[h, w, c]` (or `[h, w]` of one channel) of `dtype`,
@@ -68,7 +42,8 @@ class Image(Feature):
         quality: the quality of images encoded as JPEG or WebP, 1 to 100. By default 95 for JPEG, lossless for
             WebP.
         orientation: how an EXIF orientation is handled: `keep` stores the image unchanged (TensorFlow's
-            decoders ignore the orientation), `upright` rotates it, `error` raises an error.
+            decoders ignore the orientation), `upright` rotates it, with the boxes in it, `error` raises an
+            error.
         pad: the padding value of images of different sizes if `fit` makes a batch dense, and of steps; 0 by
             default.
         resize: the height and width to which images are resized when they are read, or a mapping
@@ -87,8 +62,8 @@ class Image(Feature):
 
     def check(self) -> Iterator[Problem]:
         yield from check_value("pad", self.pad, self.dtype, ())
-        if self._resize is not None:
-            yield from self._resize.check()
+        if self.resizing is not None:
+            yield from self.resizing.check()
         if len(self.shape) != 3 or self.shape[-1] is None:
             expected = "[height, width, channels], the channels known"
             yield problem("shape", expected, show_shape(self.shape))
@@ -109,8 +84,16 @@ class Image(Feature):
             yield problem("quality", "1 to 100", str(self.quality))
 
     @property
-    def _resize(self) -> Resize | None:
+    def resizing(self) -> Resize | None:
         return Resize(size=self.resize) if isinstance(self.resize, tuple) else self.resize
+
+    @property
+    def is_turned(self) -> bool:
+        return self.orientation == "upright"
+
+    def turn_of(self, value: Any) -> Turn | None:
+        found = header_of(value) if self.is_turned else None
+        return None if found is None or found[0] == 1 else Turn(*found)
 
     @property
     def per_example(self) -> bool:
@@ -143,13 +126,20 @@ class Image(Feature):
 
     def pixels(self, data: Tensor) -> Tensor:
         """Stored bytes, string `[]`, as pixels `[h, w, c]`; raw ones also string `[n]`."""
+        return self._resized(self._stored_pixels(data))
+
+    def decode_with_sides(self, columns: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        data = columns[self.stored]
         pixels = self._stored_pixels(data)
-        return pixels if self._resize is None else self._resize.apply(pixels, self.pad)
+        return self._resized(pixels), sides_of(pixels, data)
+
+    def _resized(self, pixels: Tensor) -> Tensor:
+        return pixels if self.resizing is None else resized(pixels, *self.resizing.arguments(self.pad))
 
     @property
     def decoded_shape(self) -> tuple[int | None, ...]:
         """Height, width and channels of what is decoded."""
-        return self.shape if self._resize is None else (*self._resize.size, self.channels)
+        return self.shape if self.resizing is None else (*self.resizing.size, self.channels)
 
     def _stored_pixels(self, data: Tensor) -> Tensor:
         if self.encoding == "raw":
@@ -177,31 +167,3 @@ class Image(Feature):
             few = rng.integers(0, 256, (4, 3), np.uint8)
             return few[rng.integers(0, 4, shape[:2])]
         return rng.integers(0, np.iinfo(self.dtype).max, shape, self.dtype, endpoint=True)
-
-
-def resized(
-    pixels: Tensor, size: tuple[int, ...], method: str, aspect: str, antialias: bool, pad: int
-) -> Tensor:
-    """Resizes `[h, w, c]` or `[n, h, w, c]`, of any integers, which are rounded."""
-    dtype, channels = pixels.dtype, pixels.shape[-1]
-    sides = tf.shape(pixels)[-3:-1]
-    wanted = tf.constant(size)
-    if aspect == "crop":
-        # the largest part of the wanted ratio, in the middle
-        part = tf.minimum(sides, tf.maximum(1, sides[::-1] * wanted // wanted[::-1]))
-        start = (sides - part) // 2
-        pixels = pixels[..., start[0] : start[0] + part[0], start[1] : start[1] + part[1], :]
-    inner = wanted
-    if aspect == "pad":
-        scale = tf.reduce_min(wanted / sides)
-        scaled = tf.cast(tf.round(tf.cast(sides, scale.dtype) * scale), tf.int32)
-        inner = tf.clip_by_value(scaled, 1, wanted)
-    pixels = tf.image.resize(pixels, inner, method, antialias=antialias)
-    if pixels.dtype != dtype:
-        pixels = tf.saturate_cast(tf.round(pixels), dtype)
-    if aspect == "pad":
-        before = (wanted - inner) // 2
-        around = tf.stack([before, wanted - inner - before], 1)
-        around = tf.pad(around, [[pixels.shape.rank - 3, 1], [0, 0]])
-        pixels = tf.pad(pixels, around, constant_values=tf.constant(pad, dtype))
-    return tf.ensure_shape(pixels, [*pixels.shape[:-3], *size, channels])

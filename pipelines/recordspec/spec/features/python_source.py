@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.base import Feature
 from recordspec.spec.features.box import Box
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
-from recordspec.spec.features.image import Image, Resize
+from recordspec.spec.features.geometry import Pictures, Resize
+from recordspec.spec.features.image import Image
 from recordspec.spec.features.label import Label
 from recordspec.spec.features.options import static
 from recordspec.spec.features.ragged import RaggedLists
@@ -134,13 +136,33 @@ def _image(feature: Image, values: Mapping[str, str]) -> Outputs:
 
 def _images(feature: Image, value: str) -> str:
     pixels = _pixels(feature, _of_one(feature.spec()) if feature.per_example else value)
-    if feature.resize is not None:
-        how = Resize(size=feature.resize) if isinstance(feature.resize, tuple) else feature.resize
-        options = (how.size, how.method, how.aspect, how.antialias, feature.pad or 0)
-        pixels = f"resized({pixels}, {', '.join(map(repr, options))})"
+    if feature.resizing is not None:
+        pixels = f"resized({pixels}, {', '.join(map(repr, feature.resizing.arguments(feature.pad)))})"
     if not feature.per_example:
         return pixels
     return _one_by_one(pixels, value, feature.spec())
+
+
+@singledispatch
+def sides_of_images(feature: Pictures, values: Mapping[str, str]) -> str:
+    """The expression of the height and width of images before they are resized, int32 `[n, 2]`."""
+    raise refused("kind", "a kind of recordspec", feature.kind)
+
+
+@sides_of_images.register
+def _sides_of_images(feature: Image, values: Mapping[str, str]) -> str:
+    return _sides(feature, values[feature.stored])
+
+
+@sides_of_images.register
+def _sides_of_videos(feature: Video, values: Mapping[str, str]) -> str:
+    return _sides(feature.frame, f"first_frames({values[feature.stored]})")
+
+
+def _sides(feature: Image, value: str) -> str:
+    if not feature.per_example:
+        return f"sides_of({_pixels(feature, value)}, {value})"
+    return _one_by_one(f"sides_of({_pixels(feature, 'data')}, data)", value, tf.TensorSpec([2], tf.int32))
 
 
 def _is_ragged(spec: Any) -> bool:
@@ -209,3 +231,18 @@ def _box(feature: Box, values: Mapping[str, str]) -> Outputs:
     if not feature.keys:
         return _as_parsed(feature, values)
     return {feature.outputs: f"stacked([{', '.join(values[key] for key in feature.keys)}])"}
+
+
+@singledispatch
+def in_resized(feature: Feature, value: str, sides: str, resize: Resize) -> str:
+    """The expression of coordinates in resized images.
+
+    `value` is that of the coordinates before, `sides` that of the height and width of the images before.
+    """
+    raise refused("kind", "a kind of recordspec", feature.kind)
+
+
+@in_resized.register
+def _box_in_resized(feature: Box, value: str, sides: str, resize: Resize) -> str:
+    options = (feature.format, resize.size, resize.aspect, feature.pad or 0)
+    return f"resized_boxes({value}, {sides}, {', '.join(map(repr, options))})"

@@ -12,8 +12,9 @@ import numpy as np
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, show_shape
-from recordspec.spec.features.base import READING, WRITING, Feature, ValueType
-from recordspec.spec.features.image import Image, Resize
+from recordspec.spec.features.base import READING, WRITING, ValueType
+from recordspec.spec.features.geometry import Pictures, Resize
+from recordspec.spec.features.image import Image
 from recordspec.spec.features.options import check_sizes, problem
 from recordspec.spec.lists import by_row, check_lengths, rows_of
 from recordspec.spec.media.images import ImageEncoding, encoded, pillow
@@ -24,7 +25,7 @@ from recordspec.wire.strings import Ints, Strings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Video(Feature):
+class Video(Pictures):
     """A list of frames, at least one, all of one size.
 
     Given as a list of images, each as `image` takes it, or as an array `[frames, h, w, c]`. Decodes to
@@ -103,6 +104,20 @@ class Video(Feature):
         """The frames of one record, outside a graph, as a row gives them, from the list of its key."""
         return [self.frame.restored([data]) for data in stored]
 
+    @property
+    def resizing(self) -> Resize | None:
+        return self.frame.resizing
+
+    def decode_with_sides(self, columns: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        return self.decode(columns), self._sides(first_frames(columns[self.stored]))
+
+    def _sides(self, frames: Tensor) -> Tensor:
+        """Height and width of stored frames, string `[]` or `[n]`."""
+        if not self.frame.per_example:
+            return self.frame.decode_with_sides({self.frame.stored: frames})[1]
+        spec = tf.TensorSpec([2], tf.int32)
+        return one_by_one(lambda one: self.frame.decode_with_sides(one)[1], {self.frame.stored: frames}, spec)
+
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         data = columns[self.stored]
         if not isinstance(data, tf.RaggedTensor) and data.shape.rank == 1:
@@ -134,6 +149,15 @@ class Video(Feature):
         frames = self.shape[0] or int(rng.integers(1, 4))
         first = self.frame.sample(rng)
         return np.stack([rng.permutation(first) for _ in range(frames)])  # all of one size
+
+
+def first_frames(data: Tensor) -> Tensor:
+    """The first frame of one video, string `[frames]`, or of each of several, `[n, frames]` or ragged."""
+    if not isinstance(data, tf.RaggedTensor):
+        return data[..., 0]
+    some = tf.debugging.assert_positive(data.row_lengths(), "expected at least 1 frame, got none")
+    with tf.control_dependencies([some]):
+        return tf.gather(data.values, data.row_starts())
 
 
 def decode_videos(data: Tensor, decode: Callable[[Tensor], Tensor]) -> Tensor:

@@ -7,13 +7,14 @@ import os
 import struct
 import zlib
 from collections.abc import Collection
+from contextlib import ExitStack
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from recordspec.errors import describe, missing_package, show_shape
-from recordspec.locations import Location
+from recordspec.locations import Location, open_file
 from recordspec.remote import RemotePath
 from recordspec.spec.media import file_of, path_of, read_file
 from recordspec.spec.values import Array, BadValue
@@ -212,10 +213,34 @@ def _is_plain_bmp(channels: int, data: bytes, image: Any) -> bool:
     return same and end == len(data) and image.info.get("compression", 0) == 0
 
 
+def _orientation(image: Any) -> int:
+    """The EXIF orientation of an image: 2 to 8, or 1 for one that is upright, or has none."""
+    orientation = image.getexif().get(_ORIENTATION, 1)
+    return int(orientation) if orientation in range(2, 9) else 1  # others are undefined
+
+
+def header_of(value: Any) -> tuple[int, int, int] | None:
+    """The EXIF orientation, 1 if none, and the height and width of a value of `encoded` in stored pixels.
+
+    None for a value that is no image, which `encoded` refuses. No more of a file than its header is read.
+    """
+    library, value = pillow("images"), file_of(value)
+    try:
+        with ExitStack() as stack:
+            if isinstance(value, (str, os.PathLike, RemotePath)):
+                value = stack.enter_context(open_file(path_of(0, value)))
+            elif isinstance(value, (bytes, bytearray, memoryview)):
+                value = io.BytesIO(value)
+            image = value if isinstance(value, library.Image) else library.open(value)
+            return _orientation(image), image.height, image.width
+    except Exception:  # Pillow's decoders raise many types for bad data
+        return None
+
+
 def _turned(target: Image, row: int, image: Any, name: str) -> Any:
     """The image itself, or an upright one."""
-    orientation = 1 if target.orientation == "keep" else image.getexif().get(_ORIENTATION, 1)
-    if orientation not in range(2, 9):  # 1 is upright; others are undefined
+    orientation = 1 if target.orientation == "keep" else _orientation(image)
+    if orientation == 1:
         return image
     if target.orientation == "error":
         hint = "`orientation: upright` turns it, `keep` leaves it"
