@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import recordspec as rs
 from media import image_bytes, photo
@@ -121,6 +122,77 @@ def test_a_bad_image_can_be_quarantined(folder):
         f"features.image: expected a path in {folder}/images, got `../coco.json`",
         f"features.image: expected an image file at {folder}/images/none.png, got no such file or directory",
     ]
+
+
+def turned_photo(orientation: int) -> bytes:
+    """A JPEG of 40 x 30 stored pixels; upright, it is 30 x 40 if the orientation is 5 or more."""
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    return image_bytes(photo(), "jpeg", quality=100, subsampling=0, exif=exif)
+
+
+@pytest.mark.parametrize("format_", ["xyxy", "rel_yxyx"])
+def test_a_size_that_is_not_that_of_the_image_is_an_invalid_row(folder, format_):
+    def double(given):
+        given["images"][0].update(width=80, height=60)
+
+    source, expected = (
+        coco(folder, double),
+        "features.image: expected an image of 80 x 60, as its annotations state",
+    )
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(schema(format_), source, folder / "data", progress=False)
+    path = f"{folder}/images/b.png"
+    assert str(caught.value).splitlines()[0] == f"{path}: {expected}, got {path}: 40 x 30"
+    rs.write(schema(format_), source, folder / "data", key=None, invalid="quarantine", progress=False)
+    (line,) = (folder / "data/rejects.jsonl").read_text().splitlines()
+    assert json.loads(line)["problems"] == [f"{expected}, got {path}: 40 x 30"]
+    (left,) = rs.read(schema(format_), folder / "data")
+    assert left["id"] == 2
+
+    (folder / "images/b.xml").write_text(
+        VOC.replace("<width>40", "<width>30").replace("<height>30", "<height>40")
+    )
+    small = schema(format_, without="area").only(["image", "boxes", "labels"])
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(small, PascalVoc(annotations="images").open(folder), folder / "voc", progress=False)
+    assert str(caught.value).splitlines()[0] == (
+        f"{folder}/images/b.xml: features.image: expected an image of 30 x 40, as its annotations state, "
+        f"got {path}: 40 x 30"
+    )
+
+
+@pytest.mark.parametrize("format_", ["xyxy", "rel_xyxy"])
+def test_annotations_are_those_of_the_stored_pixels(folder, format_):
+    """Whatever the EXIF orientation; with `orientation: upright` the boxes are turned with the image."""
+    (folder / "images/b.png").rename(folder / "images/b.jpg")
+    (folder / "images/b.jpg").write_bytes(turned_photo(6))
+
+    def stored(given):
+        given["images"][0].update(file_name="b.jpg")
+
+    def upright(given):
+        given["images"][0].update(file_name="b.jpg", width=30, height=40)
+
+    text = schema(format_).dump()
+    kept = rs.Schema.loads(text)
+    turned = rs.Schema.loads(text.replace("image: image", "image: {kind: image, orientation: upright}"))
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(turned, coco(folder, upright), folder / "data", progress=False)
+    assert str(caught.value).splitlines()[0] == (
+        f"{folder}/images/b.jpg: features.image: expected an image of 30 x 40, as its annotations state, "
+        f"got {folder}/images/b.jpg: 40 x 30 (its EXIF orientation is 6: annotations are those of the stored pixels)"
+    )
+    boxes = {}
+    for name, one in (("kept", kept), ("turned", turned)):
+        rs.write(one, coco(folder, stored), folder / name, key=None, progress=False)
+        first, _ = rs.read(one, folder / name)
+        height, width = first["image"].shape[:2]
+        unit = [width, height] * 2 if format_ == "rel_xyxy" else [1] * 4
+        boxes[name] = (first["boxes"].numpy() * unit).round(3).tolist()
+    assert boxes["kept"] == [[10, 3, 30, 9.5], [0, 0, 40, 30]]
+    # turned clockwise: x becomes y, and y is counted from the right, of 30
+    assert boxes["turned"] == [[20.5, 10, 27, 30], [0, 0, 30, 40]]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import abc
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from recordspec.errors import Problem, RecordError, SpecError, StoreError, descr
 from recordspec.locations import Location, LocationText, below, location, read_bytes
 from recordspec.spec.features import Feature
 from recordspec.spec.features.box import Box
+from recordspec.spec.media.images import header_of
 from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema
 from recordspec.spec.values import BadValue
@@ -204,7 +205,9 @@ class _DetectionPart(abc.ABC):
         def column(name: str) -> Any:
             what, feature = self.wanted[name], schema.names.get(name)
             if what == "image":
-                return inside([one.values["file_name"] for one in rows], self.folder)
+                paths = inside([one.values["file_name"] for one in rows], self.folder)
+                _check_sizes(paths, rows)
+                return paths
             if what == "boxes":
                 return [_boxes(row, one, feature) for row, one in enumerate(rows)]
             if rows and what in rows[0].values:
@@ -251,6 +254,22 @@ class VocPart(_DetectionPart):
 
     def place(self, row: int) -> str:
         return str(self.files[row])
+
+
+def _check_sizes(paths: Iterable[Location], images: Iterable[AnnotatedImage]) -> None:
+    """Raises BadValue for the first image of another size than its annotations state.
+
+    They state the size of the stored pixels, whatever the EXIF orientation. What is no image is refused when
+    it is encoded.
+    """
+    for row, (path, image) in enumerate(zip(paths, images, strict=True)):
+        found = header_of(path)
+        width, height = image.values["width"], image.values["height"]
+        if found is not None and found[1:] != (height, width):
+            expected = f"an image of {width} x {height}, as its annotations state"
+            turned = found[0] >= 5 and found[1:] == (width, height)
+            hint = f"its EXIF orientation is {found[0]}: annotations are those of the stored pixels"
+            raise BadValue(row, expected, f"{path}: {found[2]} x {found[1]}", hint * turned)
 
 
 # The boxes, which are checked here, where the size of the image and the names of objects are known.
