@@ -83,7 +83,7 @@ def test_all_bad_by_the_thousand_is_quick_and_publishes_nothing(tmp_path):
     rows = {"a": ["?"] * 5000, "b": ["x"] * 5000}
     assert refused(tmp_path / "data", rows) == (
         "expected at most 250 invalid rows of 5,000 (max_invalid: auto, 5% but at least 10), got "
-        f"5,000 ({reasons(0, 1, 2)}; all are in {tmp_path}/data.rejects.jsonl; {MORE})"
+        f"5,000 ({reasons(0, 1, 2)}; all are in {tmp_path}/data.rejects.jsonl; {MORE.replace('SHARE', '100%')})"
     )
     with pytest.raises(rs.RecordError) as caught:
         rs.write(SCHEMA, rows, tmp_path / "data", invalid={"max_invalid": None})
@@ -93,7 +93,7 @@ def test_all_bad_by_the_thousand_is_quick_and_publishes_nothing(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["data.rejects.jsonl"]
 
 
-MORE = "`invalid: {max_invalid: 20%}` allows more"
+MORE = "`invalid: {max_invalid: SHARE}` allows more"
 
 
 def reasons(*rows: int) -> str:
@@ -162,12 +162,14 @@ def test_more_than_are_allowed_is_an_error(tmp_path, monkeypatch, jobs, resume):
     kept = tmp_path / "data.rejects.jsonl"
     assert refused(tmp_path / "data", rows, jobs=jobs, resume=resume) == (
         "expected at most 10 invalid rows of 219 (max_invalid: auto, 5% but at least 10), got 11 "
-        f"({said}; all are in {kept}; {MORE})"
+        f"({said}; all are in {kept}; {MORE.replace('SHARE', '6%')})"
     )
     listed = [json.loads(line)["row"] for line in kept.read_text().splitlines()]
     assert listed == list(range(4, 15))
     counted = refused(tmp_path / "data", rows, jobs=jobs, invalid={"max_invalid": 3})
-    assert counted == (f"expected at most 3 invalid rows (max_invalid: 3), got at least 4 ({said}; {MORE})")
+    assert counted == (
+        f"expected at most 3 invalid rows (max_invalid: 3), got at least 4 ({said}; {MORE.replace('SHARE', '20%')})"
+    )
     assert rs.write(SCHEMA, rows, tmp_path / "data", jobs=jobs, invalid={"max_invalid": "6%"}).rejected == 11
     assert not kept.exists()
     with pytest.raises(rs.RecordError) as caught:

@@ -56,9 +56,11 @@ def too_many(
     """
     limit = how.limit(rows)
     assert limit is not None
-    of_all, got = (f" of {rows:,}", f"{rejected:,}") if rows is not None else ("", f"at least {limit + 1:,}")
+    of_all, got, more = "", f"at least {limit + 1:,}", "20%"
+    if rows is not None:
+        of_all, got, more = f" of {rows:,}", f"{rejected:,}", f"{-(-100 * rejected // rows)}%"
     listed = "" if path is None else f"; all are in {path}"
-    hint = f"{'; '.join(reasons[:_SHOWN])}{listed}; `invalid: {{max_invalid: 20%}}` allows more"
+    hint = f"{'; '.join(reasons[:_SHOWN])}{listed}; `invalid: {{max_invalid: {more}}}` allows more"
     return RecordError(
         Problem(expected=f"at most {counted(limit, 'invalid row')}{of_all} ({how})", got=got, hint=hint)
     )
