@@ -159,7 +159,12 @@ def test_types_follow_from_all_records(tmp_path, small_chunks):
     assert table.to_pylist()[-1] == {"a": [1, 2], "b": b"\xff", "gone": None, "late": 0.5}
     export(path, tmp_path / "out.jsonl")
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert lines[0] == {"a": [1], "b": base64.b64encode(b"text").decode(), "gone": None, "late": None}
+    assert lines[0] == {
+        "a": [1],
+        "b": {"b64": base64.b64encode(b"text").decode()},
+        "gone": None,
+        "late": None,
+    }
     assert len(lines) == 51
 
 
@@ -177,10 +182,57 @@ def test_csv_refuses_lists_by_name(tmp_path):
     assert (tmp_path / "out.csv").read_text() == '"text","n"\n,-7\n"ä, b",-6\n"say ""so""",-5\n'
 
 
-def test_bytes_are_in_base64_in_csv(tmp_path):
+def test_csv_refuses_bytes_that_are_no_text_by_name(tmp_path):
+    """A build would read their base64 as text."""
     path = write(tmp_path / "f", example(a=[b"\xff"], n=[1]), example(n=[2]), example(a=[b""], n=[3]))
-    export(path, tmp_path / "out.csv")
-    assert (tmp_path / "out.csv").read_text() == '"a","n"\n"/w==",1\n,2\n"",3\n'
+    with pytest.raises(SpecError) as error:
+        export(path, tmp_path / "out.csv")
+    hint = "(choose other columns, or write jsonl or parquet)"
+    assert str(error.value) == f"a: expected text or numbers for csv, got bytes that are not all UTF-8 {hint}"
+    export(path, tmp_path / "out.csv", Query(columns=("n",)))
+    assert (tmp_path / "out.csv").read_text() == '"n"\n1\n2\n3\n'
+
+
+NAN, INFINITY = float("nan"), float("inf")
+NUMBERS = (NAN, INFINITY, -INFINITY, -0.0, 0.0, 1e-45, 16777217.0, 3.4028234663852886e38, 0.1)
+WORDS = ("", "NaN", "null", "Infinity", "a,b", '"', "\n", "é", " ", "/w==", '{"b64": "/w=="}')
+OCTETS = (b"", b"\xff\x00", b"text", b"/w==", b'{"b64": "/w=="}')
+# By a name: the features, the values of `x`, and whether a cell of CSV has them. None is a missing value.
+ODD: dict[str, tuple[str, tuple, bool]] = {
+    "numbers": ("float32", NUMBERS, True),
+    "numbers, or none": ("{dtype: float32, default: 0.5}", (None, *NUMBERS), True),
+    "integers": ("{dtype: int64, default: 1}", (None, 0, -(2**63), 2**63 - 1, 2**53 + 1), True),
+    "texts, or none": ("{dtype: string, default: d}", (None, *WORDS), True),
+    "bytes, or none": ("{dtype: string, default: d}", (None, *OCTETS), False),
+    "lists of numbers": ("{kind: var_len, dtype: float32}", ([], NUMBERS, [NAN], [-0.0]), False),
+    "lists of bytes": ("{kind: var_len, dtype: string}", ([], OCTETS, WORDS, [b""]), False),
+    "images": ("{kind: image, shape: [2, 2, 3]}", (np.zeros((2, 2, 3), np.uint8), np.ones((2, 2, 3), np.uint8)), False),
+    "sounds": ("{kind: audio, sample_rate: 8000}", (np.full((64, 1), 0.5, np.float32),), False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("case", ODD)
+def test_odd_values_are_built_from_an_export(tmp_path, case, suffix):
+    """Byte for byte: NaN is another number than a missing value, and -0.0 than 0.0."""
+    feature, values, in_cells = ODD[case]
+    schema = rs.Schema.loads(f"schema: s\nfeatures: {{n: int64, x: {feature}}}")
+    rows = [{"n": n, "x": value} for n, value in enumerate(values)]
+    rs.write(schema, rows, tmp_path / "data")
+    if suffix == "csv" and not in_cells:
+        with pytest.raises(
+            SpecError, match=r"^x: expected (one value per record|text or numbers) for csv, got "
+        ):
+            export(tmp_path / "data", tmp_path / "out.csv")
+        return
+    export(tmp_path / "data", tmp_path / f"out.{suffix}")
+    assert build(tmp_path, schema, f"{{{suffix}: out.{suffix}}}") == records(tmp_path / "data")
+    if suffix == "jsonl" and case == "numbers":  # as Python's own reader has it
+        read = [json.loads(line)["x"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+        assert np.array(read, np.float32).tobytes() == np.array(NUMBERS, np.float32).tobytes()
+    if suffix == "jsonl" and case == "bytes, or none":
+        read = [json.loads(line)["x"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+        assert [one and base64.b64decode(one["b64"]) for one in read] == [None, *OCTETS]
 
 
 def test_what_is_missing_in_a_csv_of_one_column_is_no_empty_line(tmp_path):

@@ -15,6 +15,7 @@ import numpy as np
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.inspect.columns import ColumnValues, StepValues, to_pylist
+from recordspec.spec.values import BASE64
 from recordspec.wire.columns import Kind
 from recordspec.wire.strings import Ints, Mask, Strings, are_text, offsets
 
@@ -101,7 +102,11 @@ class Writer:
 
 
 class JsonLinesWriter(Writer):
-    """Writes one object per row. Bytes that are not all text are in base64."""
+    """Writes one object per row, which the source `jsonl` reads.
+
+    As in the JSON of TensorFlow Serving, values of a column of bytes that are not all text are
+    `{"b64": "..."}`, and NaN and infinities `NaN` and `Infinity`.
+    """
 
     @staticmethod
     def check(types: ColumnTypes) -> None:
@@ -137,7 +142,7 @@ def _plain(values: ColumnValues, type_: ColumnType) -> list[Any]:
     flat = to_pylist(values.flat)
     if type_.kind != "bytes":
         return flat
-    return [one.decode() for one in flat] if type_.text else [base64.b64encode(one).decode() for one in flat]
+    return [one.decode() if type_.text else {BASE64: base64.b64encode(one).decode()} for one in flat]
 
 
 class ParquetWriter(Writer):
@@ -175,33 +180,36 @@ class ParquetWriter(Writer):
 
 
 class CsvWriter(Writer):
-    """Writes a CSV file. Bytes that are not all text are in base64."""
+    """Writes a CSV file."""
 
     def __init__(self, path: Path, types: ColumnTypes) -> None:
         from pyarrow import csv
 
         super().__init__(path, types)
-        self._texts = {name: replace(type_, text=True) for name, type_ in types.items()}
-        self._schema = _schema(self._texts)
+        self._schema = _schema(types)
         self._writer = csv.CSVWriter(self._file, self._schema)
         self._gap = False
 
     @staticmethod
     def check(types: ColumnTypes) -> None:
-        """Raises SpecError if a record has several values in one column, MissingExtra without pyarrow."""
+        """Raises SpecError if a record has several values in one column, or bytes that are no text, which a
+        cell cannot be told from; MissingExtra without pyarrow."""
         arrow()
         hint = "choose other columns, or write jsonl or parquet"
         problems = [
-            Problem(path=(name,), expected="one value per record for csv", got="a list", hint=hint)
+            Problem(path=(name,), expected=expected, got=got, hint=hint)
             for name, type_ in types.items()
-            if type_.is_list
+            for wrong, expected, got in (
+                (type_.is_list, "one value per record for csv", "a list"),
+                (not type_.text, "text or numbers for csv", "bytes that are not all UTF-8"),
+            )
+            if wrong
         ]
         if problems:
             raise SpecError(problems)
 
     def write(self, columns: ExportColumns, rows: int) -> None:
-        coded = {name: _in_base64(columns[name]) for name, type_ in self.types.items() if not type_.text}
-        batch = _batch(columns | coded, self._texts, self._schema)
+        batch = _batch(columns, self.types, self._schema)
         self._gap |= any(column.null_count for column in batch.columns)
         self._writer.write_batch(batch)
 
@@ -217,12 +225,6 @@ class CsvWriter(Writer):
     def close(self) -> None:
         self._writer.close()
         super().close()
-
-
-def _in_base64(values: ColumnValues | StepValues) -> ColumnValues | StepValues:
-    if not isinstance(values, ColumnValues) or not isinstance(values.flat, Strings):
-        return values
-    return replace(values, flat=Strings.of([base64.b64encode(one) for one in values.flat.views()]))
 
 
 def _schema(types: ColumnTypes) -> Any:

@@ -28,6 +28,9 @@ _MOST_BYTES = 1 << 20
 # For longer lists, converting all items with NumPy is faster.
 _MOST_ITEMS = 64
 
+# The key of bytes in JSON, `{"b64": "..."}`, as TensorFlow Serving has it.
+BASE64 = "b64"
+
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from recordspec.errors import Problem, RecordError, describe
 from recordspec.locations import Location
 from recordspec.spec.feature_set import unknown_name
 from recordspec.spec.schema import Schema
+from recordspec.spec.values import BASE64
 from recordspec.writing.sources.arrow import media_in, paths_below
 from recordspec.writing.sources.base import (
     Batches,
@@ -27,6 +29,7 @@ from recordspec.writing.sources.ranges import BOM, ByteRange, LongRow, line_rang
 
 Row = dict[str, Any]
 
+_BASE64_KEY = f'"{BASE64}"'.encode()
 _WHITE = b" \t\r\n"
 # Lines of about this many bytes are in memory at once.
 _BATCH_BYTES = 4 << 20
@@ -35,6 +38,9 @@ _BATCH_BYTES = 4 << 20
 @dataclass(frozen=True, kw_only=True)
 class Jsonl(FileSource):
     """The objects of JSON Lines files. Absent names and null are missing values.
+
+    `NaN`, `Infinity` and `-Infinity` are numbers, and `{"b64": "..."}` are bytes in base64, as in the JSON of
+    TensorFlow Serving.
 
     Attributes:
         path: a path or a pattern, or a list of these.
@@ -148,7 +154,19 @@ def parsed(line: bytes) -> Row:
         raise _wrong("JSON", "a number of thousands of digits") from None
     if not isinstance(value, dict):
         raise _wrong("a JSON object", describe(value))
-    return value
+    return {name: _with_bytes(one) for name, one in value.items()} if _BASE64_KEY in line else value
+
+
+def _with_bytes(value: Any) -> Any:
+    """A value with bytes in place of `{"b64": "..."}`. Raises RecordError for what is no base64."""
+    if isinstance(value, list):
+        return [_with_bytes(one) for one in value]
+    if not isinstance(value, dict) or [*value] != [BASE64]:
+        return value
+    try:
+        return base64.b64decode(value[BASE64], validate=True)
+    except (ValueError, TypeError):
+        raise _wrong("base64", describe(value[BASE64])) from None
 
 
 def _wrong(expected: str, got: str, hint: str = "") -> RecordError:
@@ -164,10 +182,6 @@ def _object(pairs: list[tuple[str, Any]]) -> Row:
     return row
 
 
-def _constant(token: str) -> NoReturn:
-    raise _wrong("JSON", token, "it has no such number; null is missing")
-
-
 def _float(token: str) -> float:
     value = float(token)
     if math.isinf(value):
@@ -175,4 +189,4 @@ def _float(token: str) -> float:
     return value
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float)
