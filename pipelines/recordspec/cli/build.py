@@ -138,7 +138,7 @@ def _print_built(manifest: Manifest, folder: Location, start: float, as_json: bo
                 "bytes": manifest.bytes(split),
                 "smallest": min((shard.bytes for shard in shards), default=0),
                 "largest": max((shard.bytes for shard in shards), default=0),
-                **({"classes": classes[split]} if json_wanted and split in classes else {}),
+                **({"classes": classes[split]} if json_wanted and classes.get(split) else {}),
             }
             for split, shards in manifest.splits.items()
         ),
