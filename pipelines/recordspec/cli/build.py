@@ -149,9 +149,10 @@ def _print_built(manifest: Manifest, folder: Location, start: float, as_json: bo
 
 def _shares(classes: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Iterator[str]:
     """Lines with the shares of the classes of each split, for labels of few classes."""
-    for split, by_label in classes.items():
-        for label, counts in by_label.items():
-            if sum(counts.values()) > 0 and len(counts) <= _LISTED_CLASSES:
+    for label in dict.fromkeys(label for by_label in classes.values() for label in by_label):
+        for split, by_label in classes.items():
+            counts = by_label.get(label, {})
+            if 0 < sum(counts.values()) and len(counts) <= _LISTED_CLASSES:
                 shares = (f"{name} {count / sum(counts.values()):.1%}" for name, count in counts.items())
                 yield f"{label} in {split}: {', '.join(shares)}"
 
