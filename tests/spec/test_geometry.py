@@ -317,3 +317,63 @@ def test_an_exported_table_has_boxes_of_its_images(tmp_path):
             assert image.getexif().get(ORIENTATION, 1) == 1
             boxes = np.reshape(row["rel_center_xywh"], (-1, 4))
             assert np.min(check_boxes("rel_center_xywh", np.asarray(image), boxes)) > 0.999
+
+
+DROPPING = """
+schema: s
+features:
+  photo: {kind: image, resize: {size: [40, 40], aspect: crop}}
+  boxes: {kind: box, format: FORMAT, drop: {with: [labels, area], below: 0.25}}
+  labels: {kind: label, names: [a, b, c, d], shape: [null]}
+  area: {kind: var_len, dtype: float32}
+"""
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("format_", ["xyxy", "rel_center_xywh"])
+def test_boxes_are_dropped_with_their_labels(format_):
+    """Of 100 columns, `crop` keeps those from 30 to 70."""
+    given = rs.Schema.loads(DROPPING.replace("FORMAT", format_))
+    corners = np.array([[0, 0, 31, 40], [32, 0, 50, 40], [60, 0, 95, 40], [71, 0, 100, 40], [20, 0, 80, 40]])
+    rows = [
+        {
+            "photo": np.zeros((40, 100, 3), np.uint8),
+            "boxes": of_corners(format_, corners[:count], 40, 100) if count else [],
+            "labels": ["a", "b", "c", "d", "a"][:count],
+            "area": list(range(count)),
+        }
+        for count in (5, 0, 1)
+    ]
+    records = [given.encode(row) for row in rows]
+    batch = tf.function(given.decode)(tf.constant(records))
+    assert batch["area"].to_list() == [[1, 2, 4], [], []]  # of the others, a thirtieth is left, and nothing
+    assert batch["labels"].to_list() == [[1, 2, 0], [], []]
+    left = to_corners(format_, batch["boxes"][0].numpy(), 40, 40)
+    np.testing.assert_allclose(left, [[2, 0, 20, 40], [30, 0, 40, 40], [0, 0, 40, 40]], atol=1e-4)
+    alone = given.decode(records[0])
+    assert alone["area"].numpy().tolist() == [1, 2, 4]
+    np.testing.assert_allclose(alone["boxes"], batch["boxes"][0], atol=1e-6)
+    assert given.only(["labels"]).outputs == ("photo", "boxes", "labels", "area")
+    assert given.only(["labels"]).decode(records)["labels"].to_list() == [[1, 2, 0], [], []]
+    for serialized in (bad := given.encode(rows[0] | {"area": [1.0]}), [bad]):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="expected an item for each box of `drop`"):
+            given.decode(serialized)
+
+
+def test_features_that_cannot_lose_items_are_refused():
+    text = "schema: s\nfeatures:\n  photo: image\n  tags: {kind: var_len, dtype: int64}\n  n: int64\n"
+    text += "  box: {kind: box, format: xyxy, drop: {with: [n, tag], below: 2}}\n"
+    assert lint(text) == ["s.yaml:6:64: features.box.drop.below: expected 0 to 1, got 2"]
+    assert lint(text.replace("below: 2", "below: 1")) == [
+        "s.yaml:6:48: features.box.drop.with[0]: expected tags, got `n`",
+        "s.yaml:6:51: features.box.drop.with[1]: expected tags, got `tag` (did you mean `tags`?)",
+    ]
+    twice = text.replace("n, tag", "tags").replace("below: 2", "below: 1")
+    twice += "  more: {kind: box, format: xyxy, drop: {with: [tags]}}\n"
+    assert lint(twice) == [
+        "s.yaml:6:48: features.box.drop.with[0]: expected a feature of these boxes alone, got `tags`, which `more` has",
+        "s.yaml:7:49: features.more.drop.with[0]: expected a feature of these boxes alone, got `tags`, which `box` has",
+    ]
+    assert lint(text.replace("with: [n, tag], ", "")) == [
+        "s.yaml:6:40: features.box.drop: expected the key `with`, got none"
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,7 +92,7 @@ def _bytes(section: Section, feature: Feature) -> int:
     """The mean size of the feature's entry in a record, rounded."""
     record = "example" if section == "features" else "sequence_example"
     if feature.coordinates is not None:
-        feature = replace(feature.coordinates, image=None)
+        feature = feature.coordinates.alone
     alone = Schema(name="alone", record=record, **{section: (feature,)})  # type: ignore[arg-type]
     rng = np.random.default_rng(0)
     steps = section == "sequence" and not feature.spans_steps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from recordspec.errors import Problem, RecordError
 from recordspec.spec import blocks, tensors
 from recordspec.spec.feature_set import FeatureSet, columns_in
 from recordspec.spec.features.base import Feature
-from recordspec.spec.features.geometry import Coordinates, Pictures, Resize, sides_by_step
+from recordspec.spec.features.geometry import Pictures, Resize, sides_by_step
 from recordspec.spec.tensors import Tensor
 from recordspec.spec.validate import feature_violations
 from recordspec.wire import blocks as wire_blocks
@@ -71,33 +71,41 @@ def _decoded(schema: FeatureSet, parsed: Mapping[Section, Mapping[str, Tensor]])
         if feature.name in resized:
             value, sides[feature.name] = value
         decoded |= value if isinstance(value, dict) else {feature.name: value}
+    kept: dict[str, Tensor] = {}  # by the names of all features that lose items
     for name, image in schema.images.items():
         follow = schema.names[name].coordinates
         if follow is not None and image.resizing is not None:
             in_steps = name in schema.steps, image.name in schema.steps
-            value = decoded[name]
-            decoded[name] = _resized(follow, value, image.resizing, sides[image.name], in_steps)
-    return decoded
+            given = decoded[name], sides[image.name], image.resizing, in_steps
+            if follow.dropped_with is not None:
+                kept |= dict.fromkeys((name, *follow.dropped_with), _moved(follow.kept, *given))
+            decoded[name] = _moved(follow.resized, *given)
+    return decoded | {name: tensors.masked(decoded[name], mask) for name, mask in kept.items()}
 
 
-def _resized(
-    follow: Coordinates, value: Tensor, resize: Resize, sides: Tensor, in_steps: tuple[bool, bool]
+def _moved(
+    move: Callable[[Tensor, Tensor, Resize], Tensor],
+    value: Tensor,
+    sides: Tensor,
+    resize: Resize,
+    in_steps: tuple[bool, bool],
 ) -> Tensor:
-    """Coordinates in images that are resized.
+    """What `move` makes of coordinates in images that are resized.
 
     Args:
-        value: what `follow` decodes to.
+        move: `Coordinates.resized` or `Coordinates.kept`.
+        value: decoded coordinates.
         sides: height and width of the images before they are resized.
         in_steps: whether each step has coordinates, and whether each step has an image.
     """
     if not in_steps[0]:
-        return follow.resized(value, sides, resize)
+        return move(value, sides, resize)
     if sides.shape.rank == 1 + in_steps[1]:  # of one record
         steps = value.nrows() if isinstance(value, tf.RaggedTensor) else tf.shape(value, tf.int64)[0]
         one = tf.RaggedTensor.from_row_lengths(value, steps[None])
         sides = tf.RaggedTensor.from_tensor(sides[None]) if in_steps[1] else sides[None]
-        return follow.resized(value, sides_by_step(sides, one), resize)
-    return value.with_values(follow.resized(value.values, sides_by_step(sides, value), resize))
+        return move(value, sides_by_step(sides, one), resize)
+    return value.with_values(move(value.values, sides_by_step(sides, value), resize))
 
 
 def alone(schema: FeatureSet, decoded: Mapping[str, Tensor]) -> dict[str, Tensor]:

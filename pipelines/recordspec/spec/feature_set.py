@@ -15,7 +15,7 @@ from recordspec.errors import Path, Problem, SpecError, nearest, one_of
 from recordspec.spec.features import Feature
 from recordspec.spec.features.geometry import Coordinates, Pictures
 from recordspec.spec.options import freeze, to_builtins
-from recordspec.wire.columns import Column, Section, Sequence, Sparse, VarLen
+from recordspec.wire.columns import Column, Ragged, Section, Sequence, Sparse, VarLen
 
 SECTIONS: dict[str, tuple[Section, ...]] = {
     "example": ("features",),
@@ -116,7 +116,9 @@ class FeatureSet:
         return {name: pad for _, feature in self.placed for name, pad in feature.padding.items()}
 
     def only(self: _Set, names: Iterable[str]) -> _Set:
-        """The schema of the features that decode to these names, and of the images of their coordinates.
+        """The schema of the features that decode to these names, and of those on which their values depend.
+
+        Boxes depend on the image that they are in, and a feature whose items are dropped on the boxes.
 
         Raises SpecError for unknown names.
         """
@@ -135,16 +137,20 @@ class FeatureSet:
     def without(self: _Set, *names: str) -> _Set:
         """The schema without the features that decode to these names, such as the label of a request.
 
-        An image stays if coordinates in it do. Raises SpecError for unknown names.
+        What the others depend on stays, as in `only`. Raises SpecError for unknown names.
         """
         return self._of(self.names.keys() - self.only(names).names.keys())
 
     def _of(self: _Set, names: Container[str]) -> _Set:
-        """The schema of the features with these names, and of the images of their coordinates."""
-        images = {image.name for name, image in self.images.items() if name in names}
-        return map_features(
-            self, lambda feature: feature if feature.name in names or feature.name in images else None
-        )
+        """The schema of the features with these names, and of those on which their values depend."""
+        follow = [one.coordinates for one in self.names.values() if one.coordinates is not None]
+        kept = {name for name in self.names if name in names}
+        for _ in follow:  # what is kept with one may be kept with another
+            for one in follow:
+                together = {one.name, *(one.dropped_with or ())}
+                if not kept.isdisjoint(together):
+                    kept |= together | {image.name for image in [self.images.get(one.name)] if image}
+        return map_features(self, lambda feature: feature if feature.name in kept else None)
 
     def columns(self, section: Section) -> tuple[Column, ...]:
         """The columns that the features of a section store."""
@@ -214,6 +220,7 @@ def _check(schema: FeatureSet) -> Iterator[Problem]:
     for section, feature in schema.placed:
         if feature.coordinates is not None:
             yield from _check_image(schema, section, feature.coordinates)
+            yield from _check_dropped(schema, section, feature.coordinates)
     for path, column, owner, first in _owners(schema):
         if column != first:  # tf.io parses a key once
             got = f"`{column.key}` with another one than that of `{owner}`"
@@ -286,6 +293,33 @@ def _check_image(schema: FeatureSet, section: Section, feature: Coordinates) -> 
             how = "resized" if image.resizing is not None else "turned upright"
             hint = f"`{image.name}` is {how}, and the coordinates in it follow"
             yield Problem(path=path, expected=expected, got="none", hint=hint)
+
+
+def _check_dropped(schema: FeatureSet, section: Section, feature: Coordinates) -> Iterator[Problem]:
+    """Yields the problems of features that cannot lose the items of dropped coordinates."""
+    path = (section, feature.name, "drop", "with")
+    for place, name in enumerate(feature.dropped_with or ()):
+        known = [one.name for one in getattr(schema, section) if _is_list(one) and one.name != feature.name]
+        others = [
+            other.name
+            for other in schema.names.values()
+            if other.coordinates is not None
+            and other is not feature
+            and name in (other.coordinates.dropped_with or ())
+        ]
+        if name not in known:
+            expected = one_of(known) if known else "a list in the same section"
+            yield Problem(path=(*path, place), expected=expected, got=f"`{name}`", hint=nearest(name, known))
+        elif others:
+            got = f"`{name}`, which `{others[0]}` has"
+            yield Problem(path=(*path, place), expected="a feature of these boxes alone", got=got)
+
+
+def _is_list(feature: Feature) -> bool:
+    """Whether a value is a list, and decodes to one, ragged in a batch."""
+    layout = feature.columns()[0].layout
+    ragged = isinstance(layout, Ragged) or (isinstance(layout, VarLen) and layout.ragged)
+    return ragged and getattr(feature, "as_", "ragged") == "ragged" and len(feature.outputs) == 1
 
 
 def _owners(schema: FeatureSet) -> Iterator[tuple[tuple[Section, str], Column, str, Column]]:

@@ -122,6 +122,24 @@ def _first_items(lengths: Tensor, value: Tensor) -> Tensor:
     return tf.sequence_mask(lengths, tf.shape(value)[1] if longest is None else longest)
 
 
+def masked(value: Tensor, kept: Tensor) -> Tensor:
+    """The items of lists for which `kept` is true.
+
+    Args:
+        value: `[k, ...]` of one list, else ragged, such as `[n, (k), ...]`.
+        kept: bool, of the same lists; other numbers of items are an InvalidArgumentError.
+    """
+    message = "expected an item for each box of `drop`"
+    if not isinstance(kept, tf.RaggedTensor):
+        same = [tf.debugging.assert_equal(tf.shape(value)[0], tf.shape(kept)[0], message)]
+        with tf.control_dependencies(same):
+            return tf.boolean_mask(value, tf.identity(kept))
+    splits = zip(value.nested_row_splits, kept.nested_row_splits, strict=False)
+    same = [tf.debugging.assert_equal(*pair, message) for pair in splits]
+    with tf.control_dependencies(same):
+        return tf.ragged.boolean_mask(value, kept.with_flat_values(tf.identity(kept.flat_values)))
+
+
 def merged_steps(steps: Tensor) -> Tensor:
     """Converts a ragged `[steps, (k), ...]` in which every k is 1 to `[steps, ...]`."""
     one = tf.ones([], tf.int64)

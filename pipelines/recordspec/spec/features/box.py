@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -35,6 +35,25 @@ BoxFormat = Literal[
 
 
 @dataclass(frozen=True, kw_only=True)
+class Drop:
+    """Which boxes are dropped when `resize` with `aspect: crop` cuts their image.
+
+    Attributes:
+        with_: the features of the same section that have an item for each box, such as its label, and lose
+            those of dropped boxes; `[]` if there are none.
+        below: the share of its area, 0 to 1. A box that keeps less is dropped, and one that keeps nothing.
+    """
+
+    with_: tuple[str, ...]
+    below: float = 0.0
+
+    def check(self) -> Iterator[Problem]:
+        """Yields the problem of a share."""
+        if not 0 <= self.below <= 1:
+            yield Problem(path=("drop", "below"), expected="0 to 1", got=f"{self.below:g}")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Box(Coordinates):
     """Any number of boxes.
 
@@ -52,7 +71,9 @@ class Box(Coordinates):
         keys: the keys of four lists of numbers, in the order of `format`, instead of one list under `key`, as
             in the TensorFlow Object Detection API. In a record, the four lists have the same length.
         pad: the padding value if `fit` makes a batch dense; 0 by default. A box of four zeros has no area,
-            so it cannot be data.
+            so it cannot be data. A box of which `resize` leaves nothing has it, too, unless it is dropped.
+        drop: which boxes are dropped when `resize` with `aspect: crop` cuts their image, such as
+            `{with: [labels], below: 0.25}`. By default all stay, clipped.
     """
 
     kind: ClassVar[str] = "box"
@@ -61,9 +82,12 @@ class Box(Coordinates):
     size: tuple[int, ...] | None = field(default=None, metadata=WRITING)
     keys: tuple[str, ...] = ()
     pad: float | None = field(default=None, metadata=READING)
+    drop: Drop | None = field(default=None, metadata=READING)
 
     def check(self) -> Iterator[Problem]:
         yield from check_value("pad", self.pad, "float32", ())
+        if self.drop is not None:
+            yield from self.drop.check()
         if self.keys and (len(set(self.keys)) != 4 or len(self.keys) != 4 or "" in self.keys):
             yield problem("keys", f"four different keys, in the order of {self.format}", str(list(self.keys)))
         if self.keys and self.key is not None:
@@ -166,6 +190,26 @@ class Box(Coordinates):
 
     def resized(self, value: Tensor, sides: Tensor, resize: Resize) -> Tensor:
         return resized_boxes(value, sides, self.format, resize.size, resize.aspect, self.pad or 0)
+
+    @property
+    def alone(self) -> Coordinates:
+        return replace(self, image=None, drop=None)
+
+    @property
+    def dropped_with(self) -> tuple[str, ...] | None:
+        return None if self.drop is None else self.drop.with_
+
+    def kept(self, value: Tensor, sides: Tensor, resize: Resize) -> Tensor:
+        if isinstance(value, tf.RaggedTensor):
+            each = tf.gather(sides, value.value_rowids())
+            return value.with_values(self.kept(value.values, each, resize))
+        old = tf.cast(sides[..., ::-1], tf.float32) if self._relative else tf.ones([2])
+        corners = [corner * old for corner in corners_of(value, self.format)]
+        moved = [resized_points(corner, sides, resize.size, resize.aspect) for corner in corners]
+        low, high = (tf.maximum(tf.minimum(corner, end), start) for corner, start, end in moved)
+        left = tf.reduce_prod(tf.maximum(high - low, 0), 1)
+        whole = tf.reduce_prod(moved[1][0] - moved[0][0], 1)
+        return (left > 0) & (left >= whole * (self.drop.below if self.drop else 0))
 
     def spec(self) -> TypeSpec:
         return ragged_spec((None, 4), "float32")

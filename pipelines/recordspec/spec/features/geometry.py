@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -127,6 +127,23 @@ class Coordinates(Feature):
     @property
     def coordinates(self) -> Coordinates:
         return self
+
+    @property
+    def alone(self) -> Coordinates:
+        """The same feature without the names of others, for a record of its own."""
+        return replace(self, image=None)
+
+    @property
+    def dropped_with(self) -> tuple[str, ...] | None:
+        """The features that lose the same items as this one when its image is resized; None if none is."""
+        return None
+
+    def kept(self, value: Tensor, sides: Tensor, resize: Resize) -> Tensor:
+        """Which items of the value stay when its image is resized, bool `[k]` or ragged `[n, (k)]`.
+
+        It is called, with the arguments of `resized`, unless `dropped_with` is None.
+        """
+        raise NotImplementedError
 
     @abc.abstractmethod
     def turned(self, value: Any, turn: Turn) -> Any:

@@ -244,5 +244,7 @@ def in_resized(feature: Feature, value: str, sides: str, resize: Resize) -> str:
 
 @in_resized.register
 def _box_in_resized(feature: Box, value: str, sides: str, resize: Resize) -> str:
+    if feature.drop is not None:
+        raise refused("drop", "none, as boxes are not dropped there", "one")
     options = (feature.format, resize.size, resize.aspect, feature.pad or 0)
     return f"resized_boxes({value}, {sides}, {', '.join(map(repr, options))})"
