@@ -475,6 +475,7 @@ def test_the_surface_of_a_kind_is_pinned():
         "description",
         "encode",
         "encode_one",
+        "indicator",
         "key",
         "optional",
         "outputs",
