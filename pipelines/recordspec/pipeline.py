@@ -146,12 +146,13 @@ class Pipeline:
             map_fit: a function of what `fit` yields: of (inputs), (inputs, targets) or (inputs, targets,
                 weights), as `tf.data.Dataset.map` calls it.
             layers: the Keras layers of `fit.encode`; by default those of `layers()`.
-            start: the epoch and the step, both from 0, at which to begin, as if all before had been read.
+            start: the position at which to begin, as if all before had been read: a `Position`, or the epoch
+                and the step, both from 0.
             options: options of `read` that replace those of the config: batch, shuffle, interleave, bucket,
                 balance, features, cache, repeat, prefetch, deterministic, corrupt, service.
 
         Raises:
-            SpecError: an option is invalid.
+            SpecError: an option is invalid, or `start` is a position of another batch or dataset.
             StoreError: the dataset is not built, has no such split, or was written with another spec.
         """
         read = self._read(options)
@@ -205,6 +206,9 @@ class Pipeline:
         Called with a `tf.distribute.InputContext`, it returns the dataset of one worker, in
         batches of the config's size divided by the number of replicas. Every worker has the same number
         of batches.
+
+        With several workers, `start` is a `Position` of as many, which `position` returns: another number of
+        workers would read some rows twice, and others never, and raises SpecError.
         """
         begin = Position.of(start)
         read = self._read(options)
@@ -218,6 +222,27 @@ class Pipeline:
             return self._dataset(split, divided, mapped, filter, start=begin, share=share)
 
         return make
+
+    def position(
+        self, epoch: int = 0, step: int = 0, *, workers: int = 1, replicas: int | None = None, **options: Any
+    ) -> Position:
+        """Returns a position in the reading of this dataset, to be saved, and resumed with `start`.
+
+        Args:
+            epoch: the number of the pass, from 0.
+            step: the number of batches of the pass that a worker has read. For `input_fn`, these are the
+                batches of one replica: a worker with two replicas reads two of them in a step of training.
+            workers: the number of workers: for `input_fn`, the context's `num_input_pipelines`.
+            replicas: for `input_fn`, the context's `num_replicas_in_sync`; by default one for each worker.
+            options: as for `dataset`.
+
+        Raises SpecError if an option is invalid, StoreError if the dataset is not built.
+        """
+        read = self._read(options)
+        if workers > 1 or replicas is not None:
+            read = reading.per_replica(read, replicas or workers)
+        batch = 1 if read.batch is None else read.batch.size
+        return Position(epoch=epoch, step=step, workers=workers, batch=batch, manifest=self.manifest.sha256)
 
     def bench(
         self,
@@ -363,8 +388,7 @@ class Pipeline:
         return tuple(self.data / shard.file for shard in self._shards(split))
 
     def _plan(self, split: str | Sequence[str], read: Read, share: WorkerShard | None = None) -> Plan:
-        manifest = self.manifest if isinstance(self.data, RemotePath) else None
-        return plan_files(self._paths(split), self.schema, share, read.corrupt, manifest)
+        return plan_files(self._paths(split), self.schema, share, read.corrupt, self.manifest)
 
     def _dataset(
         self,

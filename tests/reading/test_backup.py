@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -157,7 +159,37 @@ def test_foreign_files_beside_a_backup_stay(data, tmp_path):
     (folder / "position.json").write_text('{"epoch": 0, "step": 0, "seeds": []}')
     fit(data, small_model(), rs.Backup(folder))
     assert [path.read_text() for path in beside] == ["mine"] * 3
-    assert rs.Backup(folder).start == rs.Position(epoch=1)
+    sha256 = rs.Manifest.load(data).sha256
+    assert rs.Backup(folder).start == rs.Position(epoch=1, batch=16, manifest=sha256)
+
+
+def test_a_backup_is_of_one_batch_and_dataset(data, tmp_path):
+    folder, mine = tmp_path / "backup", tmp_path / "data"
+    shutil.copytree(data, mine)
+    fit(mine, small_model(), rs.Backup(folder))
+    assert json.loads((folder / "position.json").read_text()) == {
+        "epoch": 1,
+        "step": 0,
+        "workers": 1,
+        "batch": 16,
+        "manifest": rs.Manifest.load(mine).sha256,
+        "seeds": [],
+    }
+    pick = {"map": lambda row: (row["x"], row["y"])}
+    with pytest.raises(
+        rs.SpecError, match=r"start\.batch: expected 8, the rows per batch that are read, got 16 "
+    ):
+        rs.read(SCHEMA, mine, batch=8, start=rs.Backup(folder).start, **pick)
+    rs.write(SCHEMA, {"x": np.zeros((3, 4), np.float32), "y": np.zeros(3, np.float32)}, mine, append=True)
+    backup = rs.Backup(folder)
+    with pytest.raises(
+        rs.SpecError, match=r"start\.manifest: expected .+the dataset was replaced or added to since"
+    ):
+        rs.read(SCHEMA, mine, batch=16, start=backup.start, **pick)
+    # a backup of an earlier version has the epoch and the step alone
+    (folder / "position.json").write_text('{"epoch": 1, "step": 2, "seeds": []}')
+    assert rs.Backup(folder).start == rs.Position(epoch=1, step=2)
+    rs.read(SCHEMA, mine, batch=8, start=rs.Backup(folder).start, **pick)
 
 
 def test_a_first_backup_that_was_broken_off_is_none(tmp_path):

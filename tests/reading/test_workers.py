@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+from functools import partial
 from itertools import islice, product
 
 import pytest
@@ -133,3 +136,87 @@ def test_what_would_give_workers_other_numbers_of_batches_needs_no_end(folders, 
     )
     endless = build(from_python(Read, {"batch": 4, "repeat": "forever"}), SCHEMA, what, predicate=some)
     assert min(numbers(endless.take(5))) > 3
+
+
+@pytest.fixture
+def pipeline(tmp_path) -> rs.Pipeline:
+    (tmp_path / "s.yaml").write_text("schema: s\nfeatures: {n: int64}\n")
+    config = (
+        "schema: s.yaml\ndata: data\nwrite: {key: n}\nread: {batch: 12, shuffle: {buffer: 50, seed: 3}}\n"
+    )
+    (tmp_path / "config.yaml").write_text(config)
+    made = rs.Pipeline.load(tmp_path / "config.yaml")
+    made.build([{"n": number} for number in range(997)])
+    return made
+
+
+def of_workers(pipeline: rs.Pipeline, workers: int, start=None, **options) -> list[list[list[int]]]:
+    """The batches of each worker."""
+    contexts = [tf.distribute.InputContext(workers, worker, workers) for worker in range(workers)]
+    make = pipeline.input_fn("train", start=start, **options)
+    return [[batch["n"].numpy().tolist() for batch in make(context)] for context in contexts]
+
+
+def test_training_resumes_with_the_same_workers_only(pipeline):
+    whole = of_workers(pipeline, 2)
+    assert len(whole[0]) == 84
+    saved = json.loads(json.dumps(dataclasses.asdict(pipeline.position(0, 20, workers=2))))
+    sha256 = rs.Manifest.load(pipeline.data).sha256
+    assert saved == {"epoch": 0, "step": 20, "workers": 2, "batch": 6, "manifest": sha256}
+    position = rs.Position(**saved)
+    assert of_workers(pipeline, 2, position) == [batches[20:] for batches in whole]
+    hint = "(other workers would read some rows twice, and others never)"
+    for start, workers, count in ((position, 3, 2), ((0, 20), 3, 1), (position, 1, 2)):
+        with pytest.raises(rs.SpecError) as error:
+            of_workers(pipeline, workers, start)
+        expected = f"expected {workers}, the number of workers that read, got {count} {hint}"
+        assert str(error.value).splitlines()[0] == f"start.workers: {expected}"
+    assert of_workers(pipeline, 3, (0, 0)) == of_workers(pipeline, 3)  # the beginning fits any
+    one = [batch["n"].numpy().tolist() for batch in pipeline.dataset("train")]
+    for start in ((0, 20), pipeline.position(0, 20)):
+        assert [batch["n"].numpy().tolist() for batch in pipeline.dataset("train", start=start)] == one[20:]
+        assert of_workers(pipeline, 1, start) == [one[20:]]
+
+
+def test_training_does_not_resume_with_another_batch_or_dataset(pipeline, tmp_path):
+    start = pipeline.position(1, 2)
+    with pytest.raises(rs.SpecError) as error:
+        pipeline.dataset("train", start=start, batch=8)
+    hint = "(a step of another size is another row)"
+    assert str(error.value) == f"start.batch: expected 8, the rows per batch that are read, got 12 {hint}"
+    assert pipeline.position(1, 2, batch=8).batch == 8
+    assert pipeline.position(1, 2, batch=None).batch == 1
+    before = pipeline.manifest.sha256
+    for rows, how in (([{"n": 5000}], {"append": True}), ([{"n": 1}, {"n": 2}], {"force": True})):
+        pipeline.build(rows, **how)
+        now = pipeline.manifest.sha256
+        hint = "(the dataset was replaced or added to since, or is another one)"
+        for read in (pipeline.dataset, partial(rs.read, pipeline.schema, batch=12)):
+            with pytest.raises(rs.SpecError) as error:
+                read("train" if read == pipeline.dataset else pipeline.data, start=start)
+            assert str(error.value) == f"start.manifest: expected {now[:12]}..., got {before[:12]}... {hint}"
+    # a pipeline is bound to the manifest that it has opened
+    other = rs.Pipeline.load(tmp_path / "config.yaml")
+    start = other.position(1, 0)
+    pipeline.build([{"n": 3}], append=True)
+    assert other.position(1, 0) == start != pipeline.position(1, 0)
+    assert sorted(
+        other.dataset("train", start=start).unbatch().map(lambda row: row["n"]).as_numpy_iterator()
+    ) == [1, 2]
+    with pytest.raises(rs.SpecError, match=r"start\.manifest: expected "):
+        pipeline.dataset("train", start=start)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"workers": 0}, "start.workers: expected 1 or more, got 0"),
+        ({"batch": 0}, "start.batch: expected 1 or more, got 0"),
+        ({"step": -1}, "start.step: expected 0 or more, got -1"),
+        ({"manifest": 3}, "start.manifest: expected the SHA-256 of a manifest, got 3"),
+    ],
+)
+def test_a_position_of_no_dataset_is_refused(fields, expected):
+    with pytest.raises(rs.SpecError) as error:
+        rs.Position(**fields)
+    assert str(error.value) == expected

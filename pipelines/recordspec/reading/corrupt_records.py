@@ -18,7 +18,6 @@ from recordspec.errors import Problem, RecordError, StoreError, show_text
 from recordspec.locations import Location, absolute
 from recordspec.spec.decoder import decode_errors, decode_problems
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import manifest_in
 from recordspec.store.shards import File, Files, expand, path_list, replaced, shard_files
 from recordspec.store.staging import corrupt_copies, failure_in
 from recordspec.wire import file_types, tfrecord
@@ -199,15 +198,13 @@ def _report(file: File, checked: CheckedFile) -> str:
     return "\n".join([*lines, f"records that are not named here: {more:,}"] if more > 0 else lines)
 
 
-def _replaced_in(message: str, files: Iterable[str]) -> Path | None:
-    """The folder of a dataset that has been replaced: TensorFlow's message names a shard in it that its
-    manifest does not have."""
+def _dataset_replaced(message: str, files: Iterable[str]) -> Problem | None:
+    """The problem of a dataset that has been replaced, if TensorFlow's message names a shard of it."""
     for path in map(absolute, files):
         for folder in (path, path.parent):
             shard = message.partition(f"{folder}/")[2].partition(";")[0]
             if isinstance(folder, Path) and shard:
-                manifest = manifest_in(folder)
-                return folder if manifest is not None and shard not in manifest.files else None
+                return replaced(folder / shard)
     return None
 
 
@@ -246,8 +243,8 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
             raise failure from error
         if not isinstance(error, decode_errors()):
             raise
-        if isinstance(error, tf.errors.NotFoundError) and (folder := _replaced_in(str(error), given)):
-            raise StoreError(replaced(folder)) from error
+        if isinstance(error, tf.errors.NotFoundError) and (problem := _dataset_replaced(str(error), given)):
+            raise StoreError(problem) from error
         if problems := corrupt_copies():
             raise StoreError(problems) from error
         for file in shard_files(expand(given), schema):

@@ -53,7 +53,7 @@ def read(
         seed: the seed of the shuffle.
         map: a function of each decoded element.
         filter: a function of a decoded batch that returns a bool for each row: whether it is kept.
-        start: the epoch and the step at which to begin, both from 0; all before is skipped.
+        start: the position at which to begin, or its epoch and step, both from 0; all before is skipped.
         options: the other fields of `Read`: interleave, bucket, balance, features, cache, repeat,
             prefetch, deterministic, corrupt, service.
 
@@ -62,7 +62,7 @@ def read(
         is the next epoch, in another order.
 
     Raises:
-        SpecError: an option is invalid.
+        SpecError: an option is invalid, or `start` is a position of another batch or dataset.
         StoreError: there are no such files, or they differ from their manifest, or have another spec.
         RecordError: a file is not a TFRecord file.
     """
@@ -152,8 +152,9 @@ class Recipe:
         return mixed
 
     def _check(self) -> None:
-        """Raises SpecError if several workers would have different numbers of batches, and for what a
-        service cannot do: its rows come in order of arrival."""
+        """Raises SpecError if several workers would have different numbers of batches, if the first position
+        is one of another way of reading, and for what a service cannot do: its rows come in order of arrival.
+        """
         service, several = self.options.service, len(self.plan.others) > 1
         if service is not None and self.start is not None:
             got = f"epoch {self.start.epoch}, step {self.start.step}"
@@ -164,6 +165,9 @@ class Recipe:
         if self._shapes and several and self.options.passes is not None:
             expected = "`forever`, where a filter or buckets decide how many batches each worker has"
             raise SpecError(Problem(path=("read", "repeat"), expected=expected, got=str(self.options.repeat)))
+        if self.start is not None:
+            batch = 1 if self.options.batch is None else self.options.batch.size
+            self.start.open(workers=self.plan.workers, batch=batch, manifest=self.plan.manifest_sha256)
 
     @property
     def _shapes(self) -> bool:

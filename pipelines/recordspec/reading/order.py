@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError
@@ -18,20 +19,72 @@ _SEED = 87654321
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """A position in the reading of a dataset: before batch `step` of pass `epoch`, both counted from 0."""
+    """A position in the reading of a dataset: before batch `step` of pass `epoch`, both counted from 0.
+
+    Which rows come next also depends on the number of workers, the batch and the dataset, so a position has
+    these too: `Pipeline.position` and `Backup` fill them in. The beginning, epoch 0 and step 0, fits any.
+
+    Attributes:
+        epoch: the number of the pass.
+        step: the number of batches of that pass that a worker has read.
+        workers: the number of workers that share the rows.
+        batch: the number of rows per batch, of one replica; None if unknown.
+        manifest: the SHA-256 of the dataset's manifest; None if unknown, or for files without a manifest.
+    """
 
     epoch: int = 0
     step: int = 0
+    workers: int = 1
+    batch: int | None = None
+    manifest: str | None = None
+    _opened: ClassVar[Any] = None
 
     def __post_init__(self) -> None:
-        for name in ("epoch", "step"):
+        for name, least in {"epoch": 0, "step": 0, "workers": 1, "batch": 1}.items():
             value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise SpecError(Problem(path=("start", name), expected="0 or more", got=repr(value)))
+            unknown = name == "batch" and value is None
+            if not unknown and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+                raise SpecError(Problem(path=("start", name), expected=f"{least} or more", got=repr(value)))
+        given: Any = self.manifest
+        if not isinstance(given, str | None):
+            expected = "the SHA-256 of a manifest"
+            raise SpecError(Problem(path=("start", "manifest"), expected=expected, got=repr(given)))
+
+    def watched(self, opened: Callable[[Position], None]) -> Position:
+        """The same position, which calls `opened` with all fields when a dataset is made that begins here."""
+        made = replace(self)
+        object.__setattr__(made, "_opened", opened)
+        return made
+
+    def open(self, *, workers: int, batch: int, manifest: str | None) -> None:
+        """Begins to read a dataset here. Raises SpecError if other workers, batches or rows are read."""
+        complete = replace(self, workers=workers, batch=batch, manifest=manifest)
+        if (self.epoch, self.step) != (0, 0) and (problems := list(self._differences(complete))):
+            raise SpecError(problems)
+        if self._opened is not None:
+            self._opened(complete)
+
+    def _differences(self, read: Position) -> Iterator[Problem]:
+        """The problems of a position at which rows are not read as those before it were."""
+        if self.workers != read.workers:
+            hint = "other workers would read some rows twice, and others never"
+            expected = f"{read.workers}, the number of workers that read"
+            got = str(self.workers)
+            yield Problem(path=("start", "workers"), expected=expected, got=got, hint=hint)
+        if self.batch not in (None, read.batch):
+            hint = "a step of another size is another row"
+            expected = f"{read.batch}, the rows per batch that are read"
+            got = str(self.batch)
+            yield Problem(path=("start", "batch"), expected=expected, got=got, hint=hint)
+        if self.manifest not in (None, read.manifest):
+            hint = "the dataset was replaced or added to since, or is another one"
+            expected = "that of no dataset" if read.manifest is None else f"{read.manifest[:12]}..."
+            got = f"{(self.manifest or '')[:12]}..."
+            yield Problem(path=("start", "manifest"), expected=expected, got=got, hint=hint)
 
     @classmethod
     def of(cls, given: Position | tuple[int, int] | None) -> Position | None:
-        """A position, also from a pair. Raises SpecError."""
+        """A position, also from a pair, which is one of a single worker. Raises SpecError."""
         if given is None or isinstance(given, Position):
             return given
         try:

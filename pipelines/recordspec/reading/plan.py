@@ -98,6 +98,11 @@ class Plan:
         """The folder of the first file."""
         return self.pieces[0].path.parent
 
+    @property
+    def workers(self) -> int:
+        """The number of workers that share the files."""
+        return max(1, len(self.others))
+
     @cached_property
     def rows(self) -> int | None:
         """The rows of all pieces; None if they were not counted."""

@@ -15,6 +15,8 @@ from recordspec.locations import atomic_write, local, read_bytes, sync_file
 from recordspec.reading.order import Position
 
 _POSITION = "position.json"
+# The fields of a position that say what is read.
+_DATASET = ("workers", "batch", "manifest")
 _MOST_BYTES = 64 << 20  # of a position: a few numbers for each generator of random numbers
 # The value of `stop_training` that ends an epoch, but not the training. No other callback sets it.
 _ENDED = "the end of an interrupted epoch"
@@ -35,6 +37,9 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
     of `fit` must be a pass of the dataset: `steps_per_epoch` is not supported. List the callback last, so
     that it sees the effects of others.
 
+    A backup has the batch and the hash of the manifest of the dataset that begins at `start`: resuming with
+    another batch, or after the dataset was replaced or added to, raises SpecError.
+
     Attributes:
         start: the position of the backup, or the beginning.
     """
@@ -54,8 +59,9 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
         if every is not None and every < 1:
             raise SpecError(Problem(path=("every",), expected="at least 1 step", got=str(every)))
         self._folder, self._every = local(folder), every
-        self.start, self._seeds = self._load()
-        self._position = self._saved = self.start
+        start, self._seeds = self._load()
+        self.start = start.watched(self._set_read)
+        self._position = self._saved = self._read = self.start
         self._stopped = False
 
     def _load(self) -> tuple[Position, list[Any]]:
@@ -65,7 +71,9 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
             if not self._folder.exists() or _nothing_but_ours(self._folder):
                 return Position(), []
             kept = json.loads(read_bytes(path, _MOST_BYTES))
-            return Position(epoch=kept["epoch"], step=kept["step"]), kept["seeds"]
+            # earlier versions saved the epoch and the step alone
+            more = {name: kept[name] for name in _DATASET if name in kept}
+            return Position(epoch=kept["epoch"], step=kept["step"], **more), kept["seeds"]
         except StoreError as error:
             hint = "a backup's folder has one, or is empty"
             problems = [
@@ -77,10 +85,14 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
             problem = Problem(where=str(path), expected="a backup", got=system_reason(error))
             raise StoreError(problem) from None
 
+    def _set_read(self, position: Position) -> None:
+        """Takes over what the dataset that begins at `start` reads."""
+        self._read = position
+
     def on_train_begin(self, logs: Any = None) -> None:
         """Restores the model if there is a backup. Raises SpecError if resuming would not be exact."""
         self._check()
-        if self.start == Position():
+        if (self.start.epoch, self.start.step) == (0, 0):
             return
         # without variables of its own, an optimizer ignores those that were saved
         self.model.optimizer.build(self.model.trainable_variables)
@@ -141,7 +153,8 @@ class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]
         self.model.save_weights(weights)
         sync_file(weights)
         seeds = [variable.numpy().tolist() for variable in _generators(self.model)]
-        position = {"epoch": self._position.epoch, "step": self._position.step, "seeds": seeds}
+        position = {"epoch": self._position.epoch, "step": self._position.step}
+        position |= {name: getattr(self._read, name) for name in _DATASET} | {"seeds": seeds}
         atomic_write(self._folder / _POSITION, json.dumps(position).encode())
         for path in self._folder.iterdir():
             if _OURS.fullmatch(path.name) and path.name not in (weights.name, _POSITION):

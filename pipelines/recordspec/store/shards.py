@@ -597,9 +597,9 @@ def listed_shards(paths: tuple[Location, ...], manifest: Manifest) -> list[Shard
     """The entries of files in their manifest. Raises StoreError if a file is missing, or has none."""
     shards = {shard.file: shard for shard in manifest.all_shards}
     for path in paths:
+        if isinstance(path, Path) and (problem := replaced(path)) is not None:
+            raise StoreError(problem)
         if path.name not in shards:
-            if isinstance(path, Path) and not path.exists():
-                raise StoreError(replaced(path.parent))
             expected = "a shard that the manifest beside it lists"
             raise StoreError(Problem(where=str(path), expected=expected, got="another file"))
         # a missing object is an error where it is read
@@ -609,11 +609,16 @@ def listed_shards(paths: tuple[Location, ...], manifest: Manifest) -> list[Shard
     return [shards[path.name] for path in paths]
 
 
-def replaced(folder: Location) -> Problem:
-    """The problem of a reader whose dataset has been replaced: it knows shards that are gone."""
+def replaced(path: Path) -> Problem | None:
+    """The problem of a shard that is gone because its dataset has been replaced; None otherwise."""
+    if path.exists():
+        return None
+    manifest = manifest_in(path.parent)
+    if manifest is None or path.name in manifest.files:
+        return None
     hint = "open the new one, and start the pass again"
     got = "another one: it was replaced meanwhile"
-    return Problem(where=str(folder), expected="the dataset that was opened", got=got, hint=hint)
+    return Problem(where=str(path.parent), expected="the dataset that was opened", got=got, hint=hint)
 
 
 def check_schema(manifest: Manifest, schema: Schema, data: Location) -> None:
