@@ -179,7 +179,7 @@ def describe(value: Any) -> str:
         text = "that cannot be shown"
     if len(text) > _LONGEST_VALUE:
         text = f"{text[: _LONGEST_VALUE - 3]}..."
-    return f"{type(value).__name__} {text}"
+    return f"{type(value).__name__.removesuffix('_')} {text}"  # str_ of NumPy is a str
 
 
 def show_int(value: int) -> str:

@@ -71,7 +71,7 @@ def test_identifiers_stored_as_floats_are_noted(tmp_path):
         "tract: missing in 1 of 3 rows and reads as its default, with tract_missing true",
         "tract: integers, some with `.0`, which float32 would round: kept as int64",
         "all: integers, some with `.0`, which float32 would round: kept as int64",
-        "part: float32 rounds 16777217, and others: `{kind: tensor, dtype: float64}` keeps them",
+        "part: numbers that float32 does not hold: kept as float64",
         "huge: missing in 1 of 3 rows and reads as its default",
         "huge: numbers that float32 does not hold: kept as string",
     )

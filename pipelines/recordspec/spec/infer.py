@@ -204,7 +204,7 @@ def _feature(evidence: Evidence, guesses: list[str]) -> Feature | None:
         if evidence.missing:  # a label has no default, so the names are text
             return _fixed(evidence, "string", named)
         return Label(names=evidence.class_names, shape=evidence.shape, **named)
-    if None in evidence.shape:
+    if None in evidence.shape and evidence.dtype in STORAGE:
         return VariableLen(dtype=evidence.dtype, **named)
     if evidence.shape:
         return _fixed(evidence, evidence.dtype, named)

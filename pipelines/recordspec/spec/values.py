@@ -112,7 +112,7 @@ def of_shape(dtype: str, shape: Sequence[int | None]) -> str:
 
 
 # The largest magnitude up to which a float type holds every whole number: 2 ** (bits of mantissa + 1).
-_EXACT_INTS = {
+EXACT_INTS = {
     "float16": 2**11,
     "bfloat16": 2**8,
     "float32": 2**24,
@@ -198,7 +198,7 @@ def _cast(array: Array, dtype: str, *, trusted: bool) -> Array | None:
     if dtype == "bool":
         return array.astype(np.bool_) if kind in "iu" and _within(array, 0, 1) else None
     if kind in "iu":
-        limit = _EXACT_INTS[dtype]
+        limit = EXACT_INTS[dtype]
         return array.astype(numpy_dtype(dtype)) if _within(array, -limit, limit) else None
     if kind == "c" and not dtype.startswith("complex"):
         return None
@@ -214,7 +214,7 @@ def _cast(array: Array, dtype: str, *, trusted: bool) -> Array | None:
 
 def _too_large(array: Array, dtype: str) -> bool:
     """Whether the array has whole numbers so large that a float may have rounded them."""
-    return array.size > 0 and bool((np.abs(array) >= _EXACT_INTS[dtype]).any())
+    return array.size > 0 and bool((np.abs(array) >= EXACT_INTS[dtype]).any())
 
 
 def _within(array: Array, low: int, high: int) -> bool:
@@ -278,14 +278,18 @@ def _int_cell(value: int, dtype: str) -> int:
         low, high = (0, 1) if dtype == "bool" else dtype_range(dtype)
         if not low <= value <= high:
             raise BadValue(0, f"{dtype} ({low} to {high})", show_int(value))
-    elif abs(value) > _EXACT_INTS[dtype] and not _holds(value, dtype):
+    elif not holds(value, dtype):
         raise BadValue(0, f"{dtype}, which holds whole numbers exactly", show_int(value))
     return value
 
 
-def _holds(value: int, dtype: str) -> bool:
+def holds(value: int, dtype: str) -> bool:
+    """Whether a float type has this whole number exactly."""
+    if abs(value) <= EXACT_INTS[dtype]:
+        return True
     try:
-        stored = float(np.array(float(value)).astype(numpy_dtype(dtype)).real)
+        with np.errstate(over="ignore"):
+            stored = float(np.array(float(value)).astype(numpy_dtype(dtype)).real)
     except OverflowError:
         return False
     return math.isfinite(stored) and int(stored) == value

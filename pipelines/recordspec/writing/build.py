@@ -33,6 +33,7 @@ from recordspec.executors import Executor, executor
 from recordspec.locations import sync_file
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath
+from recordspec.spec.infer import Inferred
 from recordspec.spec.options import from_python, to_builtins
 from recordspec.spec.schema import Schema, check_is_schema
 from recordspec.store import key_hashes
@@ -50,8 +51,8 @@ from recordspec.writing.label_counts import summed_counts, uneven_classes
 from recordspec.writing.options import ByColumn, Write
 from recordspec.writing.shards import DirectShards, shard_ranges
 from recordspec.writing.sorter import EXISTING, Run, SortedRun, Sorter, find_duplicate_keys
-from recordspec.writing.sources import DictRows, base, source_of
-from recordspec.writing.sources.base import Columns
+from recordspec.writing.sources import DictRows, Source, base, source_of
+from recordspec.writing.sources.base import Columns, leave_out
 from recordspec.writing.sources.splits import SplitSources
 from recordspec.writing.tasks import BuildPlan, EncodedPart, budget, encode_part, shard_tasks, write_shard
 
@@ -67,11 +68,12 @@ Shards = dict[str, tuple[Shard, ...]]
 
 
 def write(
-    schema: Schema,
+    schema: Schema | Inferred,
     rows: Any,
     directory: str | os.PathLike[str] | RemotePath,
     *,
     split: Any = "train",
+    ignore: Iterable[str] = (),
     jobs: int = 1,
     memory: str | None = None,
     limit: int | None = None,
@@ -87,13 +89,15 @@ def write(
     The same rows and options yield the same bytes, for any number of jobs and any amount of memory.
 
     Args:
-        schema: the schema of the rows.
+        schema: the schema of the rows; or what `infer` returns for them, whose `left_out` is then ignored.
         rows: an iterable of dicts, a dict of arrays, a pandas or Polars frame, an Arrow table or
             record-batch reader; a dataset of TensorFlow or Hugging Face; a `Source`. A DatasetDict of Hugging
             Face defines the splits.
         directory: a folder that does not exist yet, or its URL in an object store.
         split: the name of the only split; or the weights of several, by name, where a row's split is a
             function of its key; or `{"folds": k}`; or `{"column": name}` for a column with the split.
+        ignore: names in the rows to ignore. Other names without a feature are errors: a misspelt name would
+            lose values.
         jobs: the number of processes that encode and write. A script that uses several must be importable:
             it calls `write` under `if __name__ == "__main__":`.
         memory: the memory of all processes, such as `"2GiB"`, by default 512 MiB each, of which Python, NumPy
@@ -130,7 +134,7 @@ def write(
         resume=resume,
         progress=progress,
     )
-    source = source_of(rows)
+    schema, source = named_rows(schema, rows, ignore, split, options)
     if resume and source.identity() is None:
         expected = "rows of files, which can be read again"
         raise SpecError(Problem(path=("resume",), expected=expected, got=type(rows).__name__))
@@ -140,6 +144,26 @@ def write(
             source = replace(source, limit=limit)
             execution = replace(execution, limit=limit * len(source.sources))
     return Build(schema, source, directory, write_options(schema, split, options), execution).run()
+
+
+def named_rows(
+    schema: Schema | Inferred, rows: Any, ignore: Iterable[str], split: Any, options: Mapping[str, Any]
+) -> tuple[Schema, Source]:
+    """The schema, and the source of the rows without the names to ignore.
+
+    Raises SpecError for a feature among these names.
+    """
+    left_out = [*ignore]
+    if isinstance(schema, Inferred):
+        read = write_options(schema.schema, split, options).columns
+        left_out += [name for name in schema.left_out if name not in read]
+        schema = schema.schema
+    check_is_schema(schema)
+    features = [name for name in left_out if name in schema.names]
+    if features:
+        expected, got = "names without a feature", f"the feature `{features[0]}`"
+        raise SpecError(Problem(path=("ignore",), expected=expected, got=got))
+    return schema, leave_out(source_of(rows), left_out)
 
 
 def given_splits(

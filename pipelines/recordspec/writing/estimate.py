@@ -14,13 +14,14 @@ from typing import Any
 from recordspec.errors import RecordspecError
 from recordspec.locations import location
 from recordspec.remote import RemotePath
+from recordspec.spec.infer import Inferred
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.store.publication import work_folder
-from recordspec.writing.build import Execution, write, write_options
+from recordspec.writing.build import Execution, named_rows, write, write_options
 from recordspec.writing.options import Quarantine, Write
 from recordspec.writing.shards import shard_count
-from recordspec.writing.sources import DictRows, Source, source_of
+from recordspec.writing.sources import DictRows, Source
 from recordspec.writing.sources.base import Columns
 from recordspec.writing.sources.splits import SplitSources
 from recordspec.writing.tasks import allowance
@@ -67,7 +68,7 @@ class BuildEstimate:
 
 
 def estimate(
-    schema: Schema, rows: Any, directory: str | os.PathLike[str] | RemotePath, **options: Any
+    schema: Schema | Inferred, rows: Any, directory: str | os.PathLike[str] | RemotePath, **options: Any
 ) -> BuildEstimate:
     """Estimates a build with the arguments of `recordspec.write`, from samples in a temporary folder.
 
@@ -78,9 +79,9 @@ def estimate(
     there = next(parent for parent in (folder, *folder.parents) if parent.exists())
     how = {name: options.pop(name) for name in Execution.__dataclass_fields__ if name in options}
     execution = Execution(**how)
-    source = source_of(rows)
+    ignore, split = options.pop("ignore", ()), options.pop("split", "train")
+    schema, source = named_rows(schema, rows, ignore, split, options)
     if isinstance(source, SplitSources):
-        options.pop("split", None)
         return BuildEstimate.joined(
             [
                 estimate(schema, one, directory, split=name, **how, **options)
@@ -90,13 +91,9 @@ def estimate(
     if isinstance(source, DictRows):  # two samples are taken
         source = DictRows(list(islice(source.read(schema), execution.limit or _SAMPLED_ROWS)))
     limit = min(_SAMPLED_ROWS, execution.limit or _SAMPLED_ROWS)
-    how_written = write_options(
-        schema,
-        options.get("split", "train"),
-        {name: value for name, value in options.items() if name != "split"},
-    )
+    how_written = write_options(schema, split, options)
     # the number of shards, and the rows that are spilled, depend on encoded rows
-    options["allow_empty"] = execution.allow_empty
+    options |= {"split": split, "allow_empty": execution.allow_empty}
     if how_written.quarantine is not None and how_written.quarantine.is_share:
         options["invalid"] = Quarantine(max_invalid=None)  # a share is one of all rows
     plain = _sample(schema, source, limit, {**options, "compression": "none", "layout": "rows"})

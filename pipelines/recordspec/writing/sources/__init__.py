@@ -9,7 +9,7 @@ from typing import Any
 from recordspec import _arrow  # `arrow` is a module of this package
 from recordspec.errors import Problem, SpecError, describe
 from recordspec.writing.sources.arrays import Arrays, frame_columns, is_frame
-from recordspec.writing.sources.arrow import TableRows, is_table
+from recordspec.writing.sources.arrow import TableRows, is_table, polars_to_arrow
 from recordspec.writing.sources.base import Source, SourcePart
 from recordspec.writing.sources.hugging_face import hugging_face_source, is_hugging_face
 from recordspec.writing.sources.rows import DatasetRows, DictRows, is_dataset
@@ -52,7 +52,7 @@ def _table(rows: Any) -> Any:
     if is_table(rows):
         return rows
     if type(rows).__module__.partition(".")[0] == "polars":
-        return _collected(rows).to_arrow()
+        return polars_to_arrow(_collected(rows))
     if hasattr(rows, "__arrow_c_stream__"):
         return _arrow.arrow().RecordBatchReader.from_stream(rows)
     return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,13 @@ from recordspec.errors import Problem, RecordError, SpecError, describe
 from recordspec.spec.encoder import Gapped, part_of
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
-from recordspec.writing.sources.arrow import from_arrow, is_array, is_floats, whole_numbers
+from recordspec.writing.sources.arrow import (
+    from_arrow,
+    is_array,
+    is_floats,
+    polars_to_arrow,
+    whole_numbers,
+)
 from recordspec.writing.sources.base import (
     EXACT,
     Batches,
@@ -29,15 +36,19 @@ _WEIGHED = 64
 
 
 class Arrays:
-    """Columns of equal length: NumPy arrays, lists, Arrow arrays, Polars series, or `Gapped`."""
+    """Columns of equal length: NumPy arrays, lists, Arrow arrays, Polars series, or `Gapped`.
+
+    Attributes:
+        columns: the columns by name: arrays, lists, Arrow arrays, or `Gapped`.
+    """
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
         self.notes: list[str] = []
         names = [str(name) for name in columns]
         if len(set(names)) < len(names):
             raise SpecError(Problem(path=("rows",), expected="every name once", got=", ".join(names)))
-        self._columns = {str(name): _column(str(name), values) for name, values in columns.items()}
-        lengths = {name: len(values) for name, values in self._columns.items()}
+        self.columns = {str(name): _column(str(name), values) for name, values in columns.items()}
+        lengths = {name: len(values) for name, values in self.columns.items()}
         self.rows = next(iter(lengths.values()), 0)
         for name, length in lengths.items():
             if length != self.rows:
@@ -50,9 +61,15 @@ class Arrays:
     def identity(self) -> Any:
         return None
 
+    def without(self, names: Collection[str]) -> Arrays:
+        """The same rows without these columns."""
+        made = copy(self)
+        made.columns = {name: values for name, values in self.columns.items() if name not in names}
+        return made
+
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[ArrayPart]:
-        check_names(schema, extra, self._columns)
-        values = {name: _values(values, schema.names.get(name)) for name, values in self._columns.items()}
+        check_names(schema, extra, self.columns)
+        values = {name: _values(values, schema.names.get(name)) for name, values in self.columns.items()}
         columns = Columns(values, self.rows)
         for start, stop in even_ranges(self.rows, sum(map(_bytes_of_row, values.values()))):
             yield ArrayPart(first=start, columns=columns.part(start, stop))
@@ -84,7 +101,7 @@ def _column(name: str, values: Any) -> Any:
         if array.ndim:
             return array
     if hasattr(values, "to_arrow"):  # a Polars series
-        return values.to_arrow()
+        return polars_to_arrow(values, name)
     raise SpecError(Problem(path=(name,), expected="an array or a list", got=describe(values)))
 
 

@@ -8,7 +8,8 @@ pyarrow mistakes it for a missing pandas. So arrays are made directly from Arrow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,15 @@ def is_array(values: Any) -> bool:
 def is_table(rows: Any) -> bool:
     """Whether this is a table, a record batch, or a reader of these."""
     return _is_arrows(rows) and type(rows).__name__ in ("Table", "RecordBatch", "RecordBatchReader")
+
+
+def polars_to_arrow(values: Any, *path: str) -> Any:
+    """A frame or a series of Polars as a table or an array. Raises SpecError for a type that Arrow lacks."""
+    try:
+        return values.to_arrow()
+    except (arrow().ArrowException, ValueError) as error:
+        got = str(error).splitlines()[0]
+        raise SpecError(Problem(path=("rows", *path), expected="types that Arrow has", got=got)) from None
 
 
 def _is_arrows(value: Any) -> bool:
@@ -379,9 +389,21 @@ class TableRows:
         is_batch = type(table).__name__ == "RecordBatch"
         self._table = arrow().Table.from_batches([table]) if is_batch else table
         self.class_names = class_names_in(table.schema)
+        self._left_out: frozenset[str] = frozenset()
 
     def identity(self) -> Any:
         return None
+
+    def without(self, names: Collection[str]) -> TableRows:
+        """The same rows without these columns."""
+        made = copy(self)
+        made._left_out = self._left_out.union(names)
+        return made
+
+    def batches(self) -> Iterator[Any]:
+        """The rows in record batches; of a reader, once."""
+        table, self._table = self._table, self._table if self.rows is not None else None
+        yield from table.to_batches() if self.rows is not None else table
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[TablePart]:
         table = self._table
@@ -390,15 +412,17 @@ class TableRows:
             raise SpecError(
                 Problem(path=("rows",), expected="a reader from its start", got="one at its end", hint=hint)
             )
-        check_table(schema, extra, table.schema)
+        fields = [one for one in table.schema if one.name not in self._left_out]
+        check_table(schema, extra, arrow().schema(fields))
+        names = [one.name for one in fields]
         if self.rows is None:
             self._table, first = None, 0
             for batches in _gathered(table):
-                part = arrow().Table.from_batches(batches)
+                part = arrow().Table.from_batches(batches).select(names)
                 yield TablePart(first=first, table=part)
                 first += part.num_rows
             return
-        table = _with_whole_numbers(table, schema)
+        table = _with_whole_numbers(table.select(names), schema)
         for start, stop in even_ranges(self.rows, table.nbytes // max(1, self.rows)):
             yield TablePart(first=start, table=table.slice(start, stop - start))
 

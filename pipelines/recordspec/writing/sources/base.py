@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -100,6 +100,14 @@ class Source(Protocol):
         """Plain JSON values that change when the rows do; None if they cannot be had a second time."""
 
 
+@runtime_checkable
+class NamedSource(Protocol):
+    """A source that refuses a name without a feature, unless it leaves this name out."""
+
+    def without(self: _T, names: Collection[str]) -> _T:
+        """The same rows without the values of these names."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class FileSource:
     """The base of sources of files. Their fields are options; `SHORT_FORM` names that of the path."""
@@ -137,6 +145,11 @@ class FileSource:
 
     def identity(self) -> Any:
         return [identity_of(self.paths), to_builtins(self)]
+
+
+def leave_out(source: Source, names: Collection[str]) -> Source:
+    """The same rows without the values of these names; other sources read no names without a feature."""
+    return source.without(names) if names and isinstance(source, NamedSource) else source
 
 
 def converted(rows: int, convert: Callable[[int, int], Mapping[str, Any]]) -> Batches:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ class HuggingFaceExamples(DictRows):
             for name, feature in schema.names.items()
             if feature.value_type.item == "class" and self.is_unknown(name)
         ]
-        for row in self:
+        for row in super().read(schema):
             for name in unknown:
                 _check_names(name, row.get(name))
             yield row | {name: name_of(row[name], names) for name, names in known.items() if name in row}
@@ -120,6 +121,13 @@ class HuggingFaceRows:
 
     def identity(self) -> Any:
         return None
+
+    def without(self, names: Collection[str]) -> HuggingFaceRows:
+        """The same rows without these columns."""
+        made = copy(self)
+        kept = [one for one in self._schema if one.name not in names]
+        made._schema = arrow().schema(kept, self._schema.metadata)
+        return made
 
     def tables(self) -> Iterator[Any]:
         """The rows as Arrow tables of about `PART_BYTES`, with the types and the metadata of the features."""

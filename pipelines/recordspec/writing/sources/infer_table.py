@@ -15,11 +15,13 @@ from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import Location
 from recordspec.spec.dates import DateUnit, finest, unit_of_dates
+from recordspec.spec.encoder import Gapped
 from recordspec.spec.infer import MAX_CLASSES, Evidence, Inferred, infer_features, no_inputs
 from recordspec.spec.schema import Schema
+from recordspec.spec.values import EXACT_INTS, holds
 from recordspec.writing.sources import DictRows, source_of, text
-from recordspec.writing.sources.arrays import is_frame
-from recordspec.writing.sources.arrow import TableRows, is_array, is_list, to_dates
+from recordspec.writing.sources.arrays import Arrays
+from recordspec.writing.sources.arrow import TableRows, is_array, is_list, to_dates, to_numpy
 from recordspec.writing.sources.base import not_once
 from recordspec.writing.sources.class_names import ColumnClasses
 from recordspec.writing.sources.csv import Csv, read_header
@@ -35,7 +37,6 @@ LINES = (".jsonl", ".ndjson")
 _OTHER_DELIMITERS = ";\t|"
 _BATCH_ROWS = 1 << 16
 _INT64 = range(-(1 << 63), 1 << 63)
-_SURELY_INT64 = "^[-+]?[0-9]{1,18}$"
 # The form in which pandas writes integers of a column with missing values.
 _WHOLE = r"^[-+]?[0-9]{1,18}(\.0+)?$"
 _LEADING_ZERO = "^[-+]?0[0-9]"
@@ -97,7 +98,7 @@ def infer_rows(given: Any, name: str, sample: int | None = None) -> Inferred:
         if isinstance(source, HuggingFaceExamples):
             table.is_unknown = source.is_unknown
         left = sample
-        for columns, count in _batches_in_memory(rows, source, sample):
+        for columns, count in _batches_in_memory(source, sample):
             taken = count if left is None else min(count, left)
             table.add({str(column): values for column, values in columns.items()}, taken)
             left = None if left is None else left - taken
@@ -111,25 +112,20 @@ def infer_rows(given: Any, name: str, sample: int | None = None) -> Inferred:
 ColumnBatches = Iterator[tuple[Mapping[str, Any], int]]
 
 
-def _batches_in_memory(given: Any, source: Any, sample: int | None) -> ColumnBatches:
-    if is_frame(given):
-        yield {name: _array(given[name], from_pandas=True) for name in given.columns}, len(given)
-    elif isinstance(source, HuggingFaceRows):
+def _batches_in_memory(source: Any, sample: int | None) -> ColumnBatches:
+    if isinstance(source, HuggingFaceRows):
         files = {*source.columns_of("Image"), *source.columns_of("Audio")}
         for table in source.tables():
             yield (
                 {name: _array(table.column(name)) for name in table.column_names if name not in files},
                 len(table),
             )
-    elif isinstance(given, Mapping):
-        yield {name: _array(values) for name, values in given.items()}, source.rows or 0
+    elif isinstance(source, Arrays):
+        yield {name: _array(values) for name, values in source.columns.items()}, source.rows
     elif isinstance(source, DictRows):
         yield from _row_batches(islice(source, sample))
     else:
-        table = given.to_arrow() if hasattr(given, "get_columns") else given
-        if not hasattr(table, "to_batches") and not hasattr(table, "read_next_batch"):
-            table = arrow().RecordBatchReader.from_stream(table)
-        for batch in table.to_batches() if hasattr(table, "to_batches") else table:
+        for batch in source.batches():
             yield dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows
 
 
@@ -189,26 +185,91 @@ def _check_columns(found: Mapping[str, Any], first: Mapping[str, Any], path: str
         raise SpecError(problems)
 
 
-def _array(values: Any, *, from_pandas: bool = False) -> Any:
+@dataclass(frozen=True)
+class InexactArray:
+    """Floats that Arrow made of floats and integers.
+
+    Attributes:
+        array: an Arrow array.
+        integer: the first integer that float32 does not hold.
+    """
+
+    array: Any
+    integer: int
+
+
+def _array(values: Any) -> Any:
     """An Arrow array of values of a column; text that says what they are, if Arrow has no type for them."""
     pyarrow = arrow()
-    if isinstance(values, np.ma.MaskedArray):
-        values = [None if value is np.ma.masked else value for value in values]
     if is_array(values):
         return values.combine_chunks() if isinstance(values, pyarrow.ChunkedArray) else values
-    if hasattr(values, "to_arrow"):
-        return _array(values.to_arrow())
+    if isinstance(values, Gapped):
+        kept = _array(values.values)
+        places = np.cumsum(values.present) - 1
+        indices = pyarrow.array(places, mask=~values.present)
+        return kept if isinstance(kept, str) else _taken(kept, indices)
+    given = values
     if isinstance(values, (list, tuple)) and any(map(_is_nested, values[:1])):
         values = _stacked(values)
     if isinstance(values, np.ndarray) and values.ndim > 1 and values.dtype.kind in "iuf" and values.size:
-        return pyarrow.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(values))
+        made = pyarrow.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(values))
+        return _with_integers(made, given)
     if isinstance(values, np.ndarray) and values.ndim > 1:
         values = list(values)
     try:
-        return pyarrow.array(values, from_pandas=from_pandas)
+        if any(isinstance(value, set | frozenset) for value in values):
+            raise TypeError  # Arrow takes them for lists, no feature does
+        return _with_integers(_with_large_integers(values), given)
     except (pyarrow.ArrowException, OverflowError, TypeError, ValueError):
         kinds = dict.fromkeys(type(value).__name__ for value in values if value is not None)
         return " and ".join(list(kinds)[:3])
+
+
+def _taken(array: Any, indices: Any) -> Any:
+    if isinstance(array, InexactArray):
+        return replace(array, array=array.array.take(indices))
+    return array.take(indices)
+
+
+def _with_large_integers(values: Any) -> Any:
+    """An Arrow array; of uint64 if int64 does not hold all integers."""
+    pyarrow = arrow()
+    try:
+        return pyarrow.array(values)
+    except OverflowError:
+        if not all(value is None or isinstance(value, int | np.integer) for value in values):
+            raise
+        return pyarrow.array(values, pyarrow.uint64())
+
+
+def _with_integers(array: Any, values: Any) -> Any:
+    """The array of these values, and an integer among them that it may have rounded, if any."""
+    floats = arrow().types.is_floating(_item_type(array.type))
+    integer = _rounded_integer(values) if floats and isinstance(values, list | tuple) else None
+    return array if integer is None else InexactArray(array, integer)
+
+
+def _item_type(kind: Any) -> Any:
+    """The type of single values, and of items of lists and arrays."""
+    while is_list(kind) or is_tensor(kind):
+        kind = kind.value_type
+    return kind
+
+
+def _rounded_integer(values: Iterable[Any]) -> int | None:
+    """The first integer, also in lists, that float32 does not hold."""
+    for value in values:
+        if isinstance(value, list | tuple):
+            found = _rounded_integer(value)
+            if found is not None:
+                return found
+        elif isinstance(value, int | np.integer) and not holds(int(value), "float32"):
+            return int(value)
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "iu":
+            found = _rounded_integer(value.reshape(-1).tolist())
+            if found is not None:
+                return found
+    return None
 
 
 def _is_nested(value: Any) -> bool:
@@ -261,8 +322,12 @@ class _Table:
                 profile.rows = profile.nulls = self.rows
                 profile.may_be_class = not self.is_unknown(name)
                 self.columns[name] = profile
-            self.columns[name].class_names = self.class_names.get(name, ())
-            self.columns[name].add(values if isinstance(values, str) else values[:rows], rows)
+            profile = self.columns[name]
+            profile.class_names = self.class_names.get(name, ())
+            if isinstance(values, InexactArray):
+                profile.unheld.setdefault("float32", values.integer)
+                values = values.array
+            profile.add(values if isinstance(values, str) else values[:rows], rows)
         self.rows += rows
         for profile in self.columns.values():  # of a name that these rows lack
             profile.nulls += self.rows - profile.rows
@@ -300,8 +365,10 @@ class ColumnProfile:
         class_names: the names of the classes whose indices the integers are, if known.
         may_be_class: whether integers may be taken for indices of classes.
         values: the distinct texts or integers; None if there are more than `MAX_CLASSES`.
-        rounded: the first integer that float32 does not hold, perhaps an identifier.
+        rounded: the first whole number that float32 does not hold, perhaps an identifier.
+        unheld: the first integer, as it was given, that float32 does not hold, and float64, by dtype.
         large: whether float32 does not hold a number at all, or int64 an integer.
+        as_text: the dtype that does not hold all numbers of a CSV file, if none holds them.
         finite: whether no single number is NaN or infinite.
         gaps: whether a list has a missing item.
         date: the coarsest unit of all values, if they are dates and times, or their text.
@@ -324,7 +391,9 @@ class ColumnProfile:
     may_be_class: bool = True
     values: set[Any] | None = field(default_factory=set)
     rounded: float | None = None
+    unheld: dict[str, int] = field(default_factory=dict)
     large: bool = False
+    as_text: str = ""
     finite: bool = True
     gaps: bool = False
     odd: str = ""
@@ -366,18 +435,39 @@ class ColumnProfile:
             self._add_dates(to_dates(some))
         elif types.is_integer(some.type):
             self._add_values(some)
-            self.large |= types.is_uint64(some.type) and bool((some.to_numpy() > _INT64[-1]).any())
+            self._add_items(some)
         elif types.is_floating(some.type):
-            self._add_numbers(some.to_numpy(zero_copy_only=False).astype(np.float64))
+            self._add_items(some)
         elif is_list(some.type):
             items = some.flatten()
             self.gaps |= items.null_count > 0
             if self.class_names and types.is_integer(items.type):
                 self.gaps |= bool(arrow().compute.any(arrow().compute.less(items, 0), min_count=0).as_py())
+            self._add_items(items.drop_null())
             if self.by_length and len(self.lengths) < 2:
                 self.lengths |= set(some.value_lengths().unique().to_pylist()[:2])
-        elif is_tensor(some.type) and types.is_float64(some.type.value_type):
-            self._add_numbers(some.to_numpy_ndarray())
+        elif is_tensor(some.type):
+            self._add_items(some.storage.flatten())
+
+    def _add_items(self, items: Any) -> None:
+        """Adds numbers, single ones or those of lists; other items need no look."""
+        import pyarrow.types as types
+
+        if types.is_floating(items.type):
+            self._add_numbers(to_numpy(items).astype(np.float64))
+        elif types.is_integer(items.type):
+            integers = to_numpy(items)
+            self.large |= types.is_uint64(items.type) and bool((integers > _INT64[-1]).any())
+            self._add_integers(integers)
+
+    def _add_integers(self, integers: Any) -> None:
+        """Adds integers as they were given: beside floats, a float type must hold them exactly."""
+        for dtype in ("float32", "float64"):
+            if dtype not in self.unheld:
+                most = EXACT_INTS[dtype]
+                far = integers[(integers > most) | (integers < -most)]
+                first = next((value for value in map(int, far) if not holds(value, dtype)), None)
+                self.unheld |= {} if first is None else {dtype: first}
 
     def _add_type(self, kind: Any) -> None:
         import pyarrow.types as types
@@ -429,19 +519,32 @@ class ColumnProfile:
             self.gap_marks = _gap_marks(filled)
         self._dtypes = tuple(dtype for dtype in self._dtypes if text.are(filled, dtype))
         if were_numbers and "float64" not in self._dtypes:
-            self.large = False
+            self.large, self.as_text = False, ""
         if "int64" in self._dtypes and not self.zeros:
             found = compute.match_substring_regex(filled, _LEADING_ZERO)
             self.zeros = bool(compute.any(found, min_count=0).as_py())
         if "float64" in self._dtypes and self.whole:
             found = compute.match_substring_regex(filled, _WHOLE)
             self.whole = bool(compute.all(found, min_count=0).as_py())
-        if "int64" in self._dtypes and not _in_int64(filled):
-            self._dtypes, self.large = (), True
-        elif "float64" in self._dtypes:
-            self._add_numbers(np.array(filled.to_pylist(), np.float64))
+        if "float64" in self._dtypes:
+            self._add_cell_numbers(filled)
         if len(filled):
             self._add_notations(filled)
+
+    def _add_cell_numbers(self, filled: Any) -> None:
+        """Adds cells all of which are numbers, or so far all integers."""
+        short, long = text.integers(filled)
+        self._add_integers(short)
+        self._add_integers(np.array(long, object))
+        if "int64" in self._dtypes:
+            if not all(value in _INT64 for value in long):
+                self._dtypes, self.as_text = (), "int64"
+            return
+        numbers = np.array(filled.to_pylist(), np.float64)
+        if text.overflows(filled, numbers):
+            self._dtypes, self.as_text = (), "float64"
+        else:
+            self._add_numbers(numbers)
 
     def _add_notations(self, filled: Any) -> None:
         import pyarrow.compute as compute
@@ -481,6 +584,8 @@ class ColumnProfile:
             dtype, notes = "string", ("digits with leading zeros, which an integer loses: read as text",)
         elif self.in_text and dtype == "float32" and self.whole and self.rounded is not None:
             dtype, notes = "int64", ("integers, some with `.0`, which float32 would round: kept as int64",)
+        if dtype == "float32" and "float64" in self.unheld:
+            dtype = "string" if self.in_text else None
         missing = self.nulls + (self.empty if self.in_text and dtype != "string" else 0)
         type_name = f"{self.type} with items that are missing" if self.gaps else self.odd or str(self.type)
         if self.in_text and dtype == "string" and self.gap_marks:
@@ -507,7 +612,7 @@ class ColumnProfile:
             may_be_string=self.in_text,
             values=self._distinct(dtype),
             class_names=self.class_names if dtype in ("int64", "uint64") else (),
-            too_large_for=("float32" if dtype == "float32" else "int64") if self.large else "",
+            too_large_for=self._too_large_for(dtype),
             rounded=self.rounded,
             finite=self.finite or dtype != "float32",
             identifies=dtype == "string" and self._identifies,
@@ -521,9 +626,22 @@ class ColumnProfile:
         return is_text and self.rows >= _LEAST_ROWS and not self.nulls and not (self.repeats or self.words)
 
     def _wide(self, dtype: str | None) -> str | None:
-        """The dtype that holds large numbers; those of a CSV file beyond int64 are text already."""
+        """The dtype that holds all numbers; those of a CSV file that none holds are text already."""
         wide = {"float32": "float64", "int64": "uint64"}
-        return wide.get(dtype, dtype) if self.large and dtype is not None else dtype
+        return wide.get(dtype, dtype) if dtype is not None and self._too_large_for(dtype) else dtype
+
+    def _too_large_for(self, dtype: str | None) -> str:
+        """The dtype that does not hold all numbers, where it would be the first choice; or ""."""
+        if dtype == "float32":
+            return "float32" if self.large or self.unheld else ""
+        if dtype in ("string", None):
+            return self.as_text or ("float64" if "float64" in self.unheld and self._is_float else "")
+        return "int64" if self.large else ""
+
+    @property
+    def _is_float(self) -> bool:
+        """Whether some numbers are floats."""
+        return "float64" in self._dtypes if self.in_text else arrow().types.is_floating(_item_type(self.type))
 
     def _distinct(self, dtype: str | None) -> frozenset[Any] | None:
         if dtype == "int64" and not self.may_be_class:
@@ -593,11 +711,3 @@ def _gap_marks(some: Any) -> tuple[str, ...]:
     marks = sorted(map(str, others.unique().to_pylist())) if 0 < 2 * len(others) <= len(some) else []
     are_marks = len(marks) <= _MOST_MARKS and not any(map(str.isdigit, "".join(marks)))
     return tuple(marks) if are_marks else ()
-
-
-def _in_int64(some: Any) -> bool:
-    """Whether int64 holds all integers of cells of text."""
-    import pyarrow.compute as compute
-
-    others = some.filter(compute.invert(compute.match_substring_regex(some, _SURELY_INT64)))
-    return all(int(text) in _INT64 for text in others.to_pylist())

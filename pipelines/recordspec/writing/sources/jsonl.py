@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -54,6 +54,10 @@ class Jsonl(FileSource):
     path: FilesText
     columns: Mapping[str, str] = field(default_factory=dict)
     ignore: tuple[str, ...] = ()
+
+    def without(self, names: Collection[str]) -> Jsonl:
+        """The same rows without the values of these names."""
+        return replace(self, ignore=(*self.ignore, *names))
 
     def parts(self, schema: Schema, extra: tuple[str, ...]) -> Iterator[JsonPart | LongRow]:
         wanted = wanted_columns(schema, extra, self.columns, name_of(self))

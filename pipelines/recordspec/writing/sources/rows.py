@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from recordspec.errors import Problem, RecordError, SpecError, describe
 from recordspec.spec.encoder import columns_of
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources.base import Batches, converted
+
+_Rows = TypeVar("_Rows", bound="DictRows")
 
 # The amount sent to another process at once: with much less, sending costs more than encoding.
 _PACKED_BYTES = 8 << 20
@@ -23,13 +26,25 @@ class DictRows:
         self.rows = _length(rows)
         self.notes: list[str] = []
         self._given = rows
+        self._left_out: frozenset[str] = frozenset()
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._given)
 
+    def without(self: _Rows, names: Collection[str]) -> _Rows:
+        """The same rows without the values of these names."""
+        made = copy(self)
+        made._left_out = self._left_out.union(names)
+        return made
+
     def read(self, schema: Schema) -> Iterator[Any]:
         """The rows, as a schema takes them."""
-        return iter(self)
+        return map(self._kept, self) if self._left_out else iter(self)
+
+    def _kept(self, row: Any) -> Any:
+        if not isinstance(row, Mapping) or self._left_out.isdisjoint(row):
+            return row
+        return {name: value for name, value in row.items() if name not in self._left_out}
 
     def identity(self) -> Any:
         return None

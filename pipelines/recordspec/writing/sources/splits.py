@@ -10,7 +10,7 @@ from typing import Any
 from recordspec.errors import RecordError
 from recordspec.locations import Location
 from recordspec.spec.schema import Schema
-from recordspec.writing.sources.base import Batches, Source, SourcePart
+from recordspec.writing.sources.base import Batches, Source, SourcePart, leave_out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +55,10 @@ class SplitSources:
     def identity(self) -> Any:
         found = [[split, source.identity()] for split, source in self.sources.items()]
         return None if any(one is None for _, one in found) else found
+
+    def without(self, names: Collection[str]) -> SplitSources:
+        """The same rows without the values of these names."""
+        return replace(self, sources={split: leave_out(one, names) for split, one in self.sources.items()})
 
     def beside(self, names: Collection[str]) -> SplitSources:
         """The same with a column that has none of these names."""

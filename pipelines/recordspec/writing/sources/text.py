@@ -11,13 +11,14 @@ from recordspec.errors import Problem, SpecError
 from recordspec.locations import Location
 from recordspec.spec.encoder import Gapped
 from recordspec.spec.features import Feature
-from recordspec.spec.values import BadValue, is_integer
+from recordspec.spec.values import EXACT_INTS, BadValue, is_integer, numpy_dtype
 from recordspec.writing.sources.arrow import inside, is_present, kept, to_numpy, to_strings
 from recordspec.writing.sources.base import EXACT
 
 # Texts that are certainly int64, and texts that are numbers at all: no hexadecimals, no underscores.
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
-_LONG_WHOLE = re.compile(r"[-+]?[0-9]{1,40}")
+# Of more digits float64 has no number at all.
+_LONG_WHOLE = re.compile(r"[-+]?[0-9]{1,400}")
 _DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _SPECIAL = ("nan", "inf", "-inf", "+inf", "infinity", "-infinity")
 
@@ -87,20 +88,47 @@ def _values(column: Any, feature: Feature, folder: Location) -> Any:
     )
 
 
+def integers(column: Any) -> tuple[Any, list[int]]:
+    """The integers among cells of text, by their form: those of up to 18 digits, int64, and longer ones."""
+    from pyarrow import compute
+
+    short = compute.match_substring_regex(column, f"^[+]?{_WHOLE.pattern}$")
+    long = compute.and_not(compute.match_substring_regex(column, f"^{_LONG_WHOLE.pattern}$"), short)
+    plain = compute.replace_substring_regex(column.filter(short), r"^[+]", "")  # which a cast does not take
+    return to_numpy(compute.cast(plain, "int64")), [int(text) for text in column.filter(long).to_pylist()]
+
+
+def overflows(column: Any, numbers: Any) -> bool:
+    """Whether a cell is infinite as float64, and does not say so."""
+    texts = kept(column, np.isinf(numbers)).to_pylist()
+    return any(text.lower() not in _SPECIAL for text in texts)
+
+
 def _numbers(column: Any, dtype: str) -> Any:
     from pyarrow import compute
 
     plain = _WHOLE if is_integer(dtype) else _DECIMAL
     if compute.all(compute.match_substring_regex(column, f"^{plain.pattern}$")).as_py() in (True, None):
         values = to_numpy(compute.cast(column, "int64" if is_integer(dtype) else "float64"))
-        if is_integer(dtype) or bool(np.isfinite(values).all()):
+        if is_integer(dtype) or (bool(np.isfinite(values).all()) and not _rounds(column, values, dtype)):
             return values
     return [_number(row, text, dtype) for row, text in enumerate(column.to_pylist())]
 
 
+def _rounds(column: Any, values: Any, dtype: str) -> bool:
+    """Whether an integer by its form may be one that the dtype does not hold exactly."""
+    far = np.abs(values) >= EXACT_INTS[dtype]
+    if not far.any():
+        return False
+    short, long = integers(kept(column, far))
+    with np.errstate(over="ignore"):
+        cast = short.astype(numpy_dtype(dtype)).real.astype(np.float64)
+    return bool(long) or bool((np.abs(short) >= EXACT).any()) or bool((cast != short).any())
+
+
 def _number(row: int, text: str, dtype: str) -> int | float:
     """One cell. `180.0` is a whole number: so does a column of integers with gaps come to be written."""
-    if is_integer(dtype) and _LONG_WHOLE.fullmatch(text):
+    if _LONG_WHOLE.fullmatch(text):
         return int(text)
     if not _DECIMAL.fullmatch(text) and text.lower() not in _SPECIAL:
         raise BadValue(row, dtype, f"`{text}`")
@@ -109,6 +137,8 @@ def _number(row: int, text: str, dtype: str) -> int | float:
         if np.isinf(value) and text.lower() not in _SPECIAL:
             raise BadValue(row, f"{dtype}, which holds it without overflow", f"`{text}`")
         return value
+    if np.isnan(value):
+        return value  # missing, as in other sources
     if not value.is_integer():
         raise BadValue(row, dtype, f"`{text}`", "it is no whole number")
     if abs(value) >= EXACT:
