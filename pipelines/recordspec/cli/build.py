@@ -152,7 +152,7 @@ def _shares(classes: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Iterator[
     for label in dict.fromkeys(label for by_label in classes.values() for label in by_label):
         for split, by_label in classes.items():
             counts = by_label.get(label, {})
-            if 0 < sum(counts.values()) and len(counts) <= _LISTED_CLASSES:
+            if sum(counts.values()) and len(counts) <= _LISTED_CLASSES:
                 shares = (f"{name} {count / sum(counts.values()):.1%}" for name, count in counts.items())
                 yield f"{label} in {split}: {', '.join(shares)}"
 

@@ -56,7 +56,7 @@ class Position:
         object.__setattr__(made, "_opened", opened)
         return made
 
-    def open(self, *, workers: int, batch: int, manifest: str | None) -> None:
+    def begin(self, *, workers: int, batch: int, manifest: str | None) -> None:
         """Begins to read a dataset here. Raises SpecError if other workers, batches or rows are read."""
         complete = replace(self, workers=workers, batch=batch, manifest=manifest)
         if (self.epoch, self.step) != (0, 0) and (problems := list(self._differences(complete))):

@@ -17,7 +17,7 @@ from typing import IO
 
 import numpy as np
 
-from recordspec.locations import Location, sync
+from recordspec.locations import Location, open_file, sync
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.wire.hashes import Words
@@ -90,7 +90,7 @@ class SortedRun:
         data = np.empty(int(places[-1]), np.uint8)
         # records follow each other where no row between them was taken away
         firsts = [0, *(np.flatnonzero(starts[1:] != ends[:-1]) + 1).tolist()]
-        with (folder / self.name).open("rb") as file:
+        with open_file(folder / self.name) as file:
             for first, last in zip(firsts, [*firsts[1:], len(starts)], strict=True):
                 file.seek(int(starts[first]))
                 part = data[places[first] : places[last]].data
