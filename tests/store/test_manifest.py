@@ -41,6 +41,10 @@ def test_a_manifest_loads_as_it_was_dumped(tmp_path):
         ("{", "JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
         ("[]", "TypeError: list indices must be integers or slices, not str"),
         ('{"format": 9}', "ValueError: format 9"),
+        ('{"format": true}', "ValueError: format true"),
+        ('{"format": 1.0}', "ValueError: format 1.0"),
+        ('{"format": 1, "splits": {}, "splits": {}}', "ValueError: two values of `splits`"),
+        ('{"format": 1, "splits": {"a": [{"rows": 1, "rows": 2}]}}', "ValueError: two values of `rows`"),
         ('{"format": 1}', "KeyError: 'splits'"),
     ],
 )
@@ -160,6 +164,14 @@ def test_a_changed_digit_is_an_error_of_every_command_and_reader(dataset, tmp_pa
     assert "the manifest was changed after it was written: its values cannot be trusted" in verified.stdout
 
 
+@pytest.mark.parametrize("rows", ['"rows": 3', '"rows": 8'])
+def test_a_changed_number_of_the_format_is_an_error(tmp_path, rows):
+    text = manifest().dump().replace('"format": 2', '"format": 1').replace('"rows": 3', rows)
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(StoreError, match="the manifest was changed after it was written"):
+        Manifest.load(tmp_path)
+
+
 def test_a_manifest_of_format_2_without_its_hash_is_an_error(tmp_path):
     values = json.loads(manifest().dump())
     del values["sha256"]
@@ -172,10 +184,11 @@ def test_a_manifest_of_format_2_without_its_hash_is_an_error(tmp_path):
     )
 
 
-@pytest.mark.parametrize("place", [(), ("splits", "a", 0)])
+@pytest.mark.parametrize("place", [(), ("splits", "a", 0), ("splits", "a", 0, "index")])
 @pytest.mark.parametrize("format_", [1, 2])
 def test_an_unknown_field_is_refused_by_name(tmp_path, place, format_):
     values = json.loads(manifest().dump())
+    values["splits"]["a"][0]["index"] = {"file": "x", "bytes": 9, "sha256": "1"}
     values["format"] = part = format_
     part = values
     for key in place:

@@ -278,7 +278,7 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
     """Parses a manifest. Raises StoreError, with the place `where`, for an invalid or changed one."""
     try:
         text = data.decode()
-        parsed = json.loads(text)
+        parsed = json.loads(text, object_pairs_hook=_object)
         if "\\u" in text:  # half of a surrogate pair could not be written again
             json.dumps(parsed, ensure_ascii=False).encode()
         changed = _changes(parsed)
@@ -290,12 +290,22 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
     raise StoreError(changed.at(where))
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. Of two values of one name, programs would read different ones."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise ValueError(f"two values of `{show_text(name)}`")
+    return found
+
+
 def _changes(data: dict[str, Any]) -> Problem | None:
     """The problem of a manifest that is not as it was written, or not of this format."""
-    if data["format"] not in (1, FORMAT):
-        raise ValueError(f"format {data['format']}")
+    if type(data["format"]) is not int or data["format"] not in (1, FORMAT):
+        raise ValueError(f"format {json.dumps(data['format'])}")
     said = data.pop("sha256", None)
-    if data["format"] == FORMAT and said != _sha256(data):
+    # one of format 1 has none, unless the number of its format was changed
+    if (said is not None or data["format"] == FORMAT) and said != _sha256(data):
         got = (
             "the manifest has no `sha256`"
             if said is None
@@ -303,9 +313,11 @@ def _changes(data: dict[str, Any]) -> Problem | None:
         )
         hint = "restore it, or build the dataset again"
         return Problem(expected="", got=f"{got}: its values cannot be trusted", hint=hint)
-    shards = chain.from_iterable(data["splits"].values())
-    known: type[Manifest | Shard]
-    for known, given in ((Manifest, data), *((Shard, shard) for shard in shards)):
+    shards = [*chain.from_iterable(data["splits"].values())]
+    indices = [shard["index"] for shard in shards if isinstance(shard.get("index"), dict)]
+    known: type[Manifest | Shard | ShardIndex]
+    parts = [(Manifest, data), *((Shard, shard) for shard in shards), *((ShardIndex, one) for one in indices)]
+    for known, given in parts:
         for name in sorted(given.keys() - {option.name for option in dataclasses.fields(known)}):
             hint = "a later release of recordspec may have written it"
             expected = f"a field of format {data['format']}"

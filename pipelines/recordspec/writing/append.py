@@ -46,8 +46,9 @@ class ExistingDataset:
     def _differences(self, schema: Schema, options: Write) -> Iterator[Problem]:
         manifest = self.manifest
         division = dict(manifest.division)
-        if manifest.format == 1 and options.splits_by_content:
-            division["copies"] = "together"
+        # a dataset of format 1 does not say so, nor after another command has written its manifest again
+        if options.splits_by_content:
+            division.setdefault("copies", "together")
         pairs = {
             "schema": (manifest.fingerprint, schema.fingerprint),
             "key": (list(manifest.key), list(options.keys)),
