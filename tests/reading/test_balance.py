@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 import recordspec as rs
+from examples import sealed
 
 SCHEMA = rs.Schema.loads(
     """
@@ -215,7 +216,7 @@ def test_weights_that_cannot_be_had_are_named(tmp_path):
     path = tmp_path / "data/manifest.json"
     old = json.loads(path.read_text())
     del old["label_counts"]["train"]
-    path.write_text(json.dumps(old))
+    path.write_text(sealed(old))
     made = pipeline(tmp_path)
     assert made.class_weights("test")[1] == 1.0
     with pytest.raises(rs.StoreError) as caught:

@@ -128,7 +128,7 @@ def _rounds(column: Any, values: Any, dtype: str) -> bool:
 
 def _number(row: int, text: str, dtype: str) -> int | float:
     """One cell. `180.0` is a whole number: so does a column of integers with gaps come to be written."""
-    if _LONG_WHOLE.fullmatch(text):
+    if _LONG_WHOLE.fullmatch(text) and (is_integer(dtype) or int(text)):  # -0 has its sign as a float
         return int(text)
     if not _DECIMAL.fullmatch(text) and text.lower() not in _SPECIAL:
         raise BadValue(row, dtype, f"`{text}`")
