@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import recordspec as rs
+from examples import file_of
 from recordspec import RecordError, StoreError
 from recordspec.wire.proto import parse_example
 from recordspec.wire.tfrecord import scan
@@ -249,6 +250,12 @@ def test_resharding_with_the_seed_gives_the_order_of_a_build(tmp_path):
     rs.write(SCHEMA, passengers(500), tmp_path / "data", shards=2)
     again = rs.reshard(tmp_path / "data", tmp_path / "again", shuffle=3, shards=1)
     assert again.splits == made.splits
+
+
+def test_equal_records_of_no_schema_are_resharded(tmp_path):
+    file_of(tmp_path / "a.tfrecord", [b"", b"one", b"one", b"two", b"one"])
+    rs.reshard(tmp_path / "a.tfrecord", tmp_path / "data", shuffle=1)
+    assert sorted(records(tmp_path / "data", "train")) == [b"", b"one", b"one", b"one", b"two"]
 
 
 def test_resharding_keeps_the_splits_of_copies(tmp_path):

@@ -240,7 +240,7 @@ def move_copies(plan: BuildPlan, batches: Iterable[Any]) -> Iterator[Any]:
     """Gives rows with a number of a copy in their fourth column their own `order`, and their own split."""
     pyarrow, options = arrow(), plan.options
     names = list(options.weights or ())
-    changes, sizes = ClassChanges(plan, names), np.zeros((len(names), 2), np.int64)
+    changes, sizes = ClassChanges(plan.schema, names), np.zeros((len(names), 2), np.int64)
     for batch in batches:
         numbers = to_numpy(batch.column(3).fill_null(0)).astype(np.uint64)
         kept, moved = (

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from recordspec.progress import Progress
+from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import LabelCounts
 from recordspec.wire.hashes import Words, splitmix64
@@ -157,7 +158,7 @@ def _moved(
     options = plan.options
     names = list(options.weights or dict.fromkeys(split for run in runs for split in run.counts))
     sink = plan.sorter("copies", in_memory=any(isinstance(run, MemoryRun) for run in runs))
-    counts = ClassChanges(plan, names)
+    counts = ClassChanges(plan.schema, names)
     kept: list[Run] = []
     for run, numbers in zip(runs, copies, strict=True):
         if not numbers.count:
@@ -186,13 +187,13 @@ def _moved(
 class ClassChanges:
     """Counts the classes of rows that move from one split to another; `names` are those of the splits."""
 
-    def __init__(self, plan: BuildPlan, names: list[str]) -> None:
-        self._schema, self._names = plan.checked_schema, names
-        self._old, self._new = ClassCounter(self._schema), ClassCounter(self._schema)
+    def __init__(self, schema: Schema | None, names: list[str]) -> None:
+        self._schema, self._names = schema, names
+        self._old, self._new = ClassCounter(schema), ClassCounter(schema)
 
     def add(self, rows: EncodedRows, old: Ints, new: Ints) -> None:
         """Counts rows, by the indices of their old and their new splits, int64 `[n]`."""
-        if self._schema.classes:
+        if self._schema is not None and self._schema.classes:
             sections = EncodedRows(self._schema, len(rows), records=rows.records).sections
             self._old.add(sections, old)
             self._new.add(sections, new)

@@ -19,11 +19,12 @@ _CHANCE = 1e-4
 
 
 class ClassCounter:
-    """Counts the classes of encoded rows, by split and by label."""
+    """Counts the classes of encoded rows, by split and by label; those of no schema have none."""
 
-    def __init__(self, schema: Schema) -> None:
-        self._classes = {name: count for name, count in schema.classes.items() if count <= _MOST_CLASSES}
-        self._names = {schema.names[name].stored: name for name in self._classes}
+    def __init__(self, schema: Schema | None) -> None:
+        classes = {} if schema is None else schema.classes
+        self._classes = {name: count for name, count in classes.items() if count <= _MOST_CLASSES}
+        self._names = {} if schema is None else {schema.names[name].stored: name for name in self._classes}
         # one split after another, as far as any has rows
         self._counts = {name: np.zeros(0, np.int64) for name in self._classes}
 
