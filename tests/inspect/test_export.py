@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import sys
+from collections import ChainMap, defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +17,14 @@ from pyarrow import parquet
 from test_show import BLOCKED, DATA, example, needs_data, write
 
 import recordspec as rs
+from instances import CASES
 from recordspec.errors import RecordError, SpecError, StoreError
 from recordspec.inspect import export as module
 from recordspec.inspect.export import export
 from recordspec.inspect.export_writers import ParquetWriter
 from recordspec.inspect.query import Query
+from recordspec.spec.features import Feature
+from recordspec.testing import trace_together
 from recordspec.wire import tfrecord
 from recordspec.wire.tfrecord import scan
 
@@ -202,6 +208,8 @@ ODD: dict[str, tuple[str, tuple, bool]] = {
     "numbers": ("float32", NUMBERS, True),
     "numbers, or none": ("{dtype: float32, default: 0.5}", (None, *NUMBERS), True),
     "integers": ("{dtype: int64, default: 1}", (None, 0, -(2**63), 2**63 - 1, 2**53 + 1), True),
+    "days, or none": ("{dtype: int64, date: days, default: 7}", (None, 0, -719162, 20484, 2932896), True),
+    "times": ("{dtype: int64, date: milliseconds}", (0, -1, 1769860800123, -62135596800000), True),
     "texts, or none": ("{dtype: string, default: d}", (None, *WORDS), True),
     "bytes, or none": ("{dtype: string, default: d}", (None, *OCTETS), False),
     "lists of numbers": ("{kind: var_len, dtype: float32}", ([], NUMBERS, [NAN], [-0.0]), False),
@@ -233,6 +241,153 @@ def test_odd_values_are_built_from_an_export(tmp_path, case, suffix):
     if suffix == "jsonl" and case == "bytes, or none":
         read = [json.loads(line)["x"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
         assert [one and base64.b64decode(one["b64"]) for one in read] == [None, *OCTETS]
+
+
+def groups() -> list[tuple[str, list[Feature], list[dict]]]:
+    """The instances of all kinds by section, those of different names and keys together, with their rows."""
+    found = defaultdict(list)
+    for case in trace_together(CASES):
+        found[id(case.shared)].append(case)
+    return [
+        (
+            cases[0].section,
+            [case.feature for case in cases],
+            [dict(ChainMap(*rows)) for rows in zip(*(case.rows for case in cases), strict=True)],
+        )
+        for cases in found.values()
+    ]
+
+
+def refused(feature: Feature, in_steps: bool, suffix: str) -> bool:
+    """Whether a format has no form of the values that a source reads."""
+    if "complex" in getattr(feature, "dtype", ""):
+        return True
+    raw = feature.kind in ("image", "audio", "video") and feature.encoding == "raw"
+    if suffix == "jsonl":
+        return raw
+    octets = feature.kind in ("image", "audio", "video") or getattr(feature, "dtype", "") == "string"
+    if suffix == "csv" and getattr(feature, "date", None):
+        return True  # the instances have years after 9999
+    lists = in_steps or feature.kind in ("ragged", "sparse", "box", "var_len", "fixed_len_sequence")
+    return suffix == "csv" and (lists or octets or len(getattr(feature, "shape", ())) > 0)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet", "csv"])
+def test_every_kind_is_built_from_an_export(tmp_path, suffix):
+    """What a format cannot hold is refused by name; the records of all others are built again."""
+    count = 0
+    for number, (section, features, rows) in enumerate(groups()):
+        sections = {section: features, "record": "example" if section == "features" else "sequence_example"}
+        whole = rs.Schema(name="s", **{**sections, section: tuple(features)})
+        rs.write(whole, rows, tmp_path / f"whole{number}", progress=False)
+        out = [one.name for one in features if refused(one, section == "sequence", suffix)]
+        kept = [one for one in features if one.name not in out]
+        home = tmp_path / str(number)
+        home.mkdir()
+        left = tuple(out)
+        while left:  # those that only their values tell are refused after the others
+            with pytest.raises(SpecError) as error:
+                export(tmp_path / f"whole{number}", home / f"out.{suffix}", Query(columns=left))
+            assert all("choose other columns, or " in problem.hint for problem in error.value.problems)
+            told = {problem.path[0] for problem in error.value.problems}
+            assert told <= set(left)
+            left = tuple(name for name in left if name not in told)
+        if not kept:
+            continue
+        names = tuple(one.name for one in kept)
+        query = Query(columns=names) if out else Query()
+        done = export(tmp_path / f"whole{number}", home / f"out.{suffix}", query)
+        assert set(done.columns) == set(names)
+        schema = replace(whole, **{section: tuple(kept)})
+        some = [{name: row[name] for name in names} for row in rows]
+        rs.write(schema, some, home / "data", progress=False)
+        assert build(home, schema, f"{{{suffix}: out.{suffix}}}") == records(home / "data")
+        count += len(kept)
+    assert count > {"jsonl": 180, "parquet": 190, "csv": 20}[suffix]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_the_gallery_is_built_from_exports(tmp_path, suffix, root):
+    rng = np.random.default_rng(1)
+    files = sorted((root / "schemas").glob("*.yaml"))
+    assert len(files) > 9
+    for file in files:
+        schema, home = rs.Schema.load(file), tmp_path / file.stem
+        rows = [
+            {
+                feature.name: [feature.sample(rng) for _ in range(n % 3)]
+                if section == "sequence" and not feature.spans_steps
+                else feature.sample(rng)
+                for section, feature in schema.placed
+            }
+            for n in range(9)
+        ]
+        rs.write(schema, rows, home / "data", key=None, progress=False)
+        done = export(home / "data", home / f"out.{suffix}")
+        assert set(done.columns) == set(schema.names)
+        assert build(home, schema, f"{{{suffix}: out.{suffix}}}") == records(home / "data"), file
+
+
+NESTED = """
+schema: nested
+features:
+  photo: {dtype: string, key: image/encoded}
+  box: {kind: box, format: xyxy, keys: [x0, y0, x1, y1]}
+  words: {kind: ragged, dtype: string, shape: [null, null]}
+  one: {kind: var_len, dtype: int64}
+  where: {kind: sparse, dtype: float32, size: [3, 4]}
+"""
+
+
+def test_features_are_columns_of_the_values_of_rows(tmp_path):
+    """Their names are columns, and so are stored keys that are asked for; conditions name what is stored."""
+    schema = rs.Schema.loads(NESTED)
+    boxes = [[0.5, 1.0, 2.0, 3.0], [1.0, 1.0, 4.0, 4.0]]
+    sparse = {"indices": [[0, 1], [2, 3]], "values": [0.1, -1.0]}
+    rows = [
+        {"photo": b"\xff", "box": boxes, "words": [["a", "b"], []], "one": [7], "where": sparse},
+        {"photo": "b", "box": [], "words": [], "one": [8], "where": {"indices": [], "values": []}},
+    ]
+    rs.write(schema, rows, tmp_path / "data", shuffle=None)
+    expected = [dict(row, photo={"b64": base64.b64encode(photo).decode()}) for row, photo in zip(rows, (b"\xff", b"b"), strict=True)]  # fmt: skip
+    for suffix in ("jsonl", "parquet"):
+        done = export(tmp_path / "data", tmp_path / f"all.{suffix}")
+        assert done.columns == ("box", "one", "photo", "where", "words")
+    read = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
+    assert sorted(read, key=str) == sorted(expected, key=str)
+    table = parquet.read_table(tmp_path / "all.parquet")
+    assert {name: str(table.schema.field(name).type).replace("element", "item") for name in table.column_names} == {
+        "box": "list<item: list<item: float>>",
+        "one": "list<item: int64>",
+        "photo": "binary",
+        "where": "struct<indices: list<item: list<item: int64>>, values: list<item: float>>",
+        "words": "list<item: list<item: string>>",
+    }  # fmt: skip
+    for columns, row in ((("x0", "one"), {"x0": [0.5, 1.0], "one": [7]}), (("box",), {"box": boxes})):
+        out = tmp_path / f"{columns[0]}.jsonl"
+        export(tmp_path / "data", out, Query(columns=columns, where="len(x0) > 0"))
+        assert json.loads(out.read_text()) == row
+    with pytest.raises(SpecError) as error:
+        export(tmp_path / "data", tmp_path / "no.jsonl", Query(columns=("photo", "image/encoded")))
+    assert (
+        str(error.value) == "columns: expected a feature or its stored keys, got `photo` and `image/encoded`"
+    )
+    (file,) = (tmp_path / "data").glob("*.tfrecord")
+    shutil.copy(file, tmp_path / "alone")  # without its schema, records are what is stored
+    stored = ("image/encoded", "one", "where", "where/indices_0", "where/indices_1")
+    stored += ("words", "words/row_lengths", "x0", "x1", "y0", "y1")
+    assert export(tmp_path / "alone", tmp_path / "alone.jsonl").columns == stored
+    done = export(tmp_path / "alone", tmp_path / "named.jsonl", Query(spec=schema))
+    assert (tmp_path / "named.jsonl").read_bytes() == (tmp_path / "all.jsonl").read_bytes()
+    with pytest.raises(SpecError) as error:
+        export(tmp_path / "data", tmp_path / "no.jsonl", Query(columns=("boxs",)))
+    assert str(error.value).endswith("got `boxs` (did you mean `box`?)")
+    with pytest.raises(SpecError) as error:
+        export(tmp_path / "data", tmp_path / "no.csv", Query(columns=("box",)))
+    assert str(error.value) == (
+        "box: expected one value per record for csv, got a list "
+        "(choose other columns, or write jsonl or parquet)"
+    )
 
 
 def test_what_is_missing_in_a_csv_of_one_column_is_no_empty_line(tmp_path):

@@ -6,11 +6,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, nearest, one_of
-from recordspec.inspect.columns import ColumnValues, StepValues, values_by_kind
+from recordspec.inspect.columns import (
+    ColumnValues,
+    HeldValues,
+    PairValues,
+    StepValues,
+    nested_values,
+    values_by_kind,
+)
 from recordspec.inspect.export_writers import (
     WRITERS,
     ColumnType,
@@ -20,7 +28,7 @@ from recordspec.inspect.export_writers import (
     Writer,
     type_of,
 )
-from recordspec.inspect.feature_names import SEQUENCE, FeatureKey, class_name_strings
+from recordspec.inspect.feature_names import SEQUENCE, FeatureKey, FeatureNames, class_name_strings
 from recordspec.inspect.query import Query, keys_of
 from recordspec.inspect.scan import RowBatch, Scanner
 from recordspec.locations import Location, output_file
@@ -28,8 +36,16 @@ from recordspec.progress import Progress
 from recordspec.store.shards import Files
 from recordspec.wire.record_batch import RecordBatch
 
+if TYPE_CHECKING:
+    from recordspec.spec.dates import DateUnit
+    from recordspec.spec.features import Feature
+    from recordspec.spec.schema import Schema
+    from recordspec.wire.columns import Section
+
 # Records may each have a key of their own.
 _MOST_COLUMNS = 4096
+# The dtype of a column for numbers of dtypes that Arrow or NumPy has no bytes of; it holds them exactly.
+_EXPORTED = {"bool": "uint8", "float16": "float32", "bfloat16": "float32"}
 # In each column a missing row takes 17 bytes, too.
 _MOST_CELLS = 1 << 23
 
@@ -56,8 +72,9 @@ def export(
     """Writes records to a file in the format of its suffix.
 
     A column has single values if every record with the key has one, else lists; missing values are
-    null. Bytes are text if all of them are UTF-8. Records are written while they are read, and again only if
-    a later record changes the type of a column.
+    null. Bytes are text if all of them are UTF-8. With a schema, in the query or beside the files, the
+    columns are its features, with the values of rows: boxes are a list of lists. Records are written while
+    they are read, and again only if a later record changes the type of a column.
 
     Args:
         files: paths, folders or patterns. Blocks are unpacked.
@@ -67,9 +84,10 @@ def export(
         force: replaces the file if it exists.
         progress: receives the number of records and bytes.
 
-    Raises RecordError for records that are not Examples, or have lists of two kinds in one column; SpecError
-    for values that the format cannot represent; StoreError if there are no files, they change meanwhile, or
-    `out` exists or cannot be written; MissingExtra without pyarrow, for csv and parquet.
+    Raises RecordError for records that are not Examples, have lists of two kinds in one column, or are none
+    of the schema; SpecError for values that the format cannot represent, or that no source reads from it;
+    StoreError if there are no files, they change meanwhile, or `out` exists or cannot be written;
+    MissingExtra without pyarrow, for csv and parquet.
     """
     query, progress = query or Query(), progress or Progress(show=False)
     writer_type = _writer(out)
@@ -77,6 +95,7 @@ def export(
     scanner = Scanner(files, query.spec)
     scanner.require_schema()
     records = _Records(scanner, query, limit)
+    writer_type.check(records.names.given)
     with output_file(out, force=force) as begun, progress:
         progress.begin("exporting", None)
         types = dict.fromkeys(records.query.columns, ColumnType())
@@ -104,7 +123,9 @@ class _Records:
     def __init__(self, scanner: Scanner, query: Query, limit: int | None) -> None:
         self._scanner, self._limit = scanner, limit
         self.query = query
-        self.names = ColumnNames(query, query.check(scanner))
+        schema = query.spec or scanner.schema
+        keys = query.check(scanner, () if schema is None else schema.names)
+        self.names = ColumnNames(query, keys, schema)
         self.rows = 0
         self.columns = 0
 
@@ -151,7 +172,7 @@ def _write(
     with ExitStack() as stack:
         for batch, decoded in records.batches(progress):
             columns = columns_of(batch, decoded, records.names, types)
-            known, types = types, ordered(with_columns(types, columns), chosen)
+            known, types = types, ordered(with_columns(types, columns, records.names), chosen)
             if final and types != known:
                 expected, got = "files that do not change", "other records when they were read again"
                 raise StoreError(Problem(where=str(batch.path), expected=expected, got=got))
@@ -161,7 +182,8 @@ def _write(
             if types == writer.types:
                 writer.write(_all_columns(columns, types, len(batch)), len(batch))
         if writer is None:  # then the first records of the files name the columns
-            types = ordered(dict.fromkeys(records.names.first, ColumnType()) | dict(types), chosen)
+            first = dict.fromkeys(records.names.first, ColumnType())
+            types = ordered(first | dict(types) | records.names.given, chosen)
             writer = stack.enter_context(closing(writer_type(path, types)))
         if types == writer.types:
             writer.finish()
@@ -173,28 +195,80 @@ def _all_columns(columns: ExportColumns, types: ColumnTypes, rows: int) -> Expor
     found: ExportColumns = {}
     for name, type_ in types.items():
         held = columns.get(name)
-        found[name] = (
-            missing(type_, rows) if held is None or isinstance(held, StepValues) != type_.steps else held
-        )
+        other = held is None or (not type_.levels and isinstance(held, StepValues) != type_.steps)
+        found[name] = missing(type_, rows) if held is None or other else held
     return found
 
 
 class ColumnNames:
-    """The names of columns. A feature list with the name of a feature is prefixed.
+    """The names of columns: of the features of the schema, if there is one, and of other keys. A feature list
+    with the name of a feature is prefixed.
 
     Which ones are is decided before the records are read, by the query and the keys of the first records.
+
+    Attributes:
+        placed: the features whose values `given_columns` makes, each with its section.
+        given: their types, by column. What is stored under their keys is in no other column.
+        dates: the units of columns of dates.
+        lists: the columns of features whose values are lists, also where each has one item.
     """
 
-    def __init__(self, query: Query, keys: Iterable[FeatureKey]) -> None:
+    def __init__(self, query: Query, keys: Iterable[FeatureKey], schema: Schema | None = None) -> None:
         self.query = query
-        features = {query.names.name(key) for key in keys if not key[0]}
+        self.placed: list[tuple[Section, Feature]] = []
+        self.given: dict[str, ColumnType] = {}
+        self.lists: set[str] = set()
+        self.dates: dict[str, DateUnit] = {}
+        self._parts: set[FeatureKey] = set()
+        names = {} if query.spec is None else dict(query.names.names)
+        features = {} if schema is None else schema.names
+        for section, feature in () if schema is None else schema.placed:
+            if query.columns and feature.name not in query.columns:
+                continue
+            for key in (column.key for column in feature.columns() if column.key not in features):
+                if key in query.columns:
+                    expected, got = "a feature or its stored keys", f"`{feature.name}` and `{key}`"
+                    raise SpecError(Problem(path=("columns",), expected=expected, got=got))
+            names[section == "sequence", feature.stored] = feature.name
+            self._add(section, feature)
+        self._names = FeatureNames(names=names)
+        keys = [key for key in keys if key not in self._parts]
+        in_rows = {self._names.name(key) for key in keys if not key[0]}
         prefixed = {name for name in query.columns if name.startswith(SEQUENCE)}
-        self._in_both = features | {name.removeprefix(SEQUENCE) for name in prefixed}
+        self._in_both = in_rows | {name.removeprefix(SEQUENCE) for name in prefixed}
         self.first = tuple(name for name in map(self.column, keys) if name is not None)
 
+    def _add(self, section: Section, feature: Feature) -> None:
+        # the kinds of features take 0.1 s to import
+        from recordspec.spec.stored_values import given_type
+
+        in_steps = section == "sequence" and not feature.spans_steps
+        type_ = given_type(feature)
+        if type_ is None:
+            if getattr(feature, "date", None) is not None:
+                self.dates[feature.name] = feature.date  # type: ignore[attr-defined]
+            if len(feature.value_type.shape) == 1 and (in_steps or section != "sequence"):
+                self.lists.add(feature.name)
+            return
+        self.placed.append((section, feature))
+        self._parts |= {(section == "sequence", column.key) for column in feature.columns()}
+        levels, index_levels, dtype = len(type_.shape) + in_steps, 0, _EXPORTED.get(type_.item, type_.item)
+        if type_.item == "pair":
+            column, *indices = feature.columns()
+            levels, index_levels, dtype = 1, 1 + (len(indices) > 1), column.storage
+        self.given[feature.name] = ColumnType(
+            kind=dtype,
+            steps=section == "sequence",
+            levels=levels,
+            index_levels=index_levels,
+            samples=feature.value_type.item == "media",
+        )
+
     def column(self, key: FeatureKey) -> str | None:
-        """The column of a key; None if the query leaves it out."""
-        name = self.query.names.name(key)
+        """The column of a key; None if the query leaves it out, or it is a part of a feature's value."""
+        if key in self._parts:
+            return None
+        name = self._names.name(key)
         if key[0] and name in self._in_both:
             name = SEQUENCE + name
         return name if not self.query.columns or name in self.query.columns else None
@@ -203,8 +277,9 @@ class ColumnNames:
 def columns_of(
     batch: RowBatch, decoded: RecordBatch, names: ColumnNames, known: ColumnTypes
 ) -> ExportColumns:
-    """The values of a batch by column. Raises RecordError if the kind of a list changes."""
-    found: ExportColumns = {}
+    """The values of a batch by column. Raises RecordError if the kind of a list changes, or a record is
+    none of the schema."""
+    found = _given_columns(batch, names)
     for key in keys_of(decoded):
         name = names.column(key)
         if name is None:
@@ -223,9 +298,32 @@ def columns_of(
     return found
 
 
-def _mixed_kinds(
-    before: ColumnType, held: ColumnValues | StepValues, name: str, batch: RowBatch
-) -> RecordError:
+def _given_columns(batch: RowBatch, names: ColumnNames) -> ExportColumns:
+    """The values of features that are not what is stored under a key. Raises RecordError."""
+    if not names.placed:
+        return {}
+    from recordspec.spec.stored_values import given_columns
+
+    sequence = any(section != "features" for section, _ in names.placed)
+    records = [batch.data(row) for row in range(len(batch))]
+    try:
+        columns = given_columns(names.placed, records, sequence=sequence)
+    except RecordError as error:
+        raise error.at(batch.place(error.row or 0)) from None
+    return {name: _nested(columns[name], type_) for name, type_ in names.given.items()}
+
+
+def _nested(values: list[Any], type_: ColumnType) -> HeldValues:
+    if not type_.index_levels:
+        return nested_values(values, type_.levels, type_.kind)
+    indices, items = ([None if one is None else one[part] for one in values] for part in (0, 1))
+    return PairValues(
+        indices=nested_values(indices, type_.index_levels, "int64"),
+        values=nested_values(items, type_.levels, type_.kind),
+    )
+
+
+def _mixed_kinds(before: ColumnType, held: HeldValues, name: str, batch: RowBatch) -> RecordError:
     """The error of a column that has lists of two kinds."""
     hint, found = "", type_of(held)
     if before.steps != found.steps:
@@ -237,18 +335,25 @@ def _mixed_kinds(
 
 def _labelled(held: ColumnValues | StepValues, classes: tuple[str, ...] | None) -> ColumnValues | StepValues:
     """The values, with class names in place of indices."""
-    values = held.values if isinstance(held, StepValues) else held
+    values = held.leaf if isinstance(held, StepValues) else held
     if classes is None or values.kind != "int64" or not isinstance(values.flat, np.ndarray):
         return held
     named = replace(values, kind="bytes", flat=class_name_strings(values.flat, classes))
     return replace(held, values=named) if isinstance(held, StepValues) else named
 
 
-def with_columns(types: ColumnTypes, columns: ExportColumns) -> dict[str, ColumnType]:
+def with_columns(types: ColumnTypes, columns: ExportColumns, names: ColumnNames) -> dict[str, ColumnType]:
     """The types of these columns and of those before."""
     found = dict(types)
     for name, held in columns.items():
         type_ = type_of(held)
+        if name in names.given:
+            found[name] = replace(names.given[name], text=type_.text and types.get(name, type_).text)
+            continue
+        if name in names.lists:
+            type_ = replace(type_, single=False)
+        if name in names.dates:
+            type_ = replace(type_, date=names.dates[name])
         found[name] = type_.joined(found[name]) if name in found else type_
     if len(found) > _MOST_COLUMNS:
         expected = f"at most {_MOST_COLUMNS:,} features to export"

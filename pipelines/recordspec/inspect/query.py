@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -46,8 +46,11 @@ class Query:
     def condition(self) -> Where | None:
         return None if self.where is None else parse(self.where)
 
-    def check(self, scanner: Scanner) -> dict[FeatureKey, None]:
+    def check(self, scanner: Scanner, features: Collection[str] = ()) -> dict[FeatureKey, None]:
         """Returns the keys of the spec, and of the first records of files until all names are found.
+
+        Args:
+            features: other names that columns may have.
 
         Raises SpecError for an unknown name, RecordError for an ExampleListWithContext.
         """
@@ -59,12 +62,14 @@ class Query:
                 raise error
             keys |= dict.fromkeys(keys_of(decoded))
             words = self._words(keys)
-            if all(words.issuperset(names) for names in asked.values()):
+            known = {"columns": words.union(features), "where": words}
+            if all(known[option].issuperset(names) for option, names in asked.items()):
                 return keys
         words = self._words(keys)
         for option, names in asked.items():
-            unknown = [name for name in names if name not in words]
-            check_known(unknown, map(self.names.name, keys), option)
+            also = features if option == "columns" else ()
+            unknown = [name for name in names if name not in words and name not in also]
+            check_known(unknown, [*map(self.names.name, keys), *also], option)
         return keys
 
     def _words(self, keys: Iterable[FeatureKey]) -> set[str]:
@@ -133,7 +138,7 @@ class _Column:
     """
 
     def __init__(self, held: ColumnValues | StepValues, classes: tuple[str, ...] | None) -> None:
-        values = held.values if isinstance(held, StepValues) else held
+        values = held.leaf if isinstance(held, StepValues) else held
         self._flat = values.flat
         self._classes = classes if values.kind == "int64" else None
         places = offsets(values.lengths)

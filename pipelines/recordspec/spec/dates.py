@@ -108,6 +108,15 @@ def _parsed(text: str) -> np.datetime64:
     return found
 
 
+def iso_texts(numbers: Array, unit: DateUnit) -> tuple[list[str], Array]:
+    """The ISO texts, in UTC, of dates or times, int64 `[n]`, and bool `[n]`: which ones `since_epoch` does
+    not accept, as their year is not from 1 to 9999.
+    """
+    texts = np.datetime_as_string(numbers.astype(f"datetime64[{_CODES[unit]}]"))
+    sizes = {"days": 10, "seconds": 19, "milliseconds": 23, "microseconds": 26, "nanoseconds": 29}
+    return texts.tolist(), (np.char.str_len(texts) != sizes[unit]) | (texts < "0001")
+
+
 def unit_of_dates(values: Any) -> DateUnit | None:
     """The coarsest unit of dates and times, an array datetime64 or texts; None if some are none."""
     if not isinstance(values, np.ndarray) and not all(map(_ISO.fullmatch, values)):

@@ -21,7 +21,6 @@ from recordspec.errors import Problem, SpecError
 from recordspec.locations import Location, is_below, location
 from recordspec.spec.encoder import Gapped, refusal
 from recordspec.spec.features import Feature
-from recordspec.spec.features.base import ValueType
 from recordspec.spec.lists import Lists
 from recordspec.spec.media import file_of
 from recordspec.spec.schema import Schema
@@ -106,7 +105,7 @@ def _values(array: Any, feature: Feature | None) -> Any:
         return _lists(array, feature)
     if is_file(kind) or (is_list(kind) and is_file(kind.value_type)):
         return _files_of(array.to_pylist())
-    if is_list(kind) and feature is not None and feature.value_type == ValueType("media"):
+    if is_list(kind) and feature is not None and feature.value_type.item == "media":
         return _samples(array)
     return array.to_pylist()
 
@@ -181,14 +180,22 @@ def _lists(array: Any, feature: Feature | None) -> Any:
 
 
 def _samples(array: Any) -> list[Any]:
-    """Pixels or samples, an array for each; Arrow knows their dtype."""
+    """Pixels or samples, an array for each, or lists of arrays of different shapes; Arrow
+    knows their dtype."""
     kind = array.type
     while is_list(kind):
         kind = kind.value_type
     if not _is_number(kind):
         return list(array.to_pylist())
     dtype = _dtype_of(kind)
-    return [np.array(value, dtype) for value in array.to_pylist()]
+    return [_array_of(value, dtype) for value in array.to_pylist()]
+
+
+def _array_of(value: Any, dtype: np.dtype[Any]) -> Any:
+    try:
+        return np.array(value, dtype)
+    except ValueError:  # of several sounds or images, which may differ in size
+        return [_array_of(one, dtype) for one in value] if isinstance(value, list) else value
 
 
 def check_types(schema: Schema, types: Mapping[str, Any], where: str = "") -> None:

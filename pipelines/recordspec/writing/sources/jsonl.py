@@ -165,8 +165,10 @@ def _with_bytes(value: Any) -> Any:
     """A value with bytes in place of `{"b64": "..."}`. Raises RecordError for what is no base64."""
     if isinstance(value, list):
         return [_with_bytes(one) for one in value]
-    if not isinstance(value, dict) or [*value] != [BASE64]:
+    if not isinstance(value, dict):
         return value
+    if [*value] != [BASE64]:
+        return {name: _with_bytes(one) for name, one in value.items()}
     try:
         return base64.b64decode(value[BASE64], validate=True)
     except (ValueError, TypeError):
