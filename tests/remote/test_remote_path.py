@@ -69,9 +69,16 @@ def test_a_request_that_fails_is_repeated(bucket, server, method, kind):
         assert server.proxy.faults[0].done == 2
 
 
-def test_a_failure_that_stays_is_told_with_its_url(bucket, server, monkeypatch):
+@pytest.fixture
+def one_retry(monkeypatch):
+    """Requests are repeated once. The stores of this test are not kept for others."""
     monkeypatch.setitem(remote._RETRY, "max_retries", 1)
     remote._store.cache_clear()
+    yield
+    remote._store.cache_clear()
+
+
+def test_a_failure_that_stays_is_told_with_its_url(bucket, server, one_retry):
     place = bucket / "m.json"
     with server.proxy.failing(Fault("status", times=99, status=503)), pytest.raises(StoreError) as error:
         place.read_bytes()
@@ -83,7 +90,6 @@ def test_a_failure_that_stays_is_told_with_its_url(bucket, server, monkeypatch):
         f"{place}: cannot write: the credentials are refused: 403 Forbidden (AccessDenied) (see docs/stores.md)"
     )
     assert len(server.proxy.log) == 1
-    remote._store.cache_clear()
     assert not place.exists()
 
 
@@ -231,15 +237,12 @@ def test_credentials_that_are_refused_are_told_of_a_list(bucket, server):
         )
 
 
-def test_a_list_that_fails_is_repeated_once_more_by_nobody(bucket, server, monkeypatch):
+def test_a_list_that_fails_is_repeated_once_more_by_nobody(bucket, server, one_retry):
     """obstore has repeated it, also where the answer is a page with a body."""
-    monkeypatch.setitem(remote._RETRY, "max_retries", 1)
-    remote._store.cache_clear()
     page = Fault("status", times=99, status=503, body=b"<html><body>no</body></html>")
     with server.proxy.failing(page), pytest.raises(StoreError, match="503 Service Unavailable"):
         list(bucket.walk())
     assert len(server.proxy.log) == 2
-    remote._store.cache_clear()
 
 
 @pytest.mark.parametrize("read", [RemotePath.read_bytes, lambda place: place.open().read()])
