@@ -86,6 +86,10 @@ def _distrust_at_exit() -> None:
     def distrust() -> None:
         if isinstance(getattr(sys, "last_value", None), tf.errors.DataLossError):
             distrust_copies()
+        # The frames of an error that ends the process have the iterator. Its threads call Python: if it is
+        # deleted when the interpreter no longer lets them, the process never ends.
+        for name in ("last_value", "last_traceback", "last_exc"):
+            setattr(sys, name, None)
 
     atexit.register(distrust)
 
