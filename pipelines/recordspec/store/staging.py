@@ -293,7 +293,7 @@ class StagingFolder:
         copies = []
         for name, found in files.items():
             if name.endswith(_STAMP):
-                if name.removesuffix(_STAMP) not in files:  # somebody deleted the copy
+                if name.removesuffix(_STAMP) not in files:  # the copy was deleted
                     (self.folder / name).unlink()
                 continue
             used = files.get(f"{name}{_STAMP}", found).st_mtime_ns
