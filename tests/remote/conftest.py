@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,12 @@ from recordspec import remote
 from recordspec.locations import Location, location
 from recordspec.remote import RemotePath
 
-_fresh = itertools.count()
+_numbers = itertools.count()
+
+
+def _fresh() -> str:
+    """A name that no other process has: the local folder of a build is named by its URL."""
+    return f"test-{os.getpid()}-{next(_numbers)}"
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +61,7 @@ def server(request, servers) -> Server:
 @pytest.fixture
 def bucket(server) -> RemotePath:
     """A fresh folder in the bucket of each server."""
-    return RemotePath.parse(f"{server.root}/test-{next(_fresh)}")
+    return RemotePath.parse(f"{server.root}/{_fresh()}")
 
 
 @dataclass(frozen=True)
@@ -105,4 +111,4 @@ def store(request, tmp_path, servers) -> Store:
     if request.param == "local":
         return Store(str(tmp_path / "store"), None)
     server = servers(request.param)
-    return Store(f"{server.root}/test-{next(_fresh)}", server.proxy)
+    return Store(f"{server.root}/{_fresh()}", server.proxy)

@@ -19,7 +19,7 @@ from recordspec.locations import Location, absolute
 from recordspec.spec.decoder import decode_errors, decode_problems
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import File, Files, expand, path_list, replaced, shard_files
-from recordspec.store.staging import corrupt_copies, failure_in
+from recordspec.store.staging import failure_in
 from recordspec.wire import file_types, tfrecord
 from recordspec.wire.framing import framed, place
 from recordspec.wire.tfrecord import Damage, Record
@@ -231,8 +231,8 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
         RecordError: names the shard, the record, the byte, the feature, the expected and the actual value.
             The original error is its cause; if no record is corrupt, the original error is raised.
         StoreError: files are missing, or of another spec; the dataset has been replaced; a shard in an object
-            store could not be read, or its local copy has other bytes: it is deleted, and the next pass
-            copies the shard again.
+            store could not be read, or its local copy was changed while it was read: it is deleted, and the
+            next pass copies the shard again.
         SpecError: a path is a URL of no store.
     """
     given = path_list(files)
@@ -245,8 +245,6 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
             raise
         if isinstance(error, tf.errors.NotFoundError) and (problem := _dataset_replaced(str(error), given)):
             raise StoreError(problem) from error
-        if problems := corrupt_copies():
-            raise StoreError(problems) from error
         for file in shard_files(expand(given), schema):
             # of a file that a copy replaces, the corrupt records are known, and were not read
             if file.path.resolve() not in _replaced and (corrupt := check(file, schema).corrupt):

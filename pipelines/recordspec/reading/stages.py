@@ -12,10 +12,11 @@ from recordspec.locations import absolute
 from recordspec.reading.options import Interleave, address_of
 from recordspec.reading.order import Seeds, key_of, passes, permuted
 from recordspec.reading.plan import Plan
-from recordspec.reading.staging import staged, then_released
+from recordspec.reading.staging import records_of_copies
 from recordspec.reading.transformations import (
     CALLS,
     MOST_CALLS,
+    READ_BUFFER,
     flat_map,
     interleave,
     tfrecord_dataset,
@@ -27,9 +28,6 @@ from recordspec.wire.compression import CODECS
 Dataset = Any
 Tensor = Any
 
-# TFRecordDataset reads 256 KiB at once by default; larger requests cost nothing locally and save
-# round trips elsewhere.
-_READ_BUFFER = 1 << 20
 # Batches made ahead: one waits while another is made.
 _AHEAD = 2
 # Seconds in which a dispatcher must accept a connection.
@@ -62,7 +60,7 @@ def records(
     )
     if (options is None or len(pieces) == 1) and len(set(compressions)) == 1 and follow:
         # One dataset of all the files: a flat_map over them costs a fifth more a record.
-        found = tf.data.TFRecordDataset(names, compressions[0], _READ_BUFFER)
+        found = tf.data.TFRecordDataset(names, compressions[0], READ_BUFFER)
         if all(piece.count is None for piece in pieces):
             return found
         return found.skip(pieces[0].first).take(sum(piece.count or 0 for piece in pieces))
@@ -74,7 +72,7 @@ def records(
     )
 
     def of_piece(path: Tensor, compression: Tensor, first: Tensor, count: Tensor) -> Dataset:
-        return tfrecord_dataset(path, compression, _READ_BUFFER).skip(first).take(count)
+        return tfrecord_dataset(path, compression).skip(first).take(count)
 
     return _mixed(_in_order(columns, seeds), of_piece, options, plan, deterministic=deterministic)
 
@@ -84,17 +82,13 @@ def _staged(
 ) -> Dataset:
     """The records of a plan whose files are in an object store."""
     order = tf.range(len(plan.pieces), dtype=tf.int64)
-    named = staged(plan.pieces, order if seeds is None else permuted(order, seeds.files), folder)
-
-    def of_piece(
-        path: Tensor, compression: Tensor, first: Tensor, count: Tensor, token: Tensor, problem: Tensor
-    ) -> Dataset:
-        with tf.control_dependencies([tf.debugging.Assert(tf.equal(problem, ""), [problem])]):
-            path = tf.identity(path)
-        found = tfrecord_dataset(path, compression, _READ_BUFFER).skip(first).take(count)
-        return then_released(found, token)
-
-    return _mixed(named, of_piece, options, plan, deterministic=deterministic)
+    order = order if seeds is None else permuted(order, seeds.files)
+    return records_of_copies(
+        plan.pieces,
+        order,
+        folder,
+        lambda named, of_piece: _mixed(named, of_piece, options, plan, deterministic=deterministic),
+    )
 
 
 def places(plan: Plan, options: Interleave | None, seeds: Seeds, *, deterministic: bool) -> Dataset:

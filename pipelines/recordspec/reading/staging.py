@@ -1,19 +1,21 @@
 """Shards of an object store, read as local files: copies in a folder of bounded size, downloaded ahead.
 
 A pass has leases on the copies that it reads, one on each from before it is opened until its last record is
-read, and gives back the others when it ends, or is dropped.
+read, and gives back the others when it ends, or is dropped. A copy that TensorFlow cannot read to its end is
+hashed; one with other bytes is deleted, the object is copied again, and the pass goes on in the new copy.
 """
 
 from __future__ import annotations
 
 import atexit
 import itertools
+import logging
 import os
 import sys
 from collections import deque
-from collections.abc import Generator, Iterator
-from dataclasses import replace
-from functools import cache
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -21,93 +23,212 @@ from typing import Any
 import numpy as np
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, RecordError, RecordspecError, SpecError
+from recordspec.errors import Problem, RecordError, RecordspecError, SpecError, StoreError, show_text
 from recordspec.executors import Future, ThreadPool
 from recordspec.locations import Location, system_errors
 from recordspec.reading.plan import Piece
-from recordspec.reading.transformations import flat_map
+from recordspec.reading.transformations import flat_map, tfrecord_dataset
 from recordspec.remote import RemotePath
 from recordspec.spec.options import parse_bytes
-from recordspec.store.staging import (
-    FAILURES,
-    Lease,
-    StagedObject,
-    StagingFolder,
-    distrust_copies,
-    on_disk,
-)
+from recordspec.store.staging import FAILURES, Lease, StagedObject, StagingFolder, on_disk
 from recordspec.wire import tfrecord
 from recordspec.wire.compression import CODECS
 
 Dataset = Any
 Tensor = Any
 
+log = logging.getLogger("recordspec")
+
 # Shards that are downloaded while others are read, each by one connection: requests for ranges take twice the
 # CPU time.
 _AHEAD = 3
 
-_leases: dict[int, Lease] = {}
-_tokens = itertools.count()
+# What each pass reads: by its number, and that of the piece.
+_passes: dict[int, dict[int, _Reading]] = {}
+_numbers = itertools.count()
 
 
-def staged(pieces: tuple[Piece, ...], order: Tensor, folder: StagingFolder) -> Dataset:
-    """The path of a local copy of each piece, its compression, its first record, the number of records, the
-    token of its lease, and what went wrong, in an order, int64 `[pieces]`."""
+@dataclass(kw_only=True)
+class _Reading:
+    """A piece that is being read.
 
-    _distrust_at_exit()
+    Attributes:
+        lease: on its copy; None for a local file.
+        count: the number of its records; None where only reading tells.
+    """
 
-    def copies(numbers: Any) -> Iterator[tuple[str, str, int, int, int, str]]:
-        chosen, mine = [pieces[number] for number in numbers], []
-        leases = _leases_ahead(folder, chosen)
+    piece: Piece
+    lease: Lease | None
+    count: int | None
+
+    @property
+    def path(self) -> str:
+        """The path of the file to read."""
+        return str(self.piece.path if self.lease is None else self.lease.path)
+
+    def release(self) -> None:
+        """Allows the copy to be removed."""
+        if self.lease is not None:
+            self.lease.release()
+
+    def copied_again(self, folder: StagingFolder) -> tuple[str, int]:
+        """The path of a new copy, and the number of records before the first that TensorFlow could not read.
+
+        Raises StoreError if the copy was changed while it was read, as TensorFlow may have read more of it
+        before; and if it is right. Raises RecordError if a record of the object itself is corrupt.
+        """
+        piece, lease = self.piece, self.lease
+        path = str(piece.path) if lease is None else lease.open_path
+        codec = CODECS[piece.compression].tensorflow
+        readable = tfrecord_dataset(path, codec).ignore_errors()
+        read = int(readable.reduce(np.int64(0), lambda number, _: number + 1))
+        most = piece.first + (self.count or 0)
+        if lease is None or (problem := folder.check(lease, _object_of(piece))) is None:
+            _check_records(piece, Path(path))
+            got = f"{read:,} that can be read"
+            raise StoreError(Problem(where=str(piece.path), expected=f"{most:,} records", got=got))
+        if lease.is_changed or read >= most:
+            raise StoreError(problem)
+        log.warning("%s", show_text(str(problem)))
+        lease.release()
+        self.lease = folder.fetch(_object_of(piece))
+        return self.path, read
+
+
+def records_of_copies(
+    pieces: tuple[Piece, ...],
+    order: Tensor,
+    folder: StagingFolder,
+    mixed: Callable[[Dataset, Callable[..., Dataset]], Dataset],
+) -> Dataset:
+    """The records of copies of the pieces.
+
+    Args:
+        order: of the pieces, int64 `[pieces]`.
+        mixed: gives all records, from a dataset of pieces, and a function from a piece to its records.
+
+    Where TensorFlow cannot read a record, the rest comes from a new copy. That is noticed by the number of
+    records, which costs nothing else: where that is not known, the error is TensorFlow's.
+    """
+    _forget_errors_at_exit()
+
+    def one_pass(number: Tensor) -> Dataset:
+        return mixed(_copies(pieces, number, order, folder), partial(_records_of, pieces, folder))
+
+    # The generator of this dataset ends with the pass, or when its iterator is dropped; that of the copies
+    # ends before the last of them are read.
+    passes = tf.data.Dataset.from_generator(_numbered_pass, output_signature=tf.TensorSpec([], tf.int64))
+    return flat_map(passes, one_pass)
+
+
+def _numbered_pass() -> Iterator[int]:
+    """Yields the number of a new pass; its leases that are left are released at the end."""
+    number = next(_numbers)
+    _passes[number] = {}
+    try:
+        yield number
+    finally:
+        for reading in _passes.pop(number).values():
+            reading.release()
+
+
+def _copies(pieces: tuple[Piece, ...], number: Tensor, order: Tensor, folder: StagingFolder) -> Dataset:
+    """For each piece, in an order: the number of the pass, its own, the path of its copy, how many records it
+    has, or -1 if that is not known, and what went wrong."""
+
+    def copies(number: Any, order: Any) -> Iterator[tuple[int, int, str, int, str]]:
+        readings = _readings_ahead(folder, [pieces[index] for index in order])
         try:
-            for piece, (lease, problem) in zip(chosen, leases, strict=True):
-                token = next(_tokens)
-                if lease is not None:
-                    _leases[token] = lease
-                    mine.append(token)
-                count = -1 if piece.count is None else piece.count
-                path = piece.path if lease is None else lease.path
-                yield str(path), CODECS[piece.compression].tensorflow, piece.first, count, token, problem
+            for index, (reading, problem) in zip(order, readings, strict=True):
+                if reading is None:
+                    yield number, index, "", 0, problem
+                    continue
+                if (pass_ := _passes.get(int(number))) is None:  # its iterator was dropped
+                    reading.release()
+                    return
+                pass_[int(index)] = reading
+                yield number, index, reading.path, -1 if reading.count is None else reading.count, ""
         finally:
-            for token in mine:
-                release(token)
-            leases.close()
+            readings.close()
 
-    text, whole = tf.TensorSpec([], tf.string), tf.TensorSpec([], tf.int64)
+    whole, text = tf.TensorSpec([], tf.int64), tf.TensorSpec([], tf.string)
     return tf.data.Dataset.from_generator(
-        copies, args=(order,), output_signature=(text, text, whole, whole, whole, text)
+        copies, args=(number, order), output_signature=(whole, whole, text, whole, text)
     )
 
 
-@cache
-def _distrust_at_exit() -> None:
-    """If a corrupt record ends this process, the next one hashes the copies before it reads them."""
+def _records_of(
+    pieces: tuple[Piece, ...],
+    folder: StagingFolder,
+    number: Tensor,
+    index: Tensor,
+    path: Tensor,
+    count: Tensor,
+    problem: Tensor,
+) -> Dataset:
+    """The records of a copy, string `[]`; its lease is released after the last."""
+    compression = tf.gather([CODECS[piece.compression].tensorflow for piece in pieces], index)
+    first = tf.gather(tf.constant([piece.first for piece in pieces], tf.int64), index)
 
-    def distrust() -> None:
-        if isinstance(getattr(sys, "last_value", None), tf.errors.DataLossError):
-            distrust_copies()
-        # The frames of an error that ends the process have the iterator. Its threads call Python: if it is
-        # deleted when the interpreter no longer lets them, the process never ends.
+    def copied_again(number: Any, index: Any) -> tuple[str, np.int64, str]:
+        try:
+            path, read = _passes[int(number)][int(index)].copied_again(folder)
+            return path, np.int64(read), ""
+        except RecordspecError as error:
+            return "", np.int64(0), _told(error)
+
+    def rest(number: Tensor, index: Tensor) -> Dataset:
+        results = [tf.string, tf.int64, tf.string]
+        path, read, problem = tf.numpy_function(copied_again, [number, index], results)
+        again = tfrecord_dataset(_unless(problem, path), compression)
+        return again.skip(tf.maximum(tf.ensure_shape(read, []), first))
+
+    def released(number: Any, index: Any) -> np.int64:
+        _passes[int(number)].pop(int(index)).release()
+        return np.int64(0)  # type: ignore[no-any-return]
+
+    def end(number: Tensor, index: Tensor) -> Dataset:
+        none = tf.numpy_function(released, [number, index], tf.int64)
+        return tf.data.Dataset.from_tensors("").repeat(none)
+
+    one = tf.data.Dataset.from_tensors((number, index))
+    found = tfrecord_dataset(_unless(problem, path), compression).skip(first)
+    if all(map(_is_counted, pieces)):
+        found = found.ignore_errors().concatenate(flat_map(one, rest)).take(count)
+    return found.concatenate(flat_map(one, end))
+
+
+def _unless(problem: Tensor, value: Tensor) -> Tensor:
+    """The value; a problem that is not empty is raised."""
+    with tf.control_dependencies([tf.debugging.Assert(tf.equal(problem, ""), [problem])]):
+        return tf.identity(value)
+
+
+@cache
+def _forget_errors_at_exit() -> None:
+    """The frames of an error that ends the process have the iterator. Its threads call Python: if it is
+    deleted when the interpreter no longer lets them, the process never ends."""
+
+    def forget() -> None:
         for name in ("last_value", "last_traceback", "last_exc"):
             setattr(sys, name, None)
 
-    atexit.register(distrust)
+    atexit.register(forget)
 
 
-def _leases_ahead(
+def _readings_ahead(
     folder: StagingFolder, pieces: list[Piece]
-) -> Generator[tuple[Lease | None, str], None, None]:
-    """A lease on the copy of each piece, or an error message; None for a local file. Leases that the caller
-    has not received are released at the end."""
+) -> Generator[tuple[_Reading | None, str], None, None]:
+    """Each piece with a lease on its copy, or an error message. Leases that the caller has not received are
+    released at the end."""
     pool, stopped = ThreadPool("recordspec-ahead", _AHEAD), Event()
-    waiting: deque[Future[tuple[Lease | None, str]]] = deque()
+    waiting: deque[Future[tuple[_Reading | None, str]]] = deque()
 
-    def fetch(piece: Piece) -> tuple[Lease | None, str]:
+    def fetch(piece: Piece) -> tuple[_Reading | None, str]:
         try:
             return _fetched(folder, piece, stopped), ""
-        except RecordspecError as error:  # TensorFlow would print an exception with its traceback
-            FAILURES.append(error)
-            return None, str(error)
+        except RecordspecError as error:
+            return None, _told(error)
 
     try:
         for piece in pieces:
@@ -120,22 +241,57 @@ def _leases_ahead(
         stopped.set()
         pool.close()
         for future in waiting:
-            if future.done() and (lease := future.result()[0]) is not None:
-                lease.release()
+            if future.done() and (reading := future.result()[0]) is not None:
+                reading.release()
 
 
-def _fetched(folder: StagingFolder, piece: Piece, stopped: Event) -> Lease | None:
-    if not isinstance(piece.path, RemotePath):
-        return None
-    lease = folder.fetch(_object_of(piece), stopped)
-    if piece.shard is None and piece.compression == "none":
-        try:
-            tfrecord.check_lengths(lease.path)
-        except RecordError as error:
+def _told(error: RecordspecError) -> str:
+    """The message of an error: of an exception, TensorFlow would print the traceback."""
+    FAILURES.append(error)
+    return str(error)
+
+
+def _fetched(folder: StagingFolder, piece: Piece, stopped: Event) -> _Reading:
+    """The piece with a lease on its copy, if it is in a store."""
+    lease = None
+    if piece.is_remote:
+        lease = folder.fetch(_object_of(piece), stopped, believed=_is_counted(piece))
+    try:
+        return _Reading(piece=piece, lease=lease, count=_count(piece, lease))
+    except BaseException:
+        if lease is not None:
             lease.release()
-            where = str(piece.path)
-            raise RecordError([replace(one, where=where) for one in error.problems]) from None
-    return lease
+        raise
+
+
+def _is_counted(piece: Piece) -> bool:
+    """Whether the number of its records is known before they are read."""
+    return piece.count is not None or piece.shard is not None or piece.compression == "none"
+
+
+def _count(piece: Piece, lease: Lease | None) -> int | None:
+    """The number of its records. Raises RecordError for an invalid length."""
+    if piece.count is not None or not _is_counted(piece):
+        return piece.count
+    if piece.shard is not None and lease is not None:
+        return piece.shard.records
+    path = piece.path if lease is None else lease.path
+    try:
+        return tfrecord.count(path)
+    except RecordError as error:
+        raise RecordError([_named(problem, path, piece) for problem in error.problems]) from None
+
+
+def _check_records(piece: Piece, path: Path) -> None:
+    """Raises RecordError if a record of a file is corrupt."""
+    for found in tfrecord.salvage(path):
+        if isinstance(found, tfrecord.Damage):
+            raise RecordError(_named(found.problem, path, piece))
+
+
+def _named(problem: Problem, path: Location, piece: Piece) -> Problem:
+    """The problem of a copy, with the name of its object."""
+    return problem.at(problem.where.replace(str(path), str(piece.path), 1))
 
 
 def _object_of(piece: Piece) -> StagedObject:
@@ -146,23 +302,6 @@ def _object_of(piece: Piece) -> StagedObject:
     with system_errors("read", piece.path):
         found = piece.path.stat()
     return StagedObject(remote=piece.path, bytes=found.st_size, sha256=None, e_tag=found.e_tag)
-
-
-def release(token: Any) -> np.int64:
-    """Releases a lease; returns 0, the number of elements that follow."""
-    lease = _leases.pop(int(token), None)
-    if lease is not None:
-        lease.release()
-    return np.int64(0)  # type: ignore[no-any-return]
-
-
-def then_released(records: Dataset, token: Tensor) -> Dataset:
-    """The records of a copy; its lease is released after the last."""
-    end = flat_map(
-        tf.data.Dataset.from_tensors(token),
-        lambda one: tf.data.Dataset.from_tensors("").repeat(tf.numpy_function(release, [one], tf.int64)),
-    )
-    return records.concatenate(end)
 
 
 def check_room(pieces: tuple[Piece, ...], cycle: int, size: str) -> None:

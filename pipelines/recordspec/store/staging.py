@@ -20,7 +20,6 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from itertools import islice
 from pathlib import Path
 from threading import Event
 
@@ -136,31 +135,33 @@ class Lease:
     def __init__(self, path: Path, handle: int) -> None:
         self.path = path
         self._handle: int | None = handle
+        self._state = self._stat()
+
+    @property
+    def handle(self) -> int:
+        """The open copy."""
+        assert self._handle is not None, "released"
+        return self._handle
+
+    @property
+    def open_path(self) -> str:
+        """The path of the open copy, even if it has no name any more."""
+        return f"/dev/fd/{self.handle}"
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the copy was written since."""
+        return self._stat() != self._state
+
+    def _stat(self) -> tuple[int, int]:
+        found = os.fstat(self.handle)
+        return found.st_size, found.st_mtime_ns
 
     def release(self) -> None:
         """Allows the copy to be removed. May be called twice."""
         handle, self._handle = self._handle, None
         if handle is not None:
             os.close(handle)
-
-
-# The copies that this process has read, the last ones last. That a copy was read to its end does not tell
-# that it is right: after an error, tf.data reads on ahead.
-_used: dict[Path, tuple[StagingFolder, StagedObject]] = {}
-
-
-def corrupt_copies() -> list[Problem]:
-    """The problem of a copy that this process has read, and that has other bytes than its object; the last
-    one that it has read, if several. It is deleted, so that the next pass copies the object again."""
-    found = (folder.check(path, wanted) for path, (folder, wanted) in reversed([*_used.items()]))
-    return [*islice(filter(None, found), 1)]
-
-
-def distrust_copies() -> None:
-    """Removes the stamps of the copies that this process has read: the next reader hashes each."""
-    for path in _used:
-        with suppress(OSError):
-            _stamp_of(path).unlink()
 
 
 class StagingFolder:
@@ -176,11 +177,12 @@ class StagingFolder:
         with system_errors("write", folder):
             folder.mkdir(parents=True, exist_ok=True)
 
-    def fetch(self, wanted: StagedObject, stopped: Event | None = None) -> Lease:
+    def fetch(self, wanted: StagedObject, stopped: Event | None = None, *, believed: bool = True) -> Lease:
         """Returns the copy of an object, downloads it if necessary, and waits until there is room.
 
         Args:
             stopped: stops waiting when it is set.
+            believed: whether a copy whose file has not changed is right.
 
         A copy that was changed is logged, deleted, and downloaded again.
 
@@ -200,17 +202,17 @@ class StagingFolder:
                     handle = _opened(path)
                     if handle is None:
                         part = self._begin(path, wanted.bytes)
-                    elif _is_unchanged(path, handle):
+                    elif believed and _is_unchanged(path, handle):
                         os.utime(_stamp_of(path))
-                        return self._lease(wanted, path, handle)
+                        return Lease(path, handle)
                 if handle is not None:
                     if (problem := self._hash(wanted, path, handle)) is None:
-                        return self._lease(wanted, path, handle)
+                        return Lease(path, handle)
                     os.close(handle)
                     log.warning("%s", show_text(str(problem)))
                     continue  # there is none now
                 if part is not None:
-                    return self._lease(wanted, path, self._download(wanted, path, part, stopped))
+                    return Lease(path, self._download(wanted, path, part, stopped))
                 if stopped.wait(_PAUSE) or time.monotonic() > deadline:
                     hint = f"copies that are being read fill {self.folder}; give it a larger size"
                     expected = f"room for {wanted.bytes:,} bytes of {self.size:,}"
@@ -218,21 +220,10 @@ class StagingFolder:
                         Problem(where=str(wanted.remote), expected=expected, got="none", hint=hint)
                     )
 
-    def check(self, path: Path, wanted: StagedObject) -> Problem | None:
+    def check(self, lease: Lease, wanted: StagedObject) -> Problem | None:
         """Hashes the copy of an object. Returns its problem, and deletes it, if it has other bytes."""
         with system_errors("write", self.folder):
-            handle = _opened(path)
-            if handle is None:
-                return None
-            try:
-                return self._hash(wanted, path, handle)
-            finally:
-                os.close(handle)
-
-    def _lease(self, wanted: StagedObject, path: Path, handle: int) -> Lease:
-        _used.pop(path, None)
-        _used[path] = self, wanted
-        return Lease(path, handle)
+            return self._hash(wanted, lease.path, lease.handle)
 
     def _hash(self, wanted: StagedObject, path: Path, handle: int) -> Problem | None:
         """Hashes a copy, which others may read meanwhile, and stamps it, or deletes it if it is wrong."""
