@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from pyarrow import parquet
 from test_show import BLOCKED, DATA, example, needs_data, write
 
@@ -241,6 +242,43 @@ def test_odd_values_are_built_from_an_export(tmp_path, case, suffix):
     if suffix == "jsonl" and case == "bytes, or none":
         read = [json.loads(line)["x"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
         assert [one and base64.b64decode(one["b64"]) for one in read] == [None, *OCTETS]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_a_list_of_any_length_without_its_key_is_empty(tmp_path, suffix):
+    """As it is read; other writers leave the key out. What is built again has all keys."""
+    schema = rs.Schema.loads(
+        """
+        schema: s
+        context:
+          n: int64
+          many: {kind: var_len, dtype: float32}
+          pair: {dtype: int64, shape: [2], default: [3, 4]}
+        sequence:
+          words: {kind: var_len, dtype: string}
+        """
+    )
+    row = {"n": 7, "many": [0.5], "pair": [1, 2], "words": [["a", "b"]]}
+    rs.write(schema, [row], tmp_path / "whole")
+    (whole,) = records(tmp_path / "whole")
+    bare = tf.train.SequenceExample(context={"feature": {"n": {"int64_list": {"value": [7]}}}})
+    for name, stored in {
+        "none": [bare.SerializeToString()] * 2,
+        "some": [bare.SerializeToString(), whole],
+    }.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        with tf.io.TFRecordWriter(str(folder / "f.tfrecord")) as writer:
+            for one in stored:
+                writer.write(one)
+        export(folder / "f.tfrecord", folder / f"out.{suffix}", Query(spec=schema))
+        built = build(folder, schema, f"{{{suffix}: out.{suffix}}}")
+        again, found = ([*rs.read(schema, path)] for path in (folder / "again", folder / "f.tfrecord"))
+        assert len(built) == len(again) == 2
+        for one, other in zip(again, found, strict=True):
+            assert {key: value.numpy().tolist() for key, value in one.items()} == {
+                key: value.numpy().tolist() for key, value in other.items()
+            }
 
 
 def groups() -> list[tuple[str, list[Feature], list[dict]]]:

@@ -37,7 +37,6 @@ from recordspec.store.shards import Files
 from recordspec.wire.record_batch import RecordBatch
 
 if TYPE_CHECKING:
-    from recordspec.spec.dates import DateUnit
     from recordspec.spec.features import Feature
     from recordspec.spec.schema import Schema
     from recordspec.wire.columns import Section
@@ -98,7 +97,7 @@ def export(
     writer_type.check(records.names.given)
     with output_file(out, force=force) as begun, progress:
         progress.begin("exporting", None)
-        types = dict.fromkeys(records.query.columns, ColumnType())
+        types = dict.fromkeys(records.query.columns, ColumnType()) | records.names.declared
         types, written = _write(records, writer_type, begun, types, progress)
         if not written:
             progress.begin("again, with final types", None)
@@ -180,7 +179,7 @@ def _write(
             writer_type.check(types)
             writer = writer or stack.enter_context(closing(writer_type(path, types)))
             if types == writer.types:
-                writer.write(_all_columns(columns, types, len(batch)), len(batch))
+                writer.write(_all_columns(columns, types, records.names, len(batch)), len(batch))
         if writer is None:  # then the first records of the files name the columns
             first = dict.fromkeys(records.names.first, ColumnType())
             types = ordered(first | dict(types) | records.names.given, chosen)
@@ -190,14 +189,20 @@ def _write(
     return dict(types), types == writer.types
 
 
-def _all_columns(columns: ExportColumns, types: ColumnTypes, rows: int) -> ExportColumns:
+def _all_columns(columns: ExportColumns, types: ColumnTypes, names: ColumnNames, rows: int) -> ExportColumns:
     """All columns, also those that are missing in these rows."""
     found: ExportColumns = {}
     for name, type_ in types.items():
         held = columns.get(name)
         other = held is None or (not type_.levels and isinstance(held, StepValues) != type_.steps)
         found[name] = missing(type_, rows) if held is None or other else held
-    return found
+    return found | {name: _empty_lists(found[name]) for name in names.empty if name in found}
+
+
+def _empty_lists(held: HeldValues) -> HeldValues:
+    """The same with empty lists in place of missing ones."""
+    assert not isinstance(held, PairValues)
+    return replace(held, present=np.ones_like(held.present))
 
 
 class ColumnNames:
@@ -209,16 +214,17 @@ class ColumnNames:
     Attributes:
         placed: the features whose values `given_columns` makes, each with its section.
         given: their types, by column. What is stored under their keys is in no other column.
-        dates: the units of columns of dates.
-        lists: the columns of features whose values are lists, also where each has one item.
+        declared: the types of the other features, as far as the schema tells: lists where each has one item,
+            and dates.
+        empty: the columns of features of which a record without the key has an empty list, as they are read.
     """
 
     def __init__(self, query: Query, keys: Iterable[FeatureKey], schema: Schema | None = None) -> None:
         self.query = query
         self.placed: list[tuple[Section, Feature]] = []
         self.given: dict[str, ColumnType] = {}
-        self.lists: set[str] = set()
-        self.dates: dict[str, DateUnit] = {}
+        self.declared: dict[str, ColumnType] = {}
+        self.empty: set[str] = set()
         self._parts: set[FeatureKey] = set()
         names = {} if query.spec is None else dict(query.names.names)
         features = {} if schema is None else schema.names
@@ -245,10 +251,11 @@ class ColumnNames:
         in_steps = section == "sequence" and not feature.spans_steps
         type_ = given_type(feature)
         if type_ is None:
-            if getattr(feature, "date", None) is not None:
-                self.dates[feature.name] = feature.date  # type: ignore[attr-defined]
-            if len(feature.value_type.shape) == 1 and (in_steps or section != "sequence"):
-                self.lists.add(feature.name)
+            shape, steps = feature.value_type.shape, section == "sequence"
+            single = len(shape) != 1 or (steps and not in_steps)
+            self.declared[feature.name] = ColumnType(single=single, steps=steps, date=feature.value_type.date)
+            if not single and shape == (None,):
+                self.empty.add(feature.name)
             return
         self.placed.append((section, feature))
         self._parts |= {(section == "sequence", column.key) for column in feature.columns()}
@@ -350,11 +357,7 @@ def with_columns(types: ColumnTypes, columns: ExportColumns, names: ColumnNames)
         if name in names.given:
             found[name] = replace(names.given[name], text=type_.text and types.get(name, type_).text)
             continue
-        if name in names.lists:
-            type_ = replace(type_, single=False)
-        if name in names.dates:
-            type_ = replace(type_, date=names.dates[name])
-        found[name] = type_.joined(found[name]) if name in found else type_
+        found[name] = found[name].joined(type_) if name in found else type_
     if len(found) > _MOST_COLUMNS:
         expected = f"at most {_MOST_COLUMNS:,} features to export"
         raise SpecError(Problem(path=("columns",), expected=expected, got="more", hint="choose some"))

@@ -17,6 +17,7 @@ from recordspec.spec.values import DTYPES
 from recordspec.wire.columns import Cells, Column
 
 if TYPE_CHECKING:
+    from recordspec.spec.dates import DateUnit
     from recordspec.spec.features.geometry import Coordinates, Pictures
 
 # Metadata of an option that changes how records are read, but not what is stored.
@@ -34,10 +35,12 @@ class ValueType:
             or its index; `media` for a path, the bytes of a file, or an array; `pair` for a pair of indices
             and values; `any` for values that only the kind can convert.
         shape: `()` for one item, else the sizes of the lists, where null is any size.
+        date: the unit in which a date or time is stored, of kinds that take them.
     """
 
     item: str = "any"
     shape: tuple[int | None, ...] = ()
+    date: DateUnit | None = None
 
     @property
     def is_number(self) -> bool:

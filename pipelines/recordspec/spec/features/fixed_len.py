@@ -88,7 +88,7 @@ class FixedLen(Feature):
 
     @property
     def value_type(self) -> ValueType:
-        return ValueType(value_item(self.dtype), self.shape)
+        return ValueType(value_item(self.dtype), self.shape, self.date)
 
     def columns(self) -> tuple[Column, ...]:
         layout = Fixed(shape=static(self.shape), default=self.default, ragged=self.with_missing)

@@ -136,7 +136,7 @@ def _is_date(kind: Any) -> bool:
 
 
 def _takes_dates(feature: Feature | None) -> bool:
-    return getattr(feature, "date", None) is not None
+    return feature is not None and feature.value_type.date is not None
 
 
 def to_dates(array: Any) -> Any:

@@ -67,9 +67,7 @@ def _present(column: Any, feature: Feature) -> Any:
 
 def _values(column: Any, feature: Feature, folder: Location) -> Any:
     kind = feature.value_type
-    if getattr(feature, "date", None) is not None:
-        return list(column.to_pylist())
-    if kind.item == "any":  # a custom kind: what it makes of a text, it says
+    if kind.date is not None or kind.item == "any":  # a custom kind: what it makes of a text, it says
         return list(column.to_pylist())
     if kind.shape == () and kind.item == "media":
         return inside(column.to_pylist(), folder)
