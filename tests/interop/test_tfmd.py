@@ -178,6 +178,8 @@ def test_two_features_of_one_key_cannot_be_exported():
 def test_features_are_exported_independently(cases):
     """The export of a feature does not depend on the others."""
     cases = [case for case in cases if case.section == "features"]
+    images = [case for case in cases if case.feature.pictures is not None]
+    cases = [case for case in cases if case not in images[1:]]  # of several, a box has to name its own
     stored = [column.key for case in cases for column in case.feature.columns()]
     if not cases or len(stored) != len(set(stored)):
         return
