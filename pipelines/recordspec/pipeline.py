@@ -242,7 +242,7 @@ class Pipeline:
         if workers > 1 or replicas is not None:
             read = reading.per_replica(read, replicas or workers)
         batch = 1 if read.batch is None else read.batch.size
-        return Position(epoch=epoch, step=step, workers=workers, batch=batch, manifest=self.manifest.sha256)
+        return Position(epoch=epoch, step=step, workers=workers, batch=batch, manifest=self.manifest.identity)
 
     def bench(
         self,

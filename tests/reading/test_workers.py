@@ -161,8 +161,8 @@ def test_training_resumes_with_the_same_workers_only(pipeline):
     whole = of_workers(pipeline, 2)
     assert len(whole[0]) == 84
     saved = json.loads(json.dumps(dataclasses.asdict(pipeline.position(0, 20, workers=2))))
-    sha256 = rs.Manifest.load(pipeline.data).sha256
-    assert saved == {"epoch": 0, "step": 20, "workers": 2, "batch": 6, "manifest": sha256}
+    identity = rs.Manifest.load(pipeline.data).identity
+    assert saved == {"epoch": 0, "step": 20, "workers": 2, "batch": 6, "manifest": identity}
     position = rs.Position(**saved)
     assert of_workers(pipeline, 2, position) == [batches[20:] for batches in whole]
     hint = "(other workers would read some rows twice, and others never)"
@@ -186,10 +186,10 @@ def test_training_does_not_resume_with_another_batch_or_dataset(pipeline, tmp_pa
     assert str(error.value) == f"start.batch: expected 8, the rows per batch that are read, got 12 {hint}"
     assert pipeline.position(1, 2, batch=8).batch == 8
     assert pipeline.position(1, 2, batch=None).batch == 1
-    before = pipeline.manifest.sha256
+    before = pipeline.manifest.identity
     for rows, how in (([{"n": 5000}], {"append": True}), ([{"n": 1}, {"n": 2}], {"force": True})):
         pipeline.build(rows, **how)
-        now = pipeline.manifest.sha256
+        now = pipeline.manifest.identity
         hint = "(the dataset was replaced or added to since, or is another one)"
         for read in (pipeline.dataset, partial(rs.read, pipeline.schema, batch=12)):
             with pytest.raises(rs.SpecError) as error:

@@ -167,7 +167,7 @@ class Recipe:
             raise SpecError(Problem(path=("read", "repeat"), expected=expected, got=str(self.options.repeat)))
         if self.start is not None:
             batch = 1 if self.options.batch is None else self.options.batch.size
-            self.start.begin(workers=self.plan.workers, batch=batch, manifest=self.plan.manifest_sha256)
+            self.start.begin(workers=self.plan.workers, batch=batch, manifest=self.plan.manifest_identity)
 
     @property
     def _shapes(self) -> bool:

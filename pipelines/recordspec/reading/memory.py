@@ -71,7 +71,7 @@ def cached(records: Dataset, options: Read, plan: Plan) -> Dataset:
     stats = [(str(piece.path.resolve()), piece.path.stat()) for piece in plan.pieces]
     # size and mtime do not tell files apart that were written again: the manifest does, or a time that no
     # program can set
-    version = plan.manifest_sha256 or [getattr(stat, "st_ctime_ns", "") for _, stat in stats]
+    version = plan.manifest_identity or [getattr(stat, "st_ctime_ns", "") for _, stat in stats]
     files = [(path, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
     parts = [(piece.first, piece.count) for piece in plan.pieces]
     order = (version, files, parts, options.interleave, plan.large)

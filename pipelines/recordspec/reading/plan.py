@@ -84,14 +84,14 @@ class Plan:
         block: the rows of a block at most; None if each record is one row.
         others: the rows of every worker, where there are several.
         class_counts: by label, the rows of every class in the splits that are read, where they were counted.
-        manifest_sha256: the hash of the manifest; None without one.
+        manifest_identity: `Manifest.identity`; None without one.
     """
 
     pieces: tuple[Piece, ...]
     block: int | None
     others: tuple[int, ...] = ()
     class_counts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    manifest_sha256: str | None = None
+    manifest_identity: str | None = None
 
     @property
     def folder(self) -> Location:
@@ -185,8 +185,8 @@ def plan_files(
     counts = (
         {} if manifest is None else manifest.class_counts(manifest.splits_of(path.name for path in paths))
     )
-    sha256 = None if manifest is None else manifest.sha256
-    whole = Plan(pieces=pieces, block=files[0].block, class_counts=counts, manifest_sha256=sha256)
+    identity = None if manifest is None else manifest.identity
+    whole = Plan(pieces=pieces, block=files[0].block, class_counts=counts, manifest_identity=identity)
     if whole.rows == 0 and any(piece.path != file.path for piece, file in zip(pieces, files, strict=True)):
         expected = "records that can be read"
         raise RecordError(Problem(where=str(paths[0].parent), expected=expected, got="none"))

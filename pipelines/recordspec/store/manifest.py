@@ -235,9 +235,13 @@ class Manifest:
         }
 
     @property
-    def sha256(self) -> str:
-        """The SHA-256 of the canonical JSON of the manifest: it identifies the dataset and all its bytes."""
-        return _sha256(self._fields())
+    def identity(self) -> str:
+        """The SHA-256 of what determines the rows and their order: of all fields but those of sidecars and
+        indices, which commands add to a dataset later."""
+        shards = {
+            split: tuple(replace(one, index=None) for one in many) for split, many in self.splits.items()
+        }
+        return _sha256(replace(self, splits=shards, beside={}, format=FORMAT)._fields())
 
     def dump(self) -> str:
         """The manifest as JSON of format 2, with the SHA-256 of its other fields."""
