@@ -14,7 +14,8 @@ from PIL import Image
 import recordspec as rs
 from recordspec._tf import tf
 from recordspec.inspect.export import export
-from recordspec.spec.features.box import BoxFormat
+from recordspec.spec.features.box import BoxFormat, Drop
+from recordspec.wire.proto import parse_example
 
 FORMATS = get_args(BoxFormat)
 SIZES = ([40, 64], [90, 50], [61, 61])
@@ -32,15 +33,15 @@ UPRIGHT = "{kind: image, orientation: upright}"
 CROPPED = ", orientation: upright, resize: {size: [40, 64], aspect: crop}"
 
 
-def drawn(place: int, orientation: int) -> tuple[bytes, np.ndarray]:
-    """A PNG with a red, a green and a blue rectangle, and their corners in its pixels."""
+def drawn(place: int, orientation: int, format_: str = "png") -> tuple[bytes, np.ndarray]:
+    """A file with a red, a green and a blue rectangle, and their corners in its pixels."""
     (height, width), corners = DRAWN[place % len(DRAWN)]
     pixels = np.zeros((height, width, 3), np.uint8)
     for colour, (left, top, right, bottom) in enumerate(corners):
         pixels[top:bottom, left:right, colour] = 255
     stream, exif = io.BytesIO(), Image.Exif()
     exif[ORIENTATION] = orientation
-    Image.fromarray(pixels).save(stream, "png", exif=exif)
+    Image.fromarray(pixels).save(stream, format_, exif=exif)
     return stream.getvalue(), np.array(corners, np.float64)
 
 
@@ -111,11 +112,11 @@ def schema(options: str, *, formats=FORMATS, more: str = "") -> rs.Schema:
     return rs.Schema.loads(f"schema: s\nfeatures:\n  photo: {{kind: image{options}}}\n{boxes}{more}")
 
 
-def rows_of(formats=FORMATS, orientations=range(1, 9)) -> list[dict]:
+def rows_of(formats=FORMATS, orientations=range(1, 9), files=("png",)) -> list[dict]:
     rows = []
-    for place, orientation in enumerate(orientations):
-        data, corners = drawn(place, orientation)
-        sides = Image.open(io.BytesIO(data)).size[::-1]
+    for place, (orientation, file) in enumerate(product(orientations, files)):
+        data, corners = drawn(place, orientation, file)
+        sides = DRAWN[place % len(DRAWN)][0]
         rows.append({"photo": data} | {one: of_corners(one, corners, *sides) for one in formats})
     return rows
 
@@ -127,7 +128,7 @@ def rows_of(formats=FORMATS, orientations=range(1, 9)) -> list[dict]:
 )
 def test_boxes_follow_their_image(aspect, size, orientation):
     given = schema(f", orientation: {orientation}, resize: {{size: {size}, aspect: {aspect}}}")
-    rows = rows_of()
+    rows = rows_of(files=("png", "tiff"))
     records = list(given.encode_batch({name: [row[name] for row in rows] for name in rows[0]}, len(rows)))
     decoded = given.decode(records)
     overlaps = [
@@ -151,6 +152,32 @@ def test_boxes_follow_an_image_that_is_turned_alone():
     upright = [row for row in rows if rows.index(row) == 0]
     assert [given.encode(row) for row in upright] == [same.encode(row) for row in upright]
     assert list(given.encode_batch(columns, len(rows))) == [given.encode(row) for row in rows]
+
+
+@pytest.mark.parametrize("orientation", range(2, 9))
+def test_a_tiff_is_stored_as_in_its_file(orientation):
+    """Pillow turns a TIFF upright when it is loaded: a PIL image has those pixels."""
+    data, _ = drawn(0, orientation, "tiff")
+    pixels = encoded_pixels("keep", drawn(0, 1, "tiff")[0])
+    assert pixels.shape == (60, 100, 3)
+    np.testing.assert_array_equal(encoded_pixels("keep", data), pixels)
+    upright = encoded_pixels("upright", drawn(0, orientation)[0])
+    for given in (data, Image.open(io.BytesIO(data))):
+        np.testing.assert_array_equal(encoded_pixels("upright", given), upright)
+    np.testing.assert_array_equal(encoded_pixels("keep", Image.open(io.BytesIO(data))), upright)
+    with pytest.raises(rs.RecordError) as caught:
+        encoded_pixels("error", data)
+    assert str(caught.value) == (
+        f"row 0: features.photo: expected an upright image, got EXIF orientation {orientation} "
+        "(`orientation: upright` turns it, `keep` leaves it)"
+    )
+
+
+def encoded_pixels(orientation: str, value: object) -> np.ndarray:
+    """The pixels of the PNG that is stored."""
+    given = schema(f", orientation: {orientation}", formats=[])
+    (data,) = parse_example(given.encode({"photo": value}))["photo"]
+    return np.asarray(Image.open(io.BytesIO(data)))
 
 
 def test_an_invalid_box_in_an_image_that_is_turned_is_refused_as_it_was_given():
@@ -302,6 +329,7 @@ def test_boxes_of_several_images_that_nothing_changes_need_no_image():
     assert named.fingerprint == schema_of.fingerprint
     assert named.only(["box"]).outputs == ("b", "box")
     assert named.without("b").outputs == ("a", "b", "box")
+    assert named.without("box").outputs == ("a", "b")
     assert schema_of.only(["box"]).outputs == ("box",)
 
 
@@ -353,8 +381,14 @@ def test_boxes_are_dropped_with_their_labels(format_):
     alone = given.decode(records[0])
     assert alone["area"].numpy().tolist() == [1, 2, 4]
     np.testing.assert_allclose(alone["boxes"], batch["boxes"][0], atol=1e-6)
-    assert given.only(["labels"]).outputs == ("photo", "boxes", "labels", "area")
+    assert given.only(["labels"]).outputs == ("photo", "boxes", "labels")
     assert given.only(["labels"]).decode(records)["labels"].to_list() == [[1, 2, 0], [], []]
+    # boxes depend on their image, but not on their labels
+    request = given.without("labels", "area")
+    assert request.outputs == given.only(["boxes"]).outputs == ("photo", "boxes")
+    assert request.names["boxes"].drop == Drop(with_=(), below=0.25)
+    assert request.decode(records)["boxes"].to_list() == batch["boxes"].to_list()
+    assert given.without("boxes", "labels", "area").outputs == ("photo",)
     for serialized in (bad := given.encode(rows[0] | {"area": [1.0]}), [bad]):
         with pytest.raises(tf.errors.InvalidArgumentError, match="expected an item for each box of `drop`"):
             given.decode(serialized)
@@ -373,6 +407,10 @@ def test_features_that_cannot_lose_items_are_refused():
     assert lint(twice) == [
         "s.yaml:6:48: features.box.drop.with[0]: expected a feature of these boxes alone, got `tags`, which `more` has",
         "s.yaml:7:49: features.more.drop.with[0]: expected a feature of these boxes alone, got `tags`, which `box` has",
+    ]
+    nested = text.replace("n, tag", "more").replace("below: 2", "below: 1")
+    assert lint(nested + "  more: {kind: box, format: xyxy, drop: {with: []}}\n") == [
+        "s.yaml:6:48: features.box.drop.with[0]: expected a feature without `drop`, got `more`, which has its own"
     ]
     assert lint(text.replace("with: [n, tag], ", "")) == [
         "s.yaml:6:40: features.box.drop: expected the key `with`, got none"

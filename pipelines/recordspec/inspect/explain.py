@@ -92,7 +92,7 @@ def _bytes(section: Section, feature: Feature) -> int:
     """The mean size of the feature's entry in a record, rounded."""
     record = "example" if section == "features" else "sequence_example"
     if feature.coordinates is not None:
-        feature = feature.coordinates.alone
+        feature = feature.coordinates.among(())
     alone = Schema(name="alone", record=record, **{section: (feature,)})  # type: ignore[arg-type]
     rng = np.random.default_rng(0)
     steps = section == "sequence" and not feature.spans_steps

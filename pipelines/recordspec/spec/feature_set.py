@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
@@ -122,7 +122,11 @@ class FeatureSet:
 
         Raises SpecError for unknown names.
         """
-        wanted = tuple(names)
+        return self._of(self._owners(names))
+
+    def _owners(self, outputs: Iterable[str]) -> set[str]:
+        """The names of the features that decode to these names. Raises SpecError for unknown names."""
+        wanted = tuple(outputs)
         unknown = [
             Problem(expected=one_of(self.outputs), got=f"`{name}`", hint=nearest(name, self.outputs))
             for name in wanted
@@ -130,27 +134,27 @@ class FeatureSet:
         ]
         if unknown:
             raise SpecError(unknown)
-        return self._of(
-            {feature.name for _, feature in self.placed if not set(wanted).isdisjoint(feature.outputs)}
-        )
+        return {feature.name for _, feature in self.placed if not set(wanted).isdisjoint(feature.outputs)}
 
     def without(self: _Set, *names: str) -> _Set:
         """The schema without the features that decode to these names, such as the label of a request.
 
         What the others depend on stays, as in `only`. Raises SpecError for unknown names.
         """
-        return self._of(self.names.keys() - self.only(names).names.keys())
+        return self._of(self.names.keys() - self._owners(names))
 
-    def _of(self: _Set, names: Container[str]) -> _Set:
+    def _of(self: _Set, names: Collection[str]) -> _Set:
         """The schema of the features with these names, and of those on which their values depend."""
         follow = [one.coordinates for one in self.names.values() if one.coordinates is not None]
-        kept = {name for name in self.names if name in names}
-        for _ in follow:  # what is kept with one may be kept with another
-            for one in follow:
-                together = {one.name, *(one.dropped_with or ())}
-                if not kept.isdisjoint(together):
-                    kept |= together | {image.name for image in [self.images.get(one.name)] if image}
-        return map_features(self, lambda feature: feature if feature.name in kept else None)
+        kept = {*names, *(one.name for one in follow if not set(names).isdisjoint(one.dropped_with or ()))}
+        kept |= {image.name for name, image in self.images.items() if name in kept}
+
+        def among(feature: Feature) -> Feature | None:
+            if feature.name not in kept:
+                return None
+            return feature if feature.coordinates is None else feature.coordinates.among(kept)
+
+        return map_features(self, among)
 
     def columns(self, section: Section) -> tuple[Column, ...]:
         """The columns that the features of a section store."""
@@ -313,6 +317,9 @@ def _check_dropped(schema: FeatureSet, section: Section, feature: Coordinates) -
         elif others:
             got = f"`{name}`, which `{others[0]}` has"
             yield Problem(path=(*path, place), expected="a feature of these boxes alone", got=got)
+        elif (named := schema.names[name].coordinates) is not None and named.dropped_with is not None:
+            got = f"`{name}`, which has its own"
+            yield Problem(path=(*path, place), expected="a feature without `drop`", got=got)
 
 
 def _is_list(feature: Feature) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -191,9 +191,11 @@ class Box(Coordinates):
     def resized(self, value: Tensor, sides: Tensor, resize: Resize) -> Tensor:
         return resized_boxes(value, sides, self.format, resize.size, resize.aspect, self.pad or 0)
 
-    @property
-    def alone(self) -> Coordinates:
-        return replace(self, image=None, drop=None)
+    def among(self, names: Container[str]) -> Coordinates:
+        if self.drop is None or all(name in names for name in self.drop.with_):
+            return super().among(names)
+        left = tuple(name for name in self.drop.with_ if name in names)
+        return replace(self, drop=replace(self.drop, with_=left)).among(names)
 
     @property
     def dropped_with(self) -> tuple[str, ...] | None:

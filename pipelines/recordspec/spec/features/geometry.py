@@ -4,7 +4,7 @@ coordinates in them follow."""
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -128,10 +128,9 @@ class Coordinates(Feature):
     def coordinates(self) -> Coordinates:
         return self
 
-    @property
-    def alone(self) -> Coordinates:
-        """The same feature without the names of others, for a record of its own."""
-        return replace(self, image=None)
+    def among(self, names: Container[str]) -> Coordinates:
+        """The same feature in a record that has only these features: it names no others."""
+        return self if self.image is None or self.image in names else replace(self, image=None)
 
     @property
     def dropped_with(self) -> tuple[str, ...] | None:

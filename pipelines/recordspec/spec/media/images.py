@@ -52,6 +52,17 @@ _PNG_COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
 # The options of Pillow's encoders without a quality.
 _USUAL: dict[str, dict[str, Any]] = {"jpeg": {"quality": 95}, "webp": {"lossless": True, "exact": True}}
 _ORIENTATION = 0x0112  # the EXIF tag; 1 is upright
+_TIFF_WIDTH, _TIFF_HEIGHT = 256, 257  # the tags
+# By orientation: Pillow's name of the transposition that turns an upright image to the stored one.
+_TURNED_BACK = {
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_90",
+    7: "TRANSVERSE",
+    8: "ROTATE_270",
+}
 _MOST_COLOURS = 256  # of a GIF
 # The last chunk of a PNG: no data, its type, and the CRC of the type (ISO/IEC 15948, 11.2.5).
 _IEND = b"\0\0\0\0IEND\xaeB`\x82"
@@ -163,7 +174,21 @@ def _opened(row: int, data: bytes, name: str, hint: str = "") -> Any:
     if frames > 1 and image.format != "MPO":
         hint = "`kind: video` stores frames"
         raise BadValue(row, "a single image", f"{name}{describe_type(data)} of {frames} frames", hint)
-    return image
+    return _as_stored(library.open(io.BytesIO(data)), image) if image.format == "TIFF" else image
+
+
+def _as_stored(header: Any, image: Any) -> Any:
+    """A TIFF image with its pixels as they are stored, and its orientation: Pillow turns them upright, and
+    drops the orientation, when it loads them. `header` is the same image before."""
+    orientation = _orientation(header)
+    if orientation == 1:
+        return image
+    from PIL.Image import Transpose
+
+    stored = image.transpose(Transpose[_TURNED_BACK[orientation]])
+    stored.format = image.format
+    stored.getexif()[_ORIENTATION] = orientation
+    return stored
 
 
 def features_storing(data: bytes, image: Any) -> frozenset[tuple[int, str]]:
@@ -223,6 +248,7 @@ def header_of(value: Any) -> tuple[int, int, int] | None:
     """The EXIF orientation, 1 if none, and the height and width of a value of `encoded` in stored pixels.
 
     None for a value that is no image, which `encoded` refuses. No more of a file than its header is read.
+    The pixels of a PIL image are those that Pillow gives: of a TIFF, upright ones.
     """
     library, value = pillow("images"), file_of(value)
     try:
@@ -231,7 +257,12 @@ def header_of(value: Any) -> tuple[int, int, int] | None:
                 value = stack.enter_context(open_file(path_of(0, value)))
             elif isinstance(value, (bytes, bytearray, memoryview)):
                 value = io.BytesIO(value)
-            image = value if isinstance(value, library.Image) else library.open(value)
+            if isinstance(value, library.Image):
+                value.load()
+                return _orientation(value), value.height, value.width
+            image = library.open(value)
+            if image.format == "TIFF":  # Pillow's size is that of the upright image
+                return _orientation(image), image.tag_v2[_TIFF_HEIGHT], image.tag_v2[_TIFF_WIDTH]
             return _orientation(image), image.height, image.width
     except Exception:  # Pillow's decoders raise many types for bad data
         return None
