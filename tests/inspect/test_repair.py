@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import recordspec as rs
 from examples import sealed
 from frames_by_hand import frame
 from recordspec.inspect.repair import RepairReport, repair
+from recordspec.inspect.scan import Scanner
 from recordspec.inspect.verify import FileIntegrity, verify
 from recordspec.store.sidecars import add_sidecars
 from recordspec.wire.tfrecord import scan
@@ -208,7 +210,23 @@ def test_shards_that_are_missing_are_told(tmp_path):
     assert repair(data, saved, force=True).note == note
     (problem,) = (problem for one in verify(saved) for problem in one.problems)
     got = f"1; 1 of 2 missing: 0000{SHARD[10]}"
-    assert (problem.where, problem.got) == (f"{saved}/train-*-of-00002.tfrecord", got)
+    assert (problem.where, problem.got) == (f"{saved}/train-v2-*-of-00002.tfrecord", got)
+
+
+def test_a_repair_that_replaces_a_dataset_gives_its_shards_other_names(tmp_path):
+    """One that still reads the old dataset finds its shards gone, and never reads the new ones."""
+    data = full(tmp_path)
+    shutil.copytree(data, tmp_path / "saved")
+    for version in (2, 3):
+        done = repaired(data)
+        names = {f"train-v{version}-{shard:05d}-of-00002.tfrecord" for shard in range(2)}
+        assert rs.Manifest.load(tmp_path / "saved").files == names == done.manifest.files
+        assert done.manifest.rows("train") == 200
+        assert done.manifest.keys_sha256 == rs.Manifest.load(data).keys_sha256
+        assert done.manifest.beside == {}  # files of other readers name the shards
+    (tmp_path / "saved/manifest.json").unlink()
+    splits = Scanner(str(tmp_path / "saved")).splits
+    assert splits == {tmp_path / "saved" / name: "train" for name in names}
 
 
 def test_many_missing_shards_are_told_in_a_line(tmp_path):

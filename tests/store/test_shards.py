@@ -251,14 +251,23 @@ def test_force_replaces_datasets_and_nothing_else(tmp_path):
     assert str(caught.value) == (
         f"{tmp_path}: expected a dataset, and nothing else, got something without a manifest"
     )
-    for text, got in [
-        ('{"name": "an extension of a browser"}', "a manifest of something else"),
-        (manifest().dump(), "`thesis.tex` in it (move it elsewhere first)"),
+    path, hint = tmp_path / "manifest.json", "(move it elsewhere first)"
+    changed = "the manifest was changed after it was written: its values cannot be trusted"
+    for text, message in [
+        (
+            '{"name": "an extension of a browser"}',
+            f"{path}: expected a manifest of format 2, got KeyError: 'format' {hint}",
+        ),
+        (manifest().dump().replace("example", "sequence_example"), f"{path}: {changed} {hint}"),
+        (
+            manifest().dump(),
+            f"{tmp_path}: expected a dataset, and nothing else, got `thesis.tex` in it {hint}",
+        ),
     ]:
-        (tmp_path / "manifest.json").write_text(text)
+        path.write_text(text)
         with pytest.raises(StoreError) as caught, Transaction(tmp_path, force=True):
             pass
-        assert str(caught.value) == f"{tmp_path}: expected a dataset, and nothing else, got {got}"
+        assert str(caught.value) == message
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 

@@ -26,7 +26,7 @@ from recordspec.store.manifest import (
     manifest_of,
 )
 from recordspec.store.shard_file import ShardFile
-from recordspec.store.shards import Files, expand, is_tfrecord_name
+from recordspec.store.shards import Files, add_suffix, expand, is_tfrecord_name
 from recordspec.store.transaction import Transaction
 from recordspec.wire.file_types import likely_compression
 
@@ -119,7 +119,8 @@ def repair(
     Args:
         files: a path, a folder of shards, a pattern, or several of these; they do not change.
         directory: a folder that does not exist yet.
-        force: replaces the folder if it exists, and contains a dataset or an earlier repair.
+        force: replaces the folder if it exists, and contains a dataset or an earlier repair. The names of
+            shards then have `-v2`, ..., so that one who still reads the old ones never gets these.
         progress: receives the number of records and bytes.
 
     Raises StoreError; SpecError if two files have the same name or are in the folder; RecordError if
@@ -134,7 +135,9 @@ def repair(
     progress.begin("repairing", None)
     unpublished = system_errors("write", directory, "nothing was published")
     with unpublished, Transaction(directory, force=force) as transaction:
-        saved = tuple(_save(FileIntegrity.of(path, old), transaction.staging, progress) for path in paths)
+        suffix = transaction.shard_suffix
+        integrities = (FileIntegrity.of(path, old) for path in paths)
+        saved = tuple(_save(one, transaction.staging, suffix, progress) for one in integrities)
         _check_any(saved)
         done = _repaired(paths[0].parent, old, saved)
         # a file's name need not be UTF-8: other bytes become escapes of JSON
@@ -167,12 +170,13 @@ def _check_names(paths: Sequence[Location], directory: Path) -> None:
         raise SpecError(Problem(path=("directory",), expected=expected, got=str(directory)))
 
 
-def _save(integrity: FileIntegrity, folder: Path, progress: Progress) -> SavedFile:
-    shard = ShardFile(folder / integrity.path.name, integrity.declared or likely_compression(integrity.path))
+def _save(integrity: FileIntegrity, folder: Path, suffix: str, progress: Progress) -> SavedFile:
+    name = add_suffix(integrity.path.name, suffix)
+    shard = ShardFile(folder / name, integrity.declared or likely_compression(integrity.path))
     try:
         for chunk in integrity.read(progress):
             shard.write(chunk.frames, len(chunk), len(chunk))
-        written, rows = shard.close(integrity.path.name), integrity.rows_saved
+        written, rows = shard.close(name), integrity.rows_saved
         return SavedFile(integrity=integrity, shard=written if rows is None else replace(written, rows=rows))
     except BaseException:
         shard.abandon()
@@ -199,15 +203,16 @@ def _no_manifest(old: Manifest | None, saved: Sequence[SavedFile]) -> str:
         return "no manifest: the files have none beside them that can be read"
     unknown = [one for one in saved if one.integrity.shard is None]
     if unknown:
-        return f"no manifest: that of the files does not name {unknown[0].shard.file}"
-    uncounted = [one.shard.file for one in saved if one.integrity.rows_saved is None]
+        return f"no manifest: that of the files does not name {unknown[0].integrity.path.name}"
+    uncounted = [one.integrity.path.name for one in saved if one.integrity.rows_saved is None]
     return f"no manifest: the number of rows saved of {uncounted[0]} is unknown" if uncounted else ""
 
 
 def _of_saved(old: Manifest, saved: Sequence[SavedFile], left_out: set[str]) -> Manifest:
     """The manifest of what was saved, without the sidecars that are left out."""
-    shards = {one.shard.file: one.shard for one in saved}
-    unchanged = {one.shard.file for one in saved if one.integrity.unchanged}
+    shards = {one.integrity.path.name: one.shard for one in saved}
+    unchanged = {one.integrity.path.name for one in saved if one.integrity.unchanged}
+    renamed = any(one.file != name for name, one in shards.items())
     given = {
         split: tuple(shards[one.file] for one in many if one.file in shards)
         for split, many in old.splits.items()
@@ -221,7 +226,11 @@ def _of_saved(old: Manifest, saved: Sequence[SavedFile], left_out: set[str]) -> 
         label_counts={split: counts for split, counts in old.label_counts.items() if split in kept},
         rejected=0 if old.name_of(REJECTS_FILE) in left_out else old.rejected,
         keys_sha256=old.keys_sha256 if whole and old.name_of(KEYS_FILE) not in left_out else None,
-        beside={name: sha256 for name, sha256 in old.beside.items() if whole and name not in left_out},
+        beside={
+            name: sha256
+            for name, sha256 in old.beside.items()
+            if whole and not renamed and name not in left_out  # they name the shards
+        },
     )
     return replace(new, schema=None, fingerprint=None) if old.name_of(SCHEMA_FILE) in left_out else new
 

@@ -22,7 +22,7 @@ from recordspec.locations import Location, atomic_write, location, system_errors
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath, Stamp
 from recordspec.store.manifest import FILE, SCHEMA_FILE, Manifest, Shard, parse_manifest, with_suffix
-from recordspec.store.shards import parse_name
+from recordspec.store.shards import add_suffix, parse_name
 from recordspec.store.transaction import OWNER, Transaction
 from recordspec.wire.hashes import sha256_of
 
@@ -222,11 +222,8 @@ def transaction(target: str | os.PathLike[str] | RemotePath, **how: bool) -> Tra
 
 
 def _renamed(file: str, suffix: str) -> str:
-    """The name of a file of a dataset; the suffix of a shard is that of its split."""
-    name = parse_name(file)
-    if name is None:
-        return with_suffix(file, suffix)
-    return f"{name.split}{suffix}{file[len(name.split) :]}"
+    """The name of a file of a dataset, with a suffix."""
+    return with_suffix(file, suffix) if parse_name(file) is None else add_suffix(file, suffix)
 
 
 def work_folder(target: RemotePath) -> Path:

@@ -43,6 +43,7 @@ _NUMBERS = r"(?P<split>.+)-(?P<index>\d{5,})-of-(?P<count>\d{5,})"
 _NAME = re.compile(rf"{_NUMBERS}\.tfrecord({_COMPRESSED})")
 # `train-v2-00000-of-00008.tfrecord` is of the build that replaced a dataset; rows may have been added to it.
 _VERSION = re.compile(r"-v(\d{1,9})(-add\d+)?$")
+_ADDED = re.compile(r"(-v\d{1,9})?(-add\d+)?$")
 # Names of others, too: `train-00000-of-01024`, `mnist-train.tfrecord-00000-of-00001`.
 _NUMBERED = re.compile(rf"{_NUMBERS}(?P<suffix>(?P<type>(\.[a-z]+)??)({_COMPRESSED}))")
 # The names of TFRecords in a folder, by this package and others: a suffix that says so, perhaps with a number
@@ -99,6 +100,13 @@ def version_of(files: Iterable[str]) -> int:
     names = filter(None, map(parse_name, files))
     found = (_VERSION.search(name.split) for name in names)
     return max((int(match[1]) for match in found if match is not None), default=1)
+
+
+def add_suffix(file: str, suffix: str) -> str:
+    """`train-v2-00000-of-00008.tfrecord` of `train-00000-of-00008.tfrecord` and `-v2`. Names of other writers
+    stay as they are."""
+    name = parse_name(file)
+    return file if name is None else f"{name.split}{suffix}{file[len(name.split) :]}"
 
 
 def numbered(file: str) -> str | None:
@@ -312,13 +320,13 @@ def split_word(path: Location) -> str:
 
 
 def splits_by_name(paths: Sequence[Location], default: str) -> dict[Location, str]:
-    """The split of each file: that of a shard's name; of other names the `split_word`, if every file has one
-    and they are not all the same; else `default`."""
+    """The split of each file: that of a shard's name, without `-v2` and `-add1`; of other names the
+    `split_word`, if every file has one and they are not all the same; else `default`."""
     words = {path: split_word(path) for path in paths}
     several = "" not in words.values() and len(set(words.values())) > 1
     shards = {path: parse_name(path.name) for path in paths}
     return {
-        path: shard.split if shard is not None else words[path] if several else default
+        path: _ADDED.sub("", shard.split) if shard is not None else words[path] if several else default
         for path, shard in shards.items()
     }
 

@@ -18,6 +18,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from recordspec.errors import Problem, StoreError, see, show_text, system_problem
@@ -314,8 +315,8 @@ def _shards_in(folder: Path, name: str) -> set[str]:
     try:
         manifest = Manifest.load(folder)
     except StoreError as error:
-        got = "a manifest of something else"
-        raise StoreError(Problem(where=name, expected=_DATASET, got=got)) from error
+        hint = "move it elsewhere first"
+        raise StoreError([replace(problem, hint=hint) for problem in error.problems]) from error
     return {*manifest.files, *manifest.beside, *map(manifest.name_of, DATASET_FILES)}
 
 
