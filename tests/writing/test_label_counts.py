@@ -219,14 +219,35 @@ def test_random_splits_are_not_reported():
     assert found == 0
 
 
-def test_the_bound_is_above_the_exact_probability():
-    """What is reported has an exact probability of less than a 10,000th, after the correction for 8 comparisons."""
-    for glad in range(20, 101):
-        manifest = of_counts(train=[800 - (200 - glad), 200 - glad], test=[100 - glad, glad])
-        if list(label_counts.uneven_classes(manifest)):
-            assert 8 * hypergeom.sf(glad - 1, 900, 200, 100) < 1e-4
-        elif glad > 60:
-            pytest.fail(f"{glad} of 100 are not reported")
+def test_what_is_reported_has_a_probability_of_less_than_a_10_000th():
+    """Of two classes in two splits there are two comparisons: more than expected, or fewer."""
+    reported = []
+    for glad in range(101):
+        manifest = of_counts(train=[700 - (100 - glad), 200 - glad], test=[100 - glad, glad])
+        exact = (
+            hypergeom.sf(glad - 1, 900, 200, 100)
+            if glad > 100 * 2 / 9
+            else hypergeom.cdf(glad, 900, 200, 100)
+        )
+        reported.append(bool(list(label_counts.uneven_classes(manifest))))
+        assert reported[-1] == (2 * exact < 1e-4)
+    assert (reported.index(False), reported[50:].count(False)) == (8, 0)
+
+
+def test_the_tail_of_a_hypergeometric_distribution():
+    draw = np.random.default_rng(1)
+    for _ in range(300):
+        total = int(draw.integers(2, 3000))
+        marked, drawn = (int(number) for number in draw.integers(1, total + 1, 2))
+        found = int(draw.hypergeometric(marked, total - marked, drawn))
+        more = found * total >= drawn * marked
+        numbers = (total, marked, drawn)
+        exact = hypergeom.logsf(found - 1, *numbers) if more else hypergeom.logcdf(found, *numbers)
+        assert label_counts.log_tail(found, drawn, marked, total) == pytest.approx(exact, abs=1e-6)
+    # of 10,000,000 rows, 1,000 more than half
+    assert label_counts.log_tail(500_800, 10**6, 5 * 10**6, 10**7) == pytest.approx(
+        hypergeom.logsf(500_799, 10**7, 5 * 10**6, 10**6), rel=1e-3
+    )
 
 
 def test_a_build_prints_the_shares_and_warns(tmp_path, caplog):

@@ -16,6 +16,8 @@ from recordspec.wire.strings import Ints
 _MOST_CLASSES = 1 << 15
 # Differences of class shares are reported where chance explains none as large in 1 of 10,000 datasets.
 _CHANCE = 1e-4
+# Terms of a tail that are added: each is less than the one before, and these are many standard deviations.
+_MOST_TERMS = 1 << 20
 
 
 class ClassCounter:
@@ -78,12 +80,14 @@ def classes_by_name(manifest: Manifest) -> dict[str, dict[str, dict[str, int]]]:
 def uneven_classes(manifest: Manifest) -> Iterator[str]:
     """Yields a sentence for each label whose classes have other shares in some split than chance explains.
 
-    The rows of a split are compared with a sample of all rows. The probability that a class with the share
-    `p` of all rows has the share `q` or a farther one in a sample of `n` is at most `exp(-n * KL(q, p))`,
-    also without replacement (Hoeffding 1963). It is multiplied by the number of comparisons (Bonferroni).
+    The rows of a split are a sample of all rows without replacement: the number of those of a class has a
+    hypergeometric distribution. The probability that it is as far from its mean, on one side, is multiplied
+    by the number of comparisons (Bonferroni). Of each label, the one is compared for which a bound of that
+    probability is lowest: `exp(-n * KL(q, p))`, for a class that has the share `p` of all rows, and `q` of
+    the `n` rows of a split (Hoeffding 1963).
     """
     tables = _tables(manifest)
-    comparisons = 2 * sum(table.size for _, table in tables.values())
+    comparisons = sum(2 * math.prod(map(_distinct, table.shape)) for _, table in tables.values())
     for label, (splits, table) in tables.items():
         rows, classes = table.sum(axis=1, keepdims=True), table.sum(axis=0)
         total = int(classes.sum())
@@ -93,7 +97,8 @@ def uneven_classes(manifest: Manifest) -> Iterator[str]:
             (total - rows) * _divergence((classes - table) / np.maximum(1, total - rows), classes / total),
         )
         split, number = np.unravel_index(int(unlikely.argmax()), table.shape)
-        if unlikely[split, number] > math.log(comparisons / _CHANCE):
+        counted = int(table[split, number]), int(rows[split, 0]), int(classes[number]), total
+        if log_tail(*counted) < math.log(_CHANCE / comparisons):
             name = (*manifest.labels[label], "other")[number]
             share = table[split, number] / rows[split, 0]
             others = (classes[number] - table[split, number]) / (total - rows[split, 0])
@@ -116,6 +121,29 @@ def _tables(manifest: Manifest) -> dict[str, tuple[list[str], Ints]]:
         if len(splits) > 1 and np.count_nonzero(table.sum(axis=0)) > 1:
             tables[label] = splits, table
     return tables
+
+
+def _distinct(number: int) -> int:
+    """How many of several counts with a given sum can be compared: of two, the second says what the first
+    does."""
+    return 1 if number == 2 else number
+
+
+def log_tail(found: int, drawn: int, marked: int, total: int) -> float:
+    """The logarithm of the probability of at least `found` marked rows among `drawn` ones, or of at most that
+    many if fewer are expected: `drawn` of `total` rows are taken at random, of which `marked` are marked."""
+    if found * total < drawn * marked:
+        found, marked = drawn - found, total - marked
+    log_first = (
+        _log_choose(marked, found) + _log_choose(total - marked, drawn - found) - _log_choose(total, drawn)
+    )
+    more = np.arange(found, min(drawn, marked, found + _MOST_TERMS), dtype=np.float64)
+    ratios = (marked - more) * (drawn - more) / ((more + 1) * (total - marked - drawn + more + 1))
+    return log_first + math.log1p(float(np.cumprod(ratios).sum()))
+
+
+def _log_choose(number: int, some: int) -> float:
+    return math.lgamma(number + 1) - math.lgamma(some + 1) - math.lgamma(number - some + 1)
 
 
 def _divergence(share: np.ndarray, expected: np.ndarray) -> np.ndarray:
