@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 from itertools import product
 from typing import get_args
 
@@ -14,8 +15,12 @@ from PIL import Image
 import recordspec as rs
 from recordspec._tf import tf
 from recordspec.inspect.export import export
+from recordspec.spec.blocks import block_of_records
 from recordspec.spec.features.box import BoxFormat, Drop
+from recordspec.spec.validate import violations
 from recordspec.wire.proto import parse_example
+from recordspec.wire.record_batch import decode
+from recordspec.wire.strings import Strings
 
 FORMATS = get_args(BoxFormat)
 SIZES = ([40, 64], [90, 50], [61, 61])
@@ -249,11 +254,20 @@ def test_boxes_of_steps_follow_the_image_of_their_step(in_steps):
     assert batch["boxes"].row_lengths().numpy().tolist() == [2, 0, 3]
     if in_steps:
         row = row_of_steps(3, True) | {"boxes": []}
-        with pytest.raises(rs.RecordError) as caught:
-            given.encode(row)
-        assert str(caught.value) == "row 0: sequence.boxes: expected 3 steps, as `photo` has, got 0"
         kept = rs.Schema.loads(given.dump().replace("orientation: upright", "orientation: keep"))
-        for serialized in (kept.encode(row), [kept.encode(row)]):
+        for one in (given, kept):
+            with pytest.raises(rs.RecordError) as caught:
+                one.encode(row)
+            assert str(caught.value) == "row 0: sequence.boxes: expected 3 steps, as `photo` has, got 0"
+        unchecked = rs.Schema.loads(
+            f"schema: s\nrecord: sequence_example\n{sections}"
+            "  boxes: {kind: ragged, dtype: float32, shape: [null, 4]}\n"
+        )
+        bad = unchecked.encode(row)
+        assert problems(given, [records[0], bad]) == [
+            "sequence.boxes: expected 3 steps, as `photo` has, got 0"
+        ]
+        for serialized in (bad, [bad]):
             with pytest.raises(tf.errors.InvalidArgumentError, match="as many steps of coordinates as of"):
                 given.decode(serialized)
 
@@ -274,6 +288,13 @@ def test_boxes_in_a_video_follow_its_frames():
         alone = given.decode(given.encode(row))
         np.testing.assert_array_equal(alone["boxes"], batch["boxes"][place])
         assert np.mean(check_boxes("xywh", alone["clip"].numpy()[-1], alone["boxes"].numpy())) > 0.9
+
+
+def problems(given: rs.Schema, records: list[bytes]) -> list[str]:
+    """What `check` says of records."""
+    held, sequence = Strings.of(records), given.record == "sequence_example"
+    decoded = decode(held.buffer, held.offsets[:-1], held.offsets[1:], sequence=sequence)
+    return [str(one.problem(place)) for one in violations(given, decoded) for place in range(len(one.rows))]
 
 
 def lint(text: str) -> list[str]:
@@ -347,6 +368,37 @@ def test_an_exported_table_has_boxes_of_its_images(tmp_path):
             assert np.min(check_boxes("rel_center_xywh", np.asarray(image), boxes)) > 0.999
 
 
+def encode_rows(given: rs.Schema, row: dict) -> None:
+    """Encodes a row as the first of a batch."""
+    given.encode_batch({name: [value, value] for name, value in row.items()}, 2)
+
+
+@pytest.mark.tensorflow
+def test_boxes_of_steps_are_dropped_with_their_labels():
+    text = (
+        "schema: s\nrecord: sequence_example\nsequence:\n"
+        "  photo: {kind: image, resize: {size: [40, 40], aspect: crop}}\n"
+        "  boxes: {kind: box, format: xyxy, drop: {with: [labels]}}\n"
+        "  labels: {kind: label, names: [a, b], shape: [null]}\n"
+    )
+    given = rs.Schema.loads(text)
+    unchecked = rs.Schema.loads(text.replace(", drop: {with: [labels]}", ""))
+    photo = np.zeros((40, 100, 3), np.uint8)
+    row = {"photo": [photo] * 2, "boxes": [[[0, 0, 9, 9], [40, 0, 50, 9]], [[0, 0, 99, 9]]]}
+    record = given.encode(row | {"labels": [["a", "b"], ["a"]]})
+    assert given.decode(record)["labels"].to_list() == [[1], [0]]
+    assert problems(given, [record]) == []
+    for labels, message in (
+        ([["a", "b"]], "expected 2 steps, as `boxes` has, got 1"),
+        ([["a", "b"], []], "expected 1 item, as `boxes` has, got 0"),
+    ):
+        with pytest.raises(rs.RecordError) as caught:
+            given.encode(row | {"labels": labels})
+        assert str(caught.value) == f"row 0: sequence.labels: {message}"
+        bad = unchecked.encode(row | {"labels": labels})
+        assert problems(given, [record, bad]) == [f"sequence.labels: {message}"]
+
+
 DROPPING = """
 schema: s
 features:
@@ -389,7 +441,18 @@ def test_boxes_are_dropped_with_their_labels(format_):
     assert request.names["boxes"].drop == Drop(with_=(), below=0.25)
     assert request.decode(records)["boxes"].to_list() == batch["boxes"].to_list()
     assert given.without("boxes", "labels", "area").outputs == ("photo",)
-    for serialized in (bad := given.encode(rows[0] | {"area": [1.0]}), [bad]):
+    unchecked = rs.Schema.loads(DROPPING.replace("FORMAT", format_).replace("labels, area", "labels"))
+    bad = unchecked.encode(rows[0] | {"area": [1.0]})
+    message = "features.area: expected 5 items, as `boxes` has, got 1"
+    assert problems(given, [*records, bad]) == [message]
+    for encode in (given.encode, partial(encode_rows, given)):
+        with pytest.raises(rs.RecordError) as caught:
+            encode(rows[0] | {"area": [1.0]})
+        assert str(caught.value) == f"row 0: {message}"
+    with pytest.raises(rs.RecordError) as caught:
+        block_of_records(given, [*records, bad])
+    assert str(caught.value) == message
+    for serialized in (bad, [bad]):
         with pytest.raises(tf.errors.InvalidArgumentError, match="expected an item for each box of `drop`"):
             given.decode(serialized)
 

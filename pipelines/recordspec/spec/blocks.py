@@ -101,7 +101,29 @@ def sections_of_records(schema: FeatureSet, buffer: Bytes, starts: Ints, stops: 
             raise RecordError(blocks.unknown_key(key, known, f"keys of the schema in {section}"), row)
         entry = _step_entry if section == "sequence" else _row_entry
         sections[section] = [entry(one, found.get(one.key, ()), decoded.rows) for one in columns]
+    check_counts(schema, sections, decoded.rows)
     return sections
+
+
+def check_counts(schema: FeatureSet, sections: Sections, rows: int) -> None:
+    """Raises RecordError for the first row in which features do not have equally many values."""
+    bad: list[tuple[int, Problem]] = []
+    for equal in schema.equal_counts:
+        entries = {entry.column.key: entry for entry in sections[equal.section]}
+        (first, one), (second, other) = ((entries[key], size) for _, key, size in (equal.first, equal.second))
+        owners, numbers = np.arange(rows), [first.cells.counts // one, second.cells.counts // other]
+        if first.steps is not None and second.steps is not None:
+            if equal.steps:
+                numbers = [first.steps, second.steps]
+            elif (first.steps != second.steps).any():
+                continue  # that is a problem already
+            else:
+                owners = np.repeat(owners, first.steps)
+        for place in np.flatnonzero(numbers[0] != numbers[1])[:1]:
+            bad.append((int(owners[place]), equal.problem(*(int(number[place]) for number in numbers))))
+    if bad:
+        row = min(row for row, _ in bad)
+        raise RecordError([problem for at, problem in bad if at == row], row)
 
 
 def _row_entry(column: Column, found: tuple[KeyValues, ...], rows: int) -> Entry:

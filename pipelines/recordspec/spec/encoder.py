@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.spec.blocks import Sections
+from recordspec.spec.blocks import Sections, check_counts
 from recordspec.spec.feature_set import ALL_SECTIONS, FeatureSet, unknown_name
 from recordspec.spec.features.base import Feature
 from recordspec.spec.lists import Lists, by_row, rows_of
@@ -83,7 +83,7 @@ class RowEncoder:
     def __init__(self, schema: FeatureSet) -> None:
         self._schema = schema
         # whether a value depends on another: an image may turn its coordinates
-        self._turns = any(image.is_turned for image in schema.images.values())
+        self._in_batches = schema.equal_counts or any(image.is_turned for image in schema.images.values())
         placed = [] if schema.shared_keys else list(schema.placed)  # such a schema is refused as a batch
         stored = [column.key for section, one in placed if section != "sequence" for column in one.columns()]
         self._places = {key: place for place, key in enumerate(sorted(stored, key=str.encode))}
@@ -104,7 +104,7 @@ class RowEncoder:
 
     def encode(self, row: Mapping[str, Any]) -> bytes:
         """The record of a row. Raises RecordError with all that is wrong with it."""
-        record = None if self._turns else self._encode_values(row)
+        record = None if self._in_batches else self._encode_values(row)
         if record is None:
             (record,) = encode_batch(self._schema, columns_of(self._schema, [row]), 1)
         return record
@@ -204,14 +204,18 @@ def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Se
     if bad:
         row = min(index for index, _ in bad)
         raise RecordError([problem.at(f"row {row}") for at, problem in bad if at == row], row)
+    try:
+        check_counts(schema, sections, rows)
+    except RecordError as error:
+        raise error.at(f"row {error.row}") from None
     return sections
 
 
 def _turned(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) -> Any:
     """The values of a feature; of coordinates, as they are in images that are turned when they are encoded.
 
-    Raises BadValue for a row with another number of steps than of images. Values that are invalid for another
-    reason stay as they are, for `encode` to refuse.
+    Values that are invalid, and those of a row with another number of steps than of images, stay as they are,
+    to be refused later.
     """
     values, image, follow = columns.get(feature.name), schema.images.get(feature.name), feature.coordinates
     given = None if image is None or not image.is_turned else columns.get(image.name)
@@ -226,7 +230,7 @@ def _turned(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) ->
         each = _listed(found[row]) if in_steps else [found[row]]
         turns = turns if image_in_steps else turns * len(each)
         if len(each) != len(turns):
-            raise BadValue(row, f"{len(turns)} steps, as `{image.name}` has", str(len(each)))
+            continue
         with suppress(BadValue):
             pairs = zip(each, turns, strict=True)
             moved = [place if turn is None else follow.turned(place, turn) for place, turn in pairs]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,29 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
 ALL_SECTIONS: tuple[Section, ...] = ("features", "context", "sequence")
 # Options with more characters are abbreviated in messages.
 _LONGEST_OPTION = 60
+
+
+@dataclass(frozen=True)
+class EqualCounts:
+    """Features of one section of which a record, or each step, has equally many values.
+
+    Attributes:
+        first, second: what is counted: the name of the feature, the key, and the values that count as one.
+        steps: whether the steps are counted, not the items in a record, or in each step if there are equally
+            many steps.
+    """
+
+    section: Section
+    first: tuple[str, str, int]
+    second: tuple[str, str, int]
+    steps: bool = False
+
+    def problem(self, expected: int, got: int) -> Problem:
+        """The problem of the second feature."""
+        what = "step" if self.steps else "item"
+        text = f"{expected} {what}{'s' * (expected != 1)}, as `{self.first[0]}` has"
+        return Problem(path=(self.section, self.second[0]), expected=text, got=str(got))
+
 
 _Set = TypeVar("_Set", bound="FeatureSet")
 
@@ -93,6 +117,22 @@ class FeatureSet:
                     if named == image.name or len(known) == 1:
                         found[name] = image
         return found
+
+    @cached_property
+    def equal_counts(self) -> tuple[EqualCounts, ...]:
+        """The features whose numbers of values agree: boxes and what is dropped with them, and boxes of steps
+        and images of steps."""
+        found = []
+        for section, feature in self.placed:
+            follow, image = feature.coordinates, self.images.get(feature.name)
+            if image is not None and {feature.name, image.name} <= self.steps:
+                found.append(EqualCounts(section, _counted(image), _counted(feature), steps=True))
+            for name in (follow.dropped_with or ()) if follow is not None else ():
+                counted = _counted(feature), _counted(self.names[name])
+                if section == "sequence":
+                    found.append(EqualCounts(section, *counted, steps=True))
+                found.append(EqualCounts(section, *counted))
+        return tuple(found)
 
     @cached_property
     def shared_keys(self) -> tuple[Problem, ...]:
@@ -320,6 +360,15 @@ def _check_dropped(schema: FeatureSet, section: Section, feature: Coordinates) -
         elif (named := schema.names[name].coordinates) is not None and named.dropped_with is not None:
             got = f"`{name}`, which has its own"
             yield Problem(path=(*path, place), expected="a feature without `drop`", got=got)
+
+
+def _counted(feature: Feature) -> tuple[str, str, int]:
+    """The name of a feature, the key whose values tell how many items it has, and the values of an item."""
+    column = feature.columns()[0]
+    lengths = column.layout.row_lengths if isinstance(column.layout, Ragged) else ()
+    if lengths:
+        return feature.name, lengths[0], 1
+    return feature.name, column.key, max(1, math.prod(column.cell))
 
 
 def _is_list(feature: Feature) -> bool:

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from recordspec.errors import Path, Problem, RecordError
-from recordspec.spec.feature_set import FeatureSet, columns_in
+from recordspec.spec.feature_set import EqualCounts, FeatureSet, columns_in
 from recordspec.spec.features import Feature
 from recordspec.spec.invalid_values import invalid_values
 from recordspec.wire.columns import (
@@ -83,6 +83,8 @@ def violations(schema: FeatureSet, records: RecordBatch, *, values: bool = True)
     """
     for section, feature in schema.placed:
         yield from feature_violations(section, feature, records, values=values)
+    for equal in schema.equal_counts:
+        yield from _unequal(schema, equal, records)
 
 
 def feature_violations(
@@ -362,6 +364,46 @@ def _inconsistent_steps(
     for held in _values(columns, aligned, valid) if values and _is_aligned(columns) else ():
         for violation in _invalid(feature, held.cells, held.rows, path):
             yield violation.at_steps(owners, within)
+
+
+def _unequal(schema: FeatureSet, equal: EqualCounts, records: RecordBatch) -> Iterator[Violation]:
+    """Rows in which features that are valid do not have equally many values."""
+    valid = np.ones(records.rows, bool)
+    valid[list(records.broken)] = False
+    for name, _, _ in (equal.first, equal.second):
+        for violation in feature_violations(equal.section, schema.names[name], records, values=False):
+            valid[violation.rows] = False
+    numbers, owners = _item_counts(schema, equal, records, valid)
+    places = np.flatnonzero(valid[owners] & (numbers[0] != numbers[1]))
+
+    def problem(place: int) -> Problem:
+        return equal.problem(*(int(number[places[place]]) for number in numbers))
+
+    if len(places):
+        yield Violation("count", (equal.section, equal.second[0]), owners[places], problem)
+
+
+def _item_counts(
+    schema: FeatureSet, equal: EqualCounts, records: RecordBatch, valid: Mask
+) -> tuple[list[Ints], Ints]:
+    """How many values two features have in each row, or in each step of the valid rows with equally many
+    steps; and the row of each number."""
+    owners = np.arange(records.rows)
+    keys = [key for _, key, _ in (equal.first, equal.second)]
+    found = [records.features.get(key, ()) for key in keys]
+    if equal.section == "sequence":
+        lists = [records.sequence.get(key, ()) for key in keys]
+        steps = [step_counts(one, records.rows) for one in lists]
+        if equal.steps:
+            return steps, owners
+        valid = valid & (steps[0] == steps[1])
+        counts = np.where(valid, steps[0], 0)
+        owners, _ = _owners(owners, counts)
+        found, valid = [aligned_steps(one, counts, valid) for one in lists], np.ones(len(owners), bool)
+    columns = {column.key: column for column in schema.columns(equal.section)}
+    numbers = [_numbers(one, columns[key], valid).counts for key, one in zip(keys, found, strict=True)]
+    sizes = equal.first[2], equal.second[2]
+    return [number // size for number, size in zip(numbers, sizes, strict=True)], owners
 
 
 def step_counts(found: tuple[KeySteps, ...], rows: int) -> Ints:
