@@ -213,6 +213,9 @@ ODD: dict[str, tuple[str, tuple, bool]] = {
     "times": ("{dtype: int64, date: milliseconds}", (0, -1, 1769860800123, -62135596800000), True),
     "texts, or none": ("{dtype: string, default: d}", (None, *WORDS), True),
     "bytes, or none": ("{dtype: string, default: d}", (None, *OCTETS), False),
+    "labels": ('{kind: label, names: ["1", "2", "3"]}', ("1", "2", "3", 0), True),
+    "labels under another key": ('{kind: label, names: ["2", "1", "a,b"], key: y}', ("1", "2", "a,b"), True),
+    "lists of labels": ('{kind: label, names: ["1", "2"], shape: [null]}', ([], ["2", "1"], ["1"]), False),
     "lists of numbers": ("{kind: var_len, dtype: float32}", ([], NUMBERS, [NAN], [-0.0]), False),
     "lists of bytes": ("{kind: var_len, dtype: string}", ([], OCTETS, WORDS, [b""]), False),
     "images": ("{kind: image, shape: [2, 2, 3]}", (np.zeros((2, 2, 3), np.uint8), np.ones((2, 2, 3), np.uint8)), False),
@@ -235,6 +238,8 @@ def test_odd_values_are_built_from_an_export(tmp_path, case, suffix):
             export(tmp_path / "data", tmp_path / "out.csv")
         return
     export(tmp_path / "data", tmp_path / f"out.{suffix}")
+    export(tmp_path / "data", tmp_path / f"named.{suffix}", Query(spec=schema))
+    assert (tmp_path / f"out.{suffix}").read_bytes() == (tmp_path / f"named.{suffix}").read_bytes()
     assert build(tmp_path, schema, f"{{{suffix}: out.{suffix}}}") == records(tmp_path / "data")
     if suffix == "jsonl" and case == "numbers":  # as Python's own reader has it
         read = [json.loads(line)["x"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
@@ -532,14 +537,56 @@ def test_records_with_a_key_each_are_cut_into_pieces_or_refused(tmp_path, monkey
     assert rows == [{f"key{n}": n if n == row else None for n in range(50)} for row in range(50)]
 
 
-def test_labels_and_conditions(tmp_path):
+LABELLED = rs.Schema.loads(
+    "schema: s\nfeatures: {side: {kind: label, names: [left, right], key: s}, n: {dtype: int64, key: number}}"
+)
+
+
+@pytest.mark.parametrize("spec", [LABELLED, None], ids=["given", "beside the files"])
+@pytest.mark.parametrize(
+    ("columns", "where", "text"),
+    [
+        (("n", "side"), "side == 'right' and n > 4", '"n","side"\n5,"right"\n7,"right"\n'),
+        (("n", "side"), "s == 1 and number > 4", '"n","side"\n5,"right"\n7,"right"\n'),
+        (("number", "s"), "side == 'right' and n > 4", '"number","s"\n5,1\n7,1\n'),
+        ((), "s == 1 and n > 4", '"n","side"\n5,"right"\n7,"right"\n'),
+    ],
+)
+def test_labels_and_conditions(tmp_path, columns, where, text, spec):
+    """A stored key means what is stored, as a column and in a condition."""
+    rs.write(LABELLED, [{"side": n % 2, "n": n} for n in range(9)], tmp_path / "data", shuffle=None)
+    export(tmp_path / "data", tmp_path / "out.csv", Query(columns=columns, where=where, spec=spec))
+    assert (tmp_path / "out.csv").read_text() == text
+
+
+def test_stored_keys_are_names_of_features_first(tmp_path):
+    """The keys of the features are each other's names."""
     schema = rs.Schema.loads(
-        "schema: s\nfeatures: {side: {kind: label, names: [left, right], key: s}, n: int64}"
+        "schema: s\nfeatures: {a: {kind: label, names: [x, y], key: b}, b: {dtype: int64, key: a}}"
     )
-    rs.write(schema, [{"side": n % 2, "n": n} for n in range(9)], tmp_path / "data")
-    choice = Query(columns=("n", "side"), where="side == 'right' and n > 2", spec=schema)
-    export(tmp_path / "data", tmp_path / "out.csv", choice)
-    assert (tmp_path / "out.csv").read_text() == '"n","side"\n3,"right"\n5,"right"\n7,"right"\n'
+    rs.write(schema, [{"a": n % 2, "b": n} for n in range(4)], tmp_path / "data", shuffle=None)
+    export(tmp_path / "data", tmp_path / "out.csv", Query(where="a == 'y' and b > 1"))
+    assert (tmp_path / "out.csv").read_text() == '"a","b"\n"y",3\n'
+    export(tmp_path / "data", tmp_path / "a.csv", Query(columns=("a",), where="b > 1"))
+    assert (tmp_path / "a.csv").read_text() == '"a"\n"x"\n"y"\n'
+
+
+def test_a_condition_on_a_feature_in_several_keys_is_an_error(tmp_path):
+    """No record has its name: it would select nothing."""
+    schema = rs.Schema.loads(NESTED)
+    rs.write(schema, [schema_row(schema)], tmp_path / "data")
+    for spec in (schema, None):
+        with pytest.raises(SpecError) as error:
+            export(tmp_path / "data", tmp_path / "no.jsonl", Query(where="len(box) > 0", spec=spec))
+        assert str(error.value) == (
+            "where: expected one of photo, words, one, where, where/indices_0, where/indices_1, "
+            "words/row_lengths, x0, x1, y0, y1, got `box`"
+        )
+
+
+def schema_row(schema: rs.Schema) -> dict:
+    rng = np.random.default_rng(1)
+    return {name: feature.sample(rng) for name, feature in schema.names.items()}
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -38,7 +38,6 @@ from recordspec.wire.record_batch import RecordBatch
 
 if TYPE_CHECKING:
     from recordspec.spec.features import Feature
-    from recordspec.spec.schema import Schema
     from recordspec.wire.columns import Section
 
 # Records may each have a key of their own.
@@ -121,10 +120,10 @@ class _Records:
 
     def __init__(self, scanner: Scanner, query: Query, limit: int | None) -> None:
         self._scanner, self._limit = scanner, limit
-        self.query = query
-        schema = query.spec or scanner.schema
-        keys = query.check(scanner, () if schema is None else schema.names)
-        self.names = ColumnNames(query, keys, schema)
+        # what lies beside the files names features and classes as a given spec does
+        self.query = query = replace(query, spec=query.spec or scanner.schema, stored=True)
+        keys = query.check(scanner, () if query.spec is None else query.spec.names)
+        self.names = ColumnNames(query, keys)
         self.rows = 0
         self.columns = 0
 
@@ -212,6 +211,7 @@ class ColumnNames:
     Which ones are is decided before the records are read, by the query and the keys of the first records.
 
     Attributes:
+        classes: the names of classes, by the key that holds their indices.
         placed: the features whose values `given_columns` makes, each with its section.
         given: their types, by column. What is stored under their keys is in no other column.
         declared: the types of the other features, as far as the schema tells: lists where each has one item,
@@ -219,25 +219,29 @@ class ColumnNames:
         empty: the columns of features of which a record without the key has an empty list, as they are read.
     """
 
-    def __init__(self, query: Query, keys: Iterable[FeatureKey], schema: Schema | None = None) -> None:
+    def __init__(self, query: Query, keys: Iterable[FeatureKey]) -> None:
         self.query = query
         self.placed: list[tuple[Section, Feature]] = []
         self.given: dict[str, ColumnType] = {}
         self.declared: dict[str, ColumnType] = {}
         self.empty: set[str] = set()
         self._parts: set[FeatureKey] = set()
-        names = {} if query.spec is None else dict(query.names.names)
-        features = {} if schema is None else schema.names
-        for section, feature in () if schema is None else schema.placed:
+        names: dict[FeatureKey, str] = {}
+        features = {} if query.spec is None else query.spec.names
+        for section, feature in () if query.spec is None else query.spec.placed:
+            key = (section == "sequence", feature.stored)
             if query.columns and feature.name not in query.columns:
+                if SEQUENCE + feature.name in query.columns and key[0]:
+                    names[key] = feature.name
                 continue
-            for key in (column.key for column in feature.columns() if column.key not in features):
-                if key in query.columns:
-                    expected, got = "a feature or its stored keys", f"`{feature.name}` and `{key}`"
+            for part in (column.key for column in feature.columns() if column.key not in features):
+                if part in query.columns:
+                    expected, got = "a feature or its stored keys", f"`{feature.name}` and `{part}`"
                     raise SpecError(Problem(path=("columns",), expected=expected, got=got))
-            names[section == "sequence", feature.stored] = feature.name
+            names[key] = feature.name
             self._add(section, feature)
         self._names = FeatureNames(names=names)
+        self.classes = {key: known for key, known in query.names.classes.items() if key in names}
         keys = [key for key in keys if key not in self._parts]
         in_rows = {self._names.name(key) for key in keys if not key[0]}
         prefixed = {name for name in query.columns if name.startswith(SEQUENCE)}
@@ -294,7 +298,7 @@ def columns_of(
         several = sorted(values_by_kind(decoded, key), key=lambda held: held.first)
         if len(several) > 1:
             raise _mixed_kinds(type_of(several[0]), several[1], name, batch)
-        held = _labelled(several[0], names.query.names.classes.get(key))
+        held = _labelled(several[0], names.classes.get(key))
         if name in known and not known[name].fits(held):
             raise _mixed_kinds(known[name], held, name, batch)
         if name in found and found[name].present.any() and held.present.any():

@@ -30,17 +30,23 @@ class FeatureNames:
     Attributes:
         names: by key, where a feature has another name than its key.
         classes: of keys that hold indices of classes, the names of these.
+        stored: whether the key of a feature with another name means what is stored, too.
     """
 
     names: Mapping[FeatureKey, str] = field(default_factory=dict)
     classes: Mapping[FeatureKey, tuple[str, ...]] = field(default_factory=dict)
+    stored: bool = False
 
     @classmethod
-    def of(cls, schema: Schema | None) -> FeatureNames:
+    def of(cls, schema: Schema | None, *, stored: bool = False) -> FeatureNames:
         """The names in a schema; without one, keys are names and classes are indices."""
         if schema is None:
             return cls()
-        placed = [((section == "sequence", feature.stored), feature) for section, feature in schema.placed]
+        placed = [
+            ((section == "sequence", feature.stored), feature)
+            for section, feature in schema.placed
+            if any(column.key == feature.stored for column in feature.columns())
+        ]
         return cls(
             names={key: feature.name for key, feature in placed},
             classes={
@@ -48,6 +54,7 @@ class FeatureNames:
                 for key, feature in placed
                 if feature.class_names and feature.columns()[0].storage == "int64"
             },
+            stored=stored,
         )
 
     def name(self, key: FeatureKey) -> str:
@@ -62,8 +69,19 @@ class FeatureNames:
 
     def words(self, key: FeatureKey) -> tuple[str, ...]:
         """The words that mean a key; a feature list may be prefixed, to differ from a feature of its name."""
-        name = self.name(key)
-        return (name, SEQUENCE + name) if key[0] else (name,)
+        names = (self.name(key), *self._stored_words(key))
+        return (*names, *(SEQUENCE + name for name in names)) if key[0] else names
+
+    def classes_of(self, key: FeatureKey, word: str) -> tuple[str, ...] | None:
+        """The names of classes of the values that a word means; None if they are what is stored."""
+        stored = self._stored_words(key)
+        if word in stored or (key[0] and word.removeprefix(SEQUENCE) in stored):
+            return None
+        return self.classes.get(key)
+
+    def _stored_words(self, key: FeatureKey) -> tuple[str, ...]:
+        """The key itself, if it may be a word, and no feature has that name."""
+        return (key[1],) if self.stored and key in self.names and key not in self._taken else ()
 
     @cached_property
     def _taken(self) -> set[FeatureKey]:

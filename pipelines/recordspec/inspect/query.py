@@ -32,15 +32,17 @@ class Query:
         columns: names of features, in the order of the result; empty for all.
         where: a condition on records; see `inspect.where.parse`. None selects all.
         spec: names features and classes. Without one, keys are names and classes are indices.
+        stored: whether the keys of these features are names, too, of what is stored.
     """
 
     columns: tuple[str, ...] = ()
     where: str | None = None
     spec: Schema | None = None
+    stored: bool = False
 
     @cached_property
     def names(self) -> FeatureNames:
-        return FeatureNames.of(self.spec)
+        return FeatureNames.of(self.spec, stored=self.stored)
 
     @cached_property
     def condition(self) -> Where | None:
@@ -107,7 +109,7 @@ class Query:
     def _columns(self, decoded: RecordBatch, name: str) -> list[list[_Column]]:
         """The values under each key that a name may mean, by kind of list."""
         return [
-            [_Column(held, self.names.classes.get(key)) for held in values_by_kind(decoded, key)]
+            [_Column(held, self.names.classes_of(key, name)) for held in values_by_kind(decoded, key)]
             for key in keys_of(decoded)
             if name in self.names.words(key)
         ]
