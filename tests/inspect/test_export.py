@@ -219,6 +219,7 @@ ODD: dict[str, tuple[str, tuple, bool]] = {
     "lists of numbers": ("{kind: var_len, dtype: float32}", ([], NUMBERS, [NAN], [-0.0]), False),
     "lists of bytes": ("{kind: var_len, dtype: string}", ([], OCTETS, WORDS, [b""]), False),
     "images": ("{kind: image, shape: [2, 2, 3]}", (np.zeros((2, 2, 3), np.uint8), np.ones((2, 2, 3), np.uint8)), False),
+    "a sound of UTF-8": ("{kind: audio, encoding: wav, sample_rate: 8000, channels: 2}", (np.zeros((5, 2), np.float32),), False),
     "sounds": ("{kind: audio, sample_rate: 8000}", (np.full((64, 1), 0.5, np.float32),), False),
 }  # fmt: skip
 

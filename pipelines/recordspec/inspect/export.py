@@ -215,7 +215,7 @@ class ColumnNames:
         placed: the features whose values `given_columns` makes, each with its section.
         given: their types, by column. What is stored under their keys is in no other column.
         declared: the types of the other features, as far as the schema tells: lists where each has one item,
-            and dates.
+            dates, and encoded media, which are no text even if their bytes are UTF-8.
         empty: the columns of features of which a record without the key has an empty list, as they are read.
     """
 
@@ -257,7 +257,12 @@ class ColumnNames:
         if type_ is None:
             shape, steps = feature.value_type.shape, section == "sequence"
             single = len(shape) != 1 or (steps and not in_steps)
-            self.declared[feature.name] = ColumnType(single=single, steps=steps, date=feature.value_type.date)
+            self.declared[feature.name] = ColumnType(
+                single=single,
+                steps=steps,
+                date=feature.value_type.date,
+                text=feature.value_type.item != "media",  # text is a path for them
+            )
             if not single and shape == (None,):
                 self.empty.add(feature.name)
             return
