@@ -250,6 +250,19 @@ def test_odd_values_are_built_from_an_export(tmp_path, case, suffix):
         assert [one and base64.b64decode(one["b64"]) for one in read] == [None, *OCTETS]
 
 
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
+def test_only_parquet_keeps_the_sign_and_the_payload_of_a_nan(tmp_path, suffix):
+    schema = rs.Schema.loads("schema: s\nfeatures: {n: int64, x: float32}")
+    nans = np.array([0xFFC00000, 0x7FC00001, 0x7FC00000], np.uint32)
+    rs.write(schema, {"n": np.arange(3), "x": nans.view(np.float32)}, tmp_path / "data")
+    export(tmp_path / "data", tmp_path / f"out.{suffix}")
+    build(tmp_path, schema, f"{{{suffix}: out.{suffix}}}")
+    (batch,) = rs.read(schema, tmp_path / "again", batch=3)
+    expected = nans.tolist() if suffix == "parquet" else [0x7FC00000] * 3
+    found = zip(batch["n"].numpy().tolist(), batch["x"].numpy().view(np.uint32).tolist(), strict=True)
+    assert [bits for _, bits in sorted(found)] == expected
+
+
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
 def test_a_list_of_any_length_without_its_key_is_empty(tmp_path, suffix):
     """As it is read; other writers leave the key out. What is built again has all keys."""
