@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import statistics
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from hypothesis import example as an_example
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,6 +73,38 @@ def test_moments_are_those_of_numpy_in_parts_too(values, cut):
         assert merged.deviation == pytest.approx(finite.std(), rel=1e-6, abs=1e-9 * scale)
     else:
         assert (merged.low, merged.high) == (None, None)
+
+
+@given(INTS | st.lists(st.integers(2**60, 2**60 + 3), max_size=40), CUT)
+@an_example([2**53 + 1, 2**53 + 2, 2**53 + 3], 1)
+@an_example([-(2**63), 2**63 - 1], 1)
+@an_example([2**60 + 1] * 5 + [2**60 + 3] * 4, 9)
+def test_moments_of_integers_are_those_of_fractions(values, cut):
+    """Float64 would round each value."""
+    merged = Moments()
+    for some in (values[:cut], values[cut:]):
+        part = Moments()
+        part.add(np.array(some, np.int64))
+        merged.merge(part)
+    assert (merged.count, merged.finite, merged.zeros) == (len(values), len(values), values.count(0))
+    if values:
+        mean = Fraction(sum(values), len(values))
+        variance = sum((value - mean) ** 2 for value in values) / len(values)
+        assert (merged.low, merged.high) == (min(values), max(values))
+        assert merged.mean == float(mean)
+        assert merged.deviation == pytest.approx(math.sqrt(variance), rel=1e-12, abs=0)
+
+
+def test_moments_of_many_large_integers():
+    """More than 64 bits hold the sum of."""
+    values = np.concatenate([np.full(1 << 21, 2**63 - 1), np.full(1 << 21, -(2**63) + 5)])
+    moments = Moments()
+    moments.add(values)
+    mean = Fraction(2**63 - 1 - 2**63 + 5, 2)
+    assert (moments.mean, moments.deviation) == (
+        float(mean),
+        pytest.approx(float(2**63 - 1 - mean), rel=1e-12),
+    )
 
 
 @given(INTS, CUT, st.integers(1, 50))

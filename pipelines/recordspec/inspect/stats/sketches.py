@@ -314,10 +314,89 @@ def _rounded(sizes: Ints) -> Ints:
 NumberArray = npt.NDArray[Any]
 
 
-class Moments:
-    """Moments of the numbers that were added, int64 or float32.
+@dataclass(frozen=True, kw_only=True)
+class _FloatSums:
+    """Sums of floats in float64, joined as Chan, Golub and LeVeque (1983) do.
 
-    Mean and deviation are those of finite numbers, in float64, merged as Chan, Golub and LeVeque (1983) do.
+    Attributes:
+        squares: of the distances from the mean, summed.
+    """
+
+    count: int
+    mean: float
+    squares: float
+
+    @classmethod
+    def of(cls, numbers: NumberArray) -> _FloatSums:
+        exact = numbers.astype(np.float64)
+        mean = float(exact.mean())
+        exact -= mean
+        return cls(count=len(exact), mean=mean, squares=float(exact @ exact))
+
+    def joined(self, other: _FloatSums) -> _FloatSums:
+        total, apart = self.count + other.count, other.mean - self.mean
+        return _FloatSums(
+            count=total,
+            mean=self.mean + apart * other.count / total,
+            squares=self.squares + other.squares + apart * apart * self.count * other.count / total,
+        )
+
+    @property
+    def variance(self) -> float:
+        return self.squares / self.count
+
+
+@dataclass(frozen=True, kw_only=True)
+class _IntegerSums:
+    """The exact sum of integers, and the squares of their distances from the mean, summed in float64.
+
+    Integers are subtracted before they are rounded: float64 has no large ones next to each other.
+    """
+
+    count: int
+    sum: int
+    squares: float
+
+    @classmethod
+    def of(cls, numbers: Ints, low: int, high: int) -> _IntegerSums:
+        """The sums of numbers from `low` to `high`."""
+        above = numbers.view(np.uint64) - np.uint64(low % 2**64)
+        exact = above.astype(np.float64)
+        exact -= exact.mean()
+        total = len(numbers) * low + _sum_of(above, high - low)
+        return cls(count=len(numbers), sum=total, squares=float(exact @ exact))
+
+    def joined(self, other: _IntegerSums) -> _IntegerSums:
+        count, product = self.count + other.count, self.count * other.count
+        apart = (other.sum * self.count - self.sum * other.count) / product  # rounded once
+        return _IntegerSums(
+            count=count,
+            sum=self.sum + other.sum,
+            squares=self.squares + other.squares + apart * apart * product / count,
+        )
+
+    @property
+    def mean(self) -> float:
+        return self.sum / self.count
+
+    @property
+    def variance(self) -> float:
+        return self.squares / self.count
+
+
+def _sum_of(numbers: Words, largest: int) -> int:
+    """The exact sum of unsigned integers."""
+    if largest * len(numbers) < 2**64:
+        return int(numbers.sum())
+    high = numbers >> np.uint64(32)
+    return (int(high.sum()) << 32) + int((numbers & np.uint64(2**32 - 1)).sum())
+
+
+class Moments:
+    """Moments of the numbers that were added, all int64 or all float32.
+
+    Mean and deviation are those of finite numbers, in float64. The mean of integers is exact until it is
+    rounded, and so are the differences in their deviation.
 
     Attributes:
         count: the number of values.
@@ -325,20 +404,23 @@ class Moments:
         nans, infinite, zeros: the number of these values.
         lowest: the number of values that are minus infinity.
         low, high: the smallest and the largest finite value; None without any.
-        mean: the mean of the finite values.
     """
 
     def __init__(self) -> None:
         self.count = self.finite = self.nans = self.infinite = self.lowest = self.zeros = 0
         self.low: float | None = None
         self.high: float | None = None
-        self.mean = 0.0
-        self._squares = 0.0  # of the distances from the mean, summed
+        self._sums: Any = None  # _FloatSums or _IntegerSums of the finite values
+
+    @property
+    def mean(self) -> float:
+        """The mean of the finite values."""
+        return 0.0 if self._sums is None else float(self._sums.mean)
 
     @property
     def deviation(self) -> float:
         """The standard deviation, of the numbers themselves (not of what they were drawn from)."""
-        return math.sqrt(self._squares / self.finite) if self.finite else math.nan
+        return math.nan if self._sums is None else sqrt(self._sums.variance)
 
     def add(self, numbers: NumberArray) -> npt.NDArray[np.bool_] | None:
         """Counts numbers. Returns which are finite; None if all are."""
@@ -352,10 +434,10 @@ class Moments:
             self.lowest += int(np.count_nonzero(np.isneginf(numbers)))
             finite, numbers = known, numbers[known]
         if len(numbers):
-            exact = numbers.astype(np.float64)
-            mean = float(exact.mean())
-            exact -= mean
-            self._join(len(exact), mean, float(exact @ exact), numbers.min().item(), numbers.max().item())
+            low, high = numbers.min().item(), numbers.max().item()
+            of_floats = numbers.dtype.kind == "f"
+            sums = _FloatSums.of(numbers) if of_floats else _IntegerSums.of(numbers, low, high)
+            self._join(sums, low, high)
         return finite
 
     def merge(self, other: Moments) -> None:
@@ -365,15 +447,12 @@ class Moments:
         self.lowest += other.lowest
         self.zeros += other.zeros
         if other.low is not None and other.high is not None:
-            self._join(other.finite, other.mean, other._squares, other.low, other.high)
+            self._join(other._sums, other.low, other.high)
 
-    def _join(self, count: int, mean: float, squares: float, low: float, high: float) -> None:
+    def _join(self, sums: Any, low: float, high: float) -> None:
         """Finite numbers, of which this is known."""
-        total = self.finite + count
-        apart = mean - self.mean
-        self.mean += apart * count / total
-        self._squares += squares + apart * apart * self.finite * count / total
-        self.finite = total
+        self._sums = sums if self._sums is None else self._sums.joined(sums)
+        self.finite = self._sums.count
         self.low = low if self.low is None else min(self.low, low)
         self.high = high if self.high is None else max(self.high, high)
 
