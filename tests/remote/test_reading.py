@@ -181,11 +181,11 @@ def test_copies_that_were_changed_are_read_as_before(both, tmp_path, server, cap
         assert text.startswith(f"{path}: expected a copy of {both[1] / shard.file}, got other bytes (")
 
 
-def rot(path: Path) -> None:
-    """Flips a bit of a copy as a disk does, and no program: its stamp fits."""
+def rot(path: Path, byte: int | None = None) -> None:
+    """Flips a bit of a copy, in the middle or of this byte, as a disk does, and no program: its stamp fits."""
     stamp = path.with_name(f"{path.name}.stamp")
     stamped = json.loads(stamp.read_bytes())
-    flip(path)
+    flip(path, byte)
     found = path.stat()
     stamped |= {"mtime_ns": found.st_mtime_ns, "ctime_ns": found.st_ctime_ns, "inode": found.st_ino}
     stamp.write_text(json.dumps(stamped))
@@ -225,7 +225,7 @@ def test_a_pass_goes_on_where_a_copy_is_corrupt(both, tmp_path, server, caplog, 
             assert in_order(ids(dataset)) == wanted_now
         assert server.proxy.requests.get("GET", 0) == requests
     files = {shard.sha256: shard.file for shard in rs.Manifest.load(both[0]).all_shards}
-    hint = "it is deleted, and the object is copied again when it is read next"
+    hint = "it is deleted, and the object is copied again to be read"
     told = {
         f"{path}: expected a copy of {both[1] / files[path.name]}, got other bytes ({hint})"
         for path in copies
@@ -285,6 +285,37 @@ def test_compressed_copies_of_other_writers_are_hashed_each_time(bucket, tmp_pat
         assert ids(dataset) == list(range(50))
     assert server.proxy.requests["GET"] == 1
     assert [str(path) in text for text in caplog.messages] == [True]
+
+
+@pytest.mark.parametrize("byte", [2, 9], ids=["length", "crc"])
+def test_a_copy_of_another_writer_whose_lengths_are_corrupt_is_made_again(
+    bucket, tmp_path, server, caplog, byte
+):
+    """Its records are counted before they are read. An object with such a length is named."""
+    rs.write(SCHEMA, rows(0, 50), bucket, key="id", shards=1)
+    (shard,) = rs.Manifest.load(bucket).all_shards
+    (bucket / MANIFEST).unlink()
+    dataset = rs.read(SCHEMA, bucket, batch=10, staging={"folder": str(tmp_path)})
+    assert ids(dataset) == list(range(50))
+    (path,) = (path for path in tmp_path.iterdir() if len(path.name) == 64)
+    rot(path, byte)
+    for requests in (1, 0):
+        with server.proxy.failing():
+            assert ids(dataset) == list(range(50))
+        assert server.proxy.requests.get("GET", 0) == requests
+    hint = "it is deleted, and the object is copied again to be read"
+    assert caplog.messages == [f"{path}: expected a copy of {bucket / shard.file}, got other bytes ({hint})"]
+    data = bytearray(path.read_bytes())
+    second = int.from_bytes(data[:8], "little") + 16
+    data[second + byte] ^= 1
+    (bucket / shard.file).unlink()
+    (bucket / shard.file).create(bytes(data))
+    damaged = rs.read(SCHEMA, bucket, batch=10, staging={"folder": str(tmp_path)})
+    for _ in range(2):
+        with pytest.raises(tf.errors.OpError) as error:
+            ids(damaged)
+        assert f"{bucket / shard.file}: record 1 at byte {second}: expected " in str(error.value)
+    assert len(caplog.messages) == 1
 
 
 def test_a_shard_that_is_gone_is_named(both, copies):

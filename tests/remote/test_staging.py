@@ -66,9 +66,9 @@ def test_an_object_is_copied_once(bucket, server, tmp_path):
     assert names(tmp_path) == [one.sha256]
 
 
-def flip(path: Path) -> None:
+def flip(path: Path, byte: int | None = None) -> None:
     data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
+    data[len(data) // 2 if byte is None else byte] ^= 1
     path.write_bytes(data)
 
 
@@ -93,7 +93,7 @@ DAMAGE = {
 
 
 def message(path: Path, one: StagedObject, got: str = "other bytes") -> str:
-    hint = "it is deleted, and the object is copied again when it is read next"
+    hint = "it is deleted, and the object is copied again to be read"
     return f"{path}: expected a copy of {one.remote}, got {got} ({hint})"
 
 

@@ -252,16 +252,23 @@ def _told(error: RecordspecError) -> str:
 
 
 def _fetched(folder: StagingFolder, piece: Piece, stopped: Event) -> _Reading:
-    """The piece with a lease on its copy, if it is in a store."""
-    lease = None
-    if piece.is_remote:
-        lease = folder.fetch(_object_of(piece), stopped, believed=_is_counted(piece))
-    try:
-        return _Reading(piece=piece, lease=lease, count=_count(piece, lease))
-    except BaseException:
-        if lease is not None:
+    """The piece with a lease on its copy, if it is in a store. A corrupt copy is made once more."""
+    if not piece.is_remote:
+        return _Reading(piece=piece, lease=None, count=_count(piece, None))
+    for is_last in (False, True):
+        wanted = _object_of(piece)
+        lease = folder.fetch(wanted, stopped, believed=_is_counted(piece))
+        try:
+            return _Reading(piece=piece, lease=lease, count=_count(piece, lease))
+        except BaseException as error:
+            # the lengths of an object that are corrupt, or only those of its copy
+            corrupt = isinstance(error, RecordError) and not is_last
+            problem = folder.check(lease, wanted) if corrupt else None
             lease.release()
-        raise
+            if problem is None:
+                raise
+            log.warning("%s", show_text(str(problem)))
+    raise AssertionError("unreachable")
 
 
 def _is_counted(piece: Piece) -> bool:

@@ -245,7 +245,7 @@ class StagingFolder:
                 _unlink(path)
         if is_right:
             return None
-        hint = "it is deleted, and the object is copied again when it is read next"
+        hint = "it is deleted, and the object is copied again to be read"
         return Problem(where=str(path), expected=f"a copy of {wanted.remote}", got=got, hint=hint)
 
     @contextmanager
