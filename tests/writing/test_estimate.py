@@ -67,3 +67,27 @@ def test_a_row_that_does_not_fit_is_told_before_anything_is_built(pipeline, tmp_
     with pytest.raises(rs.RecordError, match=r"rows.csv:3: features.id: expected int64, got `x`"):
         pipeline.plan()
     assert sorted(os.listdir(tmp_path)) == ["configs", "raw", "schemas"]
+
+
+@pytest.mark.parametrize(
+    ("invalid", "how", "said"),
+    [
+        (2, "quarantine", "2 of 60 sampled rows are invalid"),
+        (
+            20,
+            "quarantine",
+            "20 of 60 sampled rows are invalid, more than are allowed (max_invalid: auto, 5% but at least 10)",
+        ),
+        (20, "{max_invalid: null}", "20 of 60 sampled rows are invalid"),
+        (0, "quarantine", None),
+    ],
+)
+def test_invalid_rows_of_the_sample_are_told_once(pipeline, tmp_path, caplog, invalid, how, said):
+    """Without their list, which is deleted with the sample."""
+    rows = "".join(f"{'x' if number < invalid else number},a\n" for number in range(60))
+    (tmp_path / "raw/rows.csv").write_text("id,text\n" + rows)
+    config = tmp_path / "configs/s.yaml"
+    config.write_text(CONFIG + f"  invalid: {how}\n")
+    plan = rs.Pipeline.load(config).plan()
+    assert (plan.sampled, sum(rows for _, rows, _ in plan.splits.values())) == (60, 60 - invalid)
+    assert caplog.messages == ([] if said is None else [said])

@@ -259,6 +259,7 @@ class Build:
         options: how rows become shards.
         encode: the task that encodes a part of the source.
         revise: completes the manifest; it may write files into the folder that it gets.
+        is_sample: whether the dataset is deleted at once: no message tells of it, or refers to its files.
     """
 
     def __init__(
@@ -272,8 +273,9 @@ class Build:
         expected: int | None = None,
         encode: Callable[..., EncodedPart] = encode_part,
         revise: Callable[[Manifest, Path], Manifest] = lambda manifest, folder: manifest,
+        is_sample: bool = False,
     ) -> None:
-        self.execution, self.name = execution, str(directory)
+        self.execution, self.name, self._is_sample = execution, str(directory), is_sample
         # a limited number of rows are taken one batch after another
         self.jobs = 1 if execution.limit is not None else execution.jobs
         self.source_name = self.name if source is None else base.name_of(source)
@@ -490,7 +492,7 @@ class Build:
         how = self._plan.options.quarantine
         limit = None if how is None else how.limit(rows)
         if how is not None and limit is not None and rejected > limit:
-            path = None if rows is None else self._keep_rejects()
+            path = None if rows is None or self._is_sample else self._keep_rejects()
             raise rejects.too_many(how, rows, rejected, reasons, path)
 
     @property
@@ -629,6 +631,8 @@ class Build:
                 raise DiskError(error.problems) from error.__cause__
         with suppress(OSError):
             self._kept_rejects.unlink(missing_ok=True)  # of a build before
+        if self._is_sample:
+            return manifest
         if rejected:
             rows = rejected + sum(written.rows(split) for split in written.splits)
             path = show_text(f"{transaction.name}/{REJECTS_FILE}")

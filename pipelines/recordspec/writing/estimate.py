@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import tempfile
@@ -18,13 +19,15 @@ from recordspec.spec.infer import Inferred
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.store.publication import work_folder
-from recordspec.writing.build import Execution, named_rows, write, write_options
+from recordspec.writing.build import Build, Execution, named_rows, write_options
 from recordspec.writing.options import Quarantine, Write
 from recordspec.writing.shards import shard_count
 from recordspec.writing.sources import DictRows, Source
 from recordspec.writing.sources.base import Columns
 from recordspec.writing.sources.splits import SplitSources
 from recordspec.writing.tasks import allowance
+
+log = logging.getLogger("recordspec")
 
 # Enough rows to estimate the size of a row; they take a second even for images.
 _SAMPLED_ROWS = 2000
@@ -77,14 +80,14 @@ def estimate(
     place = location(directory)  # before the samples, which take their time
     folder = place.resolve() if isinstance(place, Path) else work_folder(place)
     there = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    how = {name: options.pop(name) for name in Execution.__dataclass_fields__ if name in options}
-    execution = Execution(**how)
+    given = {name: options.pop(name) for name in Execution.__dataclass_fields__ if name in options}
+    execution = Execution(**given)
     ignore, split = options.pop("ignore", ()), options.pop("split", "train")
     schema, source = named_rows(schema, rows, ignore, split, options)
     if isinstance(source, SplitSources):
         return BuildEstimate.joined(
             [
-                estimate(schema, one, directory, split=name, **how, **options)
+                estimate(schema, one, directory, split=name, **given, **options)
                 for name, one in source.sources.items()
             ]
         )
@@ -93,12 +96,14 @@ def estimate(
     limit = min(_SAMPLED_ROWS, execution.limit or _SAMPLED_ROWS)
     how_written = write_options(schema, split, options)
     # the number of shards, and the rows that are spilled, depend on encoded rows
-    options |= {"split": split, "allow_empty": execution.allow_empty}
     if how_written.quarantine is not None and how_written.quarantine.is_share:
         options["invalid"] = Quarantine(max_invalid=None)  # a share is one of all rows
-    plain = _sample(schema, source, limit, {**options, "compression": "none", "layout": "rows"})
-    final = _sample(schema, source, limit, options)
+    how = Execution(limit=limit, allow_empty=execution.allow_empty, progress=False)
+    as_rows = {**options, "compression": "none", "layout": "rows"}
+    plain = _sample(schema, source, write_options(schema, split, as_rows), how)
+    final = _sample(schema, source, write_options(schema, split, options), how)
     sampled = sum(plain.rows(split) for split in plain.splits) + plain.rejected
+    _warn_of_rejected(plain.rejected, sampled, how_written.quarantine)
     total, about = (sampled, False) if sampled < limit else _rows(source, schema, how_written)
     total = min(total, execution.limit or total)
     times = total / max(1, sampled)
@@ -119,11 +124,19 @@ def _shards(split: str, plain: Manifest, final: Manifest, how: Write, times: flo
     return shard_count(how, round(plain.bytes(split) * times), rows), rows, round(final.bytes(split) * times)
 
 
-def _sample(schema: Schema, source: Source, limit: int, options: dict[str, Any]) -> Manifest:
+def _warn_of_rejected(rejected: int, sampled: int, how: Quarantine | None) -> None:
+    """Logs how many rows of a sample are invalid, and whether these are more than may be."""
+    limit = None if how is None else how.limit(sampled)
+    over = "" if limit is None or rejected <= limit else f", more than are allowed ({how})"
+    if rejected:
+        log.warning("%s of %s sampled rows are invalid%s", f"{rejected:,}", f"{sampled:,}", over)
+
+
+def _sample(schema: Schema, source: Source, options: Write, execution: Execution) -> Manifest:
     """The dataset of the first rows, which is gone already."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            return write(schema, source, Path(folder, "sample"), limit=limit, progress=False, **options)
+            return Build(schema, source, Path(folder, "sample"), options, execution, is_sample=True).run()
         except RecordspecError as error:  # without the note that the sample was not published
             raise type(error)(error.problems) from None
 
