@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any
 
 import numpy as np
 
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, SpecError
+from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import location, read_bytes
 from recordspec.spec.media import file_of
 from recordspec.spec.schema import Schema
@@ -130,17 +130,44 @@ class HuggingFaceRows:
         return made
 
     def tables(self) -> Iterator[Any]:
-        """The rows as Arrow tables of about `PART_BYTES`, with the types and the metadata of the features."""
-        for table in self._tables():  # after `map`, the types are those of the values
-            yield table.select(self._schema.names).cast(self._schema)
+        """The rows as Arrow tables of about `PART_BYTES`, with the types and the metadata of the features.
 
-    def _tables(self) -> Iterator[Any]:
+        Raises RecordError for values that are not of these types.
+        """
         if self.rows is None:
-            yield from _gathered(self._dataset.iter(batch_size=_EXAMPLES))
+            yield from _gathered(map(self._cast, _of_one_schema(self._pieces())))
             return
         data = self._dataset.data
         for start, stop in even_ranges(self.rows, data.nbytes // max(1, data.num_rows)):
-            yield self._dataset[start:stop]
+            yield self._cast(self._dataset[start:stop])
+
+    def _pieces(self) -> Iterator[Any]:
+        """The rows of an iterable dataset as Arrow tables, whose types may differ.
+
+        Examples of Python, as after `map` and `filter`, are asked for one by one: Hugging Face gives each the
+        types of its own values, and fails to join an empty list or None with others.
+        """
+        pieces = self._dataset.iter(batch_size=_EXAMPLES) if _is_arrow(self._dataset) else self._dataset
+        try:
+            yield from pieces
+        except arrow().ArrowException as error:
+            raise self._not_of_its_type(None, error) from None
+
+    def _cast(self, table: Any) -> Any:
+        table = _selected(table, self._schema.names)
+        try:
+            return table.cast(self._schema)
+        except arrow().ArrowException as error:
+            raise self._not_of_its_type(table, error) from None
+
+    def _not_of_its_type(self, table: Any, error: Exception) -> RecordError:
+        """The error for a table that cannot be cast, which names the column; or for one that is not there."""
+        for field in self._schema if table is not None else ():
+            try:
+                table.column(field.name).cast(field.type)
+            except arrow().ArrowException as one:
+                return _mistyped(field.name, f"{field.type}, the type of its feature", one)
+        return _mistyped("rows", "values of the types of the dataset's features", error)
 
     def columns_of(self, kind: str) -> list[str]:
         """The names of the columns of a kind of feature of Hugging Face: ClassLabel, Image, Audio."""
@@ -169,12 +196,50 @@ class HuggingFaceRows:
                 first += stop - start
 
 
-def _gathered(tables: Iterable[Any]) -> Iterator[Any]:
+def _is_arrow(dataset: Any) -> bool:
+    """Whether the examples of an iterable dataset come as Arrow tables, all of the types of its features."""
+    examples: Any = getattr(dataset, "_ex_iterable", None)
+    while type(examples).__name__ == "SelectColumnsIterable":
+        examples = examples.ex_iterable
+    return type(examples).__name__ == "ArrowExamplesIterable"
+
+
+def _mistyped(name: str, expected: str, error: Exception) -> RecordError:
+    return RecordError(Problem(path=(name,), expected=expected, got=str(error).splitlines()[0]))
+
+
+def _selected(table: Any, names: Sequence[str]) -> Any:
+    """The columns of these names. Raises RecordError for one that a table lacks."""
+    for name in names:
+        if name not in table.column_names:
+            expected = "the column, which is one of the dataset's features"
+            raise RecordError(Problem(path=(name,), expected=expected, got="none"))
+    return table.select(names)
+
+
+def _of_one_schema(tables: Iterable[Any]) -> Iterator[Any]:
+    """Joins tables of few rows that follow each other, while their types are the same."""
     some: list[Any] = []
+    rows = 0
+    for table in tables:
+        if some and (rows >= _EXAMPLES or not table.schema.equals(some[0].schema)):
+            yield arrow().concat_tables(some)
+            some, rows = [], 0
+        some.append(table)
+        rows += table.num_rows
+    if some:
+        yield arrow().concat_tables(some)
+
+
+def _gathered(tables: Iterable[Any]) -> Iterator[Any]:
+    """Joins tables of one schema to those of about `PART_BYTES`."""
+    some: list[Any] = []
+    size = 0
     for table in tables:
         some.append(table)
-        if sum(one.nbytes for one in some) > base.PART_BYTES:
+        size += table.nbytes
+        if size > base.PART_BYTES:
             yield arrow().concat_tables(some)
-            some = []
+            some, size = [], 0
     if some:
         yield arrow().concat_tables(some)
