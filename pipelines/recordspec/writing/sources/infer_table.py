@@ -367,6 +367,8 @@ class ColumnProfile:
         values: the distinct texts or integers; None if there are more than `MAX_CLASSES`.
         rounded: the first whole number that float32 does not hold, perhaps an identifier.
         unheld: the first integer, as it was given, that float32 does not hold, and float64, by dtype.
+        pointed: the first whole number with a point that is too large for an integer feature, as float32, and
+            the first that float64 does not hold.
         large: whether float32 does not hold a number at all, or int64 an integer.
         as_text: the dtype that does not hold all numbers of a CSV file, if none holds them.
         finite: whether no single number is NaN or infinite.
@@ -392,6 +394,7 @@ class ColumnProfile:
     values: set[Any] | None = field(default_factory=set)
     rounded: float | None = None
     unheld: dict[str, int] = field(default_factory=dict)
+    pointed: dict[str, int] = field(default_factory=dict)
     large: bool = False
     as_text: str = ""
     finite: bool = True
@@ -462,12 +465,7 @@ class ColumnProfile:
 
     def _add_integers(self, integers: Any) -> None:
         """Adds integers as they were given: beside floats, a float type must hold them exactly."""
-        for dtype in ("float32", "float64"):
-            if dtype not in self.unheld:
-                most = EXACT_INTS[dtype]
-                far = integers[(integers > most) | (integers < -most)]
-                first = next((value for value in map(int, far) if not holds(value, dtype)), None)
-                self.unheld |= {} if first is None else {dtype: first}
+        self.unheld = _with_unheld(self.unheld, integers)
 
     def _add_type(self, kind: Any) -> None:
         import pyarrow.types as types
@@ -526,6 +524,9 @@ class ColumnProfile:
         if "float64" in self._dtypes and self.whole:
             found = compute.match_substring_regex(filled, _WHOLE)
             self.whole = bool(compute.all(found, min_count=0).as_py())
+            pointed = text.beyond_point(filled)
+            first = {"float32": pointed[0]} if pointed else {}
+            self.pointed = _with_unheld(first | self.pointed, np.array(pointed, np.int64))
         if "float64" in self._dtypes:
             self._add_cell_numbers(filled)
         if len(filled):
@@ -582,9 +583,9 @@ class ColumnProfile:
         notes: tuple[str, ...] = ()
         if self.in_text and dtype == "int64" and self.zeros and date is None:
             dtype, notes = "string", ("digits with leading zeros, which an integer loses: read as text",)
-        elif self.in_text and dtype == "float32" and self.whole and self.rounded is not None:
+        elif self.in_text and dtype == "float32" and self._is_whole:
             dtype, notes = "int64", ("integers, some with `.0`, which float32 would round: kept as int64",)
-        if dtype == "float32" and "float64" in self.unheld:
+        if dtype == "float32" and "float64" in self._unheld:
             dtype = "string" if self.in_text else None
         missing = self.nulls + (self.empty if self.in_text and dtype != "string" else 0)
         type_name = f"{self.type} with items that are missing" if self.gaps else self.odd or str(self.type)
@@ -633,10 +634,21 @@ class ColumnProfile:
     def _too_large_for(self, dtype: str | None) -> str:
         """The dtype that does not hold all numbers, where it would be the first choice; or ""."""
         if dtype == "float32":
-            return "float32" if self.large or self.unheld else ""
+            return "float32" if self.large or self._unheld else ""
         if dtype in ("string", None):
-            return self.as_text or ("float64" if "float64" in self.unheld and self._is_float else "")
+            return self.as_text or ("float64" if "float64" in self._unheld and self._is_float else "")
         return "int64" if self.large else ""
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether numbers of a CSV file, some with `.0`, are integers that float32 would round."""
+        return self.whole and self.rounded is not None and not self.pointed
+
+    @property
+    def _unheld(self) -> Mapping[str, int]:
+        """`unheld`; of whole numbers, some of which float32 rounds, also those with a point."""
+        is_rounded = self.whole and self.rounded is not None
+        return {**self.pointed, **self.unheld} if is_rounded else self.unheld
 
     @property
     def _is_float(self) -> bool:
@@ -651,6 +663,18 @@ class ColumnProfile:
         if not all(map(_INDEX.fullmatch, self.values)):
             return None
         return frozenset(map(int, self.values))
+
+
+def _with_unheld(found: dict[str, int], integers: Any) -> dict[str, int]:
+    """By dtype, the first integer that float32 does not hold, and float64: those found, else among these."""
+    found = dict(found)
+    for dtype in ("float32", "float64"):
+        if dtype not in found:
+            most = EXACT_INTS[dtype]
+            far = integers[(integers > most) | (integers < -most)]
+            first = next((value for value in map(int, far) if not holds(value, dtype)), None)
+            found |= {} if first is None else {dtype: first}
+    return found
 
 
 def _dtype_and_shape(kind: Any) -> tuple[str | None, tuple[int | None, ...]]:

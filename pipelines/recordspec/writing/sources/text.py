@@ -20,6 +20,8 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}")
 # Of more digits float64 has no number at all.
 _LONG_WHOLE = re.compile(r"[-+]?[0-9]{1,400}")
 _DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+# A whole number with a point, which may have as many digits as `integers` takes for certainly int64.
+_POINTED = re.compile(r"[-+]?[0-9]{1,18}\.0+")
 _SPECIAL = ("nan", "inf", "-inf", "+inf", "infinity", "-infinity")
 
 
@@ -94,6 +96,15 @@ def integers(column: Any) -> tuple[Any, list[int]]:
     long = compute.and_not(compute.match_substring_regex(column, f"^{_LONG_WHOLE.pattern}$"), short)
     plain = compute.replace_substring_regex(column.filter(short), r"^[+]", "")  # which a cast does not take
     return to_numpy(compute.cast(plain, "int64")), [int(text) for text in column.filter(long).to_pylist()]
+
+
+def beyond_point(column: Any) -> list[int]:
+    """The whole numbers among cells of text that an integer feature refuses, since they have a point."""
+    from pyarrow import compute
+
+    texts = column.filter(compute.match_substring_regex(column, f"^{_POINTED.pattern}$")).to_pylist()
+    numbers = (int(text.partition(".")[0]) for text in texts)
+    return [number for number in numbers if abs(number) >= EXACT]
 
 
 def overflows(column: Any, numbers: Any) -> bool:
