@@ -319,7 +319,11 @@ MIXED = {
     "nested": [[[1, 2], [3, 4]]] * 3,
     "nested_float64": [[[1e300, 2.0]]] * 3,
     "uint64": [2**63, 1, 2],
+    "uint64_in_lists": [[2**63, 1], [2], []],
+    "uint64_in_pairs": [[1, 2], [2**63, 1], (3, 4)],
     "beyond_uint64": [2**64, 1, 2],
+    "beyond_uint64_in_lists": [[2**64], [1], [2]],
+    "below_0_and_uint64": [[2**63], [-1], []],
     "bools_and_ints": [True, 1, 0],
     "texts_and_ints": ["a", 1, "b"],
     "lists_of_both": [[1, "a"], [2, "b"], [3, "c"]],
@@ -334,7 +338,14 @@ LEFT_OUT = {
     "empty_lists",
     "dicts",
 }
-MIXED_LEFT_OUT = {"beyond_uint64", "bools_and_ints", "texts_and_ints", "lists_of_both"}
+MIXED_LEFT_OUT = {
+    "beyond_uint64",
+    "beyond_uint64_in_lists",
+    "below_0_and_uint64",
+    "bools_and_ints",
+    "texts_and_ints",
+    "lists_of_both",
+}
 
 
 def test_what_is_inferred_of_rows_in_memory_writes_these_rows(tmp_path):

@@ -232,14 +232,21 @@ def _taken(array: Any, indices: Any) -> Any:
 
 
 def _with_large_integers(values: Any) -> Any:
-    """An Arrow array; of uint64 if int64 does not hold all integers."""
+    """An Arrow array; of uint64, or of lists of it, if int64 does not hold all integers."""
     pyarrow = arrow()
     try:
         return pyarrow.array(values)
     except OverflowError:
-        if not all(value is None or isinstance(value, int | np.integer) for value in values):
-            raise
-        return pyarrow.array(values, pyarrow.uint64())
+        some = [value for value in values if value is not None]
+        if all(map(_is_integer, some)):
+            return pyarrow.array(values, pyarrow.uint64())
+        if all(isinstance(value, list | tuple) and all(map(_is_integer, value)) for value in some):
+            return pyarrow.array(values, pyarrow.list_(pyarrow.uint64()))
+        raise
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer)
 
 
 def _with_integers(array: Any, values: Any) -> Any:
