@@ -275,7 +275,7 @@ def _infer_hugging_face(data: Any, name: str, sample: int | None) -> Inferred:
     others = infer_rows(data, name, sample) if set(first.features) - features.keys() else None
     if others is not None:
         features = {**others.schema.names, **features}
-        notes += [note for note in others.notes if note.partition(":")[0] not in features]
+        notes += others.notes  # which are on other columns than those of files
     placed = tuple(features[column] for column in first.features if column in features)
     schema = Schema(name=name, features=placed)
     found = Inferred(schema=schema, notes=(), rows=None) if others is None else others

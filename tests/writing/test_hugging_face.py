@@ -248,7 +248,12 @@ def test_classes_are_inferred_with_their_names(tmp_path):
     )
     schema = rs.infer(unknown).schema
     assert [row["y"] for row in rows_of(source_of(unknown), schema)] == INDICES["one"]
+    note = "one: missing in 1 of 4 rows and reads as its default"
+    transformed = missing.with_transform(lambda batch: batch)
+    for rows in (missing, missing.data.table, missing.to_iterable_dataset(), transformed):
+        assert rs.infer(rows).notes == (note,)
     splits = datasets.DatasetDict(train=given, test=missing)
+    assert rs.infer(splits).notes == (note.replace("4", "8"),)
     schema = rs.infer(splits).schema
     assert rs.write(schema, splits, tmp_path / "data", progress=False).rows("test") == 4
 
