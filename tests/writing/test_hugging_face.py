@@ -141,12 +141,15 @@ def forms_of(given: datasets.Dataset, folder) -> dict:
         "arrays": given.with_transform(arrays),
         "stream": streamed,
         "table": table,
+        "data": given.data,
+        "data from a file": datasets.Dataset.from_parquet(str(folder / "rows.parquet"), cache_dir=str(folder)).data,
+        "data in pieces": datasets.concatenate_datasets([given.select([0]), given.select(range(1, len(given)))]).data,
         "slices": pa.concat_tables([table.slice(0, 1), table.slice(1, 2), table.slice(3)]),
         "batch": table.combine_chunks().to_batches()[0],
         "reader": table.to_reader(2),
         "large lists": table.cast(large),
         "Parquet": Parquet(files="rows.parquet").open(folder),
-    }
+    }  # fmt: skip
 
 
 def test_the_names_of_classes_travel_with_their_indices(tmp_path):

@@ -24,7 +24,7 @@ def source_of(rows: Any) -> Source:
 
     Rows are a source, which is returned unchanged; an iterable of dicts; a dict of arrays; a pandas or Polars
     frame; an Arrow table, record batch, or reader of these; a tf.data.Dataset of dicts; a Dataset or
-    IterableDataset of Hugging Face, or a dict of these by split. Raises SpecError.
+    IterableDataset of Hugging Face, or a dict of these by split, or the `data` of one. Raises SpecError.
     """
     if isinstance(rows, Source):
         return rows
@@ -51,6 +51,8 @@ def _table(rows: Any) -> Any:
     """An Arrow table or a reader; None of other rows."""
     if is_table(rows):
         return rows
+    if type(rows).__module__ == "datasets.table" and is_table(getattr(rows, "table", None)):
+        return rows.table
     if type(rows).__module__.partition(".")[0] == "polars":
         return polars_to_arrow(_collected(rows))
     if hasattr(rows, "__arrow_c_stream__"):
