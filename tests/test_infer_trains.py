@@ -383,6 +383,49 @@ def test_folders_beside_those_of_splits_are_all_named(tmp_path):
     ]
 
 
+def test_what_is_no_class_beside_the_folders_of_splits_is_noted(tmp_path):
+    media(tmp_path, *(f"{split}/{pet}/1.png" for split in ("train", "val") for pet in ("cat", "dog")))
+    media(tmp_path, "stray.png", "other.PNG", ".hidden.png", "notes.wav")
+    (tmp_path / "annotations/more").mkdir(parents=True)
+    (tmp_path / "annotations/more/boxes.csv").write_text("a\n1\n")
+    (tmp_path / "empty").mkdir()
+    done = run("infer", ".", "--name", "s", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert yaml.safe_load((tmp_path / "c.yaml").read_text())["write"]["source"].keys() == {"train", "val"}
+    found = rs.infer(tmp_path)
+    assert found.schema.names["label"].names == ("cat", "dog")
+    assert found.notes == (
+        "images beside `train` and `val`, left out: 2, such as other.PNG",
+        "folders without images or sounds beside `train` and `val`, left out: `annotations`, `empty`",
+    )
+    assert rs.infer([tmp_path / "train", tmp_path / "val"]).notes == ()
+
+
+def test_a_folder_without_records_beside_those_of_splits_is_not_refused(tmp_path):
+    for name in ("train", "test", "old/more"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "rows.csv").write_text("a\n1\n")
+    (tmp_path / "annotations").mkdir()
+    (tmp_path / "annotations/boxes.json").write_text("{}")
+    with pytest.raises(rs.RecordError) as caught:
+        rs.infer(tmp_path)
+    assert [problem.where for problem in caught.value.problems] == [str(tmp_path / "old")]
+    shutil.rmtree(tmp_path / "old")
+    assert rs.infer(tmp_path).rows == 2
+
+
+def test_folders_that_every_class_has_are_noted(tmp_path):
+    media(tmp_path, *(f"{old}/{pet}/1.png" for old in ("train_old", "valid_new") for pet in ("cat", "dog")))
+    found = rs.infer(tmp_path)
+    assert found.schema.names["label"].names == ("train_old", "valid_new")
+    assert found.notes == (
+        "label: every class has folders of the same names, which are ignored: `cat`, `dog` "
+        "(if these are the classes, give the other folders names of splits, such as `train` and `test`)",
+    )
+    media(tmp_path, "third/1.png")
+    assert rs.infer(tmp_path).notes == ()
+
+
 def test_a_class_that_is_named_as_a_split_is_noted(tmp_path):
     media(tmp_path, "bus/1.png", "car/2.png", "train/3.png")
     found = rs.infer(tmp_path)

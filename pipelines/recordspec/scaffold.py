@@ -15,11 +15,11 @@ from typing import Any
 
 import yaml
 
-from recordspec.errors import Problem, RecordError, SpecError, StoreError
+from recordspec.errors import IncompleteError, Problem, RecordError, SpecError, StoreError
 from recordspec.inspect.count import count
 from recordspec.inspect.infer import MOST_MEDIA, infer_media, infer_medium, infer_records
 from recordspec.interop.tfds import dataset_info
-from recordspec.locations import Location, absolute, files_in, folders_in, location
+from recordspec.locations import Location, absolute, files_in, folders_in, location, relative
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath, is_url
 from recordspec.spec.features import Feature
@@ -156,11 +156,12 @@ def _contents(folder: Path) -> list[Location]:
         return [*expand(tables)]
     folders = [folder / one.name for one in folders_in(folder)]
     splits = [one for one in folders if is_split_name(one.name)]
-    if splits and splits == folders:
-        return [path for one in folders for path in _contents(one)]
+    others = _with_data([one for one in folders if one not in splits], splits) if splits else folders
+    if splits and not others:
+        return [path for one in splits for path in _contents(one)]
     # one folder of that name with files may be a class
     if len(splits) > 1 or any(map(folders_in, splits)):
-        raise _beside_splits([one for one in folders if one not in splits], splits)
+        raise _beside_splits(others, splits)
     if _media_source(folder) is not None:
         return [folder]
     try:
@@ -168,6 +169,24 @@ def _contents(folder: Path) -> list[Location]:
     except StoreError as error:
         expected = "TFRecords, tables, or images or sounds by class"
         raise StoreError(replace(one, expected=expected) for one in error.problems) from None
+
+
+def _with_data(folders: Sequence[Path], splits: Sequence[Path]) -> list[Path]:
+    """The folders with data such as those of splits have: beside images and sounds, a folder with some."""
+    if any(_media_source(one) is not None for one in splits):
+        return [one for one in folders if _media_source(one) is not None]
+    return [one for one in folders if _has_records(one)]
+
+
+def _has_records(folder: Path) -> bool:
+    """Whether a folder has TFRecords or tables, also in its folders."""
+    try:
+        return bool(_contents(folder))
+    except (IncompleteError, RecordError):  # it has some
+        return True
+    except StoreError:
+        folders = [folder / one.name for one in folders_in(folder)]
+        return any(_has_records(one) for one in folders if not one.is_symlink())  # which may lead back
 
 
 def _beside_splits(others: Sequence[Path], splits: Sequence[Path]) -> RecordError:
@@ -356,10 +375,48 @@ def _infer_folders(files: InputFiles, name: str, sample: int | None) -> Inferred
     notes = dict.fromkeys(note for folder in folders for note in folder.notes)
     for name_ in filter(is_split_name, classes if len(folders) == 1 else ()):
         notes[f"label: the class `{name_}` is named as a split: its files are not kept apart"] = None
+    notes |= dict.fromkeys(_left_beside(files, folders[0]))
     notes |= dict.fromkeys(_partial_classes(files.splits, folders, classes))
+    if len(folders) == 1 and (ignored := _folders_of_all(folders[0])):
+        hint = "if these are the classes, give the other folders names of splits, such as `train` and `test`"
+        what = "label: every class has folders of the same names, which are ignored"
+        notes[f"{what}: {ignored} ({hint})"] = None
     if len(classes) == 1:
         notes[f"label: one class, `{classes[0]}`, the only folder: infer that folder if it is none"] = None
     return replace(inferred, notes=(*inferred.notes, *notes))
+
+
+def _left_beside(files: InputFiles, media: MediaFolder) -> Iterator[str]:
+    """Notes on what is left out beside the folders of splits, where the folder of these was given."""
+    given = {location(one) for one in files.given}
+    for home in dict.fromkeys(path.parent for path in files.paths if path.parent in given):
+        if not isinstance(home, Path):
+            continue
+        splits = [path for path in files.paths if path.parent == home]
+        beside = " and ".join(f"`{path.name}`" for path in splits)
+        stray = [path.name for path in files_in(home) if path.suffix.lower() in media.SUFFIXES]
+        stray = [name for name in stray if not name.startswith(".")]
+        if stray:
+            yield f"{media.WHAT}s beside {beside}, left out: {len(stray):,}, such as {stray[0]}"
+        others = [one.name for one in folders_in(home) if home / one.name not in splits]
+        if others:
+            yield f"folders without images or sounds beside {beside}, left out: {_named(others)}"
+
+
+def _folders_of_all(media: MediaFolder) -> str:
+    """The names of folders that every class has, if there are several classes; or ""."""
+    folders: dict[str, set[str]] = {}
+    for file in media.files:
+        parts = relative(file, media.paths[0]).parts
+        folders.setdefault(parts[0], set()).update(parts[1:-1][:1])
+    common = set.intersection(*folders.values()) if len(folders) > 1 else set()
+    return _named(sorted(common))
+
+
+def _named(names: Sequence[str]) -> str:
+    """The first names, and the number of the others."""
+    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(f"`{one}`" for one in names[:_MOST_NAMED]) + more
 
 
 def _partial_classes(
@@ -372,9 +429,7 @@ def _partial_classes(
         alike.setdefault(tuple(split for split in found if one in found[split]), []).append(one)
     for having, names in alike.items():
         if len(having) < len(found):
-            which = ", ".join(f"`{one}`" for one in names[:_MOST_NAMED])
-            more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
-            yield f"label: classes of {' and '.join(having)} alone: {which}{more}"
+            yield f"label: classes of {' and '.join(having)} alone: {_named(names)}"
 
 
 def config_text(files: InputFiles, found: Inferred, schema_path: Path, path: Path) -> str:
