@@ -414,6 +414,22 @@ def test_a_folder_without_records_beside_those_of_splits_is_not_refused(tmp_path
     assert rs.infer(tmp_path).rows == 2
 
 
+def test_the_splits_of_a_dataset_are_those_of_its_manifest(tmp_path):
+    schema = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
+    options = {"key": "n", "split": {"fit": 1, "other": 1}}
+    for start, how in ((0, {}), (0, {"force": True}), (40, {"append": True})):
+        rows = [{"n": n} for n in range(start, start + 40)]
+        rs.write(schema, rows, tmp_path / "d", **options, **how)
+    given = rs.Manifest.load(tmp_path / "d")
+    assert all("-v2-" in shard.file for shard in given.all_shards)
+    done = run("infer", "d", "--name", "t", "--out", "s.yaml", "--config", "c.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert yaml.safe_load((tmp_path / "c.yaml").read_text())["write"]["source"].keys() == {"fit", "other"}
+    assert run("build", "c.yaml", cwd=tmp_path).returncode == 0
+    built = rs.Manifest.load(tmp_path / "t-data")
+    assert [built.rows(split) for split in ("fit", "other")] == [given.rows("fit"), given.rows("other")]
+
+
 def test_folders_that_every_class_has_are_noted(tmp_path):
     media(tmp_path, *(f"{old}/{pet}/1.png" for old in ("train_old", "valid_new") for pet in ("cat", "dog")))
     found = rs.infer(tmp_path)

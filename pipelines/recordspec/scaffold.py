@@ -26,13 +26,12 @@ from recordspec.spec.features import Feature
 from recordspec.spec.infer import IDENTIFIES, Inferred
 from recordspec.spec.media import images, sounds
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import manifest_in
+from recordspec.store.manifest import Manifest, manifest_in
 from recordspec.store.shards import (
     expand,
     has_tfrecords,
     is_shard,
     is_split_name,
-    numbered,
     path_list,
     split_word,
 )
@@ -223,7 +222,7 @@ def _by_split(paths: Iterable[Location]) -> dict[str, tuple[Location, ...]]:
     """The files by split, as named by the files or their folders; all under "" if fewer than two splits are
     named, or a file names none."""
     found: dict[str, list[Location]] = {}
-    manifests: dict[Location, bool] = {}
+    manifests: dict[Location, Manifest | None] = {}
     for path in paths:
         found.setdefault(_split_of(path, manifests), []).append(path)
     if "" in found or len(found) < 2:
@@ -232,15 +231,15 @@ def _by_split(paths: Iterable[Location]) -> dict[str, tuple[Location, ...]]:
     return {split: tuple(found[split]) for split in train_first}
 
 
-def _split_of(path: Location, manifests: dict[Location, bool]) -> str:
-    """The split of a file; "" if its name does not contain one."""
-    shard = numbered(path.name)
-    if shard is not None and is_shard(path):
+def _split_of(path: Location, manifests: dict[Location, Manifest | None]) -> str:
+    """The split of a file: of a shard, as its manifest says; else that in its name, or ""."""
+    if is_shard(path):
         folder = path.parent
         if folder not in manifests:
-            manifests[folder] = manifest_in(folder) is not None
-        if manifests[folder]:
-            return shard.partition("+")[0]
+            manifests[folder] = manifest_in(folder)
+        manifest = manifests[folder]
+        if manifest is not None and (splits := manifest.splits_of([path.name])):
+            return splits[0]
     return split_word(path)
 
 
