@@ -212,7 +212,7 @@ def test_the_files_of_a_dataset_are_those_of_its_manifest(tmp_path):
     (tmp_path / "data" / "notes.csv").write_text("id\n1\n")
     assert rs.infer(tmp_path / "data").rows == 1
     write(tmp_path / "data" / "more.tfrec", record(8))
-    said = f"{tmp_path}/data/more.tfrec: expected shards that the manifest names, got another one"
+    said = f"{tmp_path}/data/more.tfrec: expected shards that the manifest names, got another one (move it to another folder)"
     assert refusal(tmp_path / "data") == said
     assert [str(one) for file in verify(tmp_path / "data") for one in file.problems] == [said]
 

@@ -125,7 +125,7 @@ def test_what_the_manifest_says_otherwise_is_told(data):
             f"expected {records} records, as the manifest says, got {records - 1}",
         ],
         train0.name: ["record 0 at byte 0: expected a length that matches its CRC, got other bytes"],
-        extra.name: ["expected shards that the manifest names, got another one"],
+        extra.name: ["expected shards that the manifest names, got another one (move it to another folder)"],
         "schema.yaml": [
             f"expected the schema of fingerprint {fingerprint}, as the manifest says, got one of "
             f"{rs.Schema.load(data / 'schema.yaml').fingerprint}"

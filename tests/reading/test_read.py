@@ -114,7 +114,10 @@ def test_shards_that_are_missing_or_foreign_are_named(data):
     strange.write_bytes(b"")
     with pytest.raises(rs.StoreError) as caught:
         rs.read(SCHEMA, data)
-    assert str(caught.value) == f"{strange}: expected shards that the manifest names, got another one"
+    assert (
+        str(caught.value)
+        == f"{strange}: expected shards that the manifest names, got another one (move it to another folder)"
+    )
     with pytest.raises(rs.StoreError) as caught:
         rs.read(SCHEMA, strange)
     assert (

@@ -172,7 +172,7 @@ def test_a_manifest_tells_which_shards_a_pattern_should_match(tmp_path):
     assert refused(f"{tmp_path}/a-*") == refused(tmp_path)
     assert refused(tmp_path) == [
         f"{tmp_path}/a-00002-of-00003.tfrecord: expected a shard that the manifest names, got no file",
-        f"{other}: expected shards that the manifest names, got another one",
+        f"{other}: expected shards that the manifest names, got another one (move it to another folder)",
     ]
     assert expand(f"{tmp_path}/a-00000*") == (kept,)
     (tmp_path / "manifest.json").write_text(manifest_of(kept.name).dump())

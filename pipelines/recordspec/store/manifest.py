@@ -358,7 +358,8 @@ def shard_differences(folder: Location, missing: set[str], foreign: set[str]) ->
     for name in sorted(missing):
         yield Problem(where=str(folder / name), expected="a shard that the manifest names", got="no file")
     for name in sorted(foreign):
-        yield Problem(where=str(folder / name), expected="shards that the manifest names", got="another one")
+        expected, hint = "shards that the manifest names", "move it to another folder"
+        yield Problem(where=str(folder / name), expected=expected, got="another one", hint=hint)
 
 
 def manifest_of(files: tuple[Location, ...]) -> Manifest | None:
