@@ -159,7 +159,7 @@ def test_foreign_files_beside_a_backup_stay(data, tmp_path):
     (folder / "position.json").write_text('{"epoch": 0, "step": 0, "seeds": []}')
     fit(data, small_model(), rs.Backup(folder))
     assert [path.read_text() for path in beside] == ["mine"] * 3
-    sha256 = rs.Manifest.load(data).sha256
+    sha256 = rs.Manifest.load(data).identity
     assert rs.Backup(folder).start == rs.Position(epoch=1, batch=16, manifest=sha256)
 
 
@@ -172,7 +172,7 @@ def test_a_backup_is_of_one_batch_and_dataset(data, tmp_path):
         "step": 0,
         "workers": 1,
         "batch": 16,
-        "manifest": rs.Manifest.load(mine).sha256,
+        "manifest": rs.Manifest.load(mine).identity,
         "seeds": [],
     }
     pick = {"map": lambda row: (row["x"], row["y"])}
