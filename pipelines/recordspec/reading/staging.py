@@ -255,20 +255,23 @@ def _fetched(folder: StagingFolder, piece: Piece, stopped: Event) -> _Reading:
     """The piece with a lease on its copy, if it is in a store. A corrupt copy is made once more."""
     if not piece.is_remote:
         return _Reading(piece=piece, lease=None, count=_count(piece, None))
-    for is_last in (False, True):
-        wanted = _object_of(piece)
-        lease = folder.fetch(wanted, stopped, believed=_is_counted(piece))
+    wanted, believed = _object_of(piece), _is_counted(piece)
+    lease = folder.fetch(wanted, stopped, believed=believed)
+    try:
         try:
-            return _Reading(piece=piece, lease=lease, count=_count(piece, lease))
-        except BaseException as error:
-            # the lengths of an object that are corrupt, or only those of its copy
-            corrupt = isinstance(error, RecordError) and not is_last
-            problem = folder.check(lease, wanted) if corrupt else None
-            lease.release()
-            if problem is None:
+            count = _count(piece, lease)
+        except RecordError:
+            problem = folder.check(lease, wanted)
+            if problem is None:  # the object itself is corrupt
                 raise
             log.warning("%s", show_text(str(problem)))
-    raise AssertionError("unreachable")
+            lease.release()
+            lease = folder.fetch(wanted, stopped, believed=believed)
+            count = _count(piece, lease)
+        return _Reading(piece=piece, lease=lease, count=count)
+    except BaseException:
+        lease.release()
+        raise
 
 
 def _is_counted(piece: Piece) -> bool:
