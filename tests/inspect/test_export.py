@@ -280,7 +280,8 @@ def test_a_list_of_any_length_without_its_key_is_empty(tmp_path, suffix):
     row = {"n": 7, "many": [0.5], "pair": [1, 2], "words": [["a", "b"]]}
     rs.write(schema, [row], tmp_path / "whole")
     (whole,) = records(tmp_path / "whole")
-    bare = tf.train.SequenceExample(context={"feature": {"n": {"int64_list": {"value": [7]}}}})
+    bare = tf.train.SequenceExample()
+    bare.context.feature["n"].int64_list.value.append(7)
     for name, stored in {
         "none": [bare.SerializeToString()] * 2,
         "some": [bare.SerializeToString(), whole],
