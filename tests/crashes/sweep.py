@@ -559,6 +559,8 @@ def without_versions(found: Tree) -> Tree:
         data = json.loads(VERSION.sub("", manifest.decode()))
         del data["sha256"]
         renamed["data/manifest.json"] = json.dumps(data).encode()
+    if (report := renamed.get("data/repair.json")) is not None:
+        renamed["data/repair.json"] = VERSION.sub("", report.decode()).encode()
     return renamed
 
 
