@@ -73,7 +73,9 @@ SCHEMA = rs.Schema.loads("schema: s\nfeatures: {a: int64}")
 def stores(monkeypatch, tmp_path_factory) -> None:
     """Every bucket is empty, and in memory; builds into it work in a folder of their own."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("work")))
-    monkeypatch.setattr(remote, "_store", lru_cache(lambda root: MemoryStore()))
+    stores = lru_cache(lambda root: MemoryStore())
+    for name in ("_store", "_upload_store"):
+        monkeypatch.setattr(remote, name, stores)
 
 
 @pytest.fixture(params=REFUSED, ids=["hdfs", "file", "password", "query", "collapsed"])
@@ -988,7 +990,7 @@ OPENERS = {
     "locations.py: _Named": "the one that opens",
     "locations.py: path.open": "an object in a store",
     "store/publication.py: (self.remote / FILE).read_bytes": "the same",
-    "remote.py: path.open": "a file that is uploaded",
+    "remote.py: data.open": "a file that is uploaded",
     "remote.py: path.read_bytes": "the same",
 }
 

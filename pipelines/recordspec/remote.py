@@ -1,8 +1,8 @@
 """Objects in stores, by URL: `s3://`, `gs://` and `az://`, and `http(s)://` to read.
 
 Credentials and endpoints come from the environment variables that obstore reads: `AWS_ACCESS_KEY_ID`,
-`AWS_ENDPOINT_URL`, `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_ACCOUNT_NAME` and so on. URLs, messages
-and manifests contain none.
+`AWS_ENDPOINT_URL`, `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_ACCOUNT_NAME` and so on; those of a
+profile of `~/.aws` from boto3. URLs, messages and manifests contain none.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import posixpath
 import re
 import uuid
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
@@ -33,20 +33,47 @@ _T = TypeVar("_T")
 Stamp = dict[str, str]
 
 # How a request that fails for a reason that may pass (a 5xx, 408 or 429, a connection that is dropped, a body
-# that is cut) is repeated: after 0.1 s, 0.2 s and so on to 5 s, at most so often, and not after a minute.
+# that is cut, no answer) is repeated: after 0.1 s, 0.2 s and so on to 5 s, at most so often, and not after a
+# minute.
 RETRIES = 8
 _RETRY = {
     "max_retries": RETRIES,
     "retry_timeout": timedelta(minutes=1),
     "backoff": {"max_backoff": timedelta(seconds=5)},
 }
+# How long is waited for the next bytes of an answer, whatever the whole takes; for an upload that is the time
+# that a part may take.
+_CLIENT = {"connect_timeout": "10s", "read_timeout": "30s", "timeout": "1day"}
+_UPLOAD_CLIENT = {**_CLIENT, "read_timeout": "2min"}
+_UPLOAD_RETRY = {"retry_timeout": timedelta(minutes=5)}
+# By scheme, the start of the environment variables of the client's settings, and their names. Settings that
+# are given to obstore are in place of all those of the environment.
+_PREFIXES = {"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"}
+_SETTINGS = (
+    "allow_http",
+    "allow_invalid_certificates",
+    "connect_timeout",
+    "default_content_type",
+    "http1_only",
+    "http2_keep_alive_interval",
+    "http2_keep_alive_timeout",
+    "http2_keep_alive_while_idle",
+    "http2_only",
+    "pool_idle_timeout",
+    "pool_max_idle_per_host",
+    "proxy_ca_certificate",
+    "proxy_excludes",
+    "proxy_url",
+    "randomize_addresses",
+    "read_timeout",
+    "timeout",
+    "user_agent",
+)
 # The bytes of the first request, and of one after a seek; and of the largest, which takes about as long to
 # transfer as to be answered.
 _FIRST_RANGE, _RANGE = 256 << 10, 4 << 20
-# S3 takes parts of 5 MiB at least, and 10,000 of them.
-_PART = 16 << 20
-# Files up to this size are written by one request, from memory.
-_LARGEST_PUT = 128 << 20
+# S3 takes parts of 5 MiB at least, and 10,000 of them. Smaller files are written by one request.
+_PART, _PARTS, _PARTS_AT_ONCE = 5 << 20, 10_000, 4
 # The name of the sha256 in the metadata of what this module has written.
 _SHA256 = "sha256"
 # The metadata that distinguishes the requests of two writers, which may write the same bytes.
@@ -74,8 +101,14 @@ _ANY_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<slashes>/+)(?P<r
 _LONGEST_SHOWN = 200
 _STATUS = re.compile(r"status code: (\d{3}[A-Za-z ]*)")
 _CODE = re.compile(r"<Code>([^<]{1,100})</Code>")
-_REFUSED = "the credentials are refused"
-_RETRIED = re.compile(r"after (\d+) retries.* - (?:HTTP error: )?(.+)")
+# The request of an error, how often it was repeated, and what went wrong.
+_REQUEST = re.compile(r"Error performing \w+ (?P<endpoint>\w+://[^/\s]+)(?P<path>\S*) in (?P<rest>[^\n]+)")
+_RETRIED = re.compile(r"after (\d+) retries")
+_CAUSE = re.compile(r'(?:message|error): "([^"\n]+)"')
+# The services that know the credentials of a machine's role, on AWS, Azure and Google Cloud.
+_ROLES = re.compile(r"\w+://(169\.254\.|\[fd00:ec2::|metadata\b)")
+# The codes of S3 for credentials that are no longer valid, with the status 400.
+_EXPIRED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
 _QUERY = re.compile(r"\?\S*")
 # The credentials in an endpoint of the environment, `http://user:password@host`.
 _USER = re.compile(r"//[^/\s]*@")
@@ -200,10 +233,10 @@ class RemotePath:
 
     def stat(self) -> ObjectStat:
         """Raises FileNotFoundError, or StoreError."""
-        with _store_errors("read", self):
-            if not self.key:  # a bucket
-                raise FileNotFoundError
-            return _stat(_obstore().head(_store(self.root), self.key))
+        found = self._head() if self.key else None  # a bucket has none
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
+        return _stat(found.meta)
 
     def exists(self) -> bool:
         """Whether there is an object with this key. Raises StoreError if that is unknown."""
@@ -292,10 +325,24 @@ class RemotePath:
             return bytes(_obstore().get_range(_store(self.root), self.key, start=start, end=stop))
 
     def stream(self) -> Iterator[Any]:
-        """The whole object as buffers of some 256 KiB; nothing is copied. Raises FileNotFoundError, or
-        StoreError."""
+        """The whole object as buffers of some 256 KiB; nothing is copied. An answer that is cut goes on where
+        it ended. Raises FileNotFoundError, or StoreError."""
+        options: dict[str, Any] = {}
+        done = left = 0
         with _store_errors("read", self):
-            yield from _obstore().get(_store(self.root), self.key).stream(min_chunk_size=_FIRST_RANGE)
+            while True:
+                found = _obstore().get(_store(self.root), self.key, options=options)
+                try:
+                    for piece in found.stream(min_chunk_size=_FIRST_RANGE):
+                        yield piece
+                        done, left = done + len(piece), _ATTEMPTS
+                    return
+                except _obstore().exceptions.GenericError:
+                    # obstore repeats a request for a minute from its start, which a large object takes longer
+                    if not left or found.meta["e_tag"] is None:
+                        raise
+                    left -= 1
+                    options = {"range": {"offset": done}, "if_match": found.meta["e_tag"]}
 
     def open(self) -> io.BufferedReader:
         """The object as a file that is read by ranges. Raises FileNotFoundError, or StoreError."""
@@ -354,19 +401,34 @@ class RemotePath:
         mark = uuid.uuid4().hex
         attributes = {_SHA256: hashlib.sha256(data).hexdigest(), _MARK: mark}
         try:
-            self._put(data, mode, attributes=attributes)
+            self._put(data, mode=mode, attributes=attributes)
         except FileExistsError:
             found = self._head()
             if found is None or found.attributes.get(_MARK) != mark:
                 raise
 
-    def _put(self, data: Any, mode: Any, **options: Any) -> None:
+    def _put(self, data: bytes | Path, **options: Any) -> None:
+        """Writes an object, of bytes or a local file. Raises FileExistsError if a condition is not met.
+
+        obstore does not repeat a request that was not answered, if the first may have had its effect.
+        """
         exceptions = _obstore().exceptions
         with _store_errors("write", self):
-            try:
-                _obstore().put(_store(self.root), self.key, data, mode=mode, **options)
-            except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self)) from None
+            for attempt in range(_ATTEMPTS + 1):
+                try:
+                    with nullcontext(data) if isinstance(data, bytes) else data.open("rb") as file:
+                        _obstore().put(_upload_store(self.root), self.key, file, **options)
+                    return
+                except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self)) from None
+                except exceptions.GenericError as error:
+                    if not _is_timeout(error) or attempt == _ATTEMPTS:
+                        raise
+
+    def _overwrite(self, path: Path, attributes: dict[str, str]) -> None:
+        """Writes a local file in place of any object, in parts, each of which is repeated by itself."""
+        size = max(_PART, -(-path.stat().st_size // _PARTS))
+        self._put(path, attributes=attributes, chunk_size=size, max_concurrency=_PARTS_AT_ONCE)
 
     def upload(self, path: Path, sha256: str) -> bool:
         """Writes a local file, with its sha256 in the object's metadata. Returns False if another object has
@@ -377,10 +439,10 @@ class RemotePath:
         size, attributes = path.stat().st_size, {_SHA256: sha256}
         there = self.uploaded()
         if there is None:
-            small = size <= _LARGEST_PUT
+            small = size <= _PART
             try:
                 # parts are written without a condition: an empty object takes the name first
-                self._put(path.read_bytes() if small else b"", "create", attributes=attributes)
+                self._put(path.read_bytes() if small else b"", mode="create", attributes=attributes)
                 if small:
                     return True
             except FileExistsError:
@@ -390,20 +452,23 @@ class RemotePath:
                 return False
             if there[1].st_size == size and there[1].age < _OLD:
                 return True
-        with path.open("rb") as file:
-            self._put(file, "overwrite", attributes=attributes, chunk_size=_PART, max_concurrency=4)
+        self._overwrite(path, attributes)
         return True
 
     def put_file(self, path: Path, *, overwrite: bool) -> bool:
         """Writes a local file; False where there is an object that is not to be overwritten."""
-        if overwrite:
-            with path.open("rb") as file:
-                self._put(file, "overwrite", chunk_size=_PART, max_concurrency=4)
-            return True
+        if not overwrite:
+            try:
+                self.create(b"")  # takes the name
+            except FileExistsError:
+                return False
         try:
-            self._put(path.read_bytes(), "create")
-        except FileExistsError:
-            return False
+            self._overwrite(path, {})
+        except BaseException:
+            if not overwrite:
+                with suppress(StoreError):
+                    self.unlink()
+            raise
         return True
 
     def uploaded(self) -> tuple[str | None, ObjectStat] | None:
@@ -418,6 +483,11 @@ class RemotePath:
                 return _obstore().get(_store(self.root), self.key, options={"head": True})
             except FileNotFoundError:
                 return None
+            except _obstore().exceptions.BaseError as error:
+                if _status(error).startswith("4"):
+                    # the answer to a HEAD has no body, which has the reason
+                    _obstore().get_range(_store(self.root), self.key, start=0, end=1)
+                raise
 
     def unlink(self) -> None:
         """Deletes the object; there need not be one."""
@@ -512,13 +582,59 @@ def _obstore() -> Any:
 @lru_cache(64)
 def _store(root: str) -> Any:
     """The store of a bucket. It is cached: it keeps its connections and credentials."""
+    return _connected(root, _CLIENT, {})
+
+
+@lru_cache(64)
+def _upload_store(root: str) -> Any:
+    """The same, for uploads, which are not answered before they have ended."""
+    return _connected(root, _UPLOAD_CLIENT, _UPLOAD_RETRY)
+
+
+def _connected(root: str, client: Mapping[str, str], retry: Mapping[str, Any]) -> Any:
     obstore = _obstore()
-    # any other option of the client would be in place of those of the environment, `AWS_ALLOW_HTTP` too
-    options = {"client_options": {"allow_http": True}} if root.startswith("http://") else {}
+    scheme = root.partition(":")[0]
+    options: dict[str, Any] = {"client_options": _settings(scheme, client)}
     try:
-        return obstore.store.from_url(root, retry_config=_RETRY, **options)
-    except obstore.exceptions.BaseError as error:
+        if (credentials := _profile(scheme)) is not None:
+            options["credential_provider"] = credentials
+        return obstore.store.from_url(root, retry_config={**_RETRY, **retry}, **options)
+    except (obstore.exceptions.BaseError, ValueError) as error:
         raise StoreError(Problem(where=root, expected="", got=f"cannot connect: {_reason(error)}")) from None
+
+
+def _settings(scheme: str, client: Mapping[str, str]) -> dict[str, str]:
+    """The client's settings: those of the environment, such as `AWS_READ_TIMEOUT`, before ours."""
+    # Google Cloud's credentials of a machine come over HTTP
+    client = {**client, "allow_http": str(scheme in ("http", "gs")).lower()}
+    prefix = _PREFIXES.get(scheme)
+    given = {name: os.environ.get(f"{prefix}{name.upper()}") for name in _SETTINGS if prefix}
+    return {**client, **{name: value for name, value in given.items() if value}}
+
+
+def _profile(scheme: str) -> Any:
+    """boto3's credentials of a profile of `~/.aws`, SSO among them, which obstore does not read; None where
+    the environment has credentials, or no profile. Raises MissingExtra if a profile is asked for by name."""
+    if scheme != "s3" or os.environ.get("AWS_ACCESS_KEY_ID"):
+        return None
+    name = os.environ.get("AWS_PROFILE")
+    files = {"AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials", "AWS_CONFIG_FILE": "~/.aws/config"}
+    places = [os.path.expanduser(os.environ.get(variable) or path) for variable, path in files.items()]
+    if not name and not any(map(os.path.exists, places)):
+        return None
+    try:
+        import boto3
+        from botocore.exceptions import BotoCoreError
+        from obstore.auth.boto3 import Boto3CredentialProvider
+    except ImportError as error:
+        if not name:
+            return None
+        raise missing_package("boto3", "the profiles of ~/.aws", "boto3", error) from error
+    try:
+        session = boto3.Session()
+        return None if session.get_credentials() is None else Boto3CredentialProvider(session)
+    except BotoCoreError as error:
+        raise StoreError(Problem(expected="", got=f"cannot read the profiles of ~/.aws: {error}")) from None
 
 
 @contextmanager
@@ -537,22 +653,42 @@ def _store_errors(action: str, path: RemotePath) -> Iterator[None]:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
         # without a cause: its text has the requests, which may have signatures
         reason = _reason(error)
-        hint = see("stores.md") if reason.startswith(_REFUSED) else ""
+        hint = see("stores.md") if "credentials" in reason else ""
         problem = Problem(where=str(path), expected="", got=f"cannot {action}: {reason}", hint=hint)
         raise StoreError(problem) from None
+
+
+def _is_timeout(error: BaseException) -> bool:
+    return "kind: Timeout" in str(error)
+
+
+def _status(error: BaseException) -> str:
+    """The status of a store's answer, `403 Forbidden`; empty where it gave none."""
+    found = _STATUS.search(str(error))
+    return "" if found is None else found[1].strip()
 
 
 def _reason(error: BaseException) -> str:
     """A store's answer, on one line, without the query and the user of a URL: they may be secrets."""
     if isinstance(error, NotImplementedError):
         return "the store has no such operation"
-    text = str(error)
-    status, code = _STATUS.search(text), _CODE.search(text)
-    if status is None:
-        failed = _RETRIED.search(text)
-        text = f"{failed[2]} (tried {int(failed[1]) + 1} times)" if failed else text
-        first = _USER.sub("//", _QUERY.sub("", text.split("\n", 1)[0])).strip()
+    text = _USER.sub("//", str(error))
+    request = _REQUEST.search(text)
+    if request is None:
+        first = _QUERY.sub("", text.split("\n", 1)[0]).strip()
         return first[:1].lower() + first[1:]
-    known = {"401": _REFUSED, "403": _REFUSED}
-    said = known.get(status[1][:3], "the store answers")
-    return f"{said}: {status[1].strip()}{f' ({code[1]})' if code else ''}"
+    endpoint, status, code = request["endpoint"], _status(error), _CODE.search(text)
+    if _ROLES.match(endpoint) or endpoint == os.environ.get("AWS_METADATA_ENDPOINT"):
+        return "no credentials were found: the environment has none, and this machine no role"
+    if status:
+        answer = f"{status} ({code[1]})" if code else status
+        refused = status.startswith(("401", "403")) or (code is not None and code[1] in _EXPIRED)
+        return f"{endpoint} refuses the credentials: {answer}" if refused else f"{endpoint} answers: {answer}"
+    tried = _RETRIED.search(request["rest"])
+    times = f" (tried {int(tried[1]) + 1} times)" if tried else ""
+    if _is_timeout(error):
+        return f"no answer from {endpoint}{times}"
+    cause = _CAUSE.search(text, request.end())
+    said = cause[1] if cause else request["rest"].rpartition(" - ")[2].removeprefix("HTTP error: ")
+    said = _QUERY.sub("", said)
+    return f"{endpoint}: {said[:1].lower()}{said[1:]}{times}"

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 from faulty_proxy import FaultyProxy
-from servers import SCHEMES, NoServerError, Server, start
+from servers import SCHEMES, NoServerError, Server, forget_stores, start
 
-from recordspec import remote
 from recordspec.locations import Location, location
 from recordspec.remote import RemotePath
 
@@ -45,7 +44,7 @@ def servers(tmp_path_factory) -> Iterator[Callable[[str], Server]]:
 
     yield server
     patch.undo()
-    remote._store.cache_clear()
+    forget_stores()
     for one in started.values():
         if isinstance(one, Server):
             one.proxy.close()

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from faulty_proxy import Fault
-from servers import SECRET, SESSION, Server, start
+from servers import SECRET, SESSION, Server, fresh_stores, start
 
 import recordspec as rs
 from recordspec import cli, remote
@@ -306,13 +306,12 @@ def few_retries() -> Iterator[None]:
     retries, before = remote.RETRIES, dict(remote._RETRY)
     remote._RETRY.update(FEW)
     remote.RETRIES = 2
-    remote._store.cache_clear()
     try:
-        yield
+        with fresh_stores():
+            yield
     finally:
         remote._RETRY.update(before)
         remote.RETRIES = retries
-        remote._store.cache_clear()
 
 
 def main() -> None:

@@ -9,10 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
-Kind = Literal["status", "cut", "flip", "drop", "lost answer"]
+_SLOW_PIECE = 64 << 10
+
+Kind = Literal["status", "cut", "flip", "drop", "lost answer", "slow", "no answer"]
 
 
 @dataclass
@@ -22,12 +25,14 @@ class Fault:
     Attributes:
         kind: `status`, an error instead of the answer; `cut`, the body ends after a half; `flip`, one bit
             of the body is another; `drop`, the connection is closed before the server is asked;
-            `lost answer`, after it was asked.
+            `lost answer`, after it was asked; `slow`, `rate` bytes a second come in, and go out; `no answer`,
+            nothing is done, and nothing closed, for a minute.
         method, path: regular expressions of the requests; the path has the query.
         times: how often; the requests after that are answered.
         skip: so many requests are answered before.
         status: of the kind `status`.
         body: of the kind `status`.
+        rate: of all `slow` requests together.
         then: called when it happens, `lost answer` after the server has answered.
     """
 
@@ -38,6 +43,7 @@ class Fault:
     skip: int = 0
     status: int = 500
     body: bytes = b""
+    rate: float = 1e6
     then: Callable[[], None] = lambda: None
     done: int = field(default=0, init=False)
 
@@ -81,6 +87,76 @@ class LocalHandler(BaseHTTPRequestHandler):
     do_PUT = do_POST = do_DELETE = do_HEAD = do_GET  # noqa: N815
 
 
+class _ProxyHandler(LocalHandler):
+    """Asks the server, unless something goes wrong before."""
+
+    proxy: FaultyProxy
+    host: str
+    port: int
+
+    def answer(self) -> None:
+        size = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(size)
+        self.proxy.seen(self.headers)
+        fault = self.proxy.take(self.command, self.path)
+        if fault is None:
+            return self._forward(*self._asked(body))
+        before = {"drop": self._drop, "status": self._say, "no answer": self._wait}
+        if fault.kind in before:
+            return before[fault.kind](fault)
+        if fault.kind == "slow":
+            self.proxy.transfer(size, fault.rate)
+        answer, data = self._asked(body)
+        if fault.kind == "lost answer":
+            return self._drop(fault)
+        if fault.kind == "flip" and data:
+            at = len(data) // 2
+            data = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+        return self._forward(answer, data, fault)
+
+    def _drop(self, fault: Fault) -> None:
+        fault.then()
+        self.close_connection = True
+
+    def _say(self, fault: Fault) -> None:
+        self.send_response(fault.status)
+        self.send_header("Content-Length", str(len(fault.body)))
+        self.end_headers()
+        self.wfile.write(fault.body)
+
+    def _wait(self, fault: Fault) -> None:
+        self.proxy.closed.wait(60)
+        self.close_connection = True
+
+    def _asked(self, body: bytes) -> tuple[http.client.HTTPResponse, bytes]:
+        """The server's answer."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
+        connection.request(self.command, self.path, body, dict(self.headers))
+        answer = connection.getresponse()
+        data = answer.read()
+        connection.close()
+        return answer, data
+
+    def _forward(self, answer: http.client.HTTPResponse, data: bytes, fault: Fault | None = None) -> None:
+        self.send_response(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in ("connection", "transfer-encoding", "content-length", "server", "date"):
+                self.send_header(name, value)
+        length = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(data))
+        self.send_header("Content-Length", length or "0")
+        self.end_headers()
+        if fault is not None and fault.kind == "cut":
+            self.wfile.write(data[: len(data) // 2])
+            self.close_connection = True
+        elif fault is not None and fault.kind == "slow":
+            for start in range(0, len(data), _SLOW_PIECE):
+                self.wfile.write(data[start : start + _SLOW_PIECE])
+                self.wfile.flush()
+                self.proxy.transfer(len(data[start : start + _SLOW_PIECE]), fault.rate)
+        else:
+            self.wfile.write(data)
+
+
 class FaultyProxy:
     """The proxy, and what it was asked.
 
@@ -89,62 +165,19 @@ class FaultyProxy:
         faults: what goes wrong; tests set it.
         requests: how often each method was asked.
         log: the method and path of every request, in order.
+        closed: set at the end.
+        seen: called with the headers of every request; tests set it.
     """
 
     def __init__(self, host: str, port: int) -> None:
         self.faults: list[Fault] = []
         self.requests: Counter[str] = Counter()
         self.log: list[tuple[str, str]] = []
-        self._lock = threading.Lock()
-        proxy = self
-
-        class Handler(LocalHandler):
-            def answer(self) -> None:
-                size = int(self.headers.get("Content-Length") or 0)
-                body = self.rfile.read(size)
-                fault = proxy.take(self.command, self.path)
-                if fault is not None and fault.kind == "drop":
-                    fault.then()
-                    self.close_connection = True
-                    return
-                if fault is not None and fault.kind == "status":
-                    self.send_response(fault.status)
-                    self.send_header("Content-Length", str(len(fault.body)))
-                    self.end_headers()
-                    self.wfile.write(fault.body)
-                    return
-                connection = http.client.HTTPConnection(host, port, timeout=60)
-                connection.request(self.command, self.path, body, dict(self.headers))
-                answer = connection.getresponse()
-                data = answer.read()
-                connection.close()
-                if fault is not None and fault.kind == "lost answer":
-                    fault.then()
-                    self.close_connection = True
-                    return
-                if fault is not None and fault.kind == "flip" and data:
-                    at = len(data) // 2
-                    data = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
-                self.send_response(answer.status)
-                for name, value in answer.getheaders():
-                    if name.lower() not in (
-                        "connection",
-                        "transfer-encoding",
-                        "content-length",
-                        "server",
-                        "date",
-                    ):
-                        self.send_header(name, value)
-                length = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(data))
-                self.send_header("Content-Length", length or "0")
-                self.end_headers()
-                if fault is not None and fault.kind == "cut":
-                    self.wfile.write(data[: len(data) // 2])
-                    self.close_connection = True
-                    return
-                self.wfile.write(data)
-
-        self._server = LocalServer(Handler)
+        self.closed = threading.Event()
+        self.seen: Callable[[Message], None] = lambda headers: None
+        self._lock, self._line = threading.Lock(), threading.Lock()
+        handler = type("Handler", (_ProxyHandler,), {"proxy": self, "host": host, "port": port})
+        self._server = LocalServer(handler)
         self.url = f"http://127.0.0.1:{self._server.port}"
 
     def take(self, method: str, path: str) -> Fault | None:
@@ -161,6 +194,11 @@ class FaultyProxy:
                         return fault
         return None
 
+    def transfer(self, size: int, rate: float) -> None:
+        """Waits as long as these bytes take, after those of other requests."""
+        with self._line:
+            self.closed.wait(size / rate)
+
     @contextmanager
     def failing(self, *faults: Fault) -> Iterator[None]:
         """A context in which these go wrong; requests are counted from its start."""
@@ -171,4 +209,5 @@ class FaultyProxy:
             self.faults = []
 
     def close(self) -> None:
+        self.closed.set()
         self._server.close()

@@ -24,7 +24,7 @@ from faulty_proxy import LocalHandler, LocalServer
 
 SMALLEST_PART = 5 << 20
 _META = ("content-type", "content-encoding", "cache-control")
-_UNKNOWN = ("if-match", "if-none-match", "x-goog-if-metageneration-match", "x-goog-copy-source")
+_UNKNOWN = ("if-none-match", "x-goog-if-metageneration-match", "x-goog-copy-source")
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class GcsServer:
         split = urlsplit(path)
         bucket, _, key = unquote(split.path).lstrip("/").partition("/")
         query = {name: values[0] for name, values in parse_qs(split.query, keep_blank_values=True).items()}
-        if any(name in headers for name in _UNKNOWN):
+        if any(name in headers for name in _UNKNOWN) or ("if-match" in headers and method != "GET"):
             raise RefusedError(501, "NotImplemented")
         if method == "PUT" and not key:
             self.buckets.setdefault(bucket, {})
@@ -145,6 +145,8 @@ class GcsServer:
         if method == "DELETE":
             del objects[key]
             return 204, {}, b""
+        if headers.get("if-match", found.e_tag) != found.e_tag:
+            raise RefusedError(412, "PreconditionFailed")
         return _get(found, headers.get("range"), head=method == "HEAD")
 
     def _put(

@@ -11,13 +11,16 @@ import shutil
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from email.utils import formatdate
 from pathlib import Path
 
 from faulty_proxy import FaultyProxy
 from gcs_server import GcsServer
+
+from recordspec import remote
 
 ROOT = Path(__file__).parents[2]
 BUCKET = "datasets"
@@ -69,6 +72,22 @@ class Server:
 def start(scheme: str, folder: Path) -> Server:
     """A server of a scheme, which keeps its files in a folder. Raises NoServerError where it cannot run here."""
     return {"s3": _s3, "gs": _gs, "az": _azure}[scheme](folder)
+
+
+@contextmanager
+def fresh_stores() -> Iterator[None]:
+    """A context with stores of its own, made of the environment and the settings in it."""
+    forget_stores()
+    try:
+        yield
+    finally:
+        forget_stores()
+
+
+def forget_stores() -> None:
+    """Makes the stores of buckets again when they are asked for."""
+    for made in (remote._store, remote._upload_store):
+        made.cache_clear()
 
 
 def moto(folder: Path) -> tuple[int, Callable[[], None]]:

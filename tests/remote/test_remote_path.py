@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import random
+import sys
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
@@ -11,9 +13,10 @@ from urllib.request import Request, urlopen
 
 import pytest
 from faulty_proxy import Fault
+from servers import Server, fresh_stores
 
 from recordspec import remote
-from recordspec.errors import StoreError
+from recordspec.errors import MissingExtra, StoreError
 from recordspec.remote import RemotePath
 
 pytestmark = pytest.mark.newest
@@ -73,34 +76,161 @@ def test_a_request_that_fails_is_repeated(bucket, server, method, kind):
 def one_retry(monkeypatch):
     """Requests are repeated once. The stores of this test are not kept for others."""
     monkeypatch.setitem(remote._RETRY, "max_retries", 1)
-    remote._store.cache_clear()
-    yield
-    remote._store.cache_clear()
+    with fresh_stores():
+        yield
+
+
+def endpoint(server: Server) -> str:
+    """The server, as messages name it."""
+    return server.proxy.url
+
+
+@pytest.mark.parametrize("method", ["HEAD", "GET"])
+def test_the_reason_of_a_refusal_is_told_though_a_head_has_none(bucket, server, method):
+    place = bucket / "m.json"
+    expired = Fault("status", times=99, status=400, body=b"<Error><Code>ExpiredToken</Code></Error>")
+    asked = {"HEAD": [place.stat, place.exists, place.uploaded], "GET": [lambda: place.read_range(2, 9)]}
+    for ask in asked[method]:
+        with server.proxy.failing(expired), pytest.raises(StoreError) as error:
+            ask()
+        assert str(error.value) == (
+            f"{place}: cannot read: {endpoint(server)} refuses the credentials: 400 Bad Request (ExpiredToken) "
+            "(see docs/stores.md)"
+        )
+
+
+@pytest.fixture
+def role(monkeypatch, tmp_path, servers):
+    """An environment of S3 without credentials, and a machine whose role nobody answers for."""
+    server = servers("s3")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_METADATA_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setitem(remote._RETRY, "max_retries", 0)
+    with fresh_stores():
+        yield server
+
+
+def test_that_there_are_no_credentials_is_told_before_a_request(role):
+    place = RemotePath.parse(f"{role.root}/a/b")
+    with role.proxy.failing(), pytest.raises(StoreError) as error:
+        place.read_bytes()
+    assert str(error.value) == (
+        f"{place}: cannot read: no credentials were found: the environment has none, and this machine no role "
+        "(see docs/stores.md)"
+    )
+    assert role.proxy.log == []
+
+
+def test_a_profile_of_the_aws_command_has_credentials(role, monkeypatch, tmp_path):
+    pytest.importorskip("boto3")
+    (tmp_path / "AWS_SHARED_CREDENTIALS_FILE").write_text(
+        "[default]\naws_access_key_id = AKIDEFAULT\naws_secret_access_key = x\n"
+        "[team]\naws_access_key_id = AKITEAM\naws_secret_access_key = y\n"
+    )
+    asked: list[str] = []
+    place = RemotePath.parse(f"{role.root}/profiles/{uuid.uuid4()}")
+    monkeypatch.setattr(role.proxy, "seen", lambda headers: asked.append(headers.get("Authorization", "")))
+    place.create(b"1")
+    monkeypatch.setenv("AWS_PROFILE", "team")
+    with fresh_stores():
+        assert place.read_bytes() == b"1"
+    assert ["AKIDEFAULT" in asked[0], "AKITEAM" in asked[-1]] == [True, True]
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    with fresh_stores(), pytest.raises(StoreError, match=r"cannot read the profiles of ~/\.aws: .*nobody"):
+        place.read_bytes()
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    with fresh_stores(), pytest.raises(MissingExtra, match=r"expected boto3 for the profiles of ~/\.aws"):
+        place.read_bytes()
+
+
+def test_a_slow_store_is_waited_for_while_bytes_come(bucket, server, tmp_path, monkeypatch):
+    """12 MiB take longer than anything may be silent; a part of 5 MiB does not."""
+    monkeypatch.setitem(remote._CLIENT, "read_timeout", "1s")
+    monkeypatch.setitem(remote._UPLOAD_CLIENT, "read_timeout", "1500ms")
+    monkeypatch.setattr(remote, "_PARTS_AT_ONCE", 1)
+    monkeypatch.setitem(remote._RETRY, "max_retries", 0)
+    data = random.Random(1).randbytes(12 << 20)
+    (tmp_path / "shard").write_bytes(data)
+    place = bucket / "shard"
+    with fresh_stores(), server.proxy.failing(Fault("slow", times=99, rate=6e6)):
+        assert place.upload(tmp_path / "shard", hashlib.sha256(data).hexdigest())
+        assert b"".join(map(bytes, place.stream())) == data
+        assert place.put_file(tmp_path / "shard", overwrite=True)
+    assert place.read_bytes() == data
+
+
+def test_a_store_that_does_not_answer_is_asked_again_and_told(bucket, server, tmp_path, monkeypatch):
+    for client in (remote._CLIENT, remote._UPLOAD_CLIENT):
+        monkeypatch.setitem(client, "read_timeout", "200ms")
+    monkeypatch.setitem(remote._RETRY, "max_retries", 1)
+    (tmp_path / "shard").write_bytes(bytes(6 << 20))  # two parts
+    for size, name in ((3, "small"), (6 << 20, "large")):
+        (tmp_path / "shard").write_bytes(bytes(size))
+        for skip in range(3):
+            place = bucket / f"{name}{skip}"
+            with fresh_stores(), server.proxy.failing(Fault("no answer", "PUT|POST", skip=skip)):
+                assert place.upload(tmp_path / "shard", hashlib.sha256(bytes(size)).hexdigest())
+            assert place.read_bytes() == bytes(size)
+    with fresh_stores(), server.proxy.failing(Fault("no answer", times=99)):
+        with pytest.raises(StoreError) as error:
+            (bucket / "small0").read_bytes()
+        assert str(error.value) == (
+            f"{bucket}/small0: cannot read: no answer from {endpoint(server)} (tried 2 times)"
+        )
+        with pytest.raises(StoreError, match=f"cannot write: no answer from {endpoint(server)}"):
+            (bucket / "small0").create(b"x")
+
+
+def test_a_download_goes_on_where_it_was_cut(bucket, server, monkeypatch):
+    data = random.Random(1).randbytes(3 << 20)
+    place = bucket / "shard"
+    place.create(data)
+    monkeypatch.setitem(remote._RETRY, "max_retries", 0)
+    with fresh_stores(), server.proxy.failing(Fault("cut", "GET", times=4)):
+        assert b"".join(map(bytes, place.stream())) == data
+        assert server.proxy.requests == {"GET": 5}
+    with fresh_stores(), server.proxy.failing(Fault("cut", "GET", times=99)), pytest.raises(StoreError):
+        list(place.stream())
+
+
+def test_a_file_that_is_not_uploaded_leaves_nothing(bucket, server, tmp_path, one_retry):
+    (tmp_path / "page").write_bytes(b"1" * 10)
+    with server.proxy.failing(Fault("status", "PUT", times=99, skip=1)), pytest.raises(StoreError):
+        (bucket / "page").put_file(tmp_path / "page", overwrite=False)
+    assert not (bucket / "page").exists()
+    assert (bucket / "page").put_file(tmp_path / "page", overwrite=False)
+    assert not (bucket / "page").put_file(tmp_path / "page", overwrite=False)
+    assert (bucket / "page").read_bytes() == b"1" * 10
 
 
 def test_a_failure_that_stays_is_told_with_its_url(bucket, server, one_retry):
     place = bucket / "m.json"
     with server.proxy.failing(Fault("status", times=99, status=503)), pytest.raises(StoreError) as error:
         place.read_bytes()
-    assert str(error.value) == f"{place}: cannot read: the store answers: 503 Service Unavailable"
+    assert str(error.value) == f"{place}: cannot read: {endpoint(server)} answers: 503 Service Unavailable"
     refused = Fault("status", times=99, status=403, body=b"<Error><Code>AccessDenied</Code></Error>")
     with server.proxy.failing(refused), pytest.raises(StoreError) as error:
         place.create(b"x")
     assert str(error.value) == (
-        f"{place}: cannot write: the credentials are refused: 403 Forbidden (AccessDenied) (see docs/stores.md)"
+        f"{place}: cannot write: {endpoint(server)} refuses the credentials: 403 Forbidden (AccessDenied) "
+        "(see docs/stores.md)"
     )
     assert len(server.proxy.log) == 1
     assert not place.exists()
 
 
-@pytest.mark.parametrize("largest", [64 << 20, 0])
-def test_an_upload_has_its_sha256(bucket, server, tmp_path, monkeypatch, largest):
-    data = random.Random(1).randbytes(40 << 20)  # in three parts
+@pytest.mark.parametrize("parts", [1, 3])
+def test_an_upload_has_its_sha256(bucket, server, tmp_path, monkeypatch, parts):
+    data = random.Random(1).randbytes(20 << 20)
     (tmp_path / "shard").write_bytes(data)
     place = bucket / "shard"
     sha256 = hashlib.sha256(data).hexdigest()
     assert place.uploaded() is None
-    monkeypatch.setattr(remote, "_LARGEST_PUT", largest)
+    monkeypatch.setattr(remote, "_PART", -(-len(data) // parts))
     assert place.upload(tmp_path / "shard", sha256)
     assert place.uploaded() == (sha256, place.stat())
     with server.proxy.failing():
@@ -109,7 +239,7 @@ def test_an_upload_has_its_sha256(bucket, server, tmp_path, monkeypatch, largest
     assert not place.upload(Path(__file__), "0" * 64)
     assert place.stat().st_size == len(data)
     assert place.read_range(5, 5) == b""
-    assert place.read_range(17 << 20, (17 << 20) + 9) == data[17 << 20 : (17 << 20) + 9]
+    assert place.read_range(7 << 20, (7 << 20) + 9) == data[7 << 20 : (7 << 20) + 9]
     assert place.read_range(len(data) - 3, len(data) + 8) == data[-3:]
     with place.open() as file:
         assert file.seek(-4, 2) == len(data) - 4
@@ -233,7 +363,8 @@ def test_credentials_that_are_refused_are_told_of_a_list(bucket, server):
         with server.proxy.failing(refused), pytest.raises(StoreError) as error:
             list(listing())
         assert str(error.value) == (
-            f"{bucket}: cannot list: the credentials are refused: 403 Forbidden (AccessDenied) (see docs/stores.md)"
+            f"{bucket}: cannot list: {endpoint(server)} refuses the credentials: 403 Forbidden (AccessDenied) "
+            "(see docs/stores.md)"
         )
 
 

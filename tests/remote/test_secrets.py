@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from faulty_proxy import Fault
-from servers import SECRET, SESSION
+from servers import SECRET, SESSION, fresh_stores
 
 import recordspec as rs
 from recordspec import remote
@@ -122,8 +122,6 @@ def test_the_store_is_not_made_of_secrets_in_messages(servers, monkeypatch):
     server = servers("s3")
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://user:{SECRET}@127.0.0.1:1")
     monkeypatch.setitem(remote._RETRY, "max_retries", 0)
-    remote._store.cache_clear()
-    with pytest.raises(rs.StoreError) as error:
+    with fresh_stores(), pytest.raises(rs.StoreError) as error:
         rs.Manifest.load(f"{server.root}/nothing")
-    remote._store.cache_clear()
     assert_no_secret(str(error.value))
