@@ -15,6 +15,7 @@ import pytest
 from faulty_proxy import Fault
 from servers import Server, fresh_stores
 
+import recordspec as rs
 from recordspec import remote
 from recordspec.errors import MissingExtra, StoreError
 from recordspec.remote import RemotePath
@@ -70,6 +71,13 @@ def test_a_request_that_fails_is_repeated(bucket, server, method, kind):
         place.replace(b"two" * 100, stamp)
         assert (data, place.read_bytes(), place.stat().st_size) == (b"one" * 100, b"two" * 100, 300)
         assert server.proxy.faults[0].done == 2
+
+
+def test_a_manifest_whose_answer_is_cut_is_asked_for_again(bucket, server):
+    rs.write(rs.Schema.loads("schema: s\nfeatures: {a: int64}"), {"a": [1, 2]}, str(bucket))
+    with server.proxy.failing(Fault("cut", "GET", "manifest", times=3)):
+        assert rs.Manifest.load(str(bucket)).splits["train"][0].records == 2
+        assert server.proxy.faults[0].done == 3
 
 
 @pytest.fixture
