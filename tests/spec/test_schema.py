@@ -321,17 +321,19 @@ ZERO = "a leading zero can mean octal: write"
     [
         ("0", 0, ""),
         ("-0", 0, ""),
-        ("+1", 1, ""),
-        ("1_000", 1000, ""),
+        ("+3", None, "write 3"),
+        ("1_0", None, "write 10"),
+        ("1_000", None, "write 1000"),
         ("012", None, f"{ZERO} 12"),
         ("-012", None, f"{ZERO} -12"),
+        ("+012", None, f"{ZERO} 12"),
         ("08", None, f"{ZERO} 8"),
         ("00", None, f"{ZERO} 0"),
         ("0_1", None, f"{ZERO} 1"),
         ("0o12", None, "numbers are decimal: write 10"),
         ("0x1F", None, "numbers are decimal: write 31"),
         ("-0b11", None, "numbers are decimal: write -3"),
-        ("1__0", None, ""),
+        ("1__0", None, "write 10"),
         ("1_", None, ""),
         ("1:30", None, ""),
         ("1e3", None, ""),
@@ -352,7 +354,8 @@ def test_whole_numbers_are_plain_decimals(text, number, hint):
 @pytest.mark.parametrize(
     ("text", "number", "hint"),
     [
-        ("1_000.5", 1000.5, ""),
+        ("1_000.5", None, "write 1000.5"),
+        ("+1.5", None, "write 1.5"),
         (".5", 0.5, ""),
         ("-.5", -0.5, ""),
         ("1.", 1.0, ""),
@@ -366,7 +369,8 @@ def test_whole_numbers_are_plain_decimals(text, number, hint):
         ("0x1F", None, "numbers are decimal: write 31"),
         ("0o12", None, "numbers are decimal: write 10"),
         ("1:30", None, 'quote it: "1:30"'),
-        ("1__0", None, 'quote it: "1__0"'),
+        ("1__0", None, "write 10"),
+        ("1_0_", None, 'quote it: "1_0_"'),
         ("1e400", None, "float64 does not hold it"),
     ],
 )
@@ -387,7 +391,7 @@ def test_a_size_with_a_leading_zero_is_refused():
 
 @pytest.mark.parametrize(
     "default",
-    ["09", "1e5", "nan", "yes", "~", "0x1f", "0o7", "1e400", "1_", "1_000", "12:30", "", " a", "\n"],
+    ["09", "1e5", "nan", "yes", "~", "0x1f", "0o7", "1e400", "1_", "1_000", "+1", "1_0e5", "12:30", "", " a", "\n"],
 )
 def test_text_that_looks_like_something_else_stays_text(default):
     feature = FixedLen(name=default or "x", dtype="string", default=default, description=default)

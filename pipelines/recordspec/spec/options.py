@@ -31,7 +31,6 @@ from recordspec.spec.yaml_text import (
     ScalarNode,
     SequenceNode,
     TextPosition,
-    as_float,
     kind_of,
     locate,
     number_hint,
@@ -144,14 +143,14 @@ class YamlValue:
 
     def _int(self) -> Any:
         text, plain = self._text
-        return int(text.replace("_", "")) if plain and INT.fullmatch(text) else INVALID
+        return int(text) if plain and INT.fullmatch(text) else INVALID
 
     def _float(self) -> Any:
         text, plain = self._text
         if plain and text.lower() in SPECIAL_FLOATS:
             return frozen_value(float(SPECIAL_FLOATS[text.lower()]))
-        finite = plain and FLOAT.fullmatch(text) and math.isfinite(as_float(text))
-        return as_float(text) if finite else INVALID
+        finite = plain and FLOAT.fullmatch(text) and math.isfinite(float(text))
+        return float(text) if finite else INVALID
 
     @property
     def _text(self) -> tuple[str, bool]:

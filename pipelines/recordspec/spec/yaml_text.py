@@ -23,14 +23,16 @@ MOST_NODES = 200_000
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _RESOLVER: Any = yaml.resolver.Resolver()
 
-# Numbers are decimal, without leading zeros: YAML 1.1 reads 012 as 10, YAML 1.2 as 12. Underscores may come
-# between digits. No number of a spec has more digits; Python refuses to convert thousands.
-_DIGITS = "(?:0|[1-9](?:_?[0-9]){0,99})"
-INT = re.compile(f"[-+]?{_DIGITS}")
-FLOAT = re.compile(rf"[-+]?({_DIGITS}(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
+# Numbers are decimal, without leading zeros: YAML 1.1 reads 012 as 10, YAML 1.2 as 12. 1_0 is a number only in
+# YAML 1.1, and as `+3` more likely a slip. No number of a spec has more digits; Python refuses to convert
+# thousands.
+_DIGITS = "(?:0|[1-9][0-9]{0,99})"
+INT = re.compile(f"-?{_DIGITS}")
+FLOAT = re.compile(rf"-?({_DIGITS}(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 # Numbers that YAML readers disagree on: octal, hexadecimal, binary.
-_LEADING_ZERO = re.compile(r"([-+]?)0[0-9_]+((\.[0-9_]*)?([eE][-+]?[0-9]+)?)")
+_LEADING_ZERO = re.compile(r"-?0[0-9_]+((\.[0-9_]*)?([eE][-+]?[0-9]+)?)")
 _OTHER_BASE = re.compile(r"[-+]?(0o[0-7]{1,40}|0x[0-9a-fA-F]{1,40}|0b[01]{1,100})")
+_UNDERSCORES = re.compile("(?<=[0-9])_+(?=[0-9])")
 SPECIAL_FLOATS = {".nan": "nan", ".inf": "inf", "+.inf": "inf", "-.inf": "-inf", "nan": "nan"}
 
 
@@ -40,19 +42,17 @@ def number_hint(text: str) -> str:
     if INT.fullmatch(text):
         return ""
     if FLOAT.fullmatch(text):
-        return "float64 does not hold it" if math.isinf(as_float(text)) else ""
-    if _LEADING_ZERO.fullmatch(text):
-        sign, digits = re.fullmatch("([-+]?)0[0_]*(.*)", text).groups()  # type: ignore[union-attr]
+        return "float64 does not hold it" if math.isinf(float(text)) else ""
+    bare = _UNDERSCORES.sub("", text.removeprefix("+"))
+    if FLOAT.fullmatch(bare):
+        return f"write {bare}"
+    if _LEADING_ZERO.fullmatch(bare):
+        sign, digits = re.fullmatch("(-?)0[0_]*(.*)", bare).groups()  # type: ignore[union-attr]
         decimal = digits if digits[:1].isdigit() else f"0{digits}"
         return f"a leading zero can mean octal: write {sign}{decimal}"
     if _OTHER_BASE.fullmatch(text):
         return f"numbers are decimal: write {int(text, 0)}"
     return ""
-
-
-def as_float(text: str) -> float:
-    """The number of a text that `FLOAT` matches; infinite if float64 overflows."""
-    return float(text.replace("_", ""))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,8 +250,7 @@ class _Dumper(yaml.SafeDumper):
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     """Quotes text that our reader, unlike PyYAML's resolver, would read as a number, and text with characters
     that `dump` escapes, such as a line break that would be read as a space."""
-    forms = (INT, FLOAT, _LEADING_ZERO, _OTHER_BASE)
-    number = any(form.fullmatch(text) for form in forms) or text.lower() in SPECIAL_FLOATS
+    number = FLOAT.fullmatch(text) or number_hint(text) or text.lower() in SPECIAL_FLOATS
     quoted = number or not text.replace("\n", "").isprintable()
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if quoted else None)
 
