@@ -1,9 +1,11 @@
-"""A folder with 20 good images and 8 bad ones: each of these is named, and none of the others is lost."""
+"""A folder with 20 good images and 9 bad ones: each of these is named, and none of the others is lost."""
 
 from __future__ import annotations
 
 import io
 import json
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -40,7 +42,15 @@ def cmyk() -> bytes:
     return stream.getvalue()
 
 
+def oversized() -> bytes:
+    """A PNG of one pixel whose header declares 60,000 x 60,000."""
+    data = image_bytes(photo()[:1, :1], "png")
+    header = b"IHDR" + struct.pack(">II", 60_000, 60_000) + data[24:29]
+    return data[:12] + header + struct.pack(">I", zlib.crc32(header)) + data[33:]
+
+
 JPEG = image_bytes(photo(), "jpeg")
+TOO_LARGE = "an image of at most 178,956,970 pixels, got {path}: a PNG image that is too large"
 BAD = {
     "a/truncated.jpg": (JPEG[:-20], "an image that decodes, got {path}: a JPEG image: image file is truncated"),
     "a/page.jpg": (b"<!DOCTYPE html><title>404</title>", "an image, got {path}: an HTML page"),
@@ -49,6 +59,7 @@ BAD = {
     "b/cmyk.jpg": (cmyk(), "an image uint8 [null, null, 3], got {path}: mode CMYK"),
     "b/deep.png": (image_bytes(np.ones((3, 3), np.uint16), "png"), "an image uint8 [null, null, 3], got {path}: mode I;16"),
     "b/animated.gif": (animated(), "a single image, got {path}: a GIF image of 2 frames"),
+    "b/huge.png": (oversized(), TOO_LARGE),
     "b/zeros.jpg": (bytes(5000), "an image, got {path}: 5,000 zero bytes"),
 }  # fmt: skip
 
@@ -67,7 +78,7 @@ def home(tmp_path):
 def test_each_bad_image_is_named_and_no_good_one_is_lost(home, caplog):
     built = run_here("build", home / "config.yaml")
     assert built.returncode == 0
-    assert caplog.messages == [f"8 of 28 rows are invalid: see {home}/data/rejects.jsonl"]
+    assert caplog.messages == [f"9 of 29 rows are invalid: see {home}/data/rejects.jsonl"]
     lines = [json.loads(line) for line in (home / "data/rejects.jsonl").read_text().splitlines()]
     assert {line["place"] for line in lines} == {str(home / "raw" / name) for name in BAD}
     for line in lines:
@@ -75,7 +86,7 @@ def test_each_bad_image_is_named_and_no_good_one_is_lost(home, caplog):
         name = line["place"].removeprefix(f"{home}/raw/")
         expected = BAD[name][1].format(path=line["place"])
         assert problem.startswith(f"features.image: expected {expected}"), problem
-    assert rs.Manifest.load(home / "data").rejected == 8
+    assert rs.Manifest.load(home / "data").rejected == 9
     batches = rs.read(rs.Schema.load(home / "schema.yaml"), home / "data", batch=7)
     labels = [label for batch in batches for label in batch["label"].numpy().tolist()]
     assert (labels.count(0), labels.count(1)) == (10, 10)
@@ -104,3 +115,11 @@ def test_without_a_quarantine_the_first_is_an_error_and_nothing_is_published(hom
     expected = f"{path}: features.image: expected an image, got {path}: no bytes at all"
     assert str(caught.value).splitlines()[0] == expected
     assert not (home / "data").exists()
+
+
+def test_an_image_that_is_too_large_is_inferred_as_one(tmp_path):
+    (tmp_path / "huge.png").write_bytes(oversized())
+    with pytest.raises(rs.RecordError) as caught:
+        rs.infer(tmp_path)
+    path = tmp_path / "huge.png"
+    assert str(caught.value) == f"{path}: expected {TOO_LARGE.format(path='').replace(' : ', ' ')}"

@@ -133,8 +133,9 @@ def infer_medium(kind: str, name: str, contents: Iterable[tuple[str, bytes]]) ->
     for where, data in contents:
         found = media_info(data, type_name(data) or "")
         if found is None or found.takers is None:
-            got = describe_type(data)
-            others.append(Problem(where=where, expected=f"an {kind} file", got=got))
+            problem = images.size_problem(data) if kind == "image" else None
+            problem = problem or Problem(expected=f"an {kind} file", got=describe_type(data))
+            others.append(problem.at(where))
             continue
         first = first or where
         media.append(found)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from recordspec.errors import describe, missing_package, show_shape
+from recordspec.errors import Problem, describe, missing_package, show_shape
 from recordspec.locations import Location, open_file
 from recordspec.remote import RemotePath
 from recordspec.spec.media import file_of, path_of, read_file
@@ -165,6 +165,8 @@ def _opened(row: int, data: bytes, name: str, hint: str = "") -> Any:
         if image.format == "GIF":
             _check_gif(data, image)
     except Exception as error:  # Pillow's decoders raise many types for bad data
+        if (too_large := size_problem(data)) is not None:
+            raise BadValue(row, too_large.expected, f"{name}{too_large.got}", too_large.hint) from None
         found = describe_type(data)
         if not found.endswith(" image"):
             raise BadValue(row, "an image", f"{name}{found}", hint) from None
@@ -175,6 +177,19 @@ def _opened(row: int, data: bytes, name: str, hint: str = "") -> Any:
         hint = "`kind: video` stores frames"
         raise BadValue(row, "a single image", f"{name}{describe_type(data)} of {frames} frames", hint)
     return _as_stored(library.open(io.BytesIO(data)), image) if image.format == "TIFF" else image
+
+
+def size_problem(data: bytes) -> Problem | None:
+    """The problem of an image with more pixels than Pillow opens; None for other bytes."""
+    library = pillow("images")
+    try:
+        library.open(io.BytesIO(data))
+    except library.DecompressionBombError:
+        expected = f"an image of at most {2 * library.MAX_IMAGE_PIXELS:,} pixels"
+        return Problem(expected=expected, got=f"{describe_type(data)} that is too large")
+    except Exception:  # Pillow's decoders raise many types for bad data
+        pass
+    return None
 
 
 def _as_stored(header: Any, image: Any) -> Any:
