@@ -950,7 +950,7 @@ def test_the_limit_of_size_applies_while_reading():
         ("s.yaml", "lint {path}", 2, "{path}: expected a file of at most 16 MiB, got a larger one"),
         ("names", "lint v.yaml", 2, "v.yaml:3:32: features.a.vocabulary: expected a file of at most 64 MiB, got {path}: a larger one"),
         ("schema.pbtxt", "infer {path}", 2, "{path}: expected a file of at most 64 MiB, got a larger one"),
-        ("data/manifest.json", "info data", 3, "{path}: expected a file of at most 1024 MiB, got a larger one"),
+        ("data/manifest.json", "info data", 3, "{path}: expected a file of at most 128 MiB, got a larger one"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_too_large_is_not_read(

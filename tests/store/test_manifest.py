@@ -36,6 +36,16 @@ def test_a_manifest_loads_as_it_was_dumped(tmp_path):
     assert str(caught.value) == "expected a, got `aa` (did you mean `a`?)"
 
 
+def test_a_manifest_that_would_be_too_large_to_read_is_not_written(monkeypatch):
+    size = len(manifest().dump().encode())
+    monkeypatch.setattr("recordspec.store.manifest._MOST_BYTES", size)
+    assert len(manifest().dump().encode()) == size
+    with pytest.raises(rs.SpecError) as caught:
+        manifest(shuffle_seed=77777).dump()
+    expected = f"shards: expected a manifest of at most 0 MiB, got {size + 1:,} bytes (write fewer shards)"
+    assert str(caught.value) == expected
+
+
 @pytest.mark.parametrize(
     ("text", "got"),
     [

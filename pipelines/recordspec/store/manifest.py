@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
 from typing import Any, Literal
 
-from recordspec.errors import Problem, StoreError, describe, nearest, one_of, show_text
+from recordspec.errors import Problem, SpecError, StoreError, describe, nearest, one_of, show_text
 from recordspec.locations import Location, location, read_bytes
 from recordspec.wire.compression import CODECS, Compression
 
@@ -32,7 +32,9 @@ INDEX_SUFFIXES = {"recordspec": ".index.json", "tfrecord": ".tfindex", "dali": "
 FORMAT = 2
 _SUFFIX = re.compile(r"(-v\d{1,9})?")
 _LONGEST_NAME = 255  # bytes, of most file systems
-_MOST_BYTES = 1 << 30  # of a manifest, which has the names of labels: 64 MiB each at most, as a vocabulary
+# Of a manifest: 500,000 shards of 200 bytes and the names of common labels. Reading one takes three times as
+# much memory.
+_MOST_BYTES = 128 << 20
 
 # By split, then by feature: how many rows of each class.
 LabelCounts = Mapping[str, Mapping[str, tuple[int, ...]]]
@@ -244,9 +246,16 @@ class Manifest:
         return _sha256(replace(self, splits=shards, beside={}, format=FORMAT)._fields())
 
     def dump(self) -> str:
-        """The manifest as JSON of format 2, with the SHA-256 of its other fields."""
+        """The manifest as JSON of format 2, with the SHA-256 of its other fields.
+
+        Raises SpecError for one that is too large to be read.
+        """
         data = replace(self, format=FORMAT)._fields()
-        return json.dumps({**data, "sha256": _sha256(data)}, indent=1, ensure_ascii=False) + "\n"
+        text = json.dumps({**data, "sha256": _sha256(data)}, indent=1, ensure_ascii=False) + "\n"
+        if (size := len(text.encode())) > _MOST_BYTES:
+            expected, hint = f"a manifest of at most {_MOST_BYTES >> 20} MiB", "write fewer shards"
+            raise SpecError(Problem(path=("shards",), expected=expected, got=f"{size:,} bytes", hint=hint))
+        return text
 
     def _fields(self) -> dict[str, Any]:
         """The fields as plain values, without those that few datasets have."""
