@@ -224,6 +224,26 @@ def test_features_take_the_columns_of_their_kinds(folder):
     assert first["what"].numpy().tolist() == [1, 0]
 
 
+def test_of_two_labels_the_columns_say_which_has_the_categories(folder):
+    plain = rs.Schema.loads(
+        "schema: s\nfeatures: {what: {kind: label, names: [cat, dog], shape: [null]}, "
+        "crowd: {kind: label, names: [one, many], shape: [null]}}"
+    )
+    known = {"what": "labels"}
+    for columns in ({}, known):
+        with pytest.raises(rs.SpecError) as caught:
+            rs.write(plain, coco(folder, columns=columns), folder / "data", progress=False)
+        assert str(caught.value) == (
+            f"{folder}/coco.json: crowd: expected one label for the column `labels`, got `what` and `crowd` "
+            "(name the column of each in `columns`)"
+        )
+    source = coco(folder, columns=known | {"crowd": "iscrowd"})
+    rs.write(plain, source, folder / "data", key=None, progress=False)
+    first = next(iter(rs.read(plain, folder / "data")))
+    assert first["what"].numpy().tolist() == [1, 0]
+    assert first["crowd"].numpy().tolist() == [0, 1]
+
+
 def test_a_feature_of_no_column_is_named(folder):
     with pytest.raises(rs.SpecError) as caught:
         rs.write(schema(), coco(folder, columns={}), folder / "data", progress=False)

@@ -95,12 +95,21 @@ class _Detection(FileSource):
         return [file for file in files_below(self.folder) if file.suffix.lower() not in (".xml", ".json")]
 
     def _wanted(self, schema: Schema, extra: tuple[str, ...]) -> dict[str, str]:
+        """The column of each name. Raises SpecError if that is unknown, also of two features of one kind."""
         header = ("image", *self.IMAGE, *self.OBJECT)
-        by_kind = {
-            name: _BY_KIND[feature.kind]
-            for name, feature in schema.names.items()
-            if name not in header and feature.kind in _BY_KIND
-        }
+        given = {name: name for name in header} | dict(self.columns)
+        by_kind: dict[str, str] = {}
+        problems = []
+        for kind, column in _BY_KIND.items():
+            named = [name for name, feature in schema.names.items() if feature.kind == kind]
+            unknown = [name for name in named if name not in given]
+            if unknown and len(of := [name for name in named if given.get(name, column) == column]) > 1:
+                got, hint = " and ".join(f"`{name}`" for name in of), "name the column of each in `columns`"
+                expected = f"one {kind} for the column `{column}`"
+                problems.append(Problem(path=(unknown[-1],), expected=expected, got=got, hint=hint))
+            by_kind |= dict.fromkeys(unknown, column)
+        if problems:
+            raise SpecError([problem.at(str(self.annotations)) for problem in problems])
         return wanted_columns(schema, extra, {**by_kind, **self.columns}, str(self.annotations), header)
 
 
