@@ -14,8 +14,8 @@ from recordspec.reading.fit import Fit
 from recordspec.reading.options import Read
 from recordspec.remote import RemotePath
 from recordspec.spec.features import KINDS, Feature
-from recordspec.spec.options import INVALID, YamlValue, document, options_of, read_fields
-from recordspec.spec.schema import Schema, read_text, schema_in
+from recordspec.spec.options import INVALID, YamlValue, options_of, read_fields
+from recordspec.spec.schema import Schema, parse_file, schema_in
 from recordspec.spec.yaml_text import ScalarNode
 from recordspec.writing.options import SPLIT_NAME, ByColumn, Write, is_split_name
 from recordspec.writing.sources.base import Source
@@ -145,7 +145,7 @@ class Config:
 
 def load(path: Location, kinds: Mapping[str, type[Feature]] = KINDS) -> tuple[Config, Schema]:
     """A config and its schema. Raises SpecError with every problem in both, or StoreError."""
-    node, log = document(read_text(path), str(path))
+    node, log = parse_file(path)
     if node.values.keys() & {"features", "context", "sequence"} and "data" not in node.values:
         hint = "a config names it as its `schema`; `recordspec init` writes both"
         raise SpecError(Problem(where=str(path), expected="a config", got="a feature spec", hint=hint))

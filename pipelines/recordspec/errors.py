@@ -20,6 +20,10 @@ Path = tuple["str | int", ...]
 
 _PLAIN_NAME = re.compile(r"[\w/-]+")
 _LONGEST_VALUE = 60
+# Of a quoted text, which may be a path, and of all that is expected, found or hinted.
+_LONGEST_QUOTE = 200
+_LONGEST_TEXT = 2000
+_LONG_QUOTE = re.compile(f'(?<=`)[^`]{{{_LONGEST_QUOTE},}}(?=`)|(?<=")[^"]{{{_LONGEST_QUOTE},}}(?=")')
 # The location of the documentation, relative to the root of the repository.
 DOCS = "docs"
 
@@ -28,7 +32,7 @@ DOCS = "docs"
 class Problem:
     """An error and its location: a file and line, a row, or a record.
 
-    `expected` is empty if `got` is the whole message.
+    `expected` is empty if `got` is the whole message. Long texts are cut: they may quote all of a file.
     """
 
     expected: str
@@ -36,6 +40,13 @@ class Problem:
     where: str = ""
     path: Path = ()
     hint: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("expected", "got", "hint"):
+            text = getattr(self, name)
+            if len(text) > _LONGEST_QUOTE:
+                text = _LONG_QUOTE.sub(lambda quote: shorten(quote[0], _LONGEST_QUOTE), text)
+                object.__setattr__(self, name, shorten(text, _LONGEST_TEXT))
 
     def __str__(self) -> str:
         place = [part for part in (self.where, show_path(self.path)) if part]
@@ -177,9 +188,13 @@ def describe(value: Any) -> str:
         text = repr(value.item()) if isinstance(shape, tuple) else repr(value)
     except Exception:  # somebody's own class
         text = "that cannot be shown"
-    if len(text) > _LONGEST_VALUE:
-        text = f"{text[: _LONGEST_VALUE - 3]}..."
+    text = shorten(text, _LONGEST_VALUE)
     return f"{type(value).__name__.removesuffix('_')} {text}"  # str_ of NumPy is a str
+
+
+def shorten(text: str, most: int) -> str:
+    """The text, or its first characters and `...`."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def show_int(value: int) -> str:
@@ -199,6 +214,7 @@ def show_path(path: Path) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
+            part = shorten(part, _LONGEST_QUOTE)
             name = part if _PLAIN_NAME.fullmatch(part) else json.dumps(part, ensure_ascii=False)
             text += f".{name}" if text else name
     return text

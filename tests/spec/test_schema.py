@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import time
 
 import pytest
 
+from frames_by_hand import frame
 from recordspec import Schema, SpecError
 from recordspec._tf import tf
+from recordspec.config import load_any
 from recordspec.spec.features.fixed_len import FixedLen
 from recordspec.spec.features.label import Label
 
@@ -391,7 +394,24 @@ def test_a_size_with_a_leading_zero_is_refused():
 
 @pytest.mark.parametrize(
     "default",
-    ["09", "1e5", "nan", "yes", "~", "0x1f", "0o7", "1e400", "1_", "1_000", "+1", "1_0e5", "12:30", "", " a", "\n"],
+    [
+        "09",
+        "1e5",
+        "nan",
+        "yes",
+        "~",
+        "0x1f",
+        "0o7",
+        "1e400",
+        "1_",
+        "1_000",
+        "+1",
+        "1_0e5",
+        "12:30",
+        "",
+        " a",
+        "\n",
+    ],
 )
 def test_text_that_looks_like_something_else_stays_text(default):
     feature = FixedLen(name=default or "x", dtype="string", default=default, description=default)
@@ -414,6 +434,45 @@ def test_all_problems_are_told_at_once():
         "x.yaml:5:21",
         "x.yaml:6:3",
     ]
+
+
+OTHERS = {
+    "table.csv": (b"a,b\n1,2\n" * 500_000, "a CSV file", True),
+    "table.tsv": (b"a\tb\n1\t2\n", "a file of tab-separated values", True),
+    "rows.jsonl": (b'{"a": 1}\n{"a": 2}\n', "a JSON Lines file", True),
+    "schema.pbtxt": (b'feature { name: "n" type: INT }', "a text proto", True),
+    "spec.yaml": (frame(b"a"), "a TFRecord file", True),
+    "a.tfrecord.gz": (gzip.compress(frame(b"a")), "a TFRecord file in gzip", True),
+    "data": (b"PAR1" + bytes(range(64)), "a Parquet file", True),
+    "image": (b"\x89PNG\r\n\x1a\n", "a PNG image", False),
+    "table.csv.gz": (gzip.compress(b"a,b\n1,2\n"), "gzip data", False),
+    "images.tar": (b"a".ljust(257, b"\0") + b"ustar".ljust(255, b"\0"), "a tar archive", False),
+    "page": (b"<!DOCTYPE html><title>404</title>", "an HTML page", False),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("load", [Schema.load, load_any])
+def test_a_file_of_another_type_is_named(name, load, tmp_path):
+    data, got, inferred = OTHERS[name]
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(SpecError) as caught:
+        load(path)
+    hint = f" (`recordspec infer {path}` writes a spec for it)" * inferred
+    assert str(caught.value) == f"{path}: expected a feature spec or a config, got {got}{hint}"
+
+
+def test_texts_in_errors_are_cut():
+    long, cut = "x" * 800_000, f"{'x' * 197}..."
+    assert problems(long) == [f"x.yaml:1:1: expected a mapping, got str `{cut}`"]
+    assert problems(f"schema: s\nfeatures: {{a: {long}}}")[0].endswith(f"got `{cut}`")
+    (line,) = problems(f'schema: s\nfeatures: {{a: {{kind: label, names: ["{long}", "{long}"]}}}}')
+    assert f"got `{cut}` again" in line
+    (line,) = problems(f"schema: s\n? {long}\n: 1\nfeatures: {{a: int64}}")
+    assert line.startswith(f'x.yaml:2:3: "{cut}": expected one of')
+    assert line.endswith(f"got `{cut}`")
+    assert len(problems("x`y" * 100_000)[0]) < 2100  # quotes in quotes
 
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(

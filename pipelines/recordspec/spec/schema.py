@@ -8,9 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from recordspec import locations
 from recordspec.errors import Problem, RecordError, SpecError, describe, nearest, one_of, see
-from recordspec.locations import Location, local, location
+from recordspec.locations import Location, local, location, read_text
 from recordspec.spec import decoder, encoder
 from recordspec.spec.blocks import blocks_of
 from recordspec.spec.feature_set import ALL_SECTIONS, FeatureSet
@@ -18,6 +17,7 @@ from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.options import INVALID, Log, YamlValue, document, read, read_fields, to_builtins
 from recordspec.spec.values import DTYPES
 from recordspec.spec.yaml_text import LARGEST_FILE, MappingNode, Node, ScalarNode, dump, kind_of
+from recordspec.wire.file_types import file_type
 from recordspec.wire.strings import Strings
 
 Kinds = Mapping[str, type[Feature]]
@@ -25,6 +25,8 @@ Kinds = Mapping[str, type[Feature]]
 # The kind of a feature without the key `kind`.
 DEFAULT_KIND = "fixed_len"
 _BYTES_A_CHARACTER = 4  # of UTF-8, at most
+# The types of files for which `recordspec infer` writes a spec.
+_INFERRED = ("a TFRecord", "a CSV", "a file of tab-separated", "a JSON Lines", "a Parquet", "a text proto")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +46,7 @@ class Schema(FeatureSet):
     def load(cls, path: str | Location, kinds: Kinds = KINDS) -> Schema:
         """Loads a YAML file. Raises SpecError with every problem in it, StoreError if it cannot be read."""
         path = location(path)
-        return cls.loads(read_text(path), source=str(path), kinds=kinds, folder=path.parent)
+        return _schema_of(*parse_file(path), _Setting(kinds, path.parent))
 
     @classmethod
     def loads(
@@ -59,10 +61,7 @@ class Schema(FeatureSet):
 
         Paths in it, such as a vocabulary, are relative to `folder`.
         """
-        node, log = document(text, source)
-        schema: Schema = _read_schema(node, log, _Setting(kinds, folder))
-        log.close()
-        return schema
+        return _schema_of(*document(text, source), _Setting(kinds, folder))
 
     def dump(self, path: str | Path | None = None) -> str:
         """Returns canonical YAML, which loads to an equal schema; writes it to `path`, if given.
@@ -156,12 +155,11 @@ def schema_in(path: Location) -> Schema | None:
 
     Raises SpecError, and StoreError if it cannot be read.
     """
-    text = read_text(path)
-    node, _ = document(text, str(path))
+    node, log = parse_file(path)
     sections = node.values.keys() & {"features", "context", "sequence"}
     if node.values.keys() & {"data", "write", "read", "fit"} and not sections:
         return None
-    return Schema.loads(text, source=str(path), folder=path.parent)
+    return _schema_of(node, log, _Setting(KINDS, path.parent))
 
 
 def custom_kinds(path: Location) -> tuple[str, ...]:
@@ -169,7 +167,7 @@ def custom_kinds(path: Location) -> tuple[str, ...]:
 
     Raises SpecError, and StoreError if it cannot be read.
     """
-    node, _ = document(read_text(path), str(path))
+    node, _ = parse_file(path)
     sections = [node.values.get(section) for section in ALL_SECTIONS]
     features = [one for found in sections if isinstance(found, MappingNode) for one in found.values.values()]
     named = [one.values.get("kind") if isinstance(one, MappingNode) else one for one in features]
@@ -177,9 +175,20 @@ def custom_kinds(path: Location) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind for kind in kinds if kind not in (*KINDS, *DTYPES, "string")))
 
 
-def read_text(path: Location) -> str:
-    """A YAML file's text. Raises StoreError or SpecError."""
-    return locations.read_text(path, _BYTES_A_CHARACTER * LARGEST_FILE)
+def parse_file(path: Location) -> tuple[MappingNode, Log]:
+    """The mapping in a YAML file, and a log for its problems.
+
+    Raises StoreError, and SpecError, which names the type of a file of another one.
+    """
+    try:
+        return document(read_text(path, _BYTES_A_CHARACTER * LARGEST_FILE), str(path))
+    except SpecError:
+        found = file_type(path)
+        if found is None:
+            raise
+        hint = f"`recordspec infer {path}` writes a spec for it" if found.startswith(_INFERRED) else ""
+        expected = "a feature spec or a config"
+        raise SpecError(Problem(where=str(path), expected=expected, got=found, hint=hint)) from None
 
 
 class _Setting(NamedTuple):
@@ -196,6 +205,13 @@ HEAD: dict[str, Any] = {
     "description": str,
     "record": Literal["example", "sequence_example"],
 }
+
+
+def _schema_of(node: MappingNode, log: Log, setting: _Setting) -> Schema:
+    """The schema in a file. Raises SpecError with all the problems of it and of the log."""
+    schema: Schema = _read_schema(node, log, setting)
+    log.close()
+    return schema
 
 
 def _read_schema(node: MappingNode, log: Log, setting: _Setting) -> Any:

@@ -23,9 +23,9 @@ MOST_NODES = 200_000
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _RESOLVER: Any = yaml.resolver.Resolver()
 
-# Numbers are decimal, without leading zeros: YAML 1.1 reads 012 as 10, YAML 1.2 as 12. 1_0 is a number only in
-# YAML 1.1, and as `+3` more likely a slip. No number of a spec has more digits; Python refuses to convert
-# thousands.
+# Numbers are decimal, without leading zeros: YAML 1.1 reads 012 as 10, YAML 1.2 as 12. Nor do they have
+# underscores, which YAML 1.2 takes for text, or a plus. No number of a spec has more digits; Python refuses
+# to convert thousands.
 _DIGITS = "(?:0|[1-9][0-9]{0,99})"
 INT = re.compile(f"-?{_DIGITS}")
 FLOAT = re.compile(rf"-?({_DIGITS}(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")

@@ -46,6 +46,11 @@ _MARKUP = {b"<!doctype html": "an HTML page", b"<html": "an HTML page"} | {
     b"<svg": "an SVG drawing",
     b"<?xml": "an XML document",
 }
+# Files of text, which their first bytes do not tell apart.
+_SUFFIXES = {".csv": "a CSV file", ".tsv": "a file of tab-separated values", ".pbtxt": "a text proto"} | {
+    ".jsonl": "a JSON Lines file",
+    ".ndjson": "a JSON Lines file",
+}
 _SHOWN = 24
 
 
@@ -76,6 +81,21 @@ def not_tfrecord(path: Location) -> Problem | None:
     if not first or _begins_with_record(first) or identify(first) is None:
         return None
     return _no_tfrecord(path, start)
+
+
+def file_type(path: Location) -> str | None:
+    """The type of a file, by its first bytes, and of text by its name: `a TFRecord file`, `a PNG image`,
+    `a CSV file`; None for other text and for unknown bytes.
+
+    Raises StoreError if it cannot be read.
+    """
+    start = _start(path)
+    if _begins_with_record(_uncompressed(start)):
+        return _EXPECTED if _begins_with_record(start) else f"{_EXPECTED} in {_compression(start)}"
+    if printable(start) is None and (found := _by_start(start)) is not None:
+        return found
+    archive = "a tar archive" if start[257:262] == b"ustar" else None
+    return archive or _by_markup(start) or _SUFFIXES.get(path.suffix.lower())
 
 
 def begins_with_record(path: Location) -> bool:
@@ -134,11 +154,7 @@ def identify(data: bytes) -> str | None:
         return f"{len(data):,} zero bytes"
     if (found := _by_start(data)) is not None:
         return found
-    head = data[:512].lstrip().lower()
-    for start, name in _MARKUP.items():
-        if head.startswith(start):
-            return name
-    return _text(data)
+    return _by_markup(data) or _text(data)
 
 
 def type_name(data: bytes) -> str | None:
@@ -175,6 +191,11 @@ def _by_start(data: bytes) -> str | None:
     if data[4:8] == b"ftyp":
         return _BRANDS.get(data[8:12], "a video, or another ISO media file")
     return None
+
+
+def _by_markup(data: bytes) -> str | None:
+    head = data[:512].lstrip().lower()
+    return next((name for start, name in _MARKUP.items() if head.startswith(start)), None)
 
 
 def _text(data: bytes) -> str | None:
