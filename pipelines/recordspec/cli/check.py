@@ -145,6 +145,10 @@ def _notes(found: CheckReport, edits: list[Proposal]) -> list[str]:
         f"{show_path(path)}: without any values in {rows:,} of {found.rows:,} rows"
         for path, rows in found.empty.items()
     ]
+    notes += [
+        f"{show_path((key,))}: twice or more in {rows:,} of {found.rows:,} rows, of which the last counts"
+        for key, rows in found.repeated.items()
+    ]
     for path, key in found.unknown.items():
         kinds = ", ".join(sorted(key.kinds))
         notes.append(f"{show_path(path)}: not in the spec, in {key.rows:,} of {found.rows:,} rows ({kinds})")

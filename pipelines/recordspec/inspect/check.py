@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -33,9 +34,8 @@ TITLES: dict[Code, str] = {
     "kind": "wrong kind of list",
     "count": "wrong number of values",
     "value": "invalid values",
-    "repeated": "duplicate key",
 }
-# The most unknown keys that are listed: data may have a new one in every record.
+# The most unknown or duplicate keys that are listed: data may have a new one in every record.
 MOST_UNKNOWN = 1000
 
 
@@ -111,6 +111,7 @@ class CheckReport:
         empty: features that rows have without any values, and in how many rows.
         unknown: keys that the schema does not have. Reading ignores them.
         more: whether there are more of them than are listed.
+        repeated: duplicate keys, and in how many rows. Every reader takes the last.
         present: keys of the schema that rows have.
         absent: features of the schema with a key that no row has.
     """
@@ -124,6 +125,7 @@ class CheckReport:
     empty: dict[Place, int] = field(default_factory=dict)
     unknown: dict[Place, UnknownKey] = field(default_factory=dict)
     more: bool = False
+    repeated: Counter[str] = field(default_factory=Counter)
     present: set[Place] = field(default_factory=set)
     absent: tuple[Problem, ...] = ()
 
@@ -167,6 +169,7 @@ class CheckReport:
         for path, key in other.unknown.items():
             self.add_unknown(path, key.rows, key.kinds)
         self.more |= other.more
+        self.add_repeated(other.repeated)
 
     def add_empty(self, path: Place, rows: int) -> None:
         """Counts rows that have a feature without any values."""
@@ -180,6 +183,12 @@ class CheckReport:
         key = self.unknown.setdefault(path, UnknownKey())
         key.rows += rows
         key.kinds |= kinds
+
+    def add_repeated(self, rows: Counter[str]) -> None:
+        """Counts rows that have a key twice, by key."""
+        for key, count in rows.items():
+            if key in self.repeated or len(self.repeated) < MOST_UNKNOWN:
+                self.repeated[key] += count
 
     def dump(self) -> dict[str, Any]:
         """For JSON."""
@@ -204,6 +213,7 @@ class CheckReport:
                 for path, key in self.unknown.items()
             },
             "more unknown": self.more,
+            "duplicate keys": dict(self.repeated),
         }
 
 
@@ -339,7 +349,6 @@ class _RangeCheck:
         for violation in (
             *_broken(records),
             *_conflicts(self._schema, records),
-            *_repeated(records),
             *violations(self._schema, records),
         ):
             invalid[violation.rows] = True
@@ -347,6 +356,7 @@ class _RangeCheck:
         self._report.rows += records.rows
         self._report.readable += records.rows - len(records.broken)
         self._report.invalid += int(invalid.sum())
+        self._report.add_repeated(Counter(key for _, key in set(records.repeated)))
         self._keys(self._schema.sections[0], records.features)
         self._keys("sequence", records.sequence)
         if rows.block_rows is not None:  # a block that can be unpacked has all features of the schema
@@ -423,13 +433,3 @@ def _conflicts(schema: Schema, records: RecordBatch) -> Iterator[Violation]:
             code: Code = "refused" if conflict.refused else "misread"
             problem = replace(conflict.problem, path=path)
             yield Violation(code, path, np.array([row]), lambda place, one=problem: one)  # type: ignore[misc]
-
-
-def _repeated(records: RecordBatch) -> Iterator[Violation]:
-    by_key: dict[str, list[int]] = {}
-    for row, key in records.repeated:
-        by_key.setdefault(key, []).append(row)
-    for key, rows in by_key.items():
-        problem = Problem(path=("features", key), expected="the key once", got="it twice or more")
-        # one group for all keys: data may have any number of them
-        yield Violation("repeated", (), np.unique(rows), lambda place, one=problem: one)  # type: ignore[misc]

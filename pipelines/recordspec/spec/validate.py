@@ -36,7 +36,7 @@ from recordspec.wire.record_batch import RecordBatch
 from recordspec.wire.strings import Ints, Mask, offsets
 
 # Sorts of violations, by which reports count them.
-Code = Literal["record", "refused", "misread", "missing", "kind", "count", "value", "repeated"]
+Code = Literal["record", "refused", "misread", "missing", "kind", "count", "value"]
 # The most examples of `Violation.found`.
 FEW = 8
 
