@@ -882,6 +882,51 @@ def test_a_file_that_is_not_regular_is_refused_at_once(
     assert (code, out + err) == (status, message.format(path=name, got=got) + "\n")
 
 
+LOOP = "{path}: cannot read: too many levels of symbolic links"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        *(
+            ("loop", arguments, LOOP)
+            for arguments in (
+                *("count {path}", "head {path}", "show {path} --record 0", "sample {path}", "info {path}"),
+                *("stats {path}", "index {path}", "infer {path}", "diff data {path}", "check s.yaml {path}"),
+                *("export {path} --out o.csv", "repair {path} --out o", "reshard {path} o", "count lo*"),
+            )
+        ),
+        ("loop", "repair data --out {path}", LOOP.replace("read", "write") + " ({folder}/{path})"),
+        ("loop", "reshard data {path}", LOOP.replace("read", "write") + " ({folder}/{path})"),
+        ("x" * 300, "count {path}", "{path}: cannot read: file name too long"),
+        ("s.yaml/x", "count {path}", "{path}: expected a file, got none (there is no folder s.yaml)"),
+        ("loop/x", "count {path}", "{path}: expected a file, got none (there is no folder loop)"),
+    ],
+)
+def test_a_path_that_the_system_refuses_is_told_on_one_line(
+    name, arguments, message, tmp_path, command, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    in_folder(tmp_path)
+    Path("loop").symlink_to("loop")
+    before = sorted(tmp_path.rglob("*"))
+    code, out, err = command(*arguments.format(path=name).split())
+    if "*" in arguments:
+        name = "loop"
+    assert (code, out, err) == (3, "", message.format(path=name, folder=tmp_path) + "\n")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_image_that_is_a_link_to_itself_is_an_invalid_value(tmp_path):
+    (tmp_path / "loop.png").symlink_to("loop.png")
+    (tmp_path / "rows.csv").write_text("image\nloop.png\n")
+    schema, rows = rs.Schema.loads("schema: s\nfeatures: {image: image}"), Csv(path="rows.csv").open(tmp_path)
+    with pytest.raises(rs.RecordspecError) as caught:
+        rs.write(schema, rows, tmp_path / "data")
+    got = f"expected an image file at {tmp_path}/loop.png, got too many levels of symbolic links"
+    assert str(caught.value) == f"{tmp_path}/rows.csv:2: features.image: {got}"
+
+
 def test_a_vocabulary_is_a_regular_file(tmp_path, command, monkeypatch, no_waiting):
     monkeypatch.chdir(tmp_path)
     in_folder(tmp_path)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import IO, Annotated, Any
+from typing import IO, Annotated, Any, TypeVar
 
 from recordspec.errors import Problem, RecordspecError, SpecError, StoreError, system_problem
 from recordspec.remote import PLACE, RemotePath, is_url, shown_url
@@ -39,6 +39,7 @@ LocationText = Annotated[str, ANYWHERE]
 
 # The location of data, on this machine or in an object store.
 Location = Path | RemotePath
+Place = TypeVar("Place", Path, RemotePath, Path | RemotePath)
 
 
 @contextmanager
@@ -100,6 +101,14 @@ def absolute(path: str | os.PathLike[str] | RemotePath) -> Location:
     return place if isinstance(place, RemotePath) else Path(os.path.abspath(place))
 
 
+def resolved(path: Place) -> Place:
+    """The same place without symbolic links. A link to itself stays, for those who open it to report.
+
+    `Path.resolve` raises RuntimeError for it, before Python 3.13.
+    """
+    return path if isinstance(path, RemotePath) else Path(os.path.realpath(path))
+
+
 def below(folder: Location, path: str) -> Location:
     """The location of data that a config in a folder names: a URL, or a relative path.
 
@@ -156,16 +165,14 @@ def folders_in(folder: Location) -> list[Location]:
 
 
 def check_regular(path: Location) -> None:
-    """Raises StoreError for a pipe or a device: files are read more than once, and from any offset.
-
-    For files that other packages open, which report a missing file themselves.
-    """
+    """Raises StoreError for a pipe or a device: files are read more than once, and from any offset; and for
+    what is no file."""
     if isinstance(path, RemotePath):
         return
     try:
         mode = path.stat().st_mode
-    except (OSError, ValueError):
-        return
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise StoreError(system_problem("read", error, str(path))) from error
     _check_mode(path, mode)
 
 

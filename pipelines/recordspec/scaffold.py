@@ -19,7 +19,7 @@ from recordspec.errors import IncompleteError, Problem, RecordError, SpecError, 
 from recordspec.inspect.count import count
 from recordspec.inspect.infer import MOST_MEDIA, infer_media, infer_medium, infer_records
 from recordspec.interop.tfds import dataset_info
-from recordspec.locations import Location, absolute, files_in, folders_in, location, relative
+from recordspec.locations import Location, absolute, files_in, folders_in, location, relative, resolved
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath, is_url
 from recordspec.spec.features import Feature
@@ -89,7 +89,7 @@ class InputFiles:
     def name(self) -> str:
         """The name of their schema: that of the first file, or of its folder if the file names a split."""
         first = self.paths[0]
-        folders = first.resolve().parents if isinstance(first, Path) else (first.parent,)
+        folders = resolved(first).parents if isinstance(first, Path) else (first.parent,)
         names = (first.name, *(folder.name for folder in folders))
         return next((stem for stem in map(_stem, names) if self._names_data(stem)), "data")
 

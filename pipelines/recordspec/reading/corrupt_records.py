@@ -15,7 +15,7 @@ from typing import Any
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, StoreError, show_text
-from recordspec.locations import Location, absolute
+from recordspec.locations import Location, absolute, resolved
 from recordspec.spec.decoder import decode_errors, decode_problems
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import File, Files, expand, path_list, replaced, shard_files
@@ -167,7 +167,7 @@ def without_corrupt(file: File, schema: Schema) -> tuple[Location, int]:
     if problem is not None:
         raise RecordError(problem)
     stat = file.path.stat()
-    return _replacement(file, schema, (file.path.resolve(), stat.st_size, stat.st_mtime_ns))
+    return _replacement(file, schema, (resolved(file.path), stat.st_size, stat.st_mtime_ns))
 
 
 @cache
@@ -177,7 +177,7 @@ def _replacement(file: File, schema: Schema, stamp: Any) -> tuple[Location, int]
     if not checked.corrupt:
         return file.path, checked.rows
     log.warning("%s", _report(file, checked))
-    _replaced.add(file.path.resolve())
+    _replaced.add(resolved(file.path))
     copy, last = Path(tempfile.mkdtemp(dir=_folder())) / file.path.name, checked.corrupt[-1]
     numbers = {one.record for one in checked.corrupt}
     with copy.open("xb") as copied:
@@ -247,7 +247,7 @@ def locating(schema: Schema, files: Files) -> Iterator[None]:
             raise StoreError(problem) from error
         for file in shard_files(expand(given), schema):
             # of a file that a copy replaces, the corrupt records are known, and were not read
-            if file.path.resolve() not in _replaced and (corrupt := check(file, schema).corrupt):
+            if resolved(file.path) not in _replaced and (corrupt := check(file, schema).corrupt):
                 *others, last = corrupt[0].problems
                 more = f"{len(corrupt):,} records of this file are corrupt" if corrupt[1:] else ""
                 last = replace(last, hint="; ".join(filter(None, [last.hint, more])))

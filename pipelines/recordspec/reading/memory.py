@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, SpecError, StoreError
-from recordspec.locations import local
+from recordspec.locations import local, resolved
 from recordspec.reading.options import Read
 from recordspec.reading.order import Seeds
 from recordspec.reading.plan import Plan
@@ -68,7 +68,7 @@ def cached(records: Dataset, options: Read, plan: Plan) -> Dataset:
     folder = local(options.cache)
     folder.mkdir(parents=True, exist_ok=True)
     # a hash of what is read and in which order, so that other files get another cache
-    stats = [(str(piece.path.resolve()), piece.path.stat()) for piece in plan.pieces]
+    stats = [(str(resolved(piece.path)), piece.path.stat()) for piece in plan.pieces]
     # size and mtime do not tell files apart that were written again: the manifest does, or a time that no
     # program can set
     version = plan.manifest_identity or [getattr(stat, "st_ctime_ns", "") for _, stat in stats]

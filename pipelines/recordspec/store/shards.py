@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING
 
 from recordspec.errors import IncompleteError, Problem, RecordError, StoreError, show_text
 from recordspec.executors import ThreadPool
-from recordspec.locations import Location, check_regular, files_in, folders_in, location
+from recordspec.locations import (
+    Location,
+    check_regular,
+    files_in,
+    folders_in,
+    location,
+    resolved,
+    system_errors,
+)
 from recordspec.remote import RemotePath
 from recordspec.store.manifest import (
     INDEX_SUFFIXES,
@@ -154,16 +162,17 @@ def expand_dataset(
     found: list[Location] = []
     manifests: dict[Location, Manifest] = {}
     for one in given:
-        paths, problems = _matches(one, manifests, as_found=as_found)
+        with system_errors("read", one):  # a name that is too long, or a folder without permission
+            paths, problems = _matches(one, manifests, as_found=as_found)
         if problems and not as_found:
             raise IncompleteError(problems)
         found += paths
-    for path in found:
+    for path in () if as_found else found:
         check_regular(path)
     indices = {f"{path}{suffix}" for path in found for suffix in INDEX_SUFFIXES.values()}
     once: dict[str, Location] = {}
     for path in (path for path in found if str(path) not in indices):
-        once.setdefault(str(path.resolve()), path)  # it may go by several names
+        once.setdefault(str(resolved(path)), path)  # it may go by several names
     return tuple(once.values()), manifests
 
 

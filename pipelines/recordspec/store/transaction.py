@@ -22,7 +22,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from recordspec.errors import Problem, StoreError, see, show_text, system_problem
-from recordspec.locations import Location, atomic_write, local, read_bytes, sync_folder, system_errors
+from recordspec.locations import (
+    Location,
+    atomic_write,
+    local,
+    read_bytes,
+    resolved,
+    sync_folder,
+    system_errors,
+)
 from recordspec.progress import Progress
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.manifest import (
@@ -75,7 +83,7 @@ class Transaction:
         append: bool = False,
     ) -> None:
         self.name = os.fspath(target)
-        self.target = local(target).resolve()
+        self.target = resolved(local(target))
         self.staging = self.target.parent / f".{self.target.name}.partial"
         self._old = self.target.parent / f".{self.target.name}.replaced"
         self.work = self.staging / _WORK
@@ -87,6 +95,8 @@ class Transaction:
     def __enter__(self) -> Transaction:
         try:
             self.target.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                self.target.stat()  # raises for a link to itself, which does not exist for pathlib
             if not self._old.exists():
                 self._check_target()  # at once, where nothing has to be recovered first
             self._claim()

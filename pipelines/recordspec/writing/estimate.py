@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from recordspec.errors import RecordspecError
-from recordspec.locations import location
+from recordspec.locations import location, resolved
 from recordspec.remote import RemotePath
 from recordspec.spec.infer import Inferred
 from recordspec.spec.schema import Schema
@@ -78,7 +78,7 @@ def estimate(
     Raises what `recordspec.write` raises, except for a dataset that exists already.
     """
     place = location(directory)  # before the samples, which take their time
-    folder = place.resolve() if isinstance(place, Path) else work_folder(place)
+    folder = resolved(place) if isinstance(place, Path) else work_folder(place)
     there = next(parent for parent in (folder, *folder.parents) if parent.exists())
     given = {name: options.pop(name) for name in Execution.__dataclass_fields__ if name in options}
     execution = Execution(**given)

@@ -18,7 +18,7 @@ import numpy as np
 
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, SpecError
-from recordspec.locations import Location, is_below, location
+from recordspec.locations import Location, is_below, location, resolved
 from recordspec.spec.encoder import Gapped, refusal
 from recordspec.spec.features import Feature
 from recordspec.spec.lists import Lists
@@ -292,7 +292,7 @@ def inside(values: Any, folder: Location) -> Any:
             return Gapped(inside(values.values, folder), values.present)
         except BadValue as bad:
             raise bad.moved(int(np.flatnonzero(values.present)[bad.index])) from None
-    home = folder.resolve()
+    home = resolved(folder)
     listed = isinstance(values, list)
     return [_inside(row, one, folder, home) for row, one in enumerate(values)] if listed else values
 
@@ -309,7 +309,7 @@ def _inside(row: int, value: Any, folder: Location, home: Location) -> Any:
     except SpecError as error:
         path, got = None, error.problems[0].got
     if isinstance(path, Path):
-        path = (home / value).resolve()
+        path = resolved(home / value)
     if path is None or not is_below(path, home):
         raise BadValue(row, f"a path in {folder}", got)
     return path
