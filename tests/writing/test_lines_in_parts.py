@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import chain
 
 import numpy as np
@@ -102,6 +103,41 @@ def test_a_csv_file_with_quotes_anywhere_is_read_alike_in_parts_and_whole(tmp_pa
     assert found[0] == found[1]
 
 
+@given(text=st.text(st.sampled_from('a,\n\r"'), max_size=30), block=st.integers(1, 20))
+@MANY
+def test_text_after_a_quoted_cell_is_refused_as_pythons_strict_reader_does(tmp_path_factory, text, block):
+    path = tmp_path_factory.mktemp("csv") / "rows.csv"
+    path.write_bytes(text.encode())
+
+    def accepts(read: Callable[[], object], error: type[Exception]) -> bool:
+        try:
+            read()
+        except error:
+            return False
+        return True
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranges, "_BLOCK", block)
+        found = accepts(lambda: ranges.csv_ranges(path, ","), rs.RecordError)
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    assert found == accepts(lambda: list(lines), csv.Error)
+
+
+def test_text_after_a_quoted_cell_is_told_with_its_line(tmp_path):
+    text = 'a,b\n"x ""y"" z",1\n"\n",2\n"Hey, I missed " it",3\n'
+    (tmp_path / "rows.csv").write_text(text)
+    for read in (
+        lambda: records(Csv(path="rows.csv").open(tmp_path), TEXTS),
+        lambda: inferred(tmp_path / "rows.csv"),
+    ):
+        with pytest.raises(rs.RecordError) as error:
+            read()
+        assert str(error.value) == (
+            f"{tmp_path}/rows.csv:5: expected a delimiter or a line break after a quoted cell, "
+            'got `"Hey, I missed " ` (a quote in a quoted cell is doubled: `""`)'
+        )
+
+
 def test_the_cut_of_a_csv_file_follows_from_its_bytes(tmp_path, small):
     text = 'a,b\n"x\n\ny",1\r\n2,"3"\n\n4,5\n'
     (tmp_path / "rows.csv").write_bytes(text.encode())
@@ -119,8 +155,7 @@ def test_the_cut_of_a_csv_file_follows_from_its_bytes(tmp_path, small):
     ("text", "cuts"),
     [
         ('a,b\n5" pipe,1\n6" pipe,2\n', [14]),
-        ('a,b\n"x"y,1\n"x"y,2\n', [11]),
-        ('a,b\n"x"y"z",1\n"x""\n",2\n7"",3\n', [14, 23]),
+        ('a,b\nx"y"z",1\n"x""\n",2\n7"",3\n', [13, 22]),
     ],
 )
 def test_quotes_within_cells_are_text(tmp_path, monkeypatch, text, cuts):

@@ -56,7 +56,8 @@ def line_ranges(path: Location) -> list[ByteRange]:
 def csv_ranges(path: Location, delimiter: str) -> list[ByteRange]:
     """The parts of a CSV file. A line break in quotes does not end a row.
 
-    Raises StoreError, and RecordError for an unclosed quote: the rest of the file would be one cell.
+    Raises StoreError, and RecordError for an unclosed quote, after which the file would be one cell, and for
+    text after a quote that closes, which Arrow and Python drop.
     """
     return _ranges(path, _QuotedLines(delimiter))
 
@@ -94,9 +95,11 @@ class _Lines:
 
     Attributes:
         is_open: whether the last row is in quotes where the last window ends.
+        stray: the index in the last window of the first byte after a quote that closes, if it is text.
     """
 
     is_open = False
+    stray: int | None = None
 
     def scan(self, window: Bytes) -> tuple[Ints, Mask]:
         """The indices of line breaks in the window, and whether each ends a row."""
@@ -114,10 +117,15 @@ class _QuotedLines(_Lines):
     def __init__(self, delimiter: str) -> None:
         self._starts = np.zeros(256, np.bool_)  # the bytes that may precede an opening quote
         self._starts[[_NEWLINE, _RETURN, ord(delimiter)]] = True
+        self._follows = self._starts.copy()  # those that may follow a closing one
+        self._follows[_QUOTE] = True
         self._closes = False  # whether the byte before the window is a quote that closes
 
     def scan(self, window: Bytes) -> tuple[Ints, Mask]:
         odd, quotes = int(self.is_open), self._paired(window, np.flatnonzero(window[1:-1] == _QUOTE) + 1)
+        behind_quotes = quotes[1 - odd :: 2] + 1
+        strays = behind_quotes[~self._follows[window[behind_quotes]]]
+        self.stray = int(strays[0]) if len(strays) else None
         self.is_open = bool((odd + len(quotes)) % 2)
         last = int(quotes[-1]) if len(quotes) else 0
         self._closes = not self.is_open and 0 < last == len(window) - 2
@@ -185,6 +193,15 @@ def _rows(path: Location, scanner: _Lines) -> Iterator[tuple[Ints, Ints]]:
     with open_file(path) as file:
         for place, window in _windows(file, _skip_bom(file)):
             breaks, is_end = scanner.scan(window)
+            if scanner.stray is not None:
+                before = bytes(window[: scanner.stray + 1][-20:]).splitlines()[-1]
+                problem = Problem(
+                    where=f"{path}:{line + int(np.searchsorted(breaks, scanner.stray))}",
+                    expected="a delimiter or a line break after a quoted cell",
+                    got=f"`{before.decode(errors='replace')}`",
+                    hint='a quote in a quoted cell is doubled: `""`',
+                )
+                raise RecordError(problem)
             if is_end.any():
                 ends = breaks[is_end] + place
                 yield ends, np.flatnonzero(is_end) + line + 1
