@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import resource
 import shutil
+import tarfile
 import tracemalloc
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 from pyarrow import parquet
 
 import recordspec as rs
+from media import image_bytes, photo
 from recordspec._tf import tf
 from recordspec.spec import blocks
 from recordspec.spec.blocks import block_of_records
@@ -29,6 +33,7 @@ from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.jsonl import Jsonl
 from recordspec.writing.sources.parquet import Parquet
 from recordspec.writing.sources.tfrecord import TFRecords
+from recordspec.writing.sources.webdataset import WebDataset
 
 SCHEMA = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
 
@@ -285,6 +290,69 @@ def test_a_row_of_2_gib_is_set_aside(tmp_path):
     assert (manifest.rows("train"), manifest.rejected) == (2, 1)
     (line,) = map(json.loads, (tmp_path / "data/rejects.jsonl").read_text().splitlines())
     assert line == {"row": 1, "place": "row 1", "problems": [REFUSED]}
+
+
+TEXTS = rs.Schema.loads("schema: s\nfeatures: {n: int64, text: string}")
+LENGTHS = [1, 3000, 2]
+TABLE = {"n": [0, 1, 2], "text": ["x" * length for length in LENGTHS]}
+
+
+def tar_of(path):
+    with tarfile.open(path, "w:gz") as archive:
+        for number, text in zip(*TABLE.values(), strict=True):
+            for extension, data in (("n", str(number).encode()), ("text", text.encode())):
+                info = tarfile.TarInfo(f"{number}.{extension}")
+                info.size = len(data)
+                archive.addfile(info, io.BytesIO(data))
+
+
+FILES = {
+    "csv": (Csv, lambda path: pa.csv.write_csv(pa.table(TABLE), path), "{path}:3: ", "row"),
+    "jsonl": (Jsonl, lambda path: pd.DataFrame(TABLE).to_json(path, orient="records", lines=True), "{path}:2: ", "line"),
+    "parquet": (Parquet, lambda path: parquet.write_table(pa.table(TABLE), path, write_statistics=False), "{path}: row 1: ", "row"),
+    "tar": (WebDataset, tar_of, "{path}: 1: ", "row"),
+    "tfrecord": (
+        TFRecords,
+        lambda path: path.write_bytes(b"".join(map(framing.framed, TEXTS.encode_batch(TABLE, 3)))),
+        "{path}: record 1 at byte 45: ",
+        "row",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sort", FILES)
+def test_a_row_of_a_file_has_one_bound_in_every_source(tmp_path, monkeypatch, sort):
+    monkeypatch.setattr("recordspec.spec.values.LONGEST_ROW", 2000)
+    form, make, place, what = FILES[sort]
+    path = tmp_path / "rows"
+    make(path)
+    source = form(**{form.SHORT_FORM: "rows"}).open(tmp_path)
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(TEXTS, source, tmp_path / "data")
+    assert str(caught.value).startswith(place.format(path=path))
+    assert f"expected a {what} of at most 2,000 bytes, got 3,0" in str(caught.value)
+    manifest = rs.write(TEXTS, source, tmp_path / "data", invalid="quarantine")
+    assert (manifest.rows("train"), manifest.rejected) == (2, 1)
+
+
+def test_cells_of_parquet_that_are_too_long_are_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("recordspec.spec.values.LONGEST_ROW", 2000)
+    long = pa.table({"n": [0, 1], "text": ["x" * 3000] * 2})
+    parquet.write_table(long, tmp_path / "rows", use_dictionary=False, write_statistics=False)
+    with pytest.raises(rs.RecordError) as caught:
+        rs.write(TEXTS, Parquet(files="rows").open(tmp_path), tmp_path / "data", invalid="quarantine")
+    expected = "expected a cell of `text` of at most 2,000 bytes, got 3,0"
+    assert str(caught.value).startswith(f"{tmp_path}/rows: row group 0: {expected}")
+
+
+def test_the_file_of_an_image_has_the_bound_of_a_row(tmp_path, monkeypatch):
+    (tmp_path / "a.png").write_bytes(image_bytes(photo(), "png"))
+    monkeypatch.setattr("recordspec.spec.values.LONGEST_ROW", 100)
+    schema = rs.Schema.loads("schema: s\nfeatures: {a: image}")
+    with pytest.raises(
+        rs.RecordError, match=r"expected a file of at most 100 bytes at .*a\.png, got a larger"
+    ):
+        rs.write(schema, [{"a": str(tmp_path / "a.png")}], tmp_path / "data")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from in_parts import MANY, NUMBER, TEXTS, batches_of, error_of, parts_of, record
 
 import recordspec as rs
 from recordspec.scaffold import infer as inferred
+from recordspec.spec import values
 from recordspec.writing.sources import base, ranges
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.jsonl import Jsonl
@@ -222,7 +223,7 @@ def test_a_long_row_is_one_bad_row(tmp_path_factory, cells, ends, last, bom, siz
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(base, "PART_BYTES", size)
         patch.setattr(ranges, "_BLOCK", window)
-        patch.setattr(ranges, "LONGEST_ROW", 60)
+        patch.setattr(values, "LONGEST_ROW", 60)
         for part in parts_of(Csv(path="rows.csv").open(path.parent), TEXTS):
             for row, value in enumerate(each_row(part)):
                 found.append((int(part.place(row).rpartition(":")[2]), value))
@@ -247,7 +248,7 @@ def each_row(part):
 
 @pytest.fixture
 def short_rows(monkeypatch):
-    monkeypatch.setattr(ranges, "LONGEST_ROW", 60)
+    monkeypatch.setattr(values, "LONGEST_ROW", 60)
 
 
 LONG_CSV = "n,a,b\n1,x,y\n2,x," + "y" * 100 + "\n3,x,y\n"

@@ -28,6 +28,11 @@ _MOST_BYTES = 1 << 20
 # For longer lists, converting all items with NumPy is faster.
 _MOST_ITEMS = 64
 
+# The most bytes of a row in files of any source. Reading one takes several times as much memory, and a few
+# compressed bytes, or an unclosed quote, can make one of any size. 20 s of sound as JSON numbers have 17 MiB,
+# a volume of 512 x 512 x 512 voxels of 16 bits 256 MiB.
+LONGEST_ROW = 256 << 20
+
 # The key of bytes in JSON, `{"b64": "..."}`, as TensorFlow Serving has it.
 BASE64 = "b64"
 

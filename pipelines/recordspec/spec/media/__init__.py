@@ -11,10 +11,8 @@ from typing import Any
 from recordspec.errors import SpecError, StoreError, system_reason
 from recordspec.locations import Location, location, read_bytes
 from recordspec.remote import RemotePath
+from recordspec.spec import values
 from recordspec.spec.values import BadValue
-
-# WAV and BMP files cannot be larger (their sizes have 32 bits). A file is read into memory.
-_MOST_BYTES = 1 << 32
 
 
 def file_of(value: Any) -> Any:
@@ -37,7 +35,7 @@ def path_of(row: int, value: str | os.PathLike[str] | RemotePath) -> Location:
 def read_file(row: int, path: Location, what: str) -> bytes:
     """A file's bytes. Raises BadValue if it cannot be read."""
     try:
-        return read_bytes(path, _MOST_BYTES)
+        return read_bytes(path, values.LONGEST_ROW)
     except StoreError as error:
         (problem,) = error.problems
         if error.__cause__ is not None:

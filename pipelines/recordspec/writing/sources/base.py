@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from recordspec.errors import Problem, RecordError, SpecError, nearest
 from recordspec.locations import Location, LocationText, below, check_regular, location, system_errors
+from recordspec.spec import values
 from recordspec.spec.encoder import part_of
 from recordspec.spec.feature_set import unknown_name
 from recordspec.spec.options import to_builtins
@@ -145,6 +146,12 @@ class FileSource:
 
     def identity(self) -> Any:
         return [identity_of(self.paths), to_builtins(self)]
+
+
+def long_row_problem(size: int, what: str = "row", hint: str = "") -> Problem:
+    """The problem of a row that is longer than `values.LONGEST_ROW`."""
+    expected = f"a {what} of at most {values.LONGEST_ROW:,} bytes"
+    return Problem(expected=expected, got=f"{size:,}", hint=hint)
 
 
 def leave_out(source: Source, names: Collection[str]) -> Source:

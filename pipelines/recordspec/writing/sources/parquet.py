@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, system_problem
 from recordspec.locations import Location, check_regular, location, open_file
+from recordspec.spec import values
 from recordspec.spec.schema import Schema
 from recordspec.store.shards import expand
 from recordspec.writing.sources.arrow import check_types, table_batches
@@ -20,6 +21,7 @@ from recordspec.writing.sources.base import (
     FileSource,
     FilesText,
     ignored,
+    long_row_problem,
     size_ranges,
     wanted_columns,
 )
@@ -112,6 +114,16 @@ def _size(group: Any) -> int:
     return max(int(group.total_byte_size), int(group.num_rows) * int(group.num_columns) * _CELL_BYTES)
 
 
+def _check_length(group: Any, columns: set[str], where: str) -> None:
+    """Raises RecordError if the mean of a column's cells is longer than a row may be."""
+    for index in range(group.num_columns):
+        column = group.column(index)
+        size = column.total_uncompressed_size // max(1, group.num_rows)
+        if column.path_in_schema.partition(".")[0] in columns and size > values.LONGEST_ROW:
+            problem = long_row_problem(size, f"cell of `{column.path_in_schema}`")
+            raise RecordError(problem.at(where))
+
+
 @dataclass(frozen=True, kw_only=True)
 class ParquetPart:
     """Consecutive row groups of a Parquet file.
@@ -130,18 +142,28 @@ class ParquetPart:
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         for block in self._blocks():
-            yield from table_batches(block, self.wanted, schema, self.path.parent)
+            most = block.num_rows if block.nbytes <= values.LONGEST_ROW else 1
+            for start in range(0, block.num_rows, most or 1):
+                rows = block.slice(start, most)
+                if rows.nbytes > values.LONGEST_ROW:
+                    yield RecordError(long_row_problem(rows.nbytes), 0)
+                else:
+                    yield from table_batches(rows, self.wanted, schema, self.path.parent)
 
     def place(self, row: int) -> str:
         return f"{self.path}: row {self.start + row}"
 
     def _blocks(self) -> Iterator[Any]:
-        """Record batches of the rows. Raises RecordError if the file is broken."""
+        """Record batches of the rows. Raises RecordError if the file is broken, and before they are read if
+        the rows of a column are too long."""
+        columns = set(self.wanted.values())
         with opened(self.path) as file:
+            for number in self.groups:
+                _check_length(file.metadata.row_group(number), columns, f"{self.path}: row group {number}")
             yield from file.iter_batches(
                 batch_size=self._rows_at_once(file.metadata),
                 row_groups=list(self.groups),
-                columns=sorted(set(self.wanted.values())),
+                columns=sorted(columns),
                 use_threads=False,
             )
 

@@ -11,17 +11,13 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError
 from recordspec.locations import Location, open_file
+from recordspec.spec import values
 from recordspec.spec.schema import Schema
 from recordspec.wire.strings import Bytes, Ints, Mask
 from recordspec.writing.sources import base
-from recordspec.writing.sources.base import Batches
+from recordspec.writing.sources.base import Batches, long_row_problem
 
 BOM = b"\xef\xbb\xbf"
-
-# A longer row is invalid; the rest of the file is read. Without a limit, a row that does not end because a
-# quote is missing would be in memory several times. A base64 image has some MiB, 20 s of sound as JSON
-# numbers 17.
-LONGEST_ROW = 64 << 20
 
 # The arrays computed from a block stay in the CPU caches: with 16 MiB at once it takes twice as long.
 _BLOCK = 256 << 10
@@ -33,7 +29,7 @@ class ByteRange:
     """Bytes `start` to `stop` of a file; `line` is the number, from 1, of the first line in them.
 
     Attributes:
-        too_long: whether they are a row longer than `LONGEST_ROW`.
+        too_long: whether they are a row longer than `values.LONGEST_ROW`.
     """
 
     start: int
@@ -64,7 +60,7 @@ def csv_ranges(path: Location, delimiter: str) -> list[ByteRange]:
 
 @dataclass(frozen=True, kw_only=True)
 class LongRow:
-    """A part of a file: one row, which is refused because it is longer than `LONGEST_ROW`."""
+    """A part of a file: one row, which is refused because it is longer than `values.LONGEST_ROW`."""
 
     path: Location
     line: int
@@ -73,8 +69,7 @@ class LongRow:
     @classmethod
     def of(cls, path: Location, span: ByteRange, what: str, hint: str = "") -> LongRow:
         """The row of a span. `what` it is called, and the hint, are for the message."""
-        expected = f"a {what} of at most {LONGEST_ROW:,} bytes"
-        problem = Problem(expected=expected, got=f"{span.stop - span.start:,}", hint=hint)
+        problem = long_row_problem(span.stop - span.start, what, hint)
         return cls(path=path, line=span.line, problem=problem)
 
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
@@ -162,7 +157,7 @@ def _ranges(path: Location, scanner: _Lines) -> list[ByteRange]:
     for ends, lines in _rows(path, scanner):
         starts = np.concatenate([[row], ends[:-1]])
         start_lines = np.concatenate([[row_line], lines[:-1]])
-        long = np.flatnonzero(ends - starts > LONGEST_ROW)
+        long = np.flatnonzero(ends - starts > values.LONGEST_ROW)
         while True:
             enough = int(np.searchsorted(ends, start + base.PART_BYTES))
             too_long = next((index for index in long.tolist() if starts[index] >= start), len(ends))

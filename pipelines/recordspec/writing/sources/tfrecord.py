@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from recordspec.errors import Problem, SpecError
+from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import Location, LocationText, below, location
+from recordspec.spec import values
 from recordspec.spec.features import KINDS
 from recordspec.spec.schema import Schema
 from recordspec.spec.stored_values import given_columns
@@ -25,6 +26,7 @@ from recordspec.writing.sources.base import (
     RowPlaces,
     converted,
     identity_of,
+    long_row_problem,
 )
 
 _ROWS_AT_ONCE = 256
@@ -112,6 +114,9 @@ class TFRecordPart:
             data = [record.data for record in some]
 
             def columns(start: int, stop: int, data: list[bytes] = data) -> dict[str, Any]:
+                for row, record in enumerate(data[start:stop]):
+                    if len(record) > values.LONGEST_ROW:
+                        raise RecordError(long_row_problem(len(record)), row)
                 return given_columns(placed, data[start:stop], sequence=sequence)
 
             yield from converted(len(some), columns)

@@ -17,6 +17,7 @@ import numpy as np
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, nearest
 from recordspec.locations import Location, open_file
+from recordspec.spec import values
 from recordspec.spec.features import Feature
 from recordspec.spec.features.base import ValueType
 from recordspec.spec.media import images, sounds
@@ -30,13 +31,13 @@ from recordspec.writing.sources.base import (
     RowPlaces,
     by_feature,
     converted,
+    long_row_problem,
 )
 from recordspec.writing.sources.text import from_text
 
 # Rows of about this many bytes are in memory at once.
 _BATCH_BYTES = 4 << 20
 _BATCH_ROWS = 1024
-_LARGEST = 1 << 31  # a record, which holds a member, is smaller
 # The extensions of a feature that has none of its own name.
 _USUAL = {
     "image": tuple(suffix[1:] for suffix in images.SUFFIXES),
@@ -92,7 +93,7 @@ class WebDataset(FileSource):
     def _check_first(self, schema: Schema, wanted: Mapping[str, tuple[str, ...]]) -> None:
         """Raises SpecError for features that the first row has not; of one with a default, it is a note."""
         path = self.paths[0]
-        key, members = next(_rows(path), (None, {}))
+        key, members, _ = next(_rows(path), (None, Members(), 0))
         problems = []
         for name, feature in schema.names.items():
             if key is None or _found(members, wanted[name]) is not None:
@@ -129,12 +130,16 @@ class TarPart:
     def batches(self, schema: Schema, extra: tuple[str, ...]) -> Batches:
         some: list[tuple[str, Members]] = []
         size = 0
-        for row in _rows(self.path, self.after):
-            some.append(row)
-            size += sum(map(len, row[1].values()))
-            if size >= _BATCH_BYTES or len(some) == _BATCH_ROWS:
+        for key, members, row_size in _rows(self.path, self.after):
+            is_long = row_size > values.LONGEST_ROW
+            if not is_long:
+                some.append((key, members))
+                size += row_size
+            if is_long or size >= _BATCH_BYTES or len(some) == _BATCH_ROWS:
                 yield from converted(len(some), partial(self._columns, schema, some))
                 some, size = [], 0
+            if is_long:
+                yield RecordError(long_row_problem(row_size), 0)
         yield from converted(len(some), partial(self._columns, schema, some))
 
     def place(self, row: int) -> str:
@@ -145,7 +150,7 @@ class TarPart:
         return RowPlaces(self._keys)
 
     def _keys(self) -> Iterator[str]:
-        return (key for key, _ in _rows(self.path, read=False))
+        return (key for key, _, _ in _rows(self.path, read=False))
 
     def _columns(
         self, schema: Schema, rows: list[tuple[str, Members]], start: int, stop: int
@@ -231,30 +236,34 @@ def _value(row: int, extension: str, data: bytes, names: tuple[str, ...], item: 
 
 def _rows(
     path: Location, after: Location | None = None, *, read: bool = True
-) -> Iterator[tuple[str, Members]]:
-    """The rows of a tar: the key and the members of each; without `read`, without their bytes.
+) -> Iterator[tuple[str, Members, int]]:
+    """The rows of a tar: the key, the members and their bytes of each. Without `read`, and if they are longer
+    than `values.LONGEST_ROW`, they are empty.
 
     Raises RecordError for a corrupt tar, and for a row whose members are not consecutive.
     """
-    key, members = "", Members()
+    key, members, size = "", Members(), 0
     seen: set[str] = set()
-    for name, extension, data in _members(path, read):
+    for name, extension, member in _members(path):
         if name != key:
             if members:
-                yield key, members
+                yield key, members, size
             if name in seen:
                 raise _wrong(path, "consecutive members for each key", f"`{name}` again")
             seen.add(name)
-            key, members = name, {}
+            key, members, size = name, {}, 0
         if extension in members:
             raise _wrong(path, "every extension of a key once", f"`{name}.{extension}` again")
-        members[extension] = data
+        size += member.size
+        if size > values.LONGEST_ROW:
+            members = dict.fromkeys(members, b"")
+        members[extension] = member.read() if read and size <= values.LONGEST_ROW else b""
     if after is not None and members:
-        other, rest = next(_rows(after, read=False), ("", Members()))
+        other, rest, _ = next(_rows(after, read=False), ("", Members(), 0))
         if other == key and members.keys().isdisjoint(rest):
             raise _wrong(path, f"all members of `{key}` in one tar", f"others in {after}")
     if members:
-        yield key, members
+        yield key, members, size
 
 
 class _Header(tarfile.TarInfo):
@@ -269,8 +278,25 @@ class _Header(tarfile.TarInfo):
             raise
 
 
-def _members(path: Location, read: bool) -> Iterator[tuple[str, str, bytes]]:
-    """The key, the extension and the bytes of each file in a tar, which is read from its start to its end."""
+@dataclass(frozen=True)
+class _TarMember:
+    """A file in a tar, which can be read before the next."""
+
+    tar: tarfile.TarFile
+    info: tarfile.TarInfo
+
+    @property
+    def size(self) -> int:
+        return self.info.size
+
+    def read(self) -> bytes:
+        content = self.tar.extractfile(self.info)
+        assert content is not None
+        return content.read()
+
+
+def _members(path: Location) -> Iterator[tuple[str, str, _TarMember]]:
+    """The key and the extension of each file in a tar, which is read from its start to its end."""
     with open_file(path) as file:
         try:
             with tarfile.open(fileobj=file, mode="r|*", tarinfo=_Header) as tar:
@@ -280,12 +306,9 @@ def _members(path: Location, read: bool) -> Iterator[tuple[str, str, bytes]]:
                     key, _, extension = name.partition(".")
                     if member.isdir() or not key or name.startswith("__"):
                         continue  # `._a.jpg` of macOS, `__info__`
-                    if not member.isfile() or member.size >= _LARGEST:
-                        got = "one of 2 GiB or more" if member.isfile() else "a link or a device"
-                        raise _wrong(path, f"a file `{member.name}`", got)
-                    content = tar.extractfile(member) if read else None
-                    data = b"" if content is None else content.read()
-                    yield f"{folder}{slash}{key}", extension.lower(), data
+                    if not member.isfile():
+                        raise _wrong(path, f"a file `{member.name}`", "a link or a device")
+                    yield f"{folder}{slash}{key}", extension.lower(), _TarMember(tar, member)
                 if not getattr(tar, "is_whole", False):
                     raise _wrong(path, "a whole tar", "one without its end")
         except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
