@@ -81,7 +81,7 @@ def test_digits_with_leading_zeros_are_text(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("zip,text,number,zero\n10115,01x,-1.05,0\n01067,02,00.5,-1\n")
     assert inferred([str(path)], None).notes == (
-        "zip: digits with leading zeros, which an integer loses: read as text",
+        "zip: digits with leading zeros or a plus, which an integer loses: text",
     )
 
 
@@ -90,7 +90,9 @@ CELLS = {
     "nan": (["1", "nan", "-Infinity"], {"dtype": "float32"}),
     "with a point": (["1", "2.0"], {"dtype": "float32"}),
     "with a blank": (["1", " 2"], {"kind": "text"}),
-    "with a sign": (["+7", "-0"], {"dtype": "int64"}),
+    "with a sign": (["-7", "-0"], {"dtype": "int64"}),
+    "with a plus": (["+491711", "+5", "7"], {"kind": "text"}),
+    "floats with a plus": (["+1.5", "-2"], {"dtype": "float32"}),
     "late": (["1"] * 70000 + ["x"], {"kind": "label", "names": ["1", "x"]}),
     "bool": (["true", "FALSE"], {"kind": "tensor", "dtype": "bool"}),
     "bool and a gap": (["true", ""], {"dtype": "string", "default": ""}),
@@ -214,7 +216,7 @@ NAMES = [f"name {number % 25:02}" for number in range(500)]
         ("count", DIGITS, {"dtype": "int64"}, ("count: integers from 0 to 2: if they are classes, `kind: label` takes their names",)),
         ("count", DIGITS[:29], {"dtype": "int64"}, ()),
         ("label", ["00", "01"] * 20, {"kind": "label", "names": ["00", "01"]}, (
-            "label: digits with leading zeros, which an integer loses: read as text",
+            "label: digits with leading zeros or a plus, which an integer loses: text",
         )),
         ("label", [str(number + 1) for number in range(20)], {"dtype": "int64"}, ()),
         ("category", NAMES, {"kind": "label", "names": NAMES[:25]}, ()),

@@ -301,7 +301,7 @@ def test_a_row_of_hundreds_of_megabytes_takes_little_memory(tmp_path):
     """In a process of its own, whose peak tells what the row took."""
     with (tmp_path / "rows.csv").open("wb") as file:
         file.write(b"n\n1\n2")
-        file.truncate(200 << 20)
+        file.truncate(300 << 20)
     code = (
         "import resource, sys; from recordspec.writing.sources.csv import Csv; from pathlib import Path\n"
         "import recordspec as rs; s = rs.Schema.loads('schema: s\\nfeatures: {n: int64}')\n"

@@ -159,7 +159,7 @@ def test_gaps_are_told_by_the_whole_column(part_bytes):
         "row 0: features.n: expected int64, got float 1.0 (write 1)"
     ]
     assert error_of(source_of({"n": np.array([1, np.nan, 2.5])}), one) == [
-        "row 0: features.n: expected int64, got float 1.0 (write 1)"
+        "row 2: features.n: expected int64, got float 2.5 (round it, or store it as a float)"
     ]
 
 
@@ -247,6 +247,21 @@ def test_whole_numbers_of_an_object_column_stay_exact():
     assert error_of(source_of(frame), schema("n: int64")) == [
         "row 1: features.n: expected int64, got float 1.5 (round it, or store it as a float)"
     ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "row", "got"),
+    [
+        ([1, 2**53 + 1, None, 3], 1, "9007199254740992.0 (from 2^53 on a float has not every integer; pandas has"),
+        ([1, None, 2.5], 2, "2.5 (round it, or store it as a float)"),
+    ],
+)  # fmt: skip
+def test_of_integers_with_gaps_the_one_that_lost_is_named(cells, row, got):
+    frame = pd.DataFrame({"n": cells})
+    one = schema("n: {dtype: int64, default: -7}")
+    for rows in (frame, {"n": frame["n"].to_numpy()}):
+        (message,) = error_of(source_of(rows), one)
+        assert message.startswith(f"row {row}: features.n: expected int64, got float {got}")
 
 
 def test_nan_is_a_value_in_arrays_rows_and_polars():

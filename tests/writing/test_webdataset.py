@@ -161,3 +161,12 @@ def test_a_default_may_hide_a_name_so_it_is_noted(tmp_path):
     source = WebDataset(files="a.tar").open(tmp_path)
     rs.write(schema, source, tmp_path / "data", progress=False)
     assert source.notes == ["m: 0 has no member for it, only n"]
+
+
+def test_a_name_that_stands_twice_in_json_is_refused(tmp_path):
+    text = rs.Schema.loads("schema: s\nfeatures: {caption: text}")
+    path = tar(tmp_path / "a.tar", {"0.json": b'{"caption": "a", "caption": "b"}'})
+    source = WebDataset(files=str(path), columns={"caption": "json.caption"})
+    with pytest.raises(rs.RecordError) as error:
+        rs.write(text, source, tmp_path / "data")
+    assert str(error.value) == f"{path}: 0: features.caption: expected every name once, got `caption` again"

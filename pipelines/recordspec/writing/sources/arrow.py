@@ -374,13 +374,16 @@ def _extent(array: Any) -> slice:
 
 
 def whole_numbers(column: Gapped, feature: Feature | None) -> Gapped:
-    """A column of floats with gaps as integers, if the feature takes no floats and all of these are whole."""
+    """A column of floats with gaps as integers, if the feature takes no floats. Those that are not whole, or
+    may have lost a digit, stay floats, which the feature refuses."""
     kept = column.values
     if not is_floats(kept) or feature is None or refusal(feature, float("nan")) is None:
         return column
-    if bool((kept % 1 != 0).any()) or bool((np.abs(kept, dtype=np.float64) >= EXACT).any()):
-        return column
-    return Gapped(kept.astype(np.int64), column.present)
+    wrong = (kept % 1 != 0) | (np.abs(kept, dtype=np.float64) >= EXACT)
+    if not wrong.any():
+        return Gapped(kept.astype(np.int64), column.present)
+    cells = zip(kept.tolist(), wrong.tolist(), strict=True)
+    return Gapped([cell if is_wrong else int(cell) for cell, is_wrong in cells], column.present)
 
 
 def is_floats(values: Any) -> bool:
@@ -444,7 +447,8 @@ def _with_whole_numbers(table: Any, schema: Schema) -> Any:
         column, feature = table.column(place), schema.names.get(name)
         if column.null_count and pyarrow.types.is_floating(column.type):
             values = from_arrow(column, feature)
-            if whole_numbers(values, feature) is not values:
+            whole = whole_numbers(values, feature)
+            if whole is not values and isinstance(whole.values, np.ndarray):
                 table = table.set_column(place, name, column.cast(pyarrow.int64()))
     return table
 

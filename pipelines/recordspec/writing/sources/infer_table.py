@@ -39,7 +39,7 @@ _BATCH_ROWS = 1 << 16
 _INT64 = range(-(1 << 63), 1 << 63)
 # The form in which pandas writes integers of a column with missing values.
 _WHOLE = r"^[-+]?[0-9]{1,18}(\.0+)?$"
-_LEADING_ZERO = "^[-+]?0[0-9]"
+_LEADING_ZERO_OR_PLUS = "^([-+]?0[0-9]|[+])"
 # Fewer rows than this may differ by chance; a text of this many characters is not an identifier.
 _LEAST_ROWS = 20
 _MOST_MARKS = 3
@@ -381,7 +381,7 @@ class ColumnProfile:
         finite: whether no single number is NaN or infinite.
         gaps: whether a list has a missing item.
         date: the coarsest unit of all values, if they are dates and times, or their text.
-        zeros: whether an integer of a CSV file has leading zeros.
+        zeros: whether an integer of a CSV file has leading zeros, or a plus.
         whole: whether all numbers of a CSV file are integers of up to 18 digits, perhaps with `.0`.
         repeats: whether two rows of a batch have the same text.
         words: whether a text has several words, or is long.
@@ -526,7 +526,7 @@ class ColumnProfile:
         if were_numbers and "float64" not in self._dtypes:
             self.large, self.as_text = False, ""
         if "int64" in self._dtypes and not self.zeros:
-            found = compute.match_substring_regex(filled, _LEADING_ZERO)
+            found = compute.match_substring_regex(filled, _LEADING_ZERO_OR_PLUS)
             self.zeros = bool(compute.any(found, min_count=0).as_py())
         if "float64" in self._dtypes and self.whole:
             found = compute.match_substring_regex(filled, _WHOLE)
@@ -589,7 +589,7 @@ class ColumnProfile:
             dtype = {"float64": "float32"}.get(self._dtypes[0], self._dtypes[0])
         notes: tuple[str, ...] = ()
         if self.in_text and dtype == "int64" and self.zeros and date is None:
-            dtype, notes = "string", ("digits with leading zeros, which an integer loses: read as text",)
+            dtype, notes = "string", ("digits with leading zeros or a plus, which an integer loses: text",)
         elif self.in_text and dtype == "float32" and self._is_whole:
             dtype, notes = "int64", ("integers, some with `.0`, which float32 would round: kept as int64",)
         if dtype == "float32" and "float64" in self._unheld:

@@ -143,9 +143,16 @@ def read_rows(path: Location) -> Iterator[Row]:
 
 def parsed(line: bytes) -> Row:
     """The object of one line. Raises RecordError with what is wrong, and in which column of the line."""
+    value = json_value(line)
+    if not isinstance(value, dict):
+        raise _wrong("a JSON object", describe(value))
+    return {name: _with_bytes(one) for name, one in value.items()} if _BASE64_KEY in line else value
+
+
+def json_value(line: bytes) -> Any:
+    """A value of JSON, in which no object has a name twice. Raises RecordError, as `parsed`."""
     try:
-        text = line.decode()
-        value = _DECODER.decode(text)
+        return _DECODER.decode(line.decode())
     except UnicodeDecodeError as error:
         got = f"the byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line"
         raise _wrong("UTF-8 text", got) from None
@@ -156,9 +163,6 @@ def parsed(line: bytes) -> Row:
         raise _wrong("JSON", "lists in lists without end") from None
     except ValueError:  # Python refuses to read numbers of thousands of digits
         raise _wrong("JSON", "a number of thousands of digits") from None
-    if not isinstance(value, dict):
-        raise _wrong("a JSON object", describe(value))
-    return {name: _with_bytes(one) for name, one in value.items()} if _BASE64_KEY in line else value
 
 
 def _with_bytes(value: Any) -> Any:

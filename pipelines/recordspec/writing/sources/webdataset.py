@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
-import json
 import lzma
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -33,6 +33,7 @@ from recordspec.writing.sources.base import (
     converted,
     long_row_problem,
 )
+from recordspec.writing.sources.jsonl import json_value
 from recordspec.writing.sources.text import from_text
 
 # Rows of about this many bytes are in memory at once.
@@ -226,9 +227,10 @@ def _value(row: int, extension: str, data: bytes, names: tuple[str, ...], item: 
     if not names and (item or sort != "json"):
         return data
     try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise BadValue(row, "JSON", str(error)) from None
+        value = json_value(data)
+    except RecordError as error:
+        (problem,) = error.problems
+        raise BadValue(row, problem.expected, problem.got, problem.hint) from None
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
@@ -244,7 +246,7 @@ def _rows(
     """
     key, members, size = "", Members(), 0
     seen: set[str] = set()
-    for name, extension, member in _members(path):
+    for name, extension, member, tar in _members(path):
         if name != key:
             if members:
                 yield key, members, size
@@ -257,7 +259,8 @@ def _rows(
         size += member.size
         if size > values.LONGEST_ROW:
             members = dict.fromkeys(members, b"")
-        members[extension] = member.read() if read and size <= values.LONGEST_ROW else b""
+        is_read = read and size <= values.LONGEST_ROW
+        members[extension] = _content(path, member, tar) if is_read else b""
     if after is not None and members:
         other, rest, _ = next(_rows(after, read=False), ("", Members(), 0))
         if other == key and members.keys().isdisjoint(rest):
@@ -278,41 +281,41 @@ class _Header(tarfile.TarInfo):
             raise
 
 
-@dataclass(frozen=True)
-class _TarMember:
-    """A file in a tar, which can be read before the next."""
+def _members(path: Location) -> Iterator[tuple[str, str, tarfile.TarInfo, tarfile.TarFile]]:
+    """The key and the extension of each file in a tar, which is read from its start to its end, and the file,
+    which can be read before the next."""
+    with (
+        open_file(path) as file,
+        _whole_tar(path),
+        tarfile.open(fileobj=file, mode="r|*", tarinfo=_Header) as tar,
+    ):
+        for member in tar:
+            tar.__dict__["members"].clear()  # it would keep them all
+            folder, slash, name = member.name.rpartition("/")
+            key, _, extension = name.partition(".")
+            if member.isdir() or not key or name.startswith("__"):
+                continue  # `._a.jpg` of macOS, `__info__`
+            if not member.isfile():
+                raise _wrong(path, f"a file `{member.name}`", "a link or a device")
+            yield f"{folder}{slash}{key}", extension.lower(), member, tar
+        if not getattr(tar, "is_whole", False):
+            raise _wrong(path, "a whole tar", "one without its end")
 
-    tar: tarfile.TarFile
-    info: tarfile.TarInfo
 
-    @property
-    def size(self) -> int:
-        return self.info.size
-
-    def read(self) -> bytes:
-        content = self.tar.extractfile(self.info)
+def _content(path: Location, member: tarfile.TarInfo, tar: tarfile.TarFile) -> bytes:
+    with _whole_tar(path):
+        content = tar.extractfile(member)
         assert content is not None
         return content.read()
 
 
-def _members(path: Location) -> Iterator[tuple[str, str, _TarMember]]:
-    """The key and the extension of each file in a tar, which is read from its start to its end."""
-    with open_file(path) as file:
-        try:
-            with tarfile.open(fileobj=file, mode="r|*", tarinfo=_Header) as tar:
-                for member in tar:
-                    tar.__dict__["members"].clear()  # it would keep them all
-                    folder, slash, name = member.name.rpartition("/")
-                    key, _, extension = name.partition(".")
-                    if member.isdir() or not key or name.startswith("__"):
-                        continue  # `._a.jpg` of macOS, `__info__`
-                    if not member.isfile():
-                        raise _wrong(path, f"a file `{member.name}`", "a link or a device")
-                    yield f"{folder}{slash}{key}", extension.lower(), _TarMember(tar, member)
-                if not getattr(tar, "is_whole", False):
-                    raise _wrong(path, "a whole tar", "one without its end")
-        except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
-            raise _wrong(path, "a whole tar", str(error)) from None
+@contextmanager
+def _whole_tar(path: Location) -> Iterator[None]:
+    """Raises RecordError for a corrupt tar."""
+    try:
+        yield
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        raise _wrong(path, "a whole tar", str(error)) from None
 
 
 def _wrong(path: Location, expected: str, got: str) -> RecordError:
