@@ -101,6 +101,7 @@ def test_nothing_heavy_is_imported_before_it_is_needed(code):
             "diff {data} {data}",
             "lint {spec}",
         ),
+        *("explain {spec}", "explain {spec} --as python"),
         *("explain {spec} --as tfmd", "explain {spec} --as tfds", "describe {data}"),
     ],
 )

@@ -12,8 +12,9 @@ import pytest
 
 import recordspec as rs
 from instances import CASES
-from recordspec._tf import tf
+from recordspec._tf import stand_ins, tf
 from recordspec.inspect.decode_source import module_source
+from recordspec.spec.decoder import batch_spec
 from recordspec.spec.features.audio import Audio
 from recordspec.spec.features.image import Image
 from recordspec.testing import Case
@@ -38,6 +39,21 @@ def further(text: str, section: Section) -> Case:
 
 ALL = [*(case for case in CASES if getattr(case.feature, "encoding", "") not in ("flac", "webp"))]
 ALL += [further(*one) for one in FURTHER]
+
+
+def types(schema: rs.Schema) -> list[tuple]:
+    specs = (*schema.element_spec().items(), *batch_spec(schema, 7).items())
+    return [
+        (name, type(one).__name__, str(one.shape), one.dtype.name, getattr(one, "ragged_rank", None))
+        for name, one in specs
+    ]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_types_are_known_without_tensorflow(case):
+    with stand_ins():
+        known = types(case.schema)
+    assert known == types(case.schema)
 
 
 def decoded_by(source: str, records: list[bytes]) -> dict:

@@ -15,7 +15,6 @@ from recordspec.cli.output import (
     print_notes,
     print_rows,
     print_text,
-    quiet_tensorflow,
     size,
 )
 from recordspec.errors import Problem, RecordspecError, StoreError, show_path
@@ -106,10 +105,14 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
     Prints what each feature stores and decodes to, and the bytes of a generated value. Notes on stderr list
     what --as tfmd and --as tfds cannot express.
     """
-    from recordspec.config import load_any
     from recordspec.inspect.explain import features, python_source
+    from recordspec.spec.schema import schema_in
 
-    _, schema = load_any(file)
+    schema = schema_in(file)
+    if schema is None:
+        from recordspec.config import load  # takes 0.1 s
+
+        _, schema = load(file)
     if form in ("tfmd", "tfds"):
         from recordspec.interop import tfds, tfmd
 
@@ -119,11 +122,9 @@ def explain(file: Location, python: bool, form: str | None, as_json: bool) -> No
     elif python or form is not None:
         from recordspec.inspect.decode_source import module_source
 
-        with quiet_tensorflow():
-            print_text(module_source(schema))
+        print_text(module_source(schema))
     else:
-        with quiet_tensorflow():
-            rows = features(schema)
+        rows = features(schema)
         total = size(sum(row["bytes"] for row in rows))
         print_rows(rows, as_json, lambda: f"{schema.record}, about {total} a row\n\n{python_source(schema)}")
 

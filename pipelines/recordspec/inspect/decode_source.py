@@ -12,6 +12,7 @@ from textwrap import indent
 from typing import Any
 
 from recordspec.errors import Problem, SpecError
+from recordspec.inspect.explain import types_of
 from recordspec.spec import tensors
 from recordspec.spec.feature_set import columns_in
 from recordspec.spec.features import Feature, audio, box, geometry, image, label, tensor, video
@@ -41,11 +42,12 @@ def module_source(schema: Schema) -> str:
     """
     lines: list[str] = []
     problems: list[Problem] = []
-    for section, feature in schema.placed:
-        try:
-            lines += _statements(schema, section, feature)
-        except SpecError as error:
-            problems += [problem.under(section, feature.name) for problem in error.problems]
+    with types_of(schema):
+        for section, feature in schema.placed:
+            try:
+                lines += _statements(schema, section, feature)
+            except SpecError as error:
+                problems += [problem.under(section, feature.name) for problem in error.problems]
     if problems:
         raise SpecError(problems)
     body = "\n".join([_parse_source(schema), _decode_source(schema, lines), _DATASET])

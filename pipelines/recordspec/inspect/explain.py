@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
+from recordspec._tf import stand_ins
 from recordspec.spec.decoder import batch_spec
 from recordspec.spec.encoder import columns_of
-from recordspec.spec.features import Feature
+from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.schema import Schema
 from recordspec.wire.columns import Column, Section, parse_call, parse_calls
 
@@ -43,9 +45,11 @@ def python_source(schema: Schema) -> str:
 def features(schema: Schema) -> list[dict[str, Any]]:
     """For each feature, its kind, what it stores and decodes to, its padding, and the mean bytes of a value.
 
-    The values are invented, so the bytes of what varies in length say little. Loads TensorFlow.
+    The values are invented, so the bytes of what varies in length say little. Loads TensorFlow only for kinds
+    that are not recordspec's own.
     """
-    specs, batches = schema.element_spec(), batch_spec(schema)
+    with types_of(schema):
+        specs, batches = schema.element_spec(), batch_spec(schema)
     return [
         {
             "feature": feature.name,
@@ -61,6 +65,12 @@ def features(schema: Schema) -> list[dict[str, Any]]:
         }
         for section, feature in schema.placed
     ]
+
+
+def types_of(schema: Schema) -> AbstractContextManager[None]:
+    """Within it, the types of a schema's tensors can be shown, if possible without TensorFlow."""
+    own = all(type(feature) in KINDS.values() for _, feature in schema.placed)
+    return stand_ins() if own else nullcontext()
 
 
 def _stored(column: Column, section: Section) -> str:
