@@ -398,6 +398,14 @@ def test_an_example_list_with_context_is_shown_and_is_no_row(tmp_path):
     assert (split.broken, list(map(str, split.problems))) == (1, [said])
 
 
+def test_infer_says_once_that_records_are_example_lists_with_context(tmp_path):
+    path = write(tmp_path / "x", *[LIST] * 2000)
+    with pytest.raises(RecordError) as error:
+        infer(path, "x")
+    said = NO_ROWS.format(0).replace("record 1", "record 0").replace("it)", "it; as 1,999 more records)")
+    assert str(error.value) == f"{path}: {said}"
+
+
 TWICE = of_entries(entry("n", listed("int64", packed("int64", 5), packed("int64", 6))))
 OTHERWISE = (
     "features.n: expected 2 int64, as protobuf reads the record, got 1 int64 in TensorFlow "

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import recordspec as rs
 from examples import example, file_of
 from recordspec.inspect import scan
-from recordspec.inspect.stats import stats, summarize
+from recordspec.inspect.stats import stats, summarize, tally
 from recordspec.inspect.stats.sketches import (
     SAMPLE_SIZE,
     AdjacentValues,
@@ -311,6 +311,24 @@ def test_many_files_of_one_split_are_one(tmp_path: Path):
     (found,) = stats(halves).splits
     assert found.features == expected.features
     assert (found.files, found.rows) == (2, 20)
+
+
+def test_small_files_are_counted_together_as_they_are_alone(tmp_path: Path, monkeypatch):
+    for number in range(12):
+        records = [
+            example({"n": ("int64", [row % 3]), "s": ("bytes", [b"%d" % number])}) for row in range(number)
+        ]
+        if number % 5 == 4:
+            records += [b"\xff" * number, example({"n": ("int64", [7])}) * 2]
+        split = "test" if number in (5, 6) else "train"
+        file_of(tmp_path / f"{split}-{number:05d}-of-00012.tfrecord", records)
+    files = sorted(tmp_path.iterdir())
+    together = without_rounding(stats(files))
+    assert any("record 9 at byte" in str(line) for line in together)
+    for name, size in (("_GROUP_BYTES", 0), ("_SMALL_BYTES", 0), ("_MOST_SMALL", 2)):
+        with monkeypatch.context() as patch:
+            patch.setattr(tally, name, size)
+            assert without_rounding(stats(files)) == together
 
 
 LARGE = [2**62 + 2, 2**62 + 3, 2**62 + 7, 2**63 - 1, -(2**63), 2**53 + 1, -(2**53) - 1, 2**52 + 1, 0, -5]

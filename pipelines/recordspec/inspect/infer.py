@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from recordspec.errors import Problem, RecordError, SpecError, see
+from recordspec.errors import Problem, RecordError, SpecError, counted, see
 from recordspec.inspect.media import MediaInfo, media_info
 from recordspec.inspect.scan import Scanner
 from recordspec.inspect.stats.tally import (
@@ -68,7 +68,7 @@ def infer_records(
         for batch in scanner.first(sample):
             tally.add(batch)
     if tally.problems:
-        raise RecordError(tally.problems)
+        raise RecordError(_once(tally))
     features: dict[bool, list[Feature]] = {False: [], True: []}
     found, notes = infer_features(_evidence(tally))
     for evidence, feature in found:
@@ -90,6 +90,15 @@ def infer_records(
     return Inferred(
         schema=schema, notes=tuple(notes), rows=tally.rows, left_out=left_out, no_inputs=no_inputs(found)
     )
+
+
+def _once(tally: SplitTally) -> list[Problem]:
+    """The problems of records; of records that are all of one other type, the first, with their number."""
+    first, *others = tally.problems
+    alike = all((one.expected, one.hint) == (first.expected, first.hint) for one in others)
+    if not others or not first.hint or not alike:
+        return tally.problems
+    return [replace(first, hint=f"{first.hint}; as {counted(tally.broken - 1, 'more record')}")]
 
 
 def infer_media(

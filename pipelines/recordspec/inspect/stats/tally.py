@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import codecs
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from recordspec.wire import hashes
 from recordspec.wire.columns import KeySteps, KeyValues, Kind
 from recordspec.wire.file_types import first_bytes, identify
 from recordspec.wire.hashes import Words, splitmix64
-from recordspec.wire.record_batch import RecordBatch
+from recordspec.wire.record_batch import RecordBatch, decode
 from recordspec.wire.strings import Ints, Mask, Strings, are_text, offsets, prefixes, sliding_windows
 
 TEXT, EMPTY, ZEROS, OTHER = "text", "empty", "zero bytes", "other bytes"
@@ -260,6 +261,8 @@ MOST_FEATURES = 1000
 # Up to this many records, duplicates are counted; beyond, they are estimated. 4 MB.
 MOST_HASHES = 1 << 18
 MOST_PROBLEMS = 10
+# Small files are counted in groups, and their rows together: 0.6 ms a file where each alone takes 4.
+_GROUP_BYTES, _SMALL_BYTES, _MOST_SMALL = 1 << 22, 1 << 16, 1 << 10
 
 # Values of a record are as far apart as multiples of the golden ratio, which never meet (Weyl).
 _NEXT = np.uint64(0x9E3779B97F4A7C15)
@@ -380,19 +383,29 @@ class SplitTally:
         self.features: dict[FeatureKey, FeatureTally] = {}
         self.truncated = False
 
-    def add(self, rows: RowBatch) -> None:
-        self.sizes.add(rows.sizes, len(rows.sizes))
-        decoded = rows.decode()
+    def add(self, *batches: RowBatch) -> None:
+        """Adds rows. It takes no longer for several small batches than for one."""
+        for batch in batches:
+            self.sizes.add(batch.sizes, len(batch.sizes))
+        buffer, starts, stops = batches[0].buffer, batches[0].starts, batches[0].stops
+        if len(batches) > 1:
+            buffer = np.concatenate([batch.buffer for batch in batches])
+            shifts = offsets(np.array([len(batch.buffer) for batch in batches]))[:-1].tolist()
+            starts = np.concatenate([one.starts + at for one, at in zip(batches, shifts, strict=True)])
+            stops = np.concatenate([one.stops + at for one, at in zip(batches, shifts, strict=True)])
+        firsts = offsets(np.array([len(batch) for batch in batches]))
+        decoded = decode(buffer, starts, stops, sequence=None)
         whole = np.ones(decoded.rows, bool)
         whole[list(decoded.broken)] = False
         for row, problem in sorted(decoded.broken.items()):
             known = replace(problem, expected="an Example or a SequenceExample")
-            self._add_broken(known.at(rows.place(row)))
-        self.hashes.count(rows.hashes[whole])
+            place = int(np.searchsorted(firsts, row, "right")) - 1
+            self._add_broken(known.at(batches[place].place(row - int(firsts[place]))))
+        self.hashes.count(np.concatenate([batch.hashes for batch in batches])[whole])
         self.rows += int(whole.sum())
         self.unknown_fields += len(decoded.unknown_fields)
         self.conflicts += len(decoded.conflicts)
-        self._add_features(decoded, rows.place_hashes)
+        self._add_features(decoded, np.concatenate([batch.place_hashes for batch in batches]))
 
     def _add_features(self, decoded: RecordBatch, places: Words) -> None:
         for _, key in decoded.repeated:
@@ -459,8 +472,9 @@ def count(
 ) -> dict[str, SplitTally]:
     """The tally of each split, the same for any number of `jobs`; None for one per processor."""
     found: dict[str, SplitTally] = {}
-    tasks = [(part,) for part in scanner.ranges]
-    for (part,), tally in zip(tasks, run(_count_range, tasks, scanner.paths, jobs, "counting"), strict=True):
+    tasks = [(parts,) for parts in _groups(scanner.ranges)]
+    results = run(_count_ranges, tasks, scanner.paths, jobs, "counting")
+    for ((part, *_),), tally in zip(tasks, results, strict=True):
         if progress is not None:
             progress.advance(tally.rows, tally.sizes.total)
         if part.split in found:
@@ -470,11 +484,38 @@ def count(
     return found
 
 
-def _count_range(part: FileRange, _attempt: str) -> SplitTally:
+def _groups(parts: Iterable[FileRange]) -> Iterator[tuple[FileRange, ...]]:
+    """Groups small files of a split that follow each other."""
+    group: list[FileRange] = []
+    size = 0
+    for part in parts:
+        size += part.bytes
+        if group and (size > _GROUP_BYTES or part.split != group[0].split):
+            yield tuple(group)
+            group, size = [], part.bytes
+        group.append(part)
+    if group:
+        yield tuple(group)
+
+
+def _count_ranges(parts: tuple[FileRange, ...], _attempt: str) -> SplitTally:
     tally = SplitTally()
-    for found in scan(part):
+    small: list[RowBatch] = []
+    for found in chain.from_iterable(map(scan, parts)):
+        if isinstance(found, RowBatch) and len(found.buffer) <= _SMALL_BYTES and len(small) < _MOST_SMALL:
+            small.append(replace(found, buffer=found.buffer.copy()))  # the file's next rows may overwrite it
+            continue
+        _add_all(tally, small)
         if isinstance(found, UnreadableRecord):
             tally.add_unreadable(found)
         else:
             tally.add(found)
+    _add_all(tally, small)
     return tally
+
+
+def _add_all(tally: SplitTally, batches: list[RowBatch]) -> None:
+    """Adds batches, if there are any, and empties the list."""
+    if batches:
+        tally.add(*batches)
+        batches.clear()
