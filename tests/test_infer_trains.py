@@ -291,7 +291,9 @@ def test_images_of_several_encodings_become_one(tmp_path):
         ("id: int64, label: int64", ["id"], "label", "by its name", ""),
         ("id: {dtype: int64, default: 0, with_missing: true}, x: int64, y: int64", ["x"], "y", "by its name",
          "without id: it identifies rows"),
-        ("note: text, more: text", ["note"], "more", "the last", ""),
+        ("note: text, photo: image", ["note"], "photo", "the last", ""),
+        ("key: text, note: text, more: {kind: var_len, dtype: string}", ["note", "more"], None, "",
+         "without key: it identifies rows; no targets: all features are text; `kind: label` makes classes of one"),
     ],
 )  # fmt: skip
 def test_what_a_model_takes_is_guessed(features, inputs, target, reason, without):
@@ -299,7 +301,7 @@ def test_what_a_model_takes_is_guessed(features, inputs, target, reason, without
     guess = guess_fit(schema)
     count = len(schema.names)
     assert (list(guess.inputs), guess.target) == (inputs, target)
-    assert (guess.reason, guess.without) == (f"{reason}, of {count} features", without)
+    assert (guess.reason, guess.without) == (f"{reason}, of {count} features" if target else "", without)
 
 
 def test_one_feature_has_no_target(tmp_path):

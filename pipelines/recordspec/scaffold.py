@@ -505,7 +505,7 @@ class FitGuess:
     """The guessed inputs and targets of a model.
 
     Attributes:
-        target: None if there is only one feature.
+        target: None if there is only one feature, or only text, which no model learns.
         reason: why this is the target.
         without: the features that are not inputs, and why; empty if all others are.
     """
@@ -518,27 +518,30 @@ class FitGuess:
 
 def guess_fit(schema: Schema, no_inputs: Mapping[str, str] = MappingProxyType({})) -> FitGuess:
     """Guesses the target: a feature with the name of one, a label first; else a label; else the last feature
-    that has numbers. All others are inputs, but for identifiers of rows, by their names, and `no_inputs`,
-    which says why."""
+    that has numbers; else the last that is no text, if any. All others are inputs, but for identifiers of
+    rows, by their names, and `no_inputs`, which says why."""
     features = [feature for _, feature in schema.placed]
     if len(features) == 1:
         (only,) = schema.names
         return FitGuess(inputs=(only,), target=None, reason="", without="no targets: there is one feature")
     reasons = {one.name: IDENTIFIES for one in features if _identifies(one)} | {**no_inputs}
-    target, reason = _guess_target([one for one in features if one.name not in reasons] or features)
+    learnt = [one for one in features if one.value_type.item != "text"]
+    target, reason = _guess_target([one for one in learnt if one.name not in reasons] or learnt)
     others = [one for one in features if one is not target]
-    taken = [one for one in others if one.name not in reasons] or others or [target]
+    taken = [one for one in others if one.name not in reasons] or others or features
     # A feature with a default has a second output: whether there was a value.
     inputs = [name for one in taken for name in (one.outputs if one.optional else (one.name,))]
     left = {one.name: reasons[one.name] for one in others if one not in taken}
-    without = (
+    without = [
         f"without {', '.join(name for name in left if left[name] == why)}: {why}"
         for why in dict.fromkeys(left.values())
-    )
+    ]
+    if target is None:
+        without.append("no targets: all features are text; `kind: label` makes classes of one")
     return FitGuess(
         inputs=tuple(inputs),
-        target=target.name,
-        reason=f"{reason}, of {len(features):,} features",
+        target=None if target is None else target.name,
+        reason=reason and f"{reason}, of {len(features):,} features",
         without="; ".join(without),
     )
 
@@ -557,7 +560,9 @@ def _encodes(schema: Schema, names: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def _guess_target(features: Sequence[Feature]) -> tuple[Feature, str]:
+def _guess_target(features: Sequence[Feature]) -> tuple[Feature | None, str]:
+    if not features:
+        return None, ""
     labels = [one for one in features if one.class_names]
     numbers = [one for one in features if one.class_names or one.value_type.is_number]
     named = [one for one in numbers if _TARGETS.fullmatch(one.name)]

@@ -270,6 +270,16 @@ def test_weights_of_several_targets_are_said_by_target(of_steps):
         ),
         ("{inputs: row, targets: tags, weights: []}", "weights: expected at least one feature, got none"),
         ("{inputs: row, weights: {tags: tags_mask}}", "weights: expected targets to weigh, got none"),
+        (
+            "{inputs: row, targets: words}",
+            "targets: expected a label or numbers, which a model can learn, got the text `words` "
+            "(`kind: label` with its `names`, or `map` makes another of it, which `derived` names)",
+        ),
+        (
+            "{inputs: row, targets: [tags, words]}",
+            "targets[1]: expected a label or numbers, which a model can learn, got the text `words` "
+            "(`kind: label` with its `names`, or `map` makes another of it, which `derived` names)",
+        ),
     ],
 )
 def test_masks_and_weights_that_cannot_be_made_have_their_place(of_rows, fit, expected):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, SpecError, nearest, one_of, see
+from recordspec.errors import Path, Problem, SpecError, nearest, one_of, see
 from recordspec.reading.encoding import Encode, apply, apply_to_row
 from recordspec.reading.transformations import without_autograph
 from recordspec.spec.feature_set import map_features
@@ -93,6 +93,7 @@ class Fit:
         for part, names in parts.items():
             for name in names:
                 yield from self._check_name(part, name, schema)
+        yield from self._check_targets(schema)
         repeated = [name for name in set(parts["inputs"]) if parts["inputs"].count(name) > 1]
         if repeated:
             got = f"`{repeated[0]}` again"
@@ -112,6 +113,17 @@ class Fit:
                 hint = nearest(name, taken)
                 got = f"`{name}`"
                 yield Problem(path=("fit", "pad_to", name), expected=one_of(taken), got=got, hint=hint)
+
+    def _check_targets(self, schema: Schema) -> Iterator[Problem]:
+        for place, name in enumerate(_names(self.targets)):
+            feature = schema.names.get(name)
+            if feature is not None and feature.value_type.item == "text":
+                expected, got = "a label or numbers, which a model can learn", f"the text `{name}`"
+                hint = "`kind: label` with its `names`, or `map` makes another of it, which `derived` names"
+                path: Path = (
+                    ("fit", "targets") if isinstance(self.targets, str) else ("fit", "targets", place)
+                )
+                yield Problem(path=path, expected=expected, got=got, hint=hint)
 
     def _check_encode(self, inputs: list[str], schema: Schema) -> Iterator[Problem]:
         steps = [feature.name for feature in schema.sequence]
