@@ -235,16 +235,16 @@ def _schema(name: str, features: tuple[Feature, ...], steps: tuple[Feature, ...]
 def _evidence(tally: SplitTally) -> Iterator[Evidence]:
     """The evidence of each key. A feature list whose key is taken gets another name."""
     names = {key for sequence, key in tally.features if not sequence}
-    for (sequence, key), counted in sorted(tally.features.items()):
+    for (sequence, key), tallied in sorted(tally.features.items()):
         name = key
         while sequence and name in names:
             name += "_steps"
         names.add(name)
-        lists = sum(counted.kinds.values())
+        lists = sum(tallied.kinds.values())
         rows = lists if sequence else tally.rows
-        missing = rows - (lists - counted.kinds["none"] - counted.empty)
-        absent = tally.rows - counted.present if sequence else 0
-        found = _values(counted, missing, sequence)
+        missing = rows - (lists - tallied.kinds["none"] - tallied.empty)
+        absent = tally.rows - tallied.present if sequence else 0
+        found = _values(tallied, missing, sequence)
         if absent:
             lacking = f"no list of steps in {absent:,} of {tally.rows:,} records"
             found["notes"] = (lacking, *found.get("notes", ()))
