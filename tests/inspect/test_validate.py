@@ -23,7 +23,7 @@ from recordspec.inspect.proposals import proposals
 from recordspec.inspect.scan import FileRange, UnreadableRecord
 from recordspec.inspect.scan import scan as scan_rows
 from recordspec.spec.blocks import block_of_records
-from recordspec.spec.decoder import decode_errors
+from recordspec.spec.decoder import decode_errors, decode_problems
 from recordspec.store.shards import File, expand, shard_files
 from recordspec.wire import proto
 from recordspec.wire.framing import framed
@@ -260,6 +260,35 @@ sequence: {{s: {{kind: fixed_len_sequence, dtype: int64{options}}}}}
     report = check([stored(tmp_path / "x", records)], schema)
     assert told(report) == ["record 1 at byte 41: sequence.s: expected a list of steps, got none"] * invalid
     assert decodes(schema.decode, b"") == (not invalid)
+
+
+def test_a_record_of_the_other_message_is_named(tmp_path):
+    of_steps = rs.Schema.loads("""
+schema: s
+record: sequence_example
+context: {id: int64}
+sequence: {n: {kind: fixed_len_sequence, dtype: int64}, t: text}
+""")
+    rows = rs.Schema.loads("schema: s\nfeatures: {id: int64, n: {kind: var_len, dtype: int64}, t: text}")
+    steps, plain = (
+        of_steps.encode({"id": 1, "n": [1], "t": ["x"]}),
+        rows.encode({"id": 1, "n": [1], "t": "x"}),
+    )
+    for schema, record, expected, got, other in (
+        (rows, steps, "an Example", "a SequenceExample", "sequence_example"),
+        (of_steps, plain, "a SequenceExample", "an Example", "example"),
+    ):
+        problem = (
+            f"expected {expected}, as the spec has it, got {got} (a spec with `record: {other}` reads it)"
+        )
+        report = check([stored(tmp_path / "x", [record])], schema)
+        assert told(report) == [f"record 0 at byte 0: {problem}"]
+        assert report.invalid == 1
+        assert not decodes(schema.decode, record)
+        (found,) = decode_problems(schema, record, in_blocks=False)
+        assert str(found) == problem
+    context = rs.Schema.loads("schema: s\nfeatures: {id: int64}")
+    assert check([stored(tmp_path / "x", [steps])], context).valid  # as for TensorFlow
 
 
 def test_faults_are_counted_and_the_first_are_shown(tmp_path):

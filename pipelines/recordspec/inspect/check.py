@@ -19,7 +19,7 @@ from recordspec.progress import Progress
 from recordspec.spec.feature_set import columns_in
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
-from recordspec.spec.validate import Code, Violation, violations
+from recordspec.spec.validate import Code, Violation, of_other_message, other_message, violations
 from recordspec.store.shards import File
 from recordspec.wire.columns import KeySteps, KeyValues, Section
 from recordspec.wire.framing import place
@@ -346,11 +346,8 @@ class _RangeCheck:
     def _add_rows(self, rows: RowBatch) -> None:
         records = rows.decode(sequence=self._schema.record == "sequence_example")
         invalid = np.zeros(records.rows, bool)
-        for violation in (
-            *_broken(records),
-            *_conflicts(self._schema, records),
-            *violations(self._schema, records),
-        ):
+        found = (*_broken(records), *_conflicts(self._schema, records), *violations(self._schema, records))
+        for violation in _without_other_messages(self._schema, records, rows, found):
             invalid[violation.rows] = True
             self._count(violation, rows)
         self._report.rows += records.rows
@@ -412,6 +409,25 @@ def _broken(records: RecordBatch) -> Iterator[Violation]:
     rows = sorted(records.broken)
     if rows:
         yield Violation("record", (), np.array(rows), lambda place: records.broken[rows[place]])
+
+
+def _without_other_messages(
+    schema: Schema, records: RecordBatch, rows: RowBatch, found: tuple[Violation, ...]
+) -> Iterator[Violation]:
+    """The violations, with one for each row that lacks features because it is of the other message."""
+    missing = [violation.rows for violation in found if violation.code == "missing"]
+    wrong = (
+        np.intersect1d(of_other_message(schema, records, rows.data), np.concatenate(missing))
+        if missing
+        else np.array([], np.int64)
+    )
+    if not len(wrong):
+        yield from found
+        return
+    right = np.ones(records.rows, bool)
+    right[wrong] = False
+    yield Violation("record", (), wrong, lambda _: other_message(schema))
+    yield from (left for violation in found if len((left := violation.only(right)).rows))
 
 
 def _conflicts(schema: Schema, records: RecordBatch) -> Iterator[Violation]:

@@ -16,7 +16,7 @@ from recordspec.spec.feature_set import FeatureSet, columns_in
 from recordspec.spec.features.base import Feature
 from recordspec.spec.features.geometry import Pictures, Resize, sides_by_step
 from recordspec.spec.tensors import Tensor
-from recordspec.spec.validate import feature_violations
+from recordspec.spec.validate import feature_violations, of_other_message, other_message
 from recordspec.wire import blocks as wire_blocks
 from recordspec.wire import proto
 from recordspec.wire.columns import (
@@ -230,6 +230,8 @@ def decode_problems(schema: FeatureSet, record: bytes, *, in_blocks: bool) -> tu
         ]
         stored = decoded.features.get(feature.stored, ()) if section != "sequence" else ()
         found += invalid or _undecoded(schema, record, section, feature, stored)
+    if found and len(of_other_message(schema, decoded, lambda _: record)):
+        return (other_message(schema),)
     return tuple(found)
 
 

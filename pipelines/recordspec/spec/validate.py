@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from recordspec.errors import Path, Problem, RecordError
 from recordspec.spec.feature_set import EqualCounts, FeatureSet, columns_in
 from recordspec.spec.features import Feature
 from recordspec.spec.invalid_values import invalid_values
+from recordspec.wire import proto
 from recordspec.wire.columns import (
     TF_DTYPES,
     Cells,
@@ -85,6 +86,32 @@ def violations(schema: FeatureSet, records: RecordBatch, *, values: bool = True)
         yield from feature_violations(section, feature, records, values=values)
     for equal in schema.equal_counts:
         yield from _unequal(schema, equal, records)
+
+
+def of_other_message(schema: FeatureSet, records: RecordBatch, data: Callable[[int], bytes]) -> Ints:
+    """The rows that are SequenceExamples where the schema has Examples; or Examples, with features of the
+    steps, where it has SequenceExamples. Such a row is valid if the schema asks for nothing that it lacks.
+
+    Args:
+        data: returns the bytes of a row.
+    """
+    if schema.record == "example":
+        return np.array([row for row in records.unknown_fields if proto.has_lists(data(row))], np.int64)
+    of_steps, with_lists = np.zeros(records.rows, bool), np.zeros(records.rows, bool)
+    for column in schema.columns("sequence"):
+        for values in records.features.get(column.key, ()):
+            of_steps[values.rows] = True
+    for steps in chain.from_iterable(records.sequence.values()):
+        with_lists[steps.rows] = True
+    return np.flatnonzero(of_steps & ~with_lists)
+
+
+def other_message(schema: FeatureSet) -> Problem:
+    """The problem of a row of `of_other_message`."""
+    names = {"example": "an Example", "sequence_example": "a SequenceExample"}
+    (other,) = names.keys() - {schema.record}
+    expected = f"{names[schema.record]}, as the spec has it"
+    return Problem(expected=expected, got=names[other], hint=f"a spec with `record: {other}` reads it")
 
 
 def feature_violations(

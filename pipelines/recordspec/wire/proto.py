@@ -131,6 +131,14 @@ def entries(data: bytes, *, sequence: bool | None) -> Entries:
     )
 
 
+def has_lists(data: bytes) -> bool:
+    """Whether a record is a SequenceExample with feature lists."""
+    try:
+        return bool(entries(data, sequence=None).lists)
+    except RecordError:
+        return False
+
+
 class ListWithContext(NamedTuple):
     """TF-Ranking's ExampleListWithContext.
 
