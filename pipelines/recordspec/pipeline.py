@@ -274,7 +274,7 @@ class Pipeline:
         *,
         map: Callable[..., Any] | None = None,  # noqa: A002
         layers: Mapping[str, Any] | None = None,
-    ) -> None:
+    ) -> dict[str, str]:
         """Writes a trained model as a SavedModel, with the decoding and the encoding of its training.
 
         TensorFlow Serving, or `tf.saved_model.load` without recordspec, finds two signatures:
@@ -282,7 +282,9 @@ class Pipeline:
         - `examples` has the argument `examples`, string `[n]`: serialized records, which need no targets
           or weights.
         - `serving_default` has the decoded features as arguments, tensors `[n, ...]` by name, where
-          characters other than letters and digits are `_`. A ragged feature is padded, with the lengths of
+          characters other than ASCII letters and digits are `_`. Before a name that begins with another
+          character comes `feature_`, after a keyword of Python or `self` a `_`, and after a name that another
+          feature has, in any case, a number, as in `price_2`. A ragged feature is padded, with the lengths of
           its rows, int64 `[n]`, as `<name>_row_lengths`; values with more than one ragged dimension, such as
           images, have the same size in a request. Zeros and empty strings of a sparse feature are absent.
 
@@ -293,6 +295,8 @@ class Pipeline:
             model: a Keras model, or a function of the inputs of `fit`.
             folder: the folder of the SavedModel, such as `models/taxi/1`; must not exist yet.
             map, layers: as for `dataset`.
+
+        Returns the names of the arguments of `serving_default`, by feature.
 
         Raises:
             SpecError: the config has no `fit`, or the model cannot be exported.
@@ -305,10 +309,10 @@ class Pipeline:
             check_arguments("map", map, 1, "(features), a dict")
             map = naming_features("map", map)  # noqa: A001
         schema = fit.request(self.schema, whole=map is not None)
-        serving.check_exportable(model, schema)
+        serving.check_exportable(model)
         serving.check_inputs(model, fit)
         chosen = self._layers(fit, layers)
-        serving.export(model, place, schema, fit, chosen, map)
+        return serving.export(model, place, schema, fit, chosen, map)
 
     def steps(self, split: str | Sequence[str], **options: Any) -> int:
         """Returns the exact number of batches of all passes of a split, for the options of `dataset`.

@@ -772,14 +772,33 @@ def test_a_request_has_an_indicator_only_where_it_is_needed(small, tmp_path):
         assert found["output_0"].numpy().tolist() == [expected]
 
 
-def test_names_that_a_signature_cannot_tell_apart(small, tmp_path):
-    made = small(
-        "{inputs: [a b, a-b], targets: y}",
-        "{a b: float32, a-b: float32, y: int64}",
-        [{"a b": 1.0, "a-b": 2.0, "y": 1}],
-    )
-    with pytest.raises(rs.SpecError) as error:
-        made.export(lambda inputs: inputs["a b"], tmp_path / "m")
-    assert str(error.value) == (
-        "features.a-b: expected a name that differs from `a b` in letters or digits, got `a-b`"
-    )
+# The name of the input of each feature: `=` means the same.
+INPUTS = """
+price =, Price Price_2, a_b =, a-b a_b_2, a.b a_b_3, a/b a_b_4, A/B A_B_5, größe gr__e, gräße gr__e_2, x =,
+x_row_lengths x_row_lengths_2, feature_a =, _a feature_a_2, __a feature_a_3, 1a feature_1a, é1 feature_1,
+- feature_, ü feature__2, 日本 feature__3, class class_, None None_, self self_, name =, inputs =, args =,
+kwargs =, cls =, training =, examples =, tensors =
+"""
+
+
+def test_every_name_of_a_feature_is_the_name_of_an_input(small, tmp_path):
+    inputs = dict(pair.split() for pair in INPUTS.split(","))
+    inputs = {name: name if same == "=" else same for name, same in inputs.items()} | {"a b": "a_b_6"}
+    kinds = dict.fromkeys(inputs, "float32") | {"x": {"kind": "var_len", "dtype": "float32"}}
+    rows = [
+        {name: row + place / 8 for place, name in enumerate(inputs)} | {"x": [0.5] * row} for row in range(3)
+    ]
+    made = small(json.dumps({"inputs": list(inputs)}), json.dumps(kinds), rows)
+
+    def model(features):
+        return tf.stack([tf.reduce_sum(one, 1) if name == "x" else one for name, one in features.items()], 1)
+
+    assert made.export(model, tmp_path / "m") == inputs
+    signatures = tf.saved_model.load(str(tmp_path / "m")).signatures
+    records = tf.constant([made.schema.encode(row) for row in rows])
+    expected = [[sum(row[name]) if name == "x" else row[name] for name in inputs] for row in rows]
+    given = {inputs[name]: tf.constant([row[name] for row in rows]) for name in inputs if name != "x"}
+    given["x"] = tf.ragged.constant([row["x"] for row in rows]).to_tensor()
+    given["x_row_lengths"] = tf.constant([0, 1, 2], tf.int64)
+    for found in signatures["examples"](examples=records), signatures["serving_default"](**given):
+        assert found["output_0"].numpy().tolist() == expected

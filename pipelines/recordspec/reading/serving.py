@@ -6,6 +6,7 @@ import keyword
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,6 +23,8 @@ from recordspec.spec.tensors import Tensor
 TENSORS = "serving_default"
 # The signature that takes serialized Examples or SequenceExamples.
 EXAMPLES = "examples"
+# Arguments of TensorFlow's own function, which calls that of a signature.
+_RESERVED = ("self",)
 # The suffix of the input with the lengths of the rows of a ragged feature.
 _LENGTHS = "_row_lengths"
 
@@ -33,8 +36,8 @@ def export(
     fit: Fit,
     layers: Mapping[str, Any],
     mapped: Callable[..., Any] | None,
-) -> None:
-    """Writes a SavedModel. `Pipeline.export` documents the arguments."""
+) -> dict[str, str]:
+    """Writes a SavedModel, and returns the names of its inputs. `Pipeline.export` documents both."""
     inputs = replace(fit, targets=None, weights=None)
 
     def predict(features: Mapping[str, Tensor]) -> Any:
@@ -44,15 +47,16 @@ def export(
     def of_examples(examples: Tensor) -> Any:
         return predict(decoder.decode(schema, examples))
 
+    types = decoder.batch_spec(schema)
+    names = _input_names(types)
     given = {
-        safe: tensor
-        for name, spec in decoder.batch_spec(schema).items()
-        for safe, tensor in _dense_specs(name, spec).items()
+        named: tensor
+        for name, spec in types.items()
+        for named, tensor in _dense_specs(names[name], spec).items()
     }
 
     def of_tensors(**tensors: Tensor) -> Any:
-        types = decoder.batch_spec(schema)
-        return predict({name: _as_decoded(name, spec, tensors) for name, spec in types.items()})
+        return predict({name: _as_decoded(names[name], spec, tensors) for name, spec in types.items()})
 
     module = tf.Module()
     module.model, module.layers = model, list(layers.values())  # their variables and tables are saved
@@ -68,10 +72,11 @@ def export(
             made = Path(name) / "model"
             tf.saved_model.save(module, str(made), signatures)
             made.rename(folder)
+    return names
 
 
-def check_exportable(model: Any, schema: Schema) -> None:
-    """Raises SpecError for a model of another backend, and for features that no server decodes or names."""
+def check_exportable(model: Any) -> None:
+    """Raises SpecError for a model of another backend, and for one that was not trained."""
     if tf.keras.backend.backend() != "tensorflow":
         got = tf.keras.backend.backend()
         raise SpecError(
@@ -83,12 +88,6 @@ def check_exportable(model: Any, schema: Schema) -> None:
         hint = "`model.fit` makes its weights"
         problem = Problem(path=("model",), expected="a trained model", got="one without weights", hint=hint)
         raise SpecError(problem)
-    names: dict[str, str] = {}
-    for name in schema.outputs:
-        other = names.setdefault(_safe(name), name)
-        if other != name:
-            expected, got = f"a name that differs from `{other}` in letters or digits", f"`{name}`"
-            raise SpecError(Problem(path=("features", name), expected=expected, got=got))
 
 
 def check_inputs(model: Any, fit: Fit) -> None:
@@ -106,31 +105,51 @@ def check_inputs(model: Any, fit: Fit) -> None:
                 raise SpecError(Problem(path=("model", "inputs"), expected=one_of(names), got=got, hint=hint))
 
 
+def _input_names(types: Mapping[str, Any]) -> dict[str, str]:
+    """The names of the inputs of a signature, by feature: TensorFlow takes only names that are arguments of
+    Python and begin with a letter, and that differ in more than case.
+
+    A feature keeps its name if that is one. Names that others have get a number: `price_2`, `price_3`.
+    """
+    names: dict[str, str] = {}
+    taken = set[str]()
+    for name in sorted(types, key=lambda one: _safe(one) != one):
+        safe = _safe(name)
+        for number in count(2):
+            inputs = {one.lower() for one in _dense_specs(safe, types[name])}
+            if taken.isdisjoint(inputs):
+                break
+            safe = f"{_safe(name)}_{number}"
+        names[name] = safe
+        taken |= inputs
+    return {name: names[name] for name in types}
+
+
 def _safe(name: str) -> str:
-    """The name of an input of a signature: TensorFlow allows only those of Python's arguments."""
     safe = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return f"_{safe}" if not safe or safe[0].isdigit() or keyword.iskeyword(safe) else safe
+    if not safe[:1].isalpha():
+        safe = f"feature_{safe.lstrip('_')}"
+    return f"{safe}_" if keyword.iskeyword(safe) or safe in _RESERVED else safe
 
 
 def _dense_specs(name: str, spec: Any) -> dict[str, Any]:
-    """The tensors that a client gives for a decoded feature, by the names of a signature's inputs.
+    """The tensors that a client gives for a decoded feature, whose input has this name, by their names.
 
     Of a ragged feature, a dense tensor padded to the longest row; if single items vary in number, also the
     length of each row.
     """
-    safe = _safe(name)
-    found = {safe: tf.TensorSpec(spec.shape, spec.dtype, safe)}
+    found = {name: tf.TensorSpec(spec.shape, spec.dtype, name)}
     if isinstance(spec, tf.RaggedTensorSpec) and spec.ragged_rank == 1:
-        found[safe + _LENGTHS] = tf.TensorSpec([None], tf.int64, safe + _LENGTHS)
+        found[name + _LENGTHS] = tf.TensorSpec([None], tf.int64, name + _LENGTHS)
     return found
 
 
 def _as_decoded(name: str, spec: Any, tensors: Mapping[str, Tensor]) -> Any:
     """The decoded form of a feature, from the tensors of `_dense_specs`."""
-    value = tensors[_safe(name)]
+    value = tensors[name]
     if isinstance(spec, tf.SparseTensorSpec):
         return tf.sparse.from_dense(value)
     if not isinstance(spec, tf.RaggedTensorSpec):
         return value
-    lengths = tensors.get(_safe(name) + _LENGTHS)
+    lengths = tensors.get(name + _LENGTHS)
     return tf.RaggedTensor.from_tensor(value, lengths, ragged_rank=spec.ragged_rank)
