@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -363,8 +364,46 @@ def test_the_statistics_are_kept_until_the_dataset_is_another(small, monkeypatch
     assert made.layers()["x"].mean.numpy() == [2.0]
     made.build([{"x": 8.0, "y": 1}], append=True)
     assert made.layers()["x"].mean.numpy() == [4.0]
-    (made.data / "layers.json").write_text("{")
-    assert made.layers()["x"].mean.numpy() == [4.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda text: text[:20], "Unterminated string starting at: line 1 column 17 (char 16)"),
+        (lambda text: "", "Expecting value: line 1 column 1 (char 0)"),
+        (lambda text: "[1]", "list indices must be integers or slices, not str"),
+        (lambda text: text.replace('"layers"', '"layer"'), "no 'layers'"),
+        (lambda text: text.replace('"mean": 1.75', '"mean": NaN'), "`x` has none of `normalize`"),
+        (lambda text: text.replace("1.3125", "Infinity"), "`x` has none of `normalize`"),
+        (lambda text: text.replace("1.3125", "1e999"), "`x` has none of `normalize`"),
+        (lambda text: text.replace("1.3125", "-1.3125"), "`x` has none of `normalize`"),
+        (lambda text: text.replace("1.75", "[1.75]").replace("1.3125", "[1.3125]"), "`x` has none of `normalize`"),
+        (lambda text: text.replace('"mean"', '"median"'), "no 'mean'"),
+        (lambda text: text.replace('"z": {', '"y": {'), "no 'z'"),
+        (lambda text: re.sub(r"(bin_boundaries.: \[)", r"\1NaN, ", text), "`z` has none of `discretize`"),
+        (lambda text: re.sub(r"(bin_boundaries.: \[)", r"\1 1e9, ", text), "`z` has none of `discretize`"),
+        (lambda text: text.replace('"a"', '"b"'), "`t` has none of `index`"),
+        (lambda text: text.replace('"a"', "NaN"), "`t` has none of `index`"),
+        (lambda text: re.sub(r"vocabulary.: \[[^]]*", 'vocabulary": [', text), "`t` has none of `index`"),
+    ],
+)  # fmt: skip
+def test_statistics_that_do_not_load_are_computed_again(small, change, reason):
+    encode = "{x: normalize, z: {as: discretize, bins: 2}, t: index}"
+    rows = [{"x": n / 2, "z": float(n), "t": "ab"[n % 2], "y": n} for n in range(8)]
+    fit = f"{{inputs: [x, z, t], targets: y, encode: {encode}}}"
+    made = small(fit, "{x: float32, z: float32, t: string, y: int64}", rows)
+    layers = made.layers()
+    path = made.data / "layers.json"
+    whole = path.read_text()
+    path.write_text(change(whole))
+    assert path.read_text() != whole
+    text = f"the statistics of `fit.encode` are computed again: {path}: {reason}"
+    with pytest.warns(UserWarning, match=f"^{re.escape(text)}$"):
+        again = made.layers()
+    assert again["x"].mean.numpy() == layers["x"].mean.numpy()
+    assert again["t"].get_vocabulary() == layers["t"].get_vocabulary()
+    assert again["z"].bin_boundaries == layers["z"].bin_boundaries
+    assert path.read_text() == whole
 
 
 def test_statistics_that_cannot_be_kept_are_taken_again(small, monkeypatch):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from recordspec._tf import tf
-from recordspec.errors import Problem, SpecError, StoreError
+from recordspec.errors import Problem, SpecError, StoreError, show_text
 from recordspec.locations import Location, output_file, read_text
 from recordspec.spec.decoder import batch_spec
 from recordspec.spec.features import Feature
@@ -280,17 +280,17 @@ def layers(
 
     Args:
         fingerprint: the fingerprint of the rows of the statistics.
-        kept: the file of the statistics, which is read if it has this fingerprint, else written.
+        kept: the file of the statistics, which is read if it has this fingerprint and is valid, else written.
         batches: reads the batches of these outputs.
 
     Raises what reading raises, and SpecError for values from which a layer cannot learn.
     """
-    states, types = _kept_states(kept, fingerprint), batch_spec(schema)
+    types = batch_spec(schema)
+    learned = {name: encode for name, encode in encodes.items() if not schema.names[name].class_names}
+    states = _kept_states(kept, fingerprint, learned, types)
     if states is None:
         learning = {
-            name: Statistics(schema.names[name], encode, types[name])
-            for name, encode in encodes.items()
-            if not schema.names[name].class_names  # which are known
+            name: Statistics(schema.names[name], encode, types[name]) for name, encode in learned.items()
         }
         outputs = tuple(output for name in learning for output in schema.names[name].outputs)
         for batch in batches(outputs) if learning else ():
@@ -304,13 +304,50 @@ def layers(
     }
 
 
-def _kept_states(path: Location, fingerprint: str) -> dict[str, Any] | None:
-    """The states in a file; None if there is no file, or it is for other rows."""
+def _kept_states(
+    path: Location, fingerprint: str, encodes: Mapping[str, Encode], types: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """The states in a file; None if there is no file, it is for other rows, or it is invalid, with a warning.
+
+    Args:
+        encodes: the encoding of each feature with a state.
+        types: the type of a batch of each.
+    """
     try:
         found = json.loads(read_text(path, _MOST_BYTES))
-    except (StoreError, SpecError, ValueError):
-        return None
-    return found["layers"] if isinstance(found, dict) and found.get("fingerprint") == fingerprint else None
+        if found["fingerprint"] != fingerprint:
+            return None
+        states: dict[str, Any] = found["layers"]
+        for name, encode in encodes.items():
+            if not _is_state(encode, types[name], states[name]):
+                raise ValueError(f"`{name}` has none of `{encode.as_}`")
+        return states
+    except (StoreError, SpecError) as error:
+        reason = "" if isinstance(error.__cause__, FileNotFoundError) else str(error)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        reason = f"{path}: {'no ' if isinstance(error, KeyError) else ''}{error}"
+    if reason:
+        text = f"the statistics of `fit.encode` are computed again: {reason}"
+        warnings.warn(show_text(text), stacklevel=5)
+    return None
+
+
+def _is_state(encode: Encode, batch: Any, state: Mapping[str, Any]) -> bool:
+    """Whether a layer of batches of this type can have the state. Raises what wrong types raise."""
+    if encode.as_ == "normalize":
+        mean, variance = (np.asarray(state[name]) for name in ("mean", "variance"))
+        item = batch.shape[getattr(batch, "ragged_rank", 0) + 1 :]
+        return (
+            mean.shape == variance.shape
+            and item[-1:].is_compatible_with(mean.shape)
+            and bool(np.isfinite([mean, variance]).all() and (variance >= 0).all())
+        )
+    if encode.as_ == "discretize":
+        bounds = np.asarray(state["bin_boundaries"])
+        return bounds.ndim == 1 and bool(np.isfinite(bounds).all() and (np.diff(bounds) >= 0).all())
+    tokens = state["vocabulary"]
+    kind = str if batch.dtype == tf.string else int
+    return bool(tokens) and len({*tokens}) == len(tokens) and {*map(type, tokens)} == {kind}
 
 
 def _keep(path: Location, fingerprint: str, states: Mapping[str, Any]) -> None:
