@@ -9,6 +9,7 @@ from pyarrow import parquet
 from typed_rows import TABLE, encoded, without
 
 import recordspec as rs
+from recordspec.writing.sources.infer_table import infer_table
 from recordspec.writing.sources.parquet import Parquet
 
 
@@ -70,3 +71,24 @@ def test_files_that_are_no_parquet_are_named(tmp_path):
     assert str(refused.value).startswith(
         f"{tmp_path}/a.parquet: expected a Parquet file, got Parquet magic bytes"
     )
+
+
+def test_a_footer_that_contradicts_its_row_groups_is_named(tmp_path):
+    """As in repeated_no_annotation.parquet of Apache's files, whose footer has 0 rows."""
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"n": [1, 2, 3, 4, 5, 6]}), path)
+    data = path.read_bytes()
+    # Thrift: a field of 64 bits, its value 6 in zigzag, and the list of row groups
+    assert data.count(b"\x16\x0c\x19") == 1
+    path.write_bytes(data.replace(b"\x16\x0c\x19", b"\x16\x00\x19"))
+    hint = "pyarrow.parquet.read_table reads those of the row groups, and write_table makes a whole file"
+    message = f"{path}: expected 6 rows in the footer, as in the row groups, got 0 ({hint})"
+    for read in (
+        lambda: rs.write(NUMBER, Parquet(files="a.parquet").open(tmp_path), tmp_path / "data"),
+        lambda: infer_table([path], "a"),
+    ):
+        with pytest.raises(rs.RecordError) as caught:
+            read()
+        assert str(caught.value) == message
+    parquet.write_table(parquet.read_table(path), path)
+    assert Parquet(files="a.parquet").open(tmp_path).rows == 6

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from recordspec._arrow import arrow
-from recordspec.errors import Problem, RecordError, SpecError, StoreError, system_problem
+from recordspec.errors import Problem, RecordError, SpecError, StoreError, counted, system_problem
 from recordspec.locations import Location, check_regular, location, open_file
 from recordspec.spec import values
 from recordspec.spec.schema import Schema
@@ -180,6 +180,17 @@ def class_names_of(path: Location) -> ColumnClasses:
         return class_names_in(file.schema_arrow)
 
 
+def _check_rows(path: Location, metadata: Any) -> None:
+    """Raises RecordError if the footer contradicts the row groups, whose rows Arrow reads."""
+    rows = sum(metadata.row_group(index).num_rows for index in range(metadata.num_row_groups))
+    if rows != metadata.num_rows:
+        expected = f"{counted(rows, 'row')} in the footer, as in the row groups"
+        hint = "pyarrow.parquet.read_table reads those of the row groups, and write_table makes a whole file"
+        raise RecordError(
+            Problem(where=str(path), expected=expected, got=f"{metadata.num_rows:,}", hint=hint)
+        )
+
+
 @contextmanager
 def opened(path: Location) -> Iterator[Any]:
     """Opens a Parquet file. Raises StoreError if it does not exist, RecordError if it is invalid."""
@@ -192,6 +203,7 @@ def opened(path: Location) -> Iterator[Any]:
         source = path if isinstance(path, Path) else open_file(path)
         with parquet.ParquetFile(source, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
             expected = "a whole Parquet file"
+            _check_rows(path, file.metadata)
             yield file
     except (pyarrow.ArrowException, OSError) as error:
         if isinstance(error, OSError) and expected == "a Parquet file":
