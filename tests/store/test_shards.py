@@ -10,6 +10,7 @@ import threading
 
 import pytest
 
+import recordspec as rs
 from recordspec import Manifest, StoreError
 from recordspec.errors import IncompleteError
 from recordspec.store.manifest import Shard
@@ -32,6 +33,34 @@ def test_a_shard_name_is_the_one_tensorflow_users_know():
     assert name.file("none") == "train-00000-of-00008.tfrecord"
     assert name.file("gzip") == "train-00000-of-00008.tfrecord.gz"
     assert parse_name("train.tfrecord") is None
+
+
+EMPTY = "no records, as there are 0 bytes (an interrupted copy leaves such a file)"
+
+
+@pytest.mark.parametrize("arguments", ["count", "head", "info", "verify", "stats"])
+@pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz"])
+def test_a_file_of_0_bytes_is_noted_once(arguments, name, tmp_path, command, caplog):
+    path = tmp_path / name
+    path.touch()
+    assert command(arguments, path)[0] == 0
+    assert caplog.messages == [f"{path}: {EMPTY}"]
+
+
+def test_a_shard_of_0_bytes_is_noted_unless_its_manifest_has_it(tmp_path, caplog):
+    schema = rs.Schema.loads("schema: s\nfeatures: {a: int64}")
+    rs.write(schema, [{"a": 1}], tmp_path / "data", shards=1, split={"a": 1, "b": 0.001})
+    shards = {path.stat().st_size: path for path in (tmp_path / "data").glob("*.tfrecord")}
+    assert len(expand(tmp_path / "data")) == 2
+    assert expand(shards[0]) == (shards.pop(0),)
+    assert caplog.messages == []
+    (whole,) = shards.values()
+    whole.write_bytes(b"")
+    assert expand(whole) == (whole,)
+    for name in ("b", "c"):
+        (tmp_path / f"{name}.tfrecord").touch()
+    assert [*rs.read(schema, tmp_path / "*.tfrecord", batch=1)] == []
+    assert caplog.messages == [f"{whole}: {EMPTY}", f"{tmp_path}/b.tfrecord and 1 more: {EMPTY}"]
 
 
 @pytest.mark.parametrize(

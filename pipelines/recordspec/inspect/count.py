@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from recordspec.locations import Location
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath
+from recordspec.store.manifest import Manifest
 from recordspec.store.shards import Files, expand_dataset
 from recordspec.wire import compression, file_types, tfrecord
 
@@ -27,9 +29,15 @@ def count(files: Files, progress: Progress | None = None) -> list[FileCount]:
 
     Raises RecordError if a file is not whole, StoreError if there is none.
     """
+    return count_paths(*expand_dataset(files), progress)
+
+
+def count_paths(
+    paths: Iterable[Location], manifests: Mapping[Location, Manifest], progress: Progress | None = None
+) -> list[FileCount]:
+    """The same, for files that were found already, with the manifests that were read for it."""
     progress = progress or Progress(show=False)
     progress.begin("counting", None)
-    paths, manifests = expand_dataset(files)
     known: dict[Location, FileCount] = {
         folder / shard.file: FileCount(
             str(folder / shard.file), shard.records, shard.bytes, manifest.compression

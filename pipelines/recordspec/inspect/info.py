@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from recordspec.inspect.count import FileCount, count
+from recordspec.inspect.count import FileCount, count_paths
 from recordspec.inspect.feature_names import FeatureKey
 from recordspec.inspect.query import keys_of
 from recordspec.inspect.scan import FIRST, RowBatch, Scanner
@@ -150,7 +150,7 @@ def info(files: Files, most: int | None = FIRST) -> Info:
     found = Info(blocks=any(map(scanner.has_blocks, scanner.paths)), manifest=scanner.manifest)
     for batch in scanner.first(most):
         found.add(batch)
-    found.files = tuple(count(files))
+    found.files = tuple(count_paths(scanner.paths, scanner.manifests))
     return found
 
 

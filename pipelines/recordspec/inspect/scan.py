@@ -308,7 +308,7 @@ class Scanner:
     """
 
     def __init__(self, files: Files, schema: Schema | None = None, *, unpack: bool = True) -> None:
-        self.paths, self._manifests = expand_dataset(files)
+        self.paths, self.manifests = expand_dataset(files)
         self._given, self._unpack = schema, unpack
         self._counts: dict[Location, int] = {}
         self._have_blocks: dict[Location, bool] = {}
@@ -325,7 +325,7 @@ class Scanner:
     def manifest(self) -> Manifest | None:
         """The manifest beside the files, if they are in one folder."""
         folders = {path.parent for path in self.paths}
-        known = self._manifests.get(next(iter(folders))) if len(folders) == 1 else None
+        known = self.manifests.get(next(iter(folders))) if len(folders) == 1 else None
         return known or manifest_of(self.paths)
 
     @cached_property

@@ -7,6 +7,7 @@ import glob
 import logging
 import os
 import re
+import stat
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -169,11 +170,36 @@ def expand_dataset(
         found += paths
     for path in () if as_found else found:
         check_regular(path)
+    _note_empty(found, manifests)
     indices = {f"{path}{suffix}" for path in found for suffix in INDEX_SUFFIXES.values()}
     once: dict[str, Location] = {}
     for path in (path for path in found if str(path) not in indices):
         once.setdefault(str(resolved(path)), path)  # it may go by several names
     return tuple(once.values()), manifests
+
+
+def _note_empty(paths: Iterable[Location], manifests: dict[Location, Manifest]) -> None:
+    """Logs files of 0 bytes, which are read as files of no records, unless a manifest says that they are."""
+    empty = []
+    for path in paths:
+        if isinstance(path, Path) and _is_empty(path):
+            with suppress(StoreError):
+                manifest = manifests.get(path.parent) or manifest_in(path.parent)
+                shards = () if manifest is None else manifest.all_shards
+                if not any(shard.file == path.name and not shard.bytes for shard in shards):
+                    empty.append(path)
+    if empty:
+        more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
+        text = f"{empty[0]}{more}: no records, as there are 0 bytes (an interrupted copy leaves such a file)"
+        log.warning("%s", show_text(text))
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    return found.st_size == 0 and stat.S_ISREG(found.st_mode)
 
 
 def path_list(files: Files) -> tuple[str, ...]:
