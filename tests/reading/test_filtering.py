@@ -12,6 +12,7 @@ import tensorflow as tf
 import recordspec as rs
 from recordspec.reading import memory
 from recordspec.spec.decoder import batch_spec
+from recordspec.store.transaction import locked
 
 SCHEMA = rs.Schema.loads(
     """
@@ -123,7 +124,73 @@ def test_a_cache_is_of_the_dataset_whatever_size_and_times_its_files_have(tmp_pa
         for _ in range(2):
             dataset = rs.read(schema, data, batch=10, cache=str(tmp_path / "cache"))
             assert numbers(dataset) == list(range(first, first + 100))
-        assert len([*(tmp_path / "cache").glob("*.index")]) == 1 + (first > 0)
+        assert len([*(tmp_path / "cache").glob("*/*.index")]) == 1 + (first > 0)
+
+
+# What a process that was killed may leave: the cache is whole when its lockfile is gone.
+LEFT = {
+    "nothing written": {"_0.lockfile": b""},
+    "some data": {"_0.lockfile": b"Created at: 1", "_0.data-00000-of-00001.tempstate123": b"some"},
+    "all data": {"_0.lockfile": b"", "_0.data-00000-of-00001": b"all", "_0.index.tempstate12": b""},
+    "a first index": {"_0.lockfile": b"", "_0.data-00000-of-00001": b"all", "_0.index": b"one"},
+    "a torn index": {"_0.lockfile": b"", ".data-00000-of-00001": b"all", "_0.index": b"one", ".index": b""},
+}
+
+
+@pytest.fixture
+def cached(tmp_path):
+    """The folder of a cache that was filled, and a function that reads with it."""
+    schema = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
+    rs.write(schema, {"n": np.arange(ROWS)}, tmp_path / "data", shards=3)
+
+    def read() -> tf.data.Dataset:
+        return rs.read(schema, tmp_path / "data", batch=20, cache=str(tmp_path / "cache"), shuffle=50, seed=1)
+
+    dataset = read()
+    (folder,) = (tmp_path / "cache").iterdir()
+    iterator = iter(dataset)
+    next(iterator)
+    assert (folder / "records_0.lockfile").exists()
+    del iterator
+    assert os.listdir(folder) == []
+    assert sorted(numbers(dataset)) == list(range(ROWS))
+    assert sorted(os.listdir(folder)) == ["records.data-00000-of-00001", "records.index"]
+    return folder, read
+
+
+@pytest.mark.parametrize("left", LEFT)
+def test_a_cache_of_a_killed_process_is_filled_again(cached, left):
+    folder, read = cached
+    whole = sorted(os.listdir(folder))
+    shutil.rmtree(folder)  # with its lock
+    folder.mkdir()
+    for name, data in LEFT[left].items():
+        (folder / f"records{name}").write_bytes(data)
+    assert sorted(numbers(read())) == list(range(ROWS))
+    assert sorted(os.listdir(folder)) == whole
+
+
+def test_one_process_at_a_time_fills_a_cache(cached, caplog):
+    folder, read = cached
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / "records_0.lockfile").touch()
+    lock = locked(folder)
+    assert sorted(numbers(read())) == list(range(ROWS))
+    assert os.listdir(folder) == ["records_0.lockfile"]
+    assert caplog.messages == [f"{folder}: another process fills the cache: the dataset is read without it"]
+    os.close(lock)
+    assert sorted(numbers(read())) == list(range(ROWS))
+    lock = locked(folder)
+    assert lock is None  # until this process ends
+    assert len(os.listdir(folder)) == 2
+
+
+def test_a_folder_that_is_no_folder_is_named(data, tmp_path):
+    (tmp_path / "cache").touch()
+    with pytest.raises(rs.StoreError) as caught:
+        rs.read(SCHEMA, data, batch=20, cache=str(tmp_path / "cache"))
+    assert str(caught.value) == f"{tmp_path}/cache: cannot write: not a directory"
 
 
 def test_a_buffer_may_be_given_in_bytes(data):

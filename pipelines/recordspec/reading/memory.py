@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 from recordspec.errors import Problem, SpecError, StoreError
-from recordspec.locations import local, resolved
+from recordspec.locations import local, resolved, system_errors
 from recordspec.reading.options import Read
 from recordspec.reading.order import Seeds
 from recordspec.reading.plan import Plan
 from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.spec.options import format_bytes
+from recordspec.store.transaction import locked
 
 Dataset = Any
+
+log = logging.getLogger("recordspec")
+
+# The name of the files of a cache in its folder, and the end of that which TensorFlow has while it fills one.
+_NAME, _LOCKFILE = "records", ".lockfile"
+# The locks of the folders of caches, by the process that holds them, to its end.
+_claims: dict[tuple[int, Path], int] = {}
 
 # The memory of tf.data for a string besides its bytes: the tensor, its buffer, and a place in the queue.
 _ROW_OVERHEAD = 160
@@ -62,11 +71,13 @@ def available() -> int:
 
 
 def cached(records: Dataset, options: Read, plan: Plan) -> Dataset:
-    """The records, cached by the first pass in memory or a folder. Raises StoreError if the disk is full."""
+    """The records, cached by the first pass in memory or a folder; not cached while another process fills it.
+
+    Raises StoreError if the disk is full, or the folder not writable.
+    """
     if options.cache == "memory":
         return records.cache()
     folder = local(options.cache)
-    folder.mkdir(parents=True, exist_ok=True)
     # a hash of what is read and in which order, so that other files get another cache
     stats = [(str(resolved(piece.path)), piece.path.stat()) for piece in plan.pieces]
     # size and mtime do not tell files apart that were written again: the manifest does, or a time that no
@@ -76,10 +87,40 @@ def cached(records: Dataset, options: Read, plan: Plan) -> Dataset:
     parts = [(piece.first, piece.count) for piece in plan.pieces]
     order = (version, files, parts, options.interleave, plan.large)
     found = hashlib.sha256(repr(order).encode()).hexdigest()
-    name = folder / f"recordspec-{found[:16]}"
-    size = sum(stat.st_size for _, stat in stats)
-    free = shutil.disk_usage(folder).free
-    if not name.with_name(f"{name.name}.index").exists() and size > free:
-        expected = f"{format_bytes(size)} free for the cache"
-        raise StoreError(Problem(where=str(folder), expected=expected, got=format_bytes(free)))
-    return records.cache(str(name))
+    path = (folder / f"recordspec-{found[:16]}").absolute()
+    if not _is_whole(path):
+        size = sum(stat.st_size for _, stat in stats)
+        with system_errors("write", folder):
+            path.mkdir(parents=True, exist_ok=True)
+            if not _claimed(path):
+                log.warning("%s: another process fills the cache: the dataset is read without it", path)
+                return records
+            free = shutil.disk_usage(folder).free
+        if size > free and not _is_whole(path):
+            expected = f"{format_bytes(size)} free for the cache"
+            raise StoreError(Problem(where=str(folder), expected=expected, got=format_bytes(free)))
+    return records.cache(str(path / _NAME))
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a cache was filled to its end: TensorFlow removes its lockfile last."""
+    return (path / f"{_NAME}.index").exists() and not any(path.glob(f"*{_LOCKFILE}"))
+
+
+def _claimed(path: Path) -> bool:
+    """Whether this process may fill a cache, or another one has filled it meanwhile.
+
+    TensorFlow's lockfile does not do: it stays when a process is killed, and a second process that finds it
+    deletes what the first has written. Only files of a killed process are deleted here.
+    """
+    mine = (os.getpid(), path)
+    if mine in _claims and os.path.samestat(os.fstat(_claims[mine]), path.stat()):
+        return True
+    lock = locked(path)
+    if lock is None:
+        return _is_whole(path)
+    _claims[mine] = lock
+    if not _is_whole(path):
+        for left in sorted(path.iterdir(), key=lambda left: left.name.endswith(_LOCKFILE)):
+            left.unlink()  # the lockfile last: without it, what is left of an index would be whole
+    return True
