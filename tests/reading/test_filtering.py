@@ -127,6 +127,28 @@ def test_a_cache_is_of_the_dataset_whatever_size_and_times_its_files_have(tmp_pa
         assert len([*(tmp_path / "cache").glob("*/*.index")]) == 1 + (first > 0)
 
 
+# In the same order from the same files, but of single records or of several, and not of one size.
+ORDERS = {
+    "in order": {},
+    "shuffled": {"shuffle": 100, "seed": 1},
+    "interleaved": {"interleave": {"block": 1}},
+}
+
+
+@pytest.mark.parametrize("text", ["text", "text " * 2048], ids=["small", "large"])
+def test_a_cache_is_of_the_order_of_files(tmp_path, text):
+    schema = rs.Schema.loads("schema: s\nfeatures: {n: int64, text: string}")
+    rs.write(schema, {"n": np.arange(ROWS), "text": [text] * ROWS}, tmp_path / "data", shards=3)
+
+    def read(cache: str, order: dict) -> list[int]:
+        return numbers(rs.read(schema, tmp_path / "data", batch=20, cache=str(tmp_path / cache), **order))
+
+    alone = {name: read(name, order) for name, order in ORDERS.items()}
+    assert alone["in order"] == list(range(ROWS)) == sorted(alone["shuffled"]) != alone["interleaved"]
+    for _ in range(2):
+        assert {name: read("shared", order) for name, order in ORDERS.items()} == alone
+
+
 # What a process that was killed may leave: the cache is whole when its lockfile is gone.
 LEFT = {
     "nothing written": {"_0.lockfile": b""},

@@ -129,7 +129,9 @@ class Recipe:
         options = self.options
         memory.check(options, self.plan)
         self._check()
-        kept = None if options.cache == "none" else memory.cached(self.records(None), options, self.plan)
+        kept = None
+        if options.cache != "none":
+            kept = memory.cached(self.records(None), options, self.interleave, self.plan)
         alike = options.shuffle is None and options.balance is None  # every pass is the same
         if options.service is not None or (alike and self.start is None):
             rows = self._one_pass(kept, Seeds(), None)

@@ -11,7 +11,7 @@ from typing import Any
 
 from recordspec.errors import Problem, SpecError, StoreError
 from recordspec.locations import local, resolved, system_errors
-from recordspec.reading.options import Read
+from recordspec.reading.options import Interleave, Read
 from recordspec.reading.order import Seeds
 from recordspec.reading.plan import Plan
 from recordspec.reading.shuffle_buffer import ShufflePlan
@@ -70,10 +70,10 @@ def available() -> int:
     return max(0, min(found))
 
 
-def cached(records: Dataset, options: Read, plan: Plan) -> Dataset:
+def cached(records: Dataset, options: Read, mixed: Interleave | None, plan: Plan) -> Dataset:
     """The records, cached by the first pass in memory or a folder; not cached while another process fills it.
 
-    Raises StoreError if the disk is full, or the folder not writable.
+    `mixed` is how files are interleaved. Raises StoreError if the disk is full, or the folder not writable.
     """
     if options.cache == "memory":
         return records.cache()
@@ -85,7 +85,7 @@ def cached(records: Dataset, options: Read, plan: Plan) -> Dataset:
     version = plan.manifest_identity or [getattr(stat, "st_ctime_ns", "") for _, stat in stats]
     files = [(path, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
     parts = [(piece.first, piece.count) for piece in plan.pieces]
-    order = (version, files, parts, options.interleave, plan.large)
+    order = (version, files, parts, mixed, options.deterministic, plan.large)
     found = hashlib.sha256(repr(order).encode()).hexdigest()
     path = (folder / f"recordspec-{found[:16]}").absolute()
     if not _is_whole(path):
