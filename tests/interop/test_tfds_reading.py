@@ -96,6 +96,29 @@ def test_the_content_may_be_a_message_as_text():
 
 
 @pytest.mark.parametrize(
+    ("feature", "note"),
+    [
+        (
+            {"pythonClassName": "my.Graph"},
+            "b: left out: expected one of FeaturesDict, Sequence, Translation, Tensor, Scalar, ClassLabel, Text,"
+            " Image, LabeledImage, Video, Audio, BBoxFeature, got `Graph`",
+        ),
+        (
+            json.loads(node("Tensor", shape=[None, None], dtype="int8", encoding="bytes"))["content"]["a"],
+            "b.shape: left out: expected at most one unknown size, got [null, null]",
+        ),
+    ],
+)  # fmt: skip
+def test_a_feature_without_a_counterpart_is_left_out_with_a_note(feature, note):
+    text = {"pythonClassName": "b.Text", "text": {}}
+    features = {"features": {"a": text, "b": feature, "c": text}}
+    root = {"pythonClassName": "a.FeaturesDict", "featuresDict": features}
+    schema, notes = tfds.loads(json.dumps(root))
+    assert list(schema.names) == ["a", "c"]
+    assert list(map(str, notes)) == [note]
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "expected JSON, got Expecting value: line 1 column 1 (char 0)"),
@@ -105,17 +128,9 @@ def test_the_content_may_be_a_message_as_text():
         (node("Tensor", shape=3, dtype="int64"), "a.shape: expected a list of sizes, got int 3"),
         (node("Tensor", shape=["x"], dtype="int64"), "a.shape: expected a whole number, got str 'x'"),
         (
-            node("Graph"),
-            "a: expected one of FeaturesDict, Sequence, Translation, Tensor, Scalar, ClassLabel, Text, Image,"
-            " LabeledImage, Video, Audio, BBoxFeature, got `Graph`",
-        ),
-        (
-            node("Tensor", shape=[None, None], dtype="int8", encoding="bytes"),
-            "a.shape: expected at most one unknown size, got [null, null]",
-        ),
-        (
             node("Tensor", shape=[], dtype="complex64"),
-            "a.encoding: expected an encoding for complex numbers, got none",
+            "expected a feature with a counterpart, got a.encoding: left out: expected an encoding for complex"
+            " numbers, got none",
         ),
         (
             node("Tensor", shape=[1 << 20, 2], dtype="int64", optional=True),

@@ -11,6 +11,7 @@ import pytest
 import recordspec as rs
 from media import image_bytes, photo
 from recordspec._tf import tf
+from recordspec.errors import show_shape
 from recordspec.inspect.check import check
 from recordspec.spec.blocks import block_of_records
 from recordspec.spec.decoder import decode_problems
@@ -26,6 +27,39 @@ def refusal(options: str, value) -> str:
     with pytest.raises(rs.RecordError) as caught:
         schema(options).encode({"f": value})
     return str(caught.value).removeprefix("row 0: features.f: ")
+
+
+@pytest.mark.parametrize("encoding", ["jpeg", "png", "bmp", "webp", "raw"])
+@pytest.mark.parametrize("resize", ["", ", resize: [4, 5]"])
+def test_a_video_without_frames_is_a_value(encoding, resize):
+    shape = [2, 3] if encoding == "raw" else [None, None]
+    given = schema(
+        f"{{kind: video, encoding: {encoding}, shape: [null, {show_shape(shape)[1:-1]}, 3]{resize}}}"
+    )
+    pixels = np.zeros([2, 2, 3, 3], np.uint8)
+    sides = [4, 5] if resize else shape if encoding == "raw" else [0, 0]
+    records = [given.encode({"f": value}) for value in ([], pixels, np.zeros([0, 2, 3, 3], np.uint8))]
+    assert records == list(given.encode_batch({"f": [[], list(pixels), []]}, 3))
+    assert given.decode(records[0])["f"].shape == [0, *sides, 3]
+    read = tf.function(given.decode).get_concrete_function(tf.TensorSpec([None], tf.string))
+    for batch, counts in ((records, [0, 2, 0]), (records[:1], [0]), ([], [])):
+        for decoded in (given.decode(batch), read(tf.constant(batch, tf.string)), *blocks_of(given, batch)):
+            assert decoded["f"].row_lengths().numpy().tolist() == counts
+
+
+def blocks_of(given: rs.Schema, records: list[bytes]) -> list[dict]:
+    """What the block of records decodes to; there is none without records."""
+    return [given.decode_block(block_of_records(given, records))] if records else []
+
+
+def test_boxes_beside_a_video_without_frames_are_read():
+    given = rs.Schema.loads(
+        "schema: s\nfeatures: {v: {kind: video, resize: [4, 4]}, b: {kind: box, format: rel_xyxy}}"
+    )
+    rows = [{"v": [], "b": []}, {"v": [photo()], "b": [[0, 0, 0.5, 0.5]]}]
+    records = [given.encode(row) for row in rows]
+    assert given.decode(records[0])["b"].shape == [0, 4]
+    assert given.decode(records)["b"].to_list() == [[], [[0, 0, 0.5, 0.5]]]
 
 
 def test_the_frames_of_a_video_come_back_as_they_were():
@@ -44,7 +78,6 @@ def test_the_frames_of_a_video_come_back_as_they_were():
 @pytest.mark.parametrize(
     ("options", "value", "expected"),
     [
-        ("video", [], "expected at least 1 frame, got 0"),
         ("video", [photo(), photo(31, 40)], "expected frames of one size, [30, 40], got [31, 40] at item 1"),
         ("video", [photo(), b"<html>"], "expected an image, got an HTML page at item 1"),
         ("video", "a.mp4", "expected a list of images, got str 'a.mp4'"),

@@ -96,9 +96,6 @@ def _video(feature: Video, cells: Cells) -> Iterator[Invalid]:
         yield from _encoded(feature, cells)
         return
     yield from _image(feature.frame, cells)
-    empty = np.flatnonzero(cells.counts == 0)
-    if len(empty):
-        yield empty, lambda row: Problem(expected="at least 1 frame", got="0")
 
 
 @invalid_values.register(VariableLen)

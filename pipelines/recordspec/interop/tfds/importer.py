@@ -70,6 +70,10 @@ class Scope:
         return Scope(key=self.key, lengths=(*self.lengths, length), file=self.file)
 
 
+class _NoCounterpartError(SpecError):
+    """A feature that no kind expresses: it is left out, with a note."""
+
+
 class _FeatureImporter:
     """Converts nodes to features, and collects notes on what has no counterpart."""
 
@@ -82,12 +86,23 @@ class _FeatureImporter:
         if root.kind != "FeaturesDict":
             raise root.wrong("a FeaturesDict", root.kind)
         features = tuple(self._features(root, Scope()))
+        if not features:
+            raise root.wrong("a feature with a counterpart", "; ".join(map(str, self.notes)) or "none")
         return Schema(name=name, description=root.description, features=features)
 
     def _features(self, node: FeatureNode, scope: Scope) -> Iterator[Feature]:
         if node.kind == "FeaturesDict":
             for name, child in node.children().items():
-                yield from self._features(child, scope.child(name))
+                try:
+                    yield from self._features(child, scope.child(name))
+                except _NoCounterpartError as error:
+                    (problem,) = error.problems
+                    self.notes.append(
+                        Note(
+                            path=problem.path,
+                            text=f"left out: expected {problem.expected}, got {problem.got}",
+                        )
+                    )
         elif node.kind in ("Sequence", "Dataset"):
             if node.kind == "Dataset":
                 self._note(node, "a dataset in each record: read as lists")
@@ -101,14 +116,15 @@ class _FeatureImporter:
         elif node.kind in _CONVERTERS:
             yield self._convert(node, scope)
         else:
-            raise node.wrong(f"one of {', '.join((*_STRUCTURES, *_CONVERTERS))}", f"`{node.kind}`")
+            known = ", ".join((*_STRUCTURES, *_CONVERTERS))
+            raise _no_counterpart(node, f"one of {known}", f"`{node.kind}`")
 
     def _convert(self, node: FeatureNode, scope: Scope) -> Feature:
         try:
             return _CONVERTERS[node.kind](self, node, scope)
         except SpecError as error:  # raised by a feature kind, its path is that of an option
             own = len(node.path)
-            raise SpecError(
+            raise type(error)(
                 [one if one.path[:own] == node.path else one.under(*node.path) for one in error.problems]
             ) from None
 
@@ -125,7 +141,9 @@ class _FeatureImporter:
         if len(scope.lengths) > 1:
             if scope.lengths != (None,) * len(scope.lengths) or None in shape:
                 # TFDS 4.9 writes such features as ragged, and looks for them as if they were not
-                raise node.wrong("nested sequences that all vary in length", "one of a fixed length")
+                raise _no_counterpart(
+                    node, "nested sequences that all vary in length", "one of a fixed length"
+                )
             levels = range(len(scope.lengths) - 1)
             key = f"{scope.key}/{FLAT}"
             row_lengths = tuple(f"{scope.key}/{ROW_LENGTHS}{level}" for level in levels)
@@ -159,7 +177,7 @@ class _FeatureImporter:
         if encoding != "none":
             return self._encoded(node, scope, dtype, encoding)
         if dtype not in STORED_DTYPES:
-            raise node.wrong("an encoding for complex numbers", "none", "encoding")
+            raise _no_counterpart(node, "an encoding for complex numbers", "none", "encoding")
         if dtype in ("float64", "uint64"):  # TFDS keeps 24 bits of the one, and the sign bit of the other
             dtype = self._widened(node, dtype)
         default = None
@@ -175,7 +193,7 @@ class _FeatureImporter:
             raise node.wrong("one of none, bytes, zlib", f"`{encoding}` of {dtype}", "encoding")
         shape = node.shape()
         if shape.count(None) > 1:
-            raise node.wrong("at most one unknown size", show_shape(shape), "shape")
+            raise _no_counterpart(node, "at most one unknown size", show_shape(shape), "shape")
         if scope.lengths or None in shape[1:]:
             self._note(node, f"{dtype} {show_shape(shape)} as bytes: kept as bytes", "encoding")
             return self._stored(node, scope, "string")
@@ -291,6 +309,10 @@ _CONVERTERS: dict[str, Callable[[_FeatureImporter, FeatureNode, Scope], Feature]
     "Audio": _FeatureImporter._audio,
     "BBoxFeature": _FeatureImporter._boxes,
 }
+
+
+def _no_counterpart(node: FeatureNode, expected: str, got: str, *option: str) -> _NoCounterpartError:
+    return _NoCounterpartError(node.wrong(expected, got, *option).problems)
 
 
 def _named(node: FeatureNode, scope: Scope) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def _sides_of_images(feature: Image, values: Mapping[str, str]) -> str:
 
 @sides_of_images.register
 def _sides_of_videos(feature: Video, values: Mapping[str, str]) -> str:
-    return _sides(feature.frame, f"first_frames({values[feature.stored]})")
+    return f"sides_of_videos({values[feature.stored]}, lambda frames: {_sides(feature.frame, 'frames')})"
 
 
 def _sides(feature: Image, value: str) -> str:

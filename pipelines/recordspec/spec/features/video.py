@@ -26,10 +26,11 @@ from recordspec.wire.strings import Ints, Strings
 
 @dataclass(frozen=True, kw_only=True)
 class Video(Pictures):
-    """A list of frames, at least one, all of one size.
+    """A list of frames, all of one size.
 
     Given as a list of images, each as `image` takes it, or as an array `[frames, h, w, c]`. Decodes to
-    a dense tensor `[frames, h, w, c]`; a batch is a RaggedTensor where a size is null.
+    a dense tensor `[frames, h, w, c]`; a batch is a RaggedTensor where a size is null. Without frames, it is
+    one of 0 frames, whose height and width are 0 where they are null.
 
     Attributes:
         shape: frames, height, width, channels; all but the channels may be null.
@@ -91,9 +92,8 @@ class Video(Pictures):
     def encode(self, values: Any) -> tuple[Cells, ...]:
         images, counts = rows_of(values, "a list of images")
         lengths: Ints = np.broadcast_to(np.asarray(counts, np.int64), (len(values),))
-        known = self.shape[0]
-        expected = "at least 1 frame" if known is None else f"{known} frames"
-        check_lengths(lengths, lengths >= 1 if known is None else lengths == known, expected)
+        if (known := self.shape[0]) is not None:
+            check_lengths(lengths, lengths == known, f"{known} frames")
         with by_row(lengths):
             frames = [encoded(self.frame, place, image) for place, image in enumerate(images)]
         if None in self.frame.shape:
@@ -109,10 +109,10 @@ class Video(Pictures):
         return self.frame.resizing
 
     def decode_with_sides(self, columns: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        return self.decode(columns), self._sides(first_frames(columns[self.stored]))
+        return self.decode(columns), sides_of_videos(columns[self.stored], self._sides)
 
     def _sides(self, frames: Tensor) -> Tensor:
-        """Height and width of stored frames, string `[]` or `[n]`."""
+        """Height and width of stored frames, string `[m]`."""
         if not self.frame.per_example:
             return self.frame.decode_with_sides({self.frame.stored: frames})[1]
         spec = tf.TensorSpec([2], tf.int32)
@@ -134,10 +134,13 @@ class Video(Pictures):
         """Decodes the frames of one video, string `[frames]`, which have one size."""
         if not self.frame.per_example:
             return self.frame.pixels(data)
-        some = tf.debugging.assert_positive(tf.size(data), "expected at least 1 frame, got none")
-        with tf.control_dependencies([some]):
-            signature = tf.TensorSpec(self.frame.decoded_shape, self.dtype)
-            pixels = mapped(self.frame.pixels, tf.identity(data), signature)
+        shape = self.frame.decoded_shape
+        # tf.map_fn fails without frames where their size is unknown (TensorFlow 2.16 and 2.21)
+        pixels = tf.cond(
+            tf.size(data) > 0,
+            lambda: mapped(self.frame.pixels, data, tf.TensorSpec(shape, self.dtype)),
+            lambda: tf.zeros([0, *(size or 0 for size in shape)], self.dtype),
+        )
         return tf.ensure_shape(pixels, self._decoded_shape)
 
     def spec(self) -> TypeSpec:
@@ -151,13 +154,20 @@ class Video(Pictures):
         return np.stack([rng.permutation(first) for _ in range(frames)])  # all of one size
 
 
-def first_frames(data: Tensor) -> Tensor:
-    """The first frame of one video, string `[frames]`, or of each of several, `[n, frames]` or ragged."""
-    if not isinstance(data, tf.RaggedTensor):
-        return data[..., 0]
-    some = tf.debugging.assert_positive(data.row_lengths(), "expected at least 1 frame, got none")
-    with tf.control_dependencies([some]):
-        return tf.gather(data.values, data.row_starts())
+def sides_of_videos(data: Tensor, sides: Callable[[Tensor], Tensor]) -> Tensor:
+    """The height and width of videos, int32 `[2]` or `[n, 2]`; of one without frames, `[1, 1]`.
+
+    Args:
+        data: the frames of one video, string `[frames]`, or of several, `[n, frames]` or ragged.
+        sides: gives the height and width of frames, string `[m]`.
+    """
+    if isinstance(data, tf.RaggedTensor):
+        some = data.row_lengths() > 0
+        found = sides(tf.gather(data.values, tf.boolean_mask(data.row_starts(), some)))
+        return tf.tensor_scatter_nd_update(tf.ones([data.nrows(), 2], tf.int32), tf.where(some), found)
+    if data.shape.rank == 2:
+        return sides(data[:, 0])
+    return tf.concat([sides(data[:1]), tf.ones([1, 2], tf.int32)], 0)[0]
 
 
 def decode_videos(data: Tensor, decode: Callable[[Tensor], Tensor]) -> Tensor:
@@ -177,7 +187,7 @@ def _check_sizes(frames: list[bytes], lengths: Ints) -> None:
     sizes = np.array([pillow("frames").open(io.BytesIO(data)).size for data in frames]).reshape(-1, 2)
     ends = np.cumsum(lengths)
     for row, (start, end) in enumerate(zip(ends - lengths, ends, strict=True)):
-        other = np.flatnonzero((sizes[start:end] != sizes[start]).any(axis=1))
+        other = np.flatnonzero((sizes[start:end] != sizes[start : start + 1]).any(axis=1))
         if len(other):
             width, height = sizes[start + other[0]].tolist()
             expected = f"frames of one size, {show_shape(sizes[start][::-1].tolist())}"
