@@ -260,3 +260,83 @@ def test_errors_are_those_of_a_local_build(session, pipelines, tmp_path):
             "schema.yaml",
             "spark.yaml",
         ]
+
+
+TAKEN = {
+    "tinyint": ("cast(1 as tinyint)", "int64", 1),
+    "smallint": ("cast(1 as smallint)", "int64", 1),
+    "int": ("1", "int64", 1),
+    "bigint": ("1L", "int64", 1),
+    "float": ("cast(0.5 as float)", "float32", 0.5),
+    "double": ("0.5D", "float32", 0.5),
+    "boolean": ("true", "{kind: tensor, dtype: bool}", True),
+    "string": ("'a'", "string", "a"),
+    "binary": ("cast('a' as binary)", "string", "a"),
+    "date": ("date'1970-01-02'", "{dtype: int64, date: days}", 1),
+    "timestamp": ("timestamp'1970-01-01 02:00:00+01:00'", "{dtype: int64, date: seconds}", 3600),
+    "timestamp_ntz": ("timestamp_ntz'1970-01-01 00:00:01'", "{dtype: int64, date: seconds}", 1),
+    "array": ("array(1, 2)", "{kind: var_len, dtype: int64}", [1, 2]),
+    "void": ("null", "{dtype: int64, default: 7}", None),
+}
+REFUSED = {
+    "decimal": ("cast(1 as decimal(5,2))", "int64"),
+    "a timestamp as a number": ("timestamp'1970-01-01 00:00:00Z'", "float32"),
+    "interval day": ("interval '1' day", "int64"),
+    "interval month": ("interval '1' month", "int64"),
+    "interval": ("make_interval(1, 2, 3)", "string"),
+    "map": ("map('a', 1)", "int64"),
+    "struct": ("struct(1 as a)", "int64"),
+    "array of structs": ("array(struct(1 as a))", "{kind: var_len, dtype: int64}"),
+}
+REFUSED_SINCE_4 = {
+    "variant": ("parse_json('1')", "int64"),
+    "time": ("time'12:00:00'", "int64"),
+    "geometry": ("st_geomfromwkb(X'0101000000000000000000F03F0000000000000040')", "string"),
+}
+
+
+def test_each_type_of_spark_is_written_as_that_of_arrow_is(session, tmp_path, same):
+    from recordspec import spark
+
+    names = {name.replace(" ", "_"): one for name, one in TAKEN.items()}
+    features = "\n".join(f"  {name}: {feature}" for name, (_, feature, _) in names.items())
+    schema = rs.Schema.loads(f"schema: s\nfeatures:\n{features}")
+    frame = session.sql(f"select {', '.join(f'{text} as `{name}`' for name, (text, _, _) in names.items())}")
+    spark.write(frame, schema, tmp_path / "spark")
+    rs.write(schema, [{name: value for name, (_, _, value) in names.items()}], tmp_path / "local")
+    same(tmp_path / "spark", tmp_path / "local")
+
+
+def test_each_other_type_of_spark_is_refused_with_a_way_out(session, tmp_path):
+    from pyspark import __version__
+
+    from recordspec import spark
+
+    refused = REFUSED | (REFUSED_SINCE_4 if int(__version__[0]) >= 4 else {})
+    for name, (text, feature) in refused.items():
+        try:
+            frame = session.sql(f"select {text} as x")
+        except Exception:
+            assert name in REFUSED_SINCE_4  # a later Spark has it
+            continue
+        with pytest.raises(rs.SpecError) as error:
+            spark.write(frame, rs.Schema.loads(f"schema: s\nfeatures: {{x: {feature}}}"), tmp_path / "data")
+        assert re.fullmatch(r"x: expected a column .+, got \S.* \(.+\)", str(error.value)), (
+            name,
+            error.value,
+        )
+
+
+def test_a_vector_is_refused_with_the_function_that_makes_an_array_of_it(session, tmp_path):
+    from pyspark.ml.linalg import Vectors
+
+    from recordspec import spark
+
+    frame = session.createDataFrame([(Vectors.dense([1.0, 2.0]),)], ["x"])
+    schema = rs.Schema.loads("schema: s\nfeatures: {x: {dtype: float32, shape: [2]}}")
+    with pytest.raises(rs.SpecError) as error:
+        spark.write(frame, schema, tmp_path / "data")
+    assert str(error.value) == (
+        "x: expected a column of numbers, text, bytes, dates, or arrays of these, got VectorUDT"
+        " (`vector_to_array` of pyspark.ml.functions makes an array of it)"
+    )

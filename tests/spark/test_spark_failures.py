@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -292,6 +294,20 @@ def test_options_without_a_meaning_are_refused_by_name(session, tmp_path, name):
     with pytest.raises(rs.SpecError) as error:
         spark.write(frame_of(session, rows(1)), SCHEMA, tmp_path / "data", **{name: 2})
     assert str(error.value).startswith(f"{name}: expected an option of a build on Spark, got `{name}` (")
+
+
+def test_an_executor_with_another_package_is_refused(session, tmp_path, monkeypatch):
+    from recordspec import spark
+    from recordspec.spark import driver
+    from recordspec.spark.tasks import package
+
+    monkeypatch.setattr(driver, "package", lambda: "recordspec 0.0.9 of source 0123456789ab")
+    with pytest.raises(rs.StoreError) as error:
+        spark.write(frame_of(session, rows(9)), SCHEMA, tmp_path / "data")
+    host, ours = re.escape(socket.gethostname()), re.escape(package())
+    expected = "recordspec 0.0.9 of source 0123456789ab, as the driver has"
+    assert re.search(rf"executor {host}: expected {expected}, got {ours}", str(error.value))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_columns_are_checked_before_a_job_runs(session, tmp_path):

@@ -11,24 +11,27 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+from recordspec._arrow import arrow
 from recordspec.errors import MissingExtra, Problem, SpecError, StoreError, missing_package, see
 from recordspec.remote import RemotePath
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.build import Execution, write_options
 from recordspec.writing.options import Write
-from recordspec.writing.sources.arrow import check_table
+from recordspec.writing.sources.arrow import check_table, is_file, item_type
 
 try:
     from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import ArrayType, StructType, UserDefinedType
 except ImportError as missing:
     raise missing_package("pyspark", "builds on Spark", "recordspec[spark]", missing) from None
 
-from recordspec.spark.driver import SparkBuild, reason, spark_errors
+from recordspec.spark.driver import SparkBuild, spark_errors
 from recordspec.spark.tasks import FrameRows
 
 if TYPE_CHECKING:
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 
 
 _MASTER = re.compile(r"local(-cluster)?(\[.+\])?|yarn|\w+://.+")
+# Spark 4 asks for the time zone of the type of times, which are in UTC in any case.
+_ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 _REFUSED = {
     "jobs": "Spark's executors share the work",
     "memory": "Spark's configuration defines their memory",
@@ -140,10 +145,40 @@ def _build(
     return SparkBuild(session, frame, schema, source, directory, written, Execution(**how)).run()
 
 
+# What makes a column that features take of one that they do not, by the name of its type.
+_CONVERSIONS = {
+    "VectorUDT": "`vector_to_array` of pyspark.ml.functions makes an array of it",
+    "CalendarIntervalType": "cast it to string",
+    "YearMonthIntervalType": "cast it to string, or to int for months",
+    "MapType": "select its values, such as `column['key']`",
+    "StructType": "select its fields, such as `column.field`",
+    "VariantType": "`variant_get` makes a number or a text of it",
+    "GeographyType": "`st_asbinary` makes bytes of it",
+    "GeometryType": "`st_asbinary` makes bytes of it",
+}
+
+
 def _check_frame(frame: DataFrame, schema: Schema, options: Write) -> None:
-    try:
-        columns = to_arrow_schema(frame.schema)
-    except PySparkException as error:
-        problem = Problem(path=("frame",), expected="columns that Arrow has", got=reason(error))
-        raise SpecError(problem) from None
-    check_table(schema, options.columns, columns)
+    columns, problems = [], []
+    for field in frame.schema.fields:
+        feature, kind = schema.names.get(field.name), field.dataType
+        while isinstance(kind, ArrayType):
+            kind = kind.elementType
+        name = type(kind).__name__
+        try:
+            column = to_arrow_schema(StructType([field]), **_ZONE)[0]
+        except PySparkException:
+            column = None
+        takes_any = feature is not None and feature.value_type.item == "any"
+        is_own = isinstance(kind, UserDefinedType)
+        is_plain = name not in _CONVERSIONS or (column is not None and is_file(item_type(column.type)))
+        if column is not None and not is_own and (is_plain or takes_any):
+            columns.append(column)
+            continue
+        expected = "a column of numbers, text, bytes, dates, or arrays of these"
+        got = name if is_own else field.dataType.simpleString()
+        hint = _CONVERSIONS.get(name, "select or compute one of these from it")
+        problems.append(Problem(path=(field.name,), expected=expected, got=got, hint=hint))
+    if problems:
+        raise SpecError(problems)
+    check_table(schema, options.columns, arrow().schema(columns))

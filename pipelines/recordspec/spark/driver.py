@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from py4j.protocol import Py4JError
-from pyspark import StorageLevel
+from pyspark import StorageLevel, cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sql
@@ -39,6 +39,7 @@ from recordspec.spark.tasks import (
     Bounds,
     EncodeReport,
     MoveReport,
+    OtherPackageError,
     ShardPartition,
     assign,
     encode_frame,
@@ -46,6 +47,8 @@ from recordspec.spark.tasks import (
     keys_of,
     known_keys,
     move_copies,
+    package,
+    run_with,
     write_shard,
 )
 from recordspec.spec.schema import Schema
@@ -161,13 +164,13 @@ class SparkBuild(Build):
     def _encoded_frame(self) -> DataFrame:
         plan, folder = self._task_plan, os.getcwd()
         if self._frame is not None:
-            return self._frame.mapInArrow(lambda batches: encode_frame(plan, folder, batches), ROWS)
+            return self._frame.mapInArrow(_task(lambda batches: encode_frame(plan, folder, batches)), ROWS)
         parts = [(pickle.dumps(part),) for part in enumerate(self._source_parts())]
         slices = max(1, min(len(parts), _MOST_PARTITIONS))
         frame = self._session.createDataFrame(
             self._session.sparkContext.parallelize(parts, slices), "part binary"
         )
-        return frame.mapInArrow(lambda batches: encode_parts(plan, folder, batches), ROWS)
+        return frame.mapInArrow(_task(lambda batches: encode_parts(plan, folder, batches)), ROWS)
 
     def _take_report(self, report: EncodeReport | RecordspecError, bar: Progress) -> None:
         if isinstance(report, RecordspecError):
@@ -221,7 +224,7 @@ class SparkBuild(Build):
         plan = self._task_plan
         joined = self._rows.where(sql.col("split") != REPORT).join(copies, ["split", "order"], "left")
         moved = joined.select("split", "order", "record", "copy").mapInArrow(
-            lambda batches: move_copies(plan, batches), ROWS
+            _task(lambda batches: move_copies(plan, batches)), ROWS
         )
         self._rows = self._persist(moved)
         self._orders = self._persist(self._rows.select("split", "order"))
@@ -256,7 +259,7 @@ class SparkBuild(Build):
         frame = session.createDataFrame(
             session.sparkContext.parallelize(ranges, max(1, len(ranges))), "first long, rows long"
         )
-        return frame.mapInArrow(lambda batches: known_keys(path, batches), "key binary, number binary")
+        return frame.mapInArrow(_task(lambda batches: known_keys(path, batches)), "key binary, number binary")
 
     def _write_shards(self, runs: tuple[Run, ...], pool: Executor, bar: Progress) -> Shards:
         splits = tuple(self._plan.options.weights or sorted(self._sizes))
@@ -378,15 +381,21 @@ class SparkBuild(Build):
         }
         with _configured(self._session, how):
             assigned = self._rows.where(~sql.col("split").startswith("/")).mapInArrow(
-                lambda batches: assign(bounds, keys, batches), "shard int, order binary, record binary"
+                _task(lambda batches: assign(bounds, keys, batches)), "shard int, order binary, record binary"
             )
             sorted_rows = assigned.repartition(len(partitions), "shard").sortWithinPartitions(
                 "order", "record"
             )
             shards = sorted_rows.mapInArrow(
-                lambda batches: write_shard(plan, job, store, partitions, batches), "shard binary"
+                _task(lambda batches: write_shard(plan, job, store, partitions, batches)), "shard binary"
             )
             return [pickle.loads(shard) for (shard,) in self._await(shards.collect)]
+
+
+def _task(task: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
+    """The task as executors run it: they compare their package with this one before they unpickle it."""
+    drivers, pickled = package(), cloudpickle.dumps(task)
+    return lambda batches: run_with(drivers, pickled, batches)
 
 
 def _partition_keys(session: SparkSession, partitions: int) -> list[int]:
@@ -421,9 +430,13 @@ def spark_errors(
     try:
         yield
     except (Py4JError, PySparkException) as error:
+        if other := _OTHER_PACKAGE.search(str(error)):
+            where, expected, got = other.groups()
+            raise StoreError(Problem(where=where, expected=expected, got=got)) from None
         raise kind(Problem(where=name, expected=expected, got=reason(error))) from None
 
 
+_OTHER_PACKAGE = re.compile(rf"{OtherPackageError.__name__}: (.+?): expected (.+?), got (.+)")
 _RAISED = re.compile(r"^[\w.]*?(\w+(?:Error|Exception|Interrupt)): (.+)$", re.MULTILINE)
 
 

@@ -10,12 +10,15 @@ system's, and worth another attempt.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,6 +27,7 @@ from typing import Any
 import numpy as np
 from pyspark import TaskContext
 
+from recordspec import __version__
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordspecError, StoreError
 from recordspec.executors import new_attempt
@@ -49,6 +53,35 @@ from recordspec.writing.tasks import BuildPlan, EncodedPart
 REPORT, REJECT = "/report", "/reject"
 ROWS = "split string, order binary, record binary"
 ORDER_BYTES = END * 8
+
+
+class OtherPackageError(StoreError):
+    """An executor has another recordspec than the driver."""
+
+
+@cache
+def package() -> str:
+    """The version of recordspec, and the first digits of a hash of its source: a version in development may
+    differ under one number."""
+    digest, folders = hashlib.sha256(), [files("recordspec")]
+    for folder in folders:
+        for one in sorted(folder.iterdir(), key=lambda one: one.name):
+            if one.is_dir():
+                folders.append(one)
+            elif one.name.endswith(".py"):
+                digest.update(one.name.encode() + b"\0" + one.read_bytes())
+    return f"recordspec {__version__} of source {digest.hexdigest()[:12]}"
+
+
+def run_with(drivers: str, task: bytes, batches: Iterable[Any]) -> Iterator[Any]:
+    """Runs a pickled task, if the executor has the driver's package: another may write other bytes.
+
+    Raises OtherPackageError.
+    """
+    if package() != drivers:
+        where, expected = f"executor {socket.gethostname()}", f"{drivers}, as the driver has"
+        raise OtherPackageError(Problem(where=where, expected=expected, got=package()))
+    yield from pickle.loads(task)(batches)
 
 
 class FrameRows:

@@ -156,6 +156,13 @@ def is_list(kind: Any) -> bool:
     return any(is_one(kind) for is_one in (types.is_list, types.is_large_list, types.is_fixed_size_list))
 
 
+def item_type(kind: Any) -> Any:
+    """The type of single values, and of items of lists."""
+    while is_list(kind):
+        kind = kind.value_type
+    return kind
+
+
 def _takes_text(feature: Feature | None) -> bool:
     return feature is not None and feature.value_type.item in ("text", "class")
 
@@ -182,9 +189,7 @@ def _lists(array: Any, feature: Feature | None) -> Any:
 def _samples(array: Any) -> list[Any]:
     """Pixels or samples, an array for each, or lists of arrays of different shapes; Arrow
     knows their dtype."""
-    kind = array.type
-    while is_list(kind):
-        kind = kind.value_type
+    kind = item_type(array.type)
     if not _is_number(kind):
         return list(array.to_pylist())
     dtype = _dtype_of(kind)
@@ -212,9 +217,7 @@ def check_types(schema: Schema, types: Mapping[str, Any], where: str = "") -> No
 
 
 def _is_unsupported(kind: Any) -> bool:
-    types = arrow().types
-    while is_list(kind):
-        kind = kind.value_type
+    types, kind = arrow().types, item_type(kind)
     if types.is_dictionary(kind):
         kind = kind.value_type
     return bool(types.is_temporal(kind) or types.is_decimal(kind) or types.is_map(kind))
