@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from threading import Event
 
 import pytest
 from faulty_proxy import Fault
@@ -194,6 +197,39 @@ def test_the_copy_that_was_used_the_longest_ago_goes(bucket, tmp_path):
     left = sorted(objects[number].sha256 for number in (2, 3, 4))
     assert names(tmp_path) == left
     assert sorted(path.stem for path in tmp_path.glob("*.stamp")) == left
+
+
+def test_a_full_disk_gets_room_by_unused_copies(bucket, tmp_path, monkeypatch):
+    copy, disk = staging._copy, 700 * KIB
+
+    def full(wanted: StagedObject, handle: int, stopped: Event) -> str:
+        if sum((tmp_path / name).stat().st_size for name in names(tmp_path)) > disk:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return copy(wanted, handle, stopped)
+
+    monkeypatch.setattr(staging, "_copy", full)
+    folder = StagingFolder(tmp_path, 1 << 30)
+    objects = [put(bucket / str(number), number, 300 * KIB) for number in range(4)]
+    for one in objects[:3]:
+        lease = folder.fetch(one)
+        assert hashlib.sha256(lease.path.read_bytes()).hexdigest() == one.sha256
+        lease.release()
+        time.sleep(0.01)
+    assert names(tmp_path) == sorted(one.sha256 for one in objects[1:3])
+    leases = [folder.fetch(one) for one in objects[1:3]]
+    with pytest.raises(StoreError) as error:
+        folder.fetch(objects[3])
+    start, _, end = str(error.value).partition(" bytes, ")
+    assert start == (
+        f"{objects[3].remote}: cannot copy it to {tmp_path}: no space left on device"
+        f" (`staging.size` is {1 << 30:,}"
+    )
+    assert re.fullmatch(r"[0-9,]+ are free, and no copy is unused\)", end)
+    assert names(tmp_path) == sorted(one.sha256 for one in objects[1:3])
+    leases[0].release()
+    folder.fetch(objects[3]).release()
+    assert names(tmp_path) == sorted(one.sha256 for one in objects[2:])
+    leases[1].release()
 
 
 def test_what_others_read_leaves_no_room(bucket, tmp_path, monkeypatch):

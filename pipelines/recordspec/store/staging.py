@@ -9,12 +9,14 @@ is the last use. A copy that differs from its stamp is hashed again before it is
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
 import logging
 import os
 import re
+import shutil
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -23,7 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Event
 
-from recordspec.errors import Problem, RecordspecError, StoreError, show_text, system_reason
+from recordspec.errors import Problem, RecordspecError, StoreError, show_text, system_problem, system_reason
 from recordspec.locations import read_bytes, system_errors
 from recordspec.remote import RemotePath
 
@@ -31,6 +33,8 @@ log = logging.getLogger("recordspec")
 
 # Seconds between two looks at whether there is room, and after which there will be none.
 _PAUSE, _PATIENCE = 0.05, 600.0
+# The errors of a disk, or of a quota, that is full.
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 # Bytes that file systems allocate at a time.
 _BLOCK = 4096
 # Bytes that are hashed at a time.
@@ -186,8 +190,11 @@ class StagingFolder:
 
         A copy that was changed is logged, deleted, and downloaded again.
 
+        Where the disk has less room than the folder may take, unused copies are removed, too.
+
         Raises StoreError if it cannot be read, does not match its hash, or is larger than the
-        folder may be; and if copies in use have left no room for ten minutes.
+        folder may be; if copies in use have left no room for ten minutes; and if the disk is full without
+        unused copies.
         """
         if on_disk(wanted.bytes) > self.size:
             expected = f"a staging size of {wanted.bytes:,} bytes at least"
@@ -212,7 +219,9 @@ class StagingFolder:
                     log.warning("%s", show_text(str(problem)))
                     continue  # there is none now
                 if part is not None:
-                    return Lease(path, self._download(wanted, path, part, stopped))
+                    if (lease := self._downloaded(wanted, path, part, stopped)) is not None:
+                        return lease
+                    continue  # there is room now
                 if stopped.wait(_PAUSE) or time.monotonic() > deadline:
                     hint = f"copies that are being read fill {self.folder}; give it a larger size"
                     expected = f"room for {wanted.bytes:,} bytes of {self.size:,}"
@@ -279,6 +288,32 @@ class StagingFolder:
     def _make_room(self, size: int, part: str) -> bool:
         """Removes copies until there is room for these bytes of `part`; False if the copies in use leave
         none."""
+        copies, size = self._copies(part), on_disk(size)
+        held = sum(size for _, size, _ in copies)
+        for _, taken, copy in copies:
+            if held + size <= self.size:
+                break
+            if _removed(copy):
+                held -= taken
+        return held + size <= self.size
+
+    def _free(self, size: int) -> bool:
+        """Removes copies of about these bytes, for a disk that is full; False if all are in use."""
+        freed = 0
+        with self._locked():
+            for _, taken, copy in self._copies():
+                if freed < size and _removed(copy):
+                    freed += taken
+        return freed > 0
+
+    def _full(self, wanted: StagedObject, error: OSError) -> StoreError:
+        free = shutil.disk_usage(self.folder).free
+        hint = f"`staging.size` is {self.size:,} bytes, {free:,} are free, and no copy is unused"
+        return StoreError(system_problem(f"copy it to {self.folder}", error, str(wanted.remote), hint))
+
+    def _copies(self, part: str = "") -> list[tuple[int, int, Path]]:
+        """The time of the last use, the size on the disk and the path of each copy but `part`, the least
+        recently used first."""
         entries = [entry for entry in os.scandir(self.folder) if _COPY.fullmatch(entry.name)]
         files = {entry.name: entry.stat() for entry in entries if entry.name != part}
         copies = []
@@ -289,13 +324,21 @@ class StagingFolder:
                 continue
             used = files.get(f"{name}{_STAMP}", found).st_mtime_ns
             copies.append((used, on_disk(found.st_size), self.folder / name))
-        held, size = sum(size for _, size, _ in copies), on_disk(size)
-        for _, taken, copy in sorted(copies):
-            if held + size <= self.size:
-                break
-            if _removed(copy):
-                held -= taken
-        return held + size <= self.size
+        return sorted(copies)
+
+    def _downloaded(self, wanted: StagedObject, path: Path, handle: int, stopped: Event) -> Lease | None:
+        """The copy of an object; None if the disk was full, and unused copies have been removed.
+
+        Raises StoreError if there are none.
+        """
+        try:
+            return Lease(path, self._download(wanted, path, handle, stopped))
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            if not self._free(wanted.bytes):
+                raise self._full(wanted, error) from error
+            return None
 
     def _download(self, wanted: StagedObject, path: Path, handle: int, stopped: Event) -> int:
         """Downloads an object into a locked file; returns it, the copy."""
