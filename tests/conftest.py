@@ -7,7 +7,10 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,6 +27,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # TensorFlow logs a TensorArray of a failed map_fn whenever it is collected, into the output of any other test.
 logging.getLogger("tensorflow").addFilter(lambda record: "Object was never used" not in record.getMessage())
 
+_NOBODY = 65534
 ROOT = Path(__file__).parents[1]
 
 
@@ -40,6 +44,28 @@ def home(tmp_path) -> Path:
         shutil.copytree(ROOT / folder, tmp_path / folder)
     (tmp_path / "raw").mkdir()
     return tmp_path
+
+
+@pytest.fixture
+def unprivileged():
+    """A folder for any user, and a context manager in which permissions apply: to root they do not.
+
+    Modules must be imported before: it may lack the permission to read them.
+    """
+
+    @contextmanager
+    def as_nobody() -> Iterator[None]:
+        user = os.geteuid()
+        if not user:
+            os.seteuid(_NOBODY)
+        try:
+            yield
+        finally:
+            os.seteuid(user)
+
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o777)
+        yield Path(name), as_nobody
 
 
 @pytest.fixture

@@ -176,24 +176,26 @@ def check_regular(path: Location) -> None:
     _check_mode(path, mode)
 
 
+@contextmanager
+def naming(file: object) -> Iterator[None]:
+    """Names a file in the OSErrors of reading and writing it; those of opening it have the name already."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(file)
+        raise
+
+
 class _Named(io.FileIO):
     """A file whose name is in the errors of reading; Python names it in those of opening alone."""
 
     def readinto(self, buffer: Any, /) -> int | None:
-        with self._named():
+        with naming(self.name):
             return super().readinto(buffer)
 
     def readall(self) -> bytes:
-        with self._named():
+        with naming(self.name):
             return super().readall()
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            error.filename = error.filename or str(self.name)
-            raise
 
 
 def open_file(path: Location) -> io.BufferedReader:

@@ -133,6 +133,21 @@ def test_an_index_that_lies_changes_no_record(file, changes):
         assert [one.data for one in records(file, numbers)] == [RECORDS[number] for number in numbers]
 
 
+def test_an_index_of_other_records_of_equal_size_and_time_is_not_used(file, caplog):
+    index(file)
+    before = file.stat()
+    others = sorted(RECORDS)
+    file.write_bytes(b"".join(map(frame, others)))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert file.stat().st_size == before.st_size
+    assert [one.data for one in records(file, [70, 130, 200])] == [others[n] for n in (70, 130, 200)]
+    text = "not used, as it is of another file (`recordspec index` makes it again)"
+    assert caplog.messages == [f"{file}.index.json: {text}"]
+    index(file)
+    assert record(file, 200).data == others[200]
+    assert len(caplog.messages) == 1
+
+
 def test_an_index_of_many_records_stays_small(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_MOST_OFFSETS", 10)
     path = tmp_path / "x"

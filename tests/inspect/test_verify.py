@@ -361,3 +361,22 @@ def test_a_record_that_tensorflow_cannot_read_is_bad(tmp_path, monkeypatch):
     assert str(loss.problem) == f"{path}: record 1 at byte 17: expected {expected}, got 6,291,456 bytes"
     repair(path, tmp_path / "saved")
     assert [one.data for one in scan(tmp_path / "saved/x.tfrecord")] == [b"a", b"b"]
+
+
+def test_a_file_that_cannot_be_read_is_an_error_of_the_system(unprivileged, command):
+    folder, as_nobody = unprivileged
+    schema, data = rs.Schema.loads("schema: s\nfeatures: {a: int64}"), folder / "data"
+    rs.write(schema, [{"a": number} for number in range(8)], data, shards=2)
+    assert command("verify", data)[0] == 0
+    shard = data / "train-00001-of-00002.tfrecord"
+    shard.chmod(0)
+    with as_nobody():
+        code, out, err = command("verify", data)
+    assert (code, err) == (3, f"{shard}: cannot read: permission denied\n")
+    told = [json.loads(line) for line in out.splitlines()]
+    assert [one["intact"] for one in told] == [True, False]
+    assert told[1] == {
+        "file": str(shard),
+        "intact": False,
+        "problems": [{"got": "cannot read: permission denied"}],
+    }

@@ -70,6 +70,13 @@ def test_a_shuffle_is_fixed_by_its_seed_and_other_in_every_epoch(data):
     assert epochs(8)[0] != first
 
 
+def test_a_cache_folder_that_cannot_be_made_is_named(data, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(rs.StoreError) as caught:
+        rs.read(SCHEMA, data, batch=7, cache=str(tmp_path / "file" / "cache"))
+    assert str(caught.value) == f"{tmp_path}/file/cache: cannot write: not a directory"
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -406,3 +406,22 @@ def test_a_report_that_no_repair_wrote_gives_nothing_free(tmp_path, report, got)
         save(tmp_path)
     assert str(caught.value).startswith(f"{tmp_path}/saved: expected {got}")
     assert (tmp_path / "saved/thesis.docx").read_bytes() == b"thesis"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files to another user")
+@pytest.mark.parametrize("how", [{"force": True}, {"append": True}], ids=str)
+def test_a_dataset_that_cannot_be_moved_is_refused_before_rows_are_read(unprivileged, how):
+    folder, as_nobody = unprivileged
+    schema, data = rs.Schema.loads("schema: s\nfeatures: {a: int64}"), folder / "data"
+    rs.write(schema, [{"a": 1}], data)
+    folder.chmod(0o1777)
+
+    def rows():
+        raise AssertionError("rows are read")
+        yield
+
+    with as_nobody(), pytest.raises(rs.StoreError) as caught:
+        rs.write(schema, rows(), data, **how)
+    hint = f"it belongs to another user, and {folder} has the sticky bit"
+    assert str(caught.value) == f"{data}: cannot replace: operation not permitted ({hint})"
+    assert os.listdir(folder) == ["data"]

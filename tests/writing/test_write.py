@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import recordspec as rs
 from recordspec._tf import tf
+from recordspec.store.shard_file import ShardFile
 from recordspec.wire.tfrecord import scan
 from recordspec.writing.encoder import hashes, key_bytes, split_of
 from recordspec.writing.sorter import Sorter
@@ -252,6 +253,20 @@ def test_a_source_that_fails_publishes_nothing(tmp_path, error, kind, expected):
     with pytest.raises(kind) as caught:
         rs.write(SCHEMA, source(), tmp_path / "data")
     assert str(caught.value) == f"{tmp_path}/data: {expected}"
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_names_the_shard(tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(ShardFile, "_put", full)
+    with pytest.raises(rs.StoreError) as caught:
+        rs.write(SCHEMA, rows(70), tmp_path / "data", shards=1)
+    assert str(caught.value) == (
+        f"{tmp_path}/data: cannot write train-00000-of-00001.tfrecord: no space left on device, after 70 rows"
+        " (nothing was published)"
+    )
     assert os.listdir(tmp_path) == []
 
 

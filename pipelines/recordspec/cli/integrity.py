@@ -12,7 +12,7 @@ import click
 
 from recordspec.cli.options import LOCAL_PATH, PATH, files_argument, json_option
 from recordspec.cli.output import echo, print_json, print_notes, print_rows, size, wants_json
-from recordspec.errors import RecordError, counted, see
+from recordspec.errors import RecordError, StoreError, counted, see
 from recordspec.locations import Location
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def verify(files: tuple[str, ...], as_json: bool) -> int:
     Prints for each file the number of intact records, of records with corrupt data, of records that `repair`
     can recover after a corrupt length, and of bytes and rows lost. If there is a manifest, it also checks
     sizes, hashes, numbers of records, missing and unexpected shards, and the schema. Exits with 1 if it finds
-    an error.
+    an error, with 3 if a file cannot be read.
     """
     from recordspec.inspect.verify import verify as verify_files
     from recordspec.progress import Progress
@@ -45,18 +45,29 @@ def verify(files: tuple[str, ...], as_json: bool) -> int:
     if wants_json(as_json):
         for one in found:
             read = {"file": one.file} if one.integrity is None else one.integrity.dump()
-            problems = [{"expected": problem.expected, "got": problem.got} for problem in one.problems]
+            problems = [
+                {"expected": problem.expected, "got": problem.got}
+                if problem.expected
+                else {"got": problem.got}
+                for problem in one.problems
+            ]
             print_json({**read, "intact": one.intact, "problems": problems})
     else:
         lines = [
             line
             for one in found
+            if not one.unreadable
             for line in (*map(str, one.problems), *(_losses(one.integrity) if one.integrity else ()))
         ]
         rows = (_row(one.integrity.dump(), _COLUMNS) for one in found if one.integrity is not None)
         print_rows(rows, as_json, lambda: "\n".join(lines))
         hint = f" (`recordspec repair` saves what can be read; {see('integrity.md')})"
         echo(f"intact: {intact:,} of {counted(len(found), 'file')}{hint if intact < len(found) else ''}")
+    unreadable = [problem for one in found if one.unreadable for problem in one.problems]
+    for problem in unreadable:
+        echo(problem, err=True)
+    if unreadable:
+        return StoreError.exit_code
     return 0 if intact == len(found) else RecordError.exit_code
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -18,6 +19,8 @@ from recordspec.store.shards import Files, expand
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.strings import Ints
 from recordspec.wire.tfrecord import RecordRange, record_ends
+
+log = logging.getLogger("recordspec")
 
 Format = Literal["recordspec", "tfrecord", "dali"]
 
@@ -59,13 +62,17 @@ def _index(path: Location, form: Format) -> Written:
         hint = "`recordspec reshard --compression none` makes one"
         got = f"{compression}, which has no random access"
         raise RecordError(Problem(where=str(path), expected="an uncompressed file", got=got, hint=hint))
-    target = path.with_name(f"{path.name}{INDEX_SUFFIXES[form]}")
+    target = _index_of(path, form)
     records = 0
     with output_file(target, force=True) as begun, begun.open("w", encoding="ascii") as file:
         for text, count in _ours(path) if form == "recordspec" else _lines(path):
             file.write(text)
             records += count
     return Written(file=str(path), index=str(target), records=records)
+
+
+def _index_of(path: Location, form: Format) -> Location:
+    return path.with_name(f"{path.name}{INDEX_SUFFIXES[form]}")
 
 
 def _lines(path: Location) -> Iterator[tuple[str, int]]:
@@ -103,7 +110,7 @@ def _crc(index: Mapping[str, Any]) -> int:
 def _kept(path: Location) -> tuple[int, list[int]]:
     """The number of records from one offset to the next, and the offsets: those of the index, if there
     is one, and it is of this file, or else the first alone."""
-    stat, beside = path.stat(), path.with_name(f"{path.name}{INDEX_SUFFIXES['recordspec']}")
+    stat, beside = path.stat(), _index_of(path, "recordspec")
     try:
         index: Any = json.loads(read_bytes(beside, _MOST_BYTES))
         of_file = (index["version"], index["bytes"], index["mtime_ns"])
@@ -120,10 +127,12 @@ def find_records(path: Location, wanted: Iterable[int]) -> Iterator[RecordRange]
     """Yields the byte ranges of records of an uncompressed file, by ascending numbers. Ends at the first
     number that is too large.
 
-    Only lengths are read, with an index only those after a kept offset. Raises RecordError if a record
-    cannot be reached.
+    Only lengths are read, with an index only those after a kept offset. An index with an offset where no
+    record begins is of another file with this size and time: it is not used, and logged. Raises RecordError
+    if a record cannot be reached.
     """
     every, offsets = _kept(path)
+    stale = False
     first, places = 0, np.zeros(1, np.int64)  # of record `first` on where each begins
     walk = record_ends(path)
     for number in wanted:
@@ -133,9 +142,20 @@ def find_records(path: Location, wanted: Iterable[int]) -> Iterator[RecordRange]
             walk = record_ends(path, first, offsets[at])
         while number - first >= len(places) - 1:
             last = int(places[-1])
-            begun, more = next(walk, (None, None))
+            try:
+                begun, more = next(walk, (None, None))
+            except RecordError:
+                if not first or len(places) > 1:  # it was not found by an offset
+                    raise
+                every, offsets, stale = 1, [0], True
+                first, places, walk = 0, np.zeros(1, np.int64), record_ends(path)
+                continue
             if begun is None or more is None:
                 return
             first, places = begun, np.concatenate([[last], more])
+        if stale:  # where the record itself is corrupt, the error is raised before
+            index = _index_of(path, "recordspec")
+            log.warning("%s: not used, as it is of another file (`recordspec index` makes it again)", index)
+            stale = False
         at = number - first
         yield RecordRange(number, int(places[at]), int(places[at + 1]))

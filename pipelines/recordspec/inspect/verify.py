@@ -47,12 +47,14 @@ class VerifiedFile:
     Attributes:
         file: its path.
         integrity: its records and losses; None for sidecars, and if it is missing or cannot be read.
-        problems: the differences from its manifest.
+        problems: the differences from its manifest, or why it cannot be read.
+        unreadable: whether the system does not let it be read.
     """
 
     file: str
     integrity: FileIntegrity | None = None
     problems: tuple[Problem, ...] = ()
+    unreadable: bool = False
 
     @property
     def intact(self) -> bool:
@@ -106,7 +108,7 @@ def _verify(integrity: FileIntegrity, progress: Progress) -> VerifiedFile:
         for _ in integrity.read(progress):
             pass
     except StoreError as error:
-        return VerifiedFile(file=str(integrity.path), problems=error.problems)
+        return VerifiedFile(file=str(integrity.path), problems=error.problems, unreadable=True)
     problems = () if integrity.shard is None else tuple(_shard_problems(integrity, integrity.shard))
     return VerifiedFile(file=str(integrity.path), integrity=integrity, problems=problems)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from recordspec.errors import Problem, StoreError
 from recordspec.executors import Future, ThreadPool
+from recordspec.locations import naming
 from recordspec.store.manifest import Shard
 from recordspec.wire.compression import CODECS, Compression
 from recordspec.wire.hashes import Sha256
@@ -84,11 +85,13 @@ class ShardFile:
         done.result()
 
     def _compress(self, frames: memoryview | bytes) -> None:
-        self._put(self._compressor.compress(frames))
+        with naming(self._path):
+            self._put(self._compressor.compress(frames))
 
     def _finish(self) -> None:
-        self._put(self._compressor.flush())
-        os.fsync(self._file.fileno())
+        with naming(self._path):
+            self._put(self._compressor.flush())
+            os.fsync(self._file.fileno())
         self._sha256 = self._hash.hexdigest()
 
     def _put(self, data: memoryview | bytes) -> None:

@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import socket
+import stat
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -220,6 +221,8 @@ class Transaction:
     def _check_target(self) -> None:
         if self._append:
             _check_is_dataset(self.target, self.name)
+        if self._force:
+            self._check_movable()
         if not self.target.exists() or (self.target.is_dir() and not any(self.target.iterdir())):
             return
         if not self._force:
@@ -229,6 +232,17 @@ class Transaction:
                 Problem(where=self.name, expected="a new folder", got="one that exists", hint=hint)
             )
         _check_is_dataset(self.target, self.name)
+
+    def _check_movable(self) -> None:
+        """Raises StoreError if the target must stay, which its rename would report when all is written."""
+        try:
+            target, parent = self.target.stat(), self.target.parent.stat()
+        except FileNotFoundError:
+            return
+        if parent.st_mode & stat.S_ISVTX and os.geteuid() not in (0, target.st_uid, parent.st_uid):
+            hint = f"it belongs to another user, and {self.target.parent} has the sticky bit"
+            error = PermissionError(errno.EPERM, "")
+            raise StoreError(system_problem("replace", error, self.name, hint))
 
     def _claim(self) -> None:
         """Creates the staging folder with its owner atomically: a rename cannot succeed twice."""

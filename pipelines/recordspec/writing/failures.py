@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -90,7 +91,8 @@ def disk_errors(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DiskError(system_problem("write", error, name)) from error
+        file = f" {os.path.basename(error.filename)}" if isinstance(error.filename, str) else ""
+        raise DiskError(system_problem(f"write{file}", error, name)) from error
 
 
 def source_errors(items: Iterable[_T], name: str) -> Iterator[_T]:
