@@ -1057,6 +1057,56 @@ def test_files_are_opened_for_reading_in_one_place():
     assert found == {*OPENERS}
 
 
+# What may write files other than by `output_file` and `atomic_write`, and why.
+WRITERS = {
+    "inspect/diff.py: path.open": "in a temporary folder",
+    "inspect/repair.py: (transaction.staging / REPORT_FILE).open": "in a staging folder",
+    "inspect/repair.py: (staging / name).open": "the same",
+    "locations.py: path.open": "flushes a file",
+    "reading/corrupt_records.py: copy.open": "in a temporary folder",
+    "spark/driver.py: (self._plan.folder / f'{shard.file}.keys').open": "in a staging folder",
+    "store/journal.py: self._path.open": "the same",
+    "store/key_hashes.py: path.open": "the same",
+    "store/shard_file.py: path.open": "the same",
+    "store/staging.py: _stamp_of(path).write_text": "without it, a copy is hashed again",
+    "store/staging.py: open": "a .part, which is locked",
+    "writing/append.py: (staging / REJECTS_FILE).open": "in a staging folder",
+    "writing/rejects.py: path.open": "the same",
+    "writing/sorter.py: (folder / run.index_name).open": "the same",
+    "writing/sorter.py: (self._folder / name).open": "the same",
+    "writing/sorter.py: (self._folder / f'{name}.index').open": "the same",
+}
+# The names of the temporary files that `output_file` yields.
+TEMPORARY = {
+    *("cli/check.py: begun.write_text", "cli/infer.py: fresh.write_text", "cli/plot.py: figure.savefig"),
+    *("cli/schemas.py: fresh.write_text", "cli/stats.py: fresh.write_text", "inspect/index.py: begun.open"),
+    *("inspect/export_writers.py: path.open", "language.py: begun.write_text"),
+    *("locations.py: fresh.write_bytes", "reading/encoding.py: file.write_text"),
+}
+
+
+def test_single_files_are_written_in_one_place():
+    found = set()
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and writes(node):
+                found.add(f"{file.relative_to(PACKAGE)}: {ast.unparse(node.func)}")
+    assert found == {*WRITERS, *TEMPORARY}
+
+
+def writes(call: ast.Call) -> bool:
+    """Whether a call opens a file for writing by its name, as far as that can be seen."""
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    return name in ("write_text", "write_bytes", "savefig") or (name == "open" and has_mode(call, "wxa+"))
+
+
+def has_mode(call: ast.Call, letters: str) -> bool:
+    """Whether an argument of `open` has one of the letters of a mode."""
+    given = (*call.args, *(key.value for key in call.keywords))
+    modes = [one.value for one in given if isinstance(one, ast.Constant)]
+    return any(isinstance(mode, str) and len(mode) < 4 and set(mode) & set(letters) for mode in modes)
+
+
 def reads(call: ast.Call) -> bool:
     """Whether a call opens a file for reading by its name, as far as that can be seen."""
     name = getattr(call.func, "attr", getattr(call.func, "id", ""))
@@ -1066,9 +1116,4 @@ def reads(call: ast.Call) -> bool:
         return isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) != "locations"
     if name != "open" or ast.unparse(call.func) == "os.open":
         return False
-    modes = [
-        one.value
-        for one in (*call.args, *(key.value for key in call.keywords))
-        if isinstance(one, ast.Constant)
-    ]
-    return not any(isinstance(mode, str) and set(mode) & set("wxa+") for mode in modes)
+    return not has_mode(call, "wxa+")

@@ -1,17 +1,19 @@
 """Files on this machine: their paths, opening regular ones, and writing them durably and atomically.
 
-Use `atomic_file` or `atomic_write` for files that must be complete; `output_file` for a path of a user.
+Every file that must be complete is written by `atomic_file` or `atomic_write`; that of a path of a user by
+`output_file`.
 """
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import re
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import IO, Annotated, Any, TypeVar
@@ -289,26 +291,76 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def temporary_name(name: str) -> str:
+    """The name of the temporary file of `atomic_file`: hidden, so that no pattern of a reader matches it, and
+    short enough for any file system."""
+    return f".{name[-_LONGEST_STEM:]}.partial"
+
+
 @contextmanager
 def atomic_file(path: Path, temporary: Path | None = None) -> Iterator[Path]:
     """Yields the path of a temporary file, which replaces the file at the end, durably and atomically.
 
     After an error the file is unchanged. `temporary` must be on the same file system; by default it
-    is a hidden file in the same folder, which no pattern of a reader matches.
+    is a hidden file in the same folder, which is locked. What a process that died has left of it, the next
+    one removes; another process that writes the file is waited for. A device or a pipe is written itself.
 
     Raises OSError.
     """
+    if os.path.exists(path) and not os.path.isfile(path):
+        yield path
+        return
     if temporary is None:
-        # two processes do not share it; and it is short enough for any file system
-        temporary = path.with_name(f".{path.name[-_LONGEST_STEM:]}.{os.getpid()}")
-    try:
-        yield temporary
-        sync_file(temporary)
-        os.replace(temporary, path)
+        path = resolved(path)  # a link stays
+    with _locked_temporary(path) if temporary is None else nullcontext(temporary) as fresh:
+        try:
+            yield fresh
+            sync_file(fresh)
+            os.replace(fresh, path)
+        except BaseException:
+            with suppress(OSError):
+                fresh.unlink()
+            raise
+        # the name of the temporary file may be that of another process by now
         sync_folder(path.parent)
+
+
+@contextmanager
+def _locked_temporary(path: Path) -> Iterator[Path]:
+    """An empty temporary file, which is locked as long as this process writes it."""
+    fresh = path.with_name(temporary_name(path.name))
+    while (handle := _begin(fresh)) is None:
+        pass
+    try:
+        yield fresh
     finally:
-        with suppress(OSError):
-            temporary.unlink()
+        os.close(handle)
+
+
+def _begin(path: Path) -> int | None:
+    """Creates a file and locks it; None if it must be tried again: its name was taken."""
+    try:
+        handle, is_new = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), True
+    except FileExistsError:
+        try:
+            handle, is_new = os.open(path, os.O_RDWR), False
+        except FileNotFoundError:
+            return None
+    try:
+        with suppress(OSError):  # some file systems of clusters know no locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        is_there = os.path.samestat(os.fstat(handle), os.stat(path))
+        if is_new and is_there:
+            return handle
+        if is_there:  # whoever wrote it has died, or has not locked it yet, and will begin again
+            path.unlink()
+    except FileNotFoundError:  # it has become the file, or another process has removed it
+        pass
+    except BaseException:
+        os.close(handle)
+        raise
+    os.close(handle)
+    return None
 
 
 def atomic_write(path: Path, data: bytes, temporary: Path | None = None) -> None:
@@ -341,5 +393,4 @@ def output_file(path: Location, *, force: bool) -> Iterator[Path]:
                 raise refused
         return
     with system_errors("write", path), atomic_file(path) as fresh:
-        fresh.touch()  # fails immediately if it cannot be written
         yield fresh

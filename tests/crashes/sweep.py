@@ -184,6 +184,12 @@ def commands() -> dict[str, Command]:
         "a file put into a dataset": Command(run=put_beside, before="old", files=True),
         "index": Command(run=["index", "run/data"], before="indexed", files=True),
         "a single file": Command(run=write_file, files=True),
+        "infer a schema and a config": Command(
+            run=["infer", "old.csv", "--out", "run/s.yaml", "--config", "run/c.yaml"], files=True
+        ),
+        "stats to a page": Command(
+            run=["stats", "states/source/data", "--html", "run/out.html"], before="exported", files=True
+        ),
     }
     for form in ("jsonl", "csv", "parquet"):
         made[f"export to {form}"] = Command(
@@ -292,7 +298,7 @@ class World:
             path.write_text("{}")
         self.run.rename(self.states / "indexed")
         self.reset("empty")
-        for form in ("jsonl", "csv", "parquet"):
+        for form in ("jsonl", "csv", "parquet", "html"):
             (self.run / f"out.{form}").write_text("old\n")
         self.run.rename(self.states / "exported")
         # a build that was killed when it had written some of its shards
@@ -503,7 +509,7 @@ class Trial:
             raise WrongStateError(f"neither the old nor the new dataset: {difference(now, self.new)}")
 
     def _check_files(self, left: Tree) -> None:
-        """Each file is the old or the new one."""
+        """Each file is the old or the new one, and the next run leaves the new ones alone."""
         for name, data in left.items():
             hidden = re.search(r"(^|/)\.", name)  # a file that was begun
             if not hidden and data not in (self.start.get(name), self.new.get(name)):
@@ -513,6 +519,8 @@ class Trial:
                 raise WrongStateError(f"{name} is gone")
         if "data/manifest.json" in left:
             check_hashes(left)
+        if published(left) != published(self.new):
+            self._check_leaves(self.command.run, left, self.new)
 
     def _check_leaves(
         self, what: What, left: Tree, expected: Tree, *, resumes: bool = False, replaces: bool = False

@@ -340,3 +340,22 @@ def test_keys_that_some_records_lack(tmp_path):
     (batch,) = rs.read(schema, path, batch=2)
     assert batch["n"].numpy().tolist() == [3, 0]
     assert batch["n_missing"].numpy().tolist() == [False, True]
+
+
+@pytest.mark.parametrize("gone", ["s.yaml", "c.yaml"])
+def test_a_half_of_an_interrupted_run_is_completed(gone, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("rows.csv").write_text("a,b\n1,2\n")
+    arguments = ("infer", "rows.csv", "--out", "s.yaml", "--config", "c.yaml")
+    assert run(*arguments).returncode == 0
+    whole = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert run(*arguments).stderr == "s.yaml: expected a new file, got one that exists\n"
+    Path(gone).unlink()
+    assert run(*arguments).returncode == 0
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == whole
+    Path(gone).unlink()
+    (other,) = {"s.yaml", "c.yaml"} - {gone}
+    Path(other).write_text("# another\n")
+    done = run(*arguments)
+    assert (done.returncode, done.stderr) == (3, f"{other}: expected a new file, got one that exists\n")
+    assert not Path(gone).exists()

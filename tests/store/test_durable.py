@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +157,38 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
         fresh.write_bytes(b"new")
     assert str(caught.value) == f"{tmp_path}/y: cannot write: no space left on device"
     assert os.listdir(tmp_path) == ["x"]
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
+    (tmp_path / "x").write_bytes(b"old")
+    child = os.fork()
+    if not child:
+        with output_file(tmp_path / "x", force=True) as fresh:
+            fresh.write_bytes(b"half")
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        "x": b"old",
+        ".x.partial": b"half",
+    }
+    atomic_write(tmp_path / "x", b"new")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"x": b"new"}
+
+
+def test_writers_of_a_file_wait_for_each_other(tmp_path):
+    texts = [bytes([65 + number]) * 1000 for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda text: atomic_write(tmp_path / "x", text), texts * 2))
+    assert (tmp_path / "x").read_bytes() in texts
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_a_link_stays_and_a_device_is_written(tmp_path):
+    (tmp_path / "link").symlink_to("x")
+    (tmp_path / "null").symlink_to("/dev/null")
+    for name in ("link", "null"):
+        atomic_write(tmp_path / name, b"new")
+    assert sorted(os.listdir(tmp_path)) == ["link", "null", "x"]
+    assert (tmp_path / "link").readlink() == Path("x")
+    assert (tmp_path / "x").read_bytes() == b"new"
+    assert (tmp_path / "null").readlink() == Path("/dev/null")

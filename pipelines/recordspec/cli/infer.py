@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -9,6 +11,9 @@ import click
 from recordspec.cli.options import LOCAL_PATH, PATTERN, jobs_option
 from recordspec.cli.output import echo, print_json, print_text
 from recordspec.errors import Problem, StoreError
+from recordspec.locations import output_file, read_text
+
+_MOST_BYTES = 16 << 20  # of a schema or a config, as where they are loaded
 
 
 @click.command(short_help="Infer a schema from files.")
@@ -45,19 +50,23 @@ def infer(
 
     if config is not None and out is None:
         raise click.UsageError("--config needs --out, the schema that it names")
-    for path in (out, config):
-        if path is not None and path.exists():
-            raise StoreError(Problem(where=str(path), expected="a new file", got="one that exists"))
+    # one of two is what an interrupted run has left, if it has the same text
+    there = [path for path in (out, config) if path is not None and path.exists()]
+    if there and (config is None or len(there) == 2):
+        raise _exists(there[0])
     with Progress() as progress:
         given = input_files(files)
         found = infer_files(given, name, sample=sample, jobs=jobs, progress=progress)
     texts = {} if out is None else {out: found.schema.dump()}
     if config is not None and out is not None:
         texts[config] = config_text(given, found, out, config)
-    for path, text in texts.items():
-        _write(path, header() + text)
+    begun = {path: header() + text for path, text in texts.items()}
+    for path in there:
+        if read_text(path, _MOST_BYTES) != begun[path]:
+            raise _exists(path)
     folders = dict.fromkeys(path.parent for path in texts)
     written = [*texts, *filter(None, map(write_json_schema, folders))]
+    _write({path: text for path, text in begun.items() if path not in there})
     if as_json:
         files_written = list(map(str, written))
         print_json(
@@ -72,9 +81,13 @@ def infer(
         echo(note, err=True)
 
 
-def _write(path: Path, text: str) -> None:
-    from recordspec.locations import output_file
+def _write(texts: Mapping[Path, str]) -> None:
+    """Writes new files: both are whole before the first, the schema, gets its name."""
+    with ExitStack() as stack:
+        for path, text in reversed(texts.items()):
+            fresh = stack.enter_context(output_file(path, force=False))
+            fresh.write_text(text, encoding="utf-8")
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with output_file(path, force=False) as begun:
-        begun.write_text(text, encoding="utf-8")
+
+def _exists(path: Path) -> StoreError:
+    return StoreError(Problem(where=str(path), expected="a new file", got="one that exists"))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recordspec.errors import missing_package, show_text
-from recordspec.locations import system_errors
+from recordspec.locations import output_file
 
 if TYPE_CHECKING:
     from recordspec.inspect.stats.summary import FeatureSummary, Histogram, StatsReport
@@ -83,5 +83,5 @@ def _plain(text: str) -> str:
 
 
 def _save(figure: Any, path: Path) -> None:
-    with system_errors("write", path):
-        figure.savefig(path, format="png", dpi=120)
+    with output_file(path, force=True) as fresh:
+        figure.savefig(fresh, format="png", dpi=120)

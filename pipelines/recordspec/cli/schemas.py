@@ -18,7 +18,7 @@ from recordspec.cli.output import (
     size,
 )
 from recordspec.errors import Problem, RecordspecError, StoreError, show_path
-from recordspec.locations import Location, system_errors
+from recordspec.locations import Location, output_file, system_errors
 
 _STARTER_FILES = {
     "schema.yaml": "schemas/flowers.yaml",
@@ -180,8 +180,9 @@ def init(folder: Path) -> None:
     for name, target in targets.items():
         with system_errors("write", target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            first = header(f"../{FILE}") if target.suffix == ".yaml" else ""
-            target.write_text(first + (starter / name).read_text(encoding="utf-8"), encoding="utf-8")
+        first = header(f"../{FILE}") if target.suffix == ".yaml" else ""
+        with output_file(target, force=False) as fresh:
+            fresh.write_text(first + (starter / name).read_text(encoding="utf-8"), encoding="utf-8")
         echo(target)
     if (written := write_json_schema(folder)) is not None:
         echo(written)

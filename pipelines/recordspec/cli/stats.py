@@ -11,7 +11,7 @@ import click
 from recordspec.cli.options import LOCAL_PATH, PATTERN, jobs_option, json_option, spec_option
 from recordspec.cli.output import echo, print_json, print_rows, wants_json
 from recordspec.errors import Problem, RecordError, StoreError, counted
-from recordspec.locations import Location, below, location
+from recordspec.locations import Location, below, location, output_file
 
 if TYPE_CHECKING:
     from recordspec.inspect.stats.summary import FeatureSummary, SplitSummary, StatsReport
@@ -56,7 +56,8 @@ def stats(
     if html is not None:
         from recordspec.inspect.stats.page import page
 
-        html.write_text(page(report, " ".join(paths)), encoding="utf-8")
+        with output_file(html, force=True) as fresh:
+            fresh.write_text(page(report, " ".join(paths)), encoding="utf-8")
     if png is not None:
         plot_report(report, png)
     _print(report, as_json)

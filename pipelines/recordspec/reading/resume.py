@@ -20,7 +20,7 @@ _DATASET = ("workers", "batch", "manifest")
 _MOST_BYTES = 64 << 20  # of a position: a few numbers for each generator of random numbers
 # The value of `stop_training` that ends an epoch, but not the training. No other callback sets it.
 _ENDED = "the end of an interrupted epoch"
-_OURS = re.compile(r"weights-\d+-\d+\.weights\.h5|position\.json(\.new)?|\.position\.json\.\d+")
+_OURS = re.compile(r"weights-\d+-\d+\.weights\.h5|position\.json(\.new)?|\.position\.json\.(\d+|partial)")
 
 
 class Backup(tf.keras.callbacks.Callback):  # type: ignore[misc]

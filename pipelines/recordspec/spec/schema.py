@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from recordspec.errors import Problem, RecordError, SpecError, describe, nearest, one_of, see
-from recordspec.locations import Location, local, location, read_text
+from recordspec.locations import Location, atomic_write, local, location, read_text
 from recordspec.spec import decoder, encoder
 from recordspec.spec.blocks import blocks_of
 from recordspec.spec.feature_set import ALL_SECTIONS, FeatureSet
@@ -83,7 +83,7 @@ class Schema(FeatureSet):
             known[section][feature.name] = options
         text = dump(known)
         if path is not None:
-            local(path).write_text(text, encoding="utf-8")
+            atomic_write(local(path), text.encode())
         return text
 
     def parse_dict(self) -> Any:

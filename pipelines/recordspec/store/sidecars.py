@@ -35,8 +35,7 @@ def add_sidecars(folder: Path, texts: Mapping[str, str]) -> None:
     files[FILE] = replace(manifest, beside={**manifest.beside, **hashes}).dump().encode()
     with system_errors("write", folder):
         for name, data in files.items():
-            # of a fixed name, so that after a crash the next call replaces it
-            atomic_write(folder / name, data, folder / f".{name}.partial")
+            atomic_write(folder / name, data)
 
 
 def _is_one_of(path: Path, hashes: set[str | None]) -> bool:

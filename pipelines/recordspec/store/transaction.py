@@ -31,6 +31,7 @@ from recordspec.locations import (
     resolved,
     sync_folder,
     system_errors,
+    temporary_name,
 )
 from recordspec.progress import Progress
 from recordspec.store.journal import FILE as JOURNAL
@@ -326,6 +327,7 @@ def _check_is_dataset(folder: Path, name: str) -> None:
         *shards,
         *(f"{shard}{suffix}" for shard in shards for suffix in INDEX_SUFFIXES.values()),
     }
+    known |= set(map(temporary_name, known))  # what a process that died has left of them
     others = sorted({child.name for child in folder.iterdir()} - known)
     if others:
         hint = "move it elsewhere first"
