@@ -91,7 +91,8 @@ def test_examples_load(place, tmp_path):
                 rest = {"schema": "s"} | given
             rs.Schema.loads(yaml.safe_dump(rest))
         elif place.startswith(("kind: ", "every kind")):
-            text = f"schema: s\nfeatures:\n  f: {text}\n  photo: image\n  labels: {LABELS}"
+            head = "record: sequence_example\nsequence" if option == "missing" else "features"
+            text = f"schema: s\n{head}:\n  f: {text}\n  photo: image\n  labels: {LABELS}"
             schema = rs.Schema.loads(text, folder=tmp_path)
             assert place == "every kind" or f"kind: {schema.features[0].kind}" == place
         else:

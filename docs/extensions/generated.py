@@ -60,7 +60,7 @@ COMMON = (
     *(
         row
         for row in options_table()
-        if row["in"] == "kind: fixed_len" and row["option"] in ("key", "description")
+        if row["in"] == "kind: fixed_len" and row["option"] in ("key", "missing", "description")
     ),
 )
 COMMON_NAMES = tuple(row["option"] for row in COMMON)

@@ -6,6 +6,7 @@ import json
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from hypothesis import HealthCheck, settings
@@ -248,17 +249,51 @@ def test_no_example_and_a_key_twice(tmp_path, command):
     assert "n: twice or more in 1 of 1 rows, of which the last counts" in err.splitlines()
 
 
-@pytest.mark.parametrize(("options", "invalid"), [("", 1), (", pad: -1", 0), (", with_length: true", 0)])
-def test_a_list_of_steps_may_be_missing_where_tensorflow_takes_none(tmp_path, options, invalid):
-    schema = rs.Schema.loads(f"""
-schema: s
-record: sequence_example
-sequence: {{s: {{kind: fixed_len_sequence, dtype: int64{options}}}}}
-""")
-    records = [schema.encode({"s": [1, 2]}), b""]
-    report = check([stored(tmp_path / "x", records)], schema)
-    assert told(report) == ["record 1 at byte 41: sequence.s: expected a list of steps, got none"] * invalid
-    assert decodes(schema.decode, b"") == (not invalid)
+STEPS = [
+    "kind: fixed_len_sequence, dtype: int64",
+    "kind: fixed_len_sequence, dtype: int64, pad: -1",
+    "kind: fixed_len_sequence, dtype: string, with_length: true",
+    "kind: fixed_len_sequence, dtype: float32, shape: [2], max_length: 3",
+    "kind: var_len, dtype: int64",
+    "kind: ragged, dtype: int64, shape: [null, null]",
+    "kind: label, names: [a, b]",
+    "kind: text",
+    "kind: tensor, dtype: uint8, shape: [2]",
+    "kind: box, format: xyxy",
+]
+
+
+@pytest.mark.parametrize("options", STEPS)
+def test_a_list_of_steps_may_be_missing_if_the_option_says_so(options, tmp_path):
+    for missing, invalid in (("error", 1), ("empty", 0)):
+        schema = rs.Schema.loads(
+            "schema: s\nrecord: sequence_example\ncontext: {n: int64}\n"
+            f"sequence: {{s: {{{options}, missing: {missing}}}}}"
+        )
+        records = [schema.encode({"n": 1, "s": []}), example({"n": ("int64", [2])})]
+        report = check([stored(tmp_path / "x", records)], schema)
+        said = {problem.rpartition("byte ")[2].partition(": ")[2] for problem in told(report)}
+        problem = "sequence.s: expected a list of steps, got none (`missing: empty` accepts it)"
+        assert (said, report.invalid) == ({problem} if invalid else set(), invalid)
+        assert decodes(schema.decode, records[0])
+        assert decodes(schema.decode, records[1]) == (not invalid)
+        if invalid:
+            assert {str(one) for one in decode_problems(schema, records[1], in_blocks=False)} == {problem}
+            with pytest.raises(decode_errors()):
+                schema.decode(records)
+            with pytest.raises(rs.RecordError, match="expected a list of steps"):
+                block_of_records(schema, records)
+            continue
+        block = schema.decode_block([block_of_records(schema, records)])
+        for name, batch in schema.decode(tf.constant(records)).items():
+            empty, alone = (schema.decode(record)[name] for record in records)
+            for one, other in ((empty, alone), (batch, block[name])):
+                assert (one.shape, one.dtype) == (other.shape, other.dtype)
+                if name != "n":
+                    tf.nest.map_structure(
+                        np.testing.assert_array_equal,
+                        *(tf.nest.flatten(each, expand_composites=True) for each in (one, other)),
+                    )
 
 
 def test_a_record_of_the_other_message_is_named(tmp_path):

@@ -146,7 +146,7 @@ def sequence(data: bytes, **lists) -> bytes:
     [
         ({"v": [[1], [2, 3]]}, "sequence.v[1]: expected 1 int64, got 2 int64"),
         ({"v": [[1], [2], [0.5]]}, "sequence.v[2]: expected 1 int64, got 1 float32"),
-        ({"v": None}, "sequence.v: expected a list of steps, got none"),
+        ({"v": None}, "sequence.v: expected a list of steps, got none (`missing: empty` accepts it)"),
         ({"words": [[b"a"], [1]]}, "sequence.words[1]: expected any number of string, got 1 int64"),
     ],
 )

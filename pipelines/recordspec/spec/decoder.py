@@ -20,6 +20,7 @@ from recordspec.spec.validate import feature_violations, of_other_message, other
 from recordspec.wire import blocks as wire_blocks
 from recordspec.wire import proto
 from recordspec.wire.columns import (
+    TF_DTYPES,
     Column,
     Fixed,
     KeyValues,
@@ -130,14 +131,37 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[Section, dict[str, Ten
     context, sequence = asked["context"], asked["sequence"]
     single = serialized.shape.rank == 0
     parse = tf.io.parse_single_sequence_example if single else tf.io.parse_sequence_example
+    layouts = {column.key: column.layout for column in blocks.placed_columns(schema, "sequence")}
+    required = _required(schema, sequence)
+    dense = {
+        column.key: tf.io.FixedLenSequenceFeature(list(column.cell), TF_DTYPES[column.storage])
+        for column in required
+        if isinstance(layouts[column.key], Fixed | Sequence)
+    }
+    serialized = tensors.with_lists(serialized, [one.key for one in required if one.key not in dense])
     # A SequenceExample's context is, byte for byte, an Example, and the parser of Examples gives a
     # Feature without a kind its default, where that of SequenceExamples fails (TensorFlow 2.16, 2.21).
-    steps = parse(serialized, {}, sequence)[1] if sequence else {}
-    layouts = {column.key: column.layout for column in blocks.placed_columns(schema, "sequence")}
-    return {
-        "context": tf.io.parse_example(serialized, context) if context else {},
-        "sequence": {key: _one_item_a_step(value, layouts[key], single) for key, value in steps.items()},
+    parsed = parse(serialized, {}, sequence | dense) if sequence else ({}, {})
+    steps = {
+        key: value if key in dense else _one_item_a_step(value, layouts[key], single)
+        for key, value in parsed[1].items()
     }
+    if not single:
+        steps |= {key: tf.RaggedTensor.from_tensor(steps[key], parsed[2][key]) for key in dense}
+    return {"context": tf.io.parse_example(serialized, context) if context else {}, "sequence": steps}
+
+
+def _required(schema: FeatureSet, sequence: Mapping[str, Any]) -> list[Column]:
+    """The columns of lists of steps that records must have, and that are parsed as ragged tensors: there,
+    TensorFlow takes a missing list for an empty one. Of steps of one item, a FixedLenSequenceFeature requires
+    the list, and is parsed faster."""
+    return [
+        column
+        for feature in schema.sequence
+        if feature.missing == "error"
+        for column in feature.columns()
+        if not isinstance(sequence.get(column.key), tf.io.FixedLenSequenceFeature)
+    ]
 
 
 def _one_item_a_step(value: Tensor, layout: Layout, single: bool) -> Tensor:

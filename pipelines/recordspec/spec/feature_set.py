@@ -274,6 +274,12 @@ def _check(schema: FeatureSet) -> Iterator[Problem]:
 def _check_section(section: Section, feature: Feature) -> Iterator[Problem]:
     """Yields problems of features that the SequenceExample parser of tf.io does not support."""
     path = (section, feature.name)
+    if section != "sequence" and feature.missing != "error":
+        expected, hint = (
+            "a feature of `sequence`",
+            "a key of values that is missing has a `default`, or is empty",
+        )
+        yield Problem(path=(*path, "missing"), expected=expected, got=f"one of `{section}`", hint=hint)
     layouts = [type(column.layout) for column in feature.columns()]
     if section == "context" and (Sequence in layouts or feature.spans_steps):
         expected = "a kind without steps in the context"

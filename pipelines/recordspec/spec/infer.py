@@ -148,6 +148,8 @@ def _feature_and_notes(evidence: Evidence, names: Set[str]) -> tuple[Feature | N
     if isinstance(feature, FixedLen) and feature.default is not None and feature.dtype != "string":
         # An empty text shows that the value is missing, a number does not.
         feature = replace(feature, with_missing=f"{feature.name}_missing" not in names)
+    if feature is not None and evidence.absent:
+        feature = replace(feature, missing="empty")
     if feature is None:
         notes = [_reason(evidence)]
     else:
@@ -238,9 +240,7 @@ def _fixed(evidence: Evidence, dtype: str, named: dict[str, Any]) -> Feature:
     if not evidence.sequence:
         default = _DEFAULTS[dtype] if evidence.missing else None
         return FixedLen(dtype=dtype, shape=evidence.shape, default=default, **named)
-    # only with an explicit pad does tf.io accept records without the list
-    pad = None if not evidence.absent else "" if dtype == "string" else 0
-    return FixedLenSequence(dtype=dtype, shape=evidence.shape, pad=pad, **named)
+    return FixedLenSequence(dtype=dtype, shape=evidence.shape, **named)
 
 
 def _medium(evidence: Evidence, named: dict[str, Any], guesses: list[str]) -> Feature:

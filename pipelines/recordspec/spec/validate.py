@@ -164,15 +164,14 @@ def _in_steps(section: Section, feature: Feature, records: RecordBatch, values: 
     """Validates a feature of the feature lists of a SequenceExample."""
     columns, path = columns_in(section, feature), (section, feature.name)
     valid = np.ones(records.rows, bool)
-    for stated, column in zip(feature.columns(), columns, strict=True):
+    for column in columns:
         found = records.sequence.get(column.key, ())
         violations = []
-        # tf.io requires a list of steps only without an explicit pad
-        if isinstance(stated.layout, Sequence) and stated.layout.pad is None:
+        if feature.missing == "error":
             missing = np.ones(records.rows, bool)
             for steps in found:
                 missing[steps.rows] = False
-            problem = _problem(path, "a list of steps", "none")
+            problem = _problem(path, "a list of steps", "none", "`missing: empty` accepts it")
             violations.append(Violation("missing", path, np.flatnonzero(missing), problem))
         for steps in found:
             violations += _of_steps(section, feature, column, steps, values and not _is_aligned(columns))

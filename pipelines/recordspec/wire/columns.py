@@ -57,10 +57,15 @@ class VarLen:
 
 @dataclass(frozen=True, kw_only=True)
 class Sequence:
-    """Any number of steps of `shape`, parsed as a dense tensor padded with `pad`."""
+    """Any number of steps of `shape`, parsed as a dense tensor padded with `pad`.
+
+    Attributes:
+        may_be_missing: whether a SequenceExample may lack the feature list, which then has no steps.
+    """
 
     shape: tuple[int, ...] = ()
     pad: Any = None
+    may_be_missing: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,8 +302,9 @@ def parse_call(column: Column, section: Section) -> Call | None:
 
 
 def _step_call(key: str, dtype: Name, layout: Layout) -> Call:
-    """In a FeatureList, VarLen would drop empty steps at the end, and a default is not allowed."""
-    if isinstance(layout, Sequence) and layout.pad is None:
+    """In a FeatureList, VarLen would drop empty steps at the end, and a default is not allowed. Only
+    FixedLenSequence requires the list."""
+    if isinstance(layout, Sequence) and layout.pad is None and not layout.may_be_missing:
         return Call("FixedLenSequenceFeature", (("shape", list(layout.shape)), ("dtype", dtype)))
     shape = () if isinstance(layout, VarLen | Sparse | Part) else layout.shape
     return _ragged_call(key, dtype, Ragged(shape=shape))

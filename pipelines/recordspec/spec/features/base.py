@@ -6,7 +6,7 @@ import abc
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -56,6 +56,8 @@ class Feature(abc.ABC):
     Attributes:
         name: the feature's name in Python.
         key: the stored name, if it differs.
+        missing: what a SequenceExample without the list of steps is: an `error`, or `empty`, as if it had no
+            steps.
         description: a text for readers.
     """
 
@@ -65,6 +67,7 @@ class Feature(abc.ABC):
 
     name: str
     key: str | None = None
+    missing: Literal["error", "empty"] = field(default="error", metadata=READING)
     description: str = field(default="", metadata=READING)
 
     def __post_init__(self) -> None:

@@ -68,7 +68,7 @@ class FixedLenSequence(WithLength, Feature):
         return ValueType(value_item(self.dtype), (None, *self.shape))
 
     def columns(self) -> tuple[Column, ...]:
-        layout = Sequence(shape=static(self.shape), pad=self.pad)
+        layout = Sequence(shape=static(self.shape), pad=self.pad, may_be_missing=self.missing == "empty")
         counted = Ragged(shape=static(self.shape))
         return (
             Column(
