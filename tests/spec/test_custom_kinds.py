@@ -14,7 +14,17 @@ import recordspec as rs
 from recordspec import KINDS
 from recordspec._tf import tf
 from recordspec.inspect.check import check
-from recordspec.kinds import Cells, Column, Feature, Fixed, ValueType, numbers
+from recordspec.kinds import (
+    Cells,
+    Column,
+    Feature,
+    Fixed,
+    ValueType,
+    VarLen,
+    items,
+    numbers,
+    ragged_spec,
+)
 from recordspec.store.shards import expand, shard_files
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.tfrecord import TFRecords
@@ -166,3 +176,66 @@ def test_commands_refuse_blocks_of_a_custom_kind(tmp_path):
         in done.stderr
     )
     assert done.returncode == 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Excerpt(Feature):
+    """A list, and the part of it that is decoded, one record at a time, with its length."""
+
+    kind: ClassVar[str] = "excerpt"
+
+    list_first: bool = True
+
+    @property
+    def per_example(self):
+        return True
+
+    @property
+    def outputs(self):
+        return (self.name, f"{self.name}_count")
+
+    def columns(self):
+        columns = (
+            Column(key="list", storage="int64", layout=VarLen(ragged=True)),
+            Column(key="part", storage="int64", layout=Fixed(shape=(2,))),
+        )
+        return columns if self.list_first else columns[::-1]
+
+    def encode(self, values):
+        flat, counts = items([value[0] for value in values], "int64", ())
+        parts = numbers([value[1] for value in values], "int64", (2,)).reshape(-1)
+        cells = (
+            Cells(flat=flat, lengths=counts, rows=len(values)),
+            Cells(flat=parts, lengths=2, rows=len(values)),
+        )
+        return cells if self.list_first else cells[::-1]
+
+    def decode(self, columns):
+        start, stop = tf.unstack(columns["part"])
+        part = columns["list"][start:stop]
+        return {self.name: part, f"{self.name}_count": tf.size(part)}
+
+    def spec(self):
+        return {self.name: ragged_spec((None,), "int64"), f"{self.name}_count": tf.TensorSpec([], tf.int32)}
+
+    def sample(self, rng):
+        return rng.integers(0, 9, int(rng.integers(0, 5))).tolist(), (0, 2)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("list_first", [True, False])
+@pytest.mark.parametrize(
+    "values", [[([1, 2, 3], (1, 3)), ([], (0, 0)), ([4], (0, 1))], [([], (0, 0))] * 2, []]
+)
+def test_kinds_that_decode_one_record_may_have_lists_and_several_tensors(values, list_first):
+    schema = rs.Schema(name="s", features=(Excerpt(name="x", list_first=list_first),))
+    records = [schema.encode({"x": value}) for value in values]
+    parts = [value[start:stop] for value, (start, stop) in values]
+    decoded = [schema.decode(record) for record in records]
+    assert [one["x"].numpy().tolist() for one in decoded] == parts
+    batches = [schema.decode(tf.constant(records, tf.string))]
+    if values:
+        batches.append(schema.decode_block([schema.encode_block({"x": values}, len(values))]))
+    for batch in batches:
+        assert batch["x"].to_list() == parts
+        assert batch["x_count"].numpy().tolist() == list(map(len, parts))

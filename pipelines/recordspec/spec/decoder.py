@@ -27,6 +27,7 @@ from recordspec.wire.columns import (
     Layout,
     Section,
     Sequence,
+    Sparse,
     as_decoded,
     parse_calls,
 )
@@ -176,10 +177,17 @@ def _decode(feature: Feature, columns: Mapping[str, Tensor], images: Pictures | 
     decode = feature.decode if images is None else images.decode_with_sides
     if not feature.per_example:
         return decode(columns)
-    spec = feature.spec()
-    return tensors.one_by_one(
-        decode, columns, spec if images is None else (spec, tf.TensorSpec([2], tf.int32))
-    )
+    spec = feature.spec() if images is None else (feature.spec(), tf.TensorSpec([2], tf.int32))
+    return tensors.one_by_one(decode, columns, spec, _rank(feature, next(iter(columns))))
+
+
+def _rank(feature: Feature, key: str) -> int:
+    """The rank of a column of one record."""
+    (column,) = (one for one in feature.columns() if one.key == key)
+    if isinstance(column.layout, Sparse):
+        return len(column.layout.size)
+    items = 0 if isinstance(column.layout, Fixed) else 1 + len(getattr(column.layout, "row_lengths", ()))
+    return items + len(column.cell)
 
 
 def _decode_steps(feature: Feature, columns: Mapping[str, Tensor], images: Pictures | None = None) -> Any:
@@ -188,9 +196,7 @@ def _decode_steps(feature: Feature, columns: Mapping[str, Tensor], images: Pictu
     Each column is ragged, `[n, (steps), ...]`, of one record `[steps, ...]`.
     """
     key, first = next(iter(columns.items()))
-    (column,) = (one for one in feature.columns() if one.key == key)
-    items = 0 if isinstance(column.layout, Fixed) else 1 + len(getattr(column.layout, "row_lengths", ()))
-    if first.shape.rank == 1 + items + len(column.cell):  # the steps of one record
+    if first.shape.rank == 1 + _rank(feature, key):  # the steps of one record
         return _decode(feature, columns, images)
     decoded = _decode(feature, {key: column.values for key, column in columns.items()}, images)
     if isinstance(decoded, tuple):

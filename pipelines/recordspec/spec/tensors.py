@@ -178,33 +178,65 @@ def split_raw(strings: Tensor, decode: Callable[[Tensor], Tensor], row: int, sha
 
 
 def one_by_one(
-    decode: Callable[[Mapping[str, Tensor]], Tensor], columns: Mapping[str, Tensor], spec: TypeSpec
-) -> Tensor:
+    decode: Callable[[Mapping[str, Tensor]], Any], columns: Mapping[str, Tensor], spec: Any, rank: int = 0
+) -> Any:
     """Applies `decode`, which takes one record, to a batch. Values of different sizes become ragged.
 
     tf.map_fn within the batch's own graph, since that was measured (benchmarks/media.py, 2 cores) against
     records that are decoded one by one and batched then: 2.5 to 3 times as fast for PNG of 8x8 and 28x28
     pixels, where handing over a record costs more than decoding it, and equally fast for JPEG of 500x375.
+
+    Args:
+        decode: returns a tensor, or a structure of tensors.
+        columns: of one record or of a batch.
+        spec: the types of what `decode` returns.
+        rank: the rank of the first column of one record.
     """
-    if next(iter(columns.values())).shape.rank == 0:
+    first = next(iter(columns.values()))
+    if first.shape.rank == rank:
         return decode(columns)
-    if not isinstance(spec, tf.RaggedTensorSpec):
+    if not any(isinstance(one, tf.RaggedTensorSpec) for one in tf.nest.flatten(spec)):
         return mapped(decode, dict(columns), spec)
-    levels = _last_unknown(spec)
 
-    def as_ragged(record: Mapping[str, Tensor]) -> Tensor:
-        value = decode(record)
-        return tf.RaggedTensor.from_tensor(value, ragged_rank=levels) if levels else value
+    def as_ragged(record: Mapping[str, Tensor]) -> Any:
+        return tf.nest.map_structure(as_row, spec, decode(record))
 
-    signature = tf.RaggedTensorSpec(spec.shape, spec.dtype, levels, tf.int64)
     # tf.map_fn with a ragged output fails on an empty batch (TensorFlow 2.16 and 2.21)
     return tf.cond(
-        tf.size(next(iter(columns.values()))) > 0,
-        lambda: mapped(as_ragged, dict(columns), signature),
-        lambda: tf.RaggedTensor.from_nested_row_splits(
-            tf.zeros([0, *spec.shape.as_list()[levels + 1 :]], spec.dtype),
-            [tf.zeros([1], tf.int64)] * (levels + 1),
-        ),
+        rows_of_batch(first) > 0,
+        lambda: mapped(as_ragged, dict(columns), tf.nest.map_structure(row_spec, spec)),
+        lambda: tf.nest.map_structure(no_rows, spec),
+    )
+
+
+def rows_of_batch(value: Tensor) -> Tensor:
+    """The number of rows of a batch, int64 `[]`."""
+    if isinstance(value, tf.RaggedTensor):
+        return value.nrows()
+    return value.dense_shape[0] if isinstance(value, tf.sparse.SparseTensor) else tf.shape(value, tf.int64)[0]
+
+
+def row_spec(spec: TypeSpec) -> TypeSpec:
+    """The type of a row of a batch, as `as_row` returns it."""
+    if not isinstance(spec, tf.RaggedTensorSpec):
+        return spec
+    return tf.RaggedTensorSpec(spec.shape, spec.dtype, _last_unknown(spec), tf.int64)
+
+
+def as_row(spec: TypeSpec, value: Tensor) -> Tensor:
+    """A decoded value, ragged in the dimensions that become ragged in a batch."""
+    levels = _last_unknown(spec) if isinstance(spec, tf.RaggedTensorSpec) else 0
+    return tf.RaggedTensor.from_tensor(value, ragged_rank=levels) if levels else value
+
+
+def no_rows(spec: TypeSpec) -> Tensor:
+    """A batch without rows."""
+    if not isinstance(spec, tf.RaggedTensorSpec):
+        return tf.zeros([0, *spec.shape], spec.dtype)
+    levels = _last_unknown(spec)
+    return tf.RaggedTensor.from_nested_row_splits(
+        tf.zeros([0, *spec.shape.as_list()[levels + 1 :]], spec.dtype),
+        [tf.zeros([1], tf.int64)] * (levels + 1),
     )
 
 
