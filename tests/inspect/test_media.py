@@ -10,6 +10,8 @@ import pytest
 
 import recordspec as rs
 from recordspec.inspect import media
+from recordspec.inspect.stats import stats
+from recordspec.spec.features.audio import Audio
 
 
 def png(width: int, height: int) -> bytes:
@@ -52,6 +54,25 @@ def test_sounds_are_described():
     soundfile.write(stream, np.zeros(8000), 8000, format="FLAC")
     assert media.describe(stream.getvalue()) == "FLAC 1.0 s at 8 kHz"
     assert media.describe(b"RIFF\x04\x00\x00\x00WAVE") == "WAV file, 12 bytes"
+
+
+@pytest.mark.parametrize(
+    ("rate", "channels"), [(8000, 1), (16_000, 2), (22_050, 1), (44_100, 1), (48_000, 2)]
+)
+def test_mp3_files_without_metadata_are_recognized(rate, channels, tmp_path):
+    """Those that a build writes begin with a frame of MPEG 1, 2 or 2.5, not with ID3."""
+    features = f"{{x: {{kind: audio, encoding: mp3, sample_rate: {rate}, channels: {channels}}}}}"
+    schema = rs.Schema.loads(f"schema: s\nfeatures: {features}")
+    rs.write(schema, [{"x": np.zeros((rate, channels), np.float32)}] * 2, tmp_path / "data", key=None)
+    (split,) = stats(tmp_path / "data").splits
+    (feature,) = split.features
+    assert feature.strings.forms == {"MP3 file": 2}
+    assert feature.strings.measures == {"seconds": (1.0, 1.0, 1.0)}
+    data = Audio(name="x", encoding="mp3", sample_rate=rate, channels=channels)
+    (stored,) = data.encode([np.zeros((rate, channels), np.float32)])[0].flat
+    several = ", 2 channels" * (channels == 2)
+    assert media.describe(stored) == f"MP3 1.0 s at {rate / 1000:g} kHz{several}"
+    assert media.describe(stored[:13]) == "13 bytes"
 
 
 def test_odd_images_and_sounds_are_described_without_a_word(capfd):

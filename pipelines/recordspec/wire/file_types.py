@@ -39,6 +39,10 @@ _STARTS = {
     b"SQLite format 3": "an SQLite database",
     b"version https://git-lfs": "a Git LFS pointer (run git lfs pull)",
 }
+# Without ID3 metadata, an MP3 file begins with a frame of MPEG audio, layer III. Its header has few constant
+# bits, so the tag of LAME is required, too: in the first frame, after 9 to 32 bytes of side information.
+_MP3_FRAMES = (b"\xff\xe2", b"\xff\xe3", b"\xff\xf2", b"\xff\xf3", b"\xff\xfa", b"\xff\xfb")
+_MP3_TAGS = (b"Xing", b"Info")
 # The four bytes after the size, of a RIFF file or of an ISO base media file.
 _RIFFS = {b"WEBP": "a WebP image", b"WAVE": "a WAV file", b"AVI ": "an AVI video"}
 _BRANDS = {b"heic": "a HEIC image", b"mif1": "a HEIF image", b"avif": "an AVIF image"}
@@ -190,6 +194,8 @@ def _by_start(data: bytes) -> str | None:
         return _RIFFS.get(data[8:12], "a RIFF file")
     if data[4:8] == b"ftyp":
         return _BRANDS.get(data[8:12], "a video, or another ISO media file")
+    if data[:2] in _MP3_FRAMES and any(tag in data[13:42] for tag in _MP3_TAGS):
+        return "an MP3 file"
     return None
 
 
@@ -209,4 +215,4 @@ def _text(data: bytes) -> str | None:
 
 def first_bytes() -> frozenset[bytes]:
     """The first two bytes of all known types but text: to pass over other bytes quickly."""
-    return frozenset(start[:2] for start in (*_STARTS, b"RIFF", b"\0\0"))
+    return frozenset(start[:2] for start in (*_STARTS, *_MP3_FRAMES, b"RIFF", b"\0\0"))
