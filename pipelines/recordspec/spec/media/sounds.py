@@ -243,7 +243,11 @@ def _cast(target: Audio, row: int, samples: Array, name: str) -> Array:
     loudest = float(np.abs(samples).max())
     if loudest > 1 and target.encoding != "raw":
         raise BadValue(row, "samples from -1 to 1", f"{name}{loudest:g}", "divide by the full scale")
-    return samples.astype(np.float32)
+    with np.errstate(over="ignore"):
+        cast = samples.astype(np.float32)
+    if not bool(np.isfinite(cast).all()):
+        raise BadValue(row, "float32, which holds it without overflow", f"{name}{loudest:g}")
+    return cast
 
 
 def _quantised(target: Audio, samples: Array) -> Array:
