@@ -178,6 +178,13 @@ def test_floats_that_are_no_sound_are_named(samples, expected):
     assert str(caught.value) == f"row 0: features.x: {expected}"
 
 
+def test_floats_that_float32_does_not_hold_are_named():
+    with pytest.raises(rs.RecordError) as caught:
+        schema(encoding="raw").encode({"x": np.array([0.5, -1e39])})
+    expected = "row 0: features.x: expected float32, which holds it without overflow, got 1e+39"
+    assert str(caught.value) == expected
+
+
 def test_a_file_whose_name_is_wrong_is_refused(tmp_path):
     path = tmp_path / "x.mp3"
     path.write_bytes(sound_bytes(tone(), 8000))
@@ -324,6 +331,15 @@ def test_a_long_sound_keeps_its_length():
     found = decoded(given, np.full((135_000, 1), 1000, np.int16))
     assert len(found) == -(-135_000 * 16000 // 44100)
     assert (abs(found[20:-20].astype(int) - 1000) < 10).all()
+
+
+@pytest.mark.parametrize("encoding", ["raw", "wav"])
+def test_a_batch_without_sounds_is_resampled(encoding):
+    sound = Audio(name="x", sample_rate=8000, resample=6000, encoding=encoding)
+    one = rs.Schema(name="s", features=(sound,))
+    assert one.decode(tf.constant([], tf.string))["x"].to_list() == []
+    steps = rs.Schema(name="s", record="sequence_example", sequence=(sound,))
+    assert steps.decode([steps.encode({"x": []})] * 2)["x"].to_list() == [[], []]
 
 
 @pytest.mark.parametrize("law", [law for law in LAWS if law is not stored_again_it_is_the_same])
