@@ -19,6 +19,7 @@ from recordspec.spec.features.label import Label
 from recordspec.spec.features.tensor import AnyTensor
 from recordspec.spec.features.text import Text
 from recordspec.spec.features.var_len import VariableLen
+from recordspec.spec.features.video import Video
 
 GOLDEN = Path(__file__).parents[1] / "golden/tfds"
 
@@ -67,9 +68,33 @@ def node(kind: str, **content) -> str:
             ["a: a dataset in each record: read as lists"],
         ),
         (
+            node(
+                "Sequence",
+                feature=json.loads(node("Image", shape=[4, 5, 3], dtype="uint8", encoding_format="png"))[
+                    "content"
+                ]["a"],
+                length=None,
+            ),
+            Video(name="a", shape=(None, 4, 5, 3), encoding="png"),
+            ["a: read as a video: a record without images cannot be read"],
+        ),
+        (
             node("Tensor", shape=[], dtype="bool", optional=True, minimum=0),
             AnyTensor(name="a", dtype="bool"),
             ["a.minimum: not checked", "a.optional: a record without it cannot be read"],
+        ),
+        (
+            node("Tensor", shape=[2], dtype="uint64", optional=True),
+            FixedLen(name="a", dtype="int64", shape=(2,), default=(0, 0)),
+            ["a.dtype: uint64 is read as int64, which stores it"],
+        ),
+        (
+            node("Tensor", shape=[], dtype="float64", optional=True),
+            FixedLen(name="a", dtype="float32"),
+            [
+                "a.optional: a record without it cannot be read",
+                "a.dtype: float64 is read as float32, which stores it",
+            ],
         ),
         (
             node("Tensor", shape=[0], dtype="int64", optional=True),

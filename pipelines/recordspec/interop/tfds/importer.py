@@ -178,14 +178,14 @@ class _FeatureImporter:
             return self._encoded(node, scope, dtype, encoding)
         if dtype not in STORED_DTYPES:
             raise _no_counterpart(node, "an encoding for complex numbers", "none", "encoding")
-        if dtype in ("float64", "uint64"):  # TFDS keeps 24 bits of the one, and the sign bit of the other
-            dtype = self._widened(node, dtype)
         default = None
         if node.option("optional"):
             if dtype not in OPTIONAL_DEFAULTS or scope.lengths or None in shape or 0 in shape:
                 self._note(node, "a record without it cannot be read", "optional")
             else:
                 default = full_default(OPTIONAL_DEFAULTS[dtype], shape)
+        if dtype in ("float64", "uint64"):  # TFDS keeps 24 bits of the one, and the sign bit of the other
+            dtype = self._widened(node, dtype)
         return self._stored(node, scope, dtype, shape, default)
 
     def _encoded(self, node: FeatureNode, scope: Scope, dtype: str, encoding: str) -> Feature:
@@ -254,7 +254,10 @@ class _FeatureImporter:
         known = encoding in ("png", "jpeg") and dtype in ("uint8", "uint16") and len(scope.lengths) < 2
         try:
             if known and scope.lengths:
-                return Video(**options, shape=(*scope.lengths, *shape))
+                video = Video(**options, shape=(*scope.lengths, *shape))
+                if node.kind != "Video" and scope.lengths == (None,):
+                    self._note(node, "read as a video: a record without images cannot be read")
+                return video
             if known:
                 return Image(**options, shape=shape)
             why = f"{encoding} of {dtype}"

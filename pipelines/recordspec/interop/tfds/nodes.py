@@ -30,6 +30,7 @@ STORED_DTYPES: dict[str, str] = {
 OPTIONAL_DEFAULTS: dict[str, Any] = {
     "string": "",
     "int64": int(np.iinfo(np.int64).min),
+    "uint64": 0,
     "float32": float(np.finfo(np.float32).min),
 }
 # TFDS appends these to the key of nested sequences.
