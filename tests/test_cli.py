@@ -13,6 +13,7 @@ import pytest
 
 import recordspec as rs
 from recordspec.interop import tfds, tfmd
+from recordspec.progress import Progress
 from recordspec.wire.tfrecord import scan
 
 pytestmark = pytest.mark.slow
@@ -223,10 +224,37 @@ def test_a_pipe_that_closes_is_no_error(home):
     assert done.returncode == 0
 
 
-def test_an_output_that_is_closed_is_no_error(home):
-    command = f"{sys.executable} -m recordspec count {home}/data/flowers >&-"
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_an_output_that_is_closed_is_no_error(home, closed):
+    command = f"{sys.executable} -m recordspec count {home}/data/flowers {closed}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=ENVIRONMENT)
     assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) is (closed == "2>&-")
+
+
+FULL = "cannot read or write: no space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "stderr"),
+    [
+        ("count data/flowers > /dev/full", 3, FULL),
+        ("count data/flowers > /dev/full 2>&1", 3, ""),
+        ("count data/nothing 2> /dev/full", 3, ""),
+        ("count --nothing 2> /dev/full", 2, ""),
+    ],
+)
+def test_an_output_that_is_full_is_an_error(home, command, status, stderr):
+    command = f"{sys.executable} -m recordspec {command}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=ENVIRONMENT, cwd=home)
+    assert (done.returncode, done.stderr) == (status, stderr)
+
+
+def test_without_stderr_no_progress_is_shown(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    with Progress() as progress:
+        progress.begin("rows", 3)
+        progress.advance(3)
 
 
 # A build that says when it is in the midst of its rows, and then waits.

@@ -14,7 +14,9 @@ class Progress:
 
     def __init__(self, *, show: bool | None = None, stream: IO[str] | None = None) -> None:
         self._stream = stream or sys.stderr
-        self._show = self._stream.isatty() if show is None else show
+        # a process may have no stderr
+        terminal = self._stream is not None and self._stream.isatty()
+        self._show = terminal if show is None else show
         self._bar: Any = None
         self._rows = self._bytes = 0
         self._task: Any = None

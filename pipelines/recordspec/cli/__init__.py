@@ -6,11 +6,12 @@ import importlib
 import io
 import os
 import sys
+from typing import Any, NoReturn
 
 import click
 
 from recordspec import __version__
-from recordspec.cli.output import echo, print_text
+from recordspec.cli.output import echo
 from recordspec.errors import Interrupted, RecordspecError, StoreError, nearest, see, system_problem
 
 # What Ctrl-C ends a shell command with: 128 and the number of SIGINT.
@@ -109,31 +110,53 @@ def commands() -> None:
 def main() -> None:
     """Runs a command. Errors are one line each on stderr, never a traceback."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # errors only
+    _open_standard_streams()
     try:
         # not `commands()`: click treats a closed pipe as an error
         with commands.make_context("recordspec", sys.argv[1:]) as context:
             status = commands.invoke(context)
-        if sys.stdout is not None:  # a shell may close it: `>&-`
-            sys.stdout.flush()
+        sys.stdout.flush()
         sys.exit(status if isinstance(status, int) else 0)
     except click.exceptions.Exit as done:  # --help, --version
         sys.exit(done.exit_code)
     except RecordspecError as error:
-        for line in (*error.problems, *getattr(error, "__notes__", ())):
-            echo(line, err=True)
-        sys.exit(error.exit_code)
+        _fail(error.exit_code, *error.problems, *getattr(error, "__notes__", ()))
     except click.ClickException as error:
         message = io.StringIO()
         error.show(message)
-        print_text(message.getvalue(), err=True)  # it repeats arguments
-        sys.exit(error.exit_code)
+        _fail(error.exit_code, *message.getvalue().removesuffix("\n").split("\n"))
     except (Interrupted, KeyboardInterrupt, click.Abort) as error:
-        echo(str(error) or "interrupted", err=True)
-        sys.exit(_INTERRUPTED)
+        _fail(_INTERRUPTED, str(error) or "interrupted")
     except BrokenPipeError:  # `| head` has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard(1, 2)
         sys.exit(0)
     except OSError as error:
-        echo(system_problem("read or write", error, str(error.filename or "")), err=True)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # flushing the buffer would fail again
-        sys.exit(StoreError.exit_code)
+        _discard(1)
+        _fail(StoreError.exit_code, system_problem("read or write", error, str(error.filename or "")))
+
+
+def _open_standard_streams() -> None:
+    """Opens the streams that a shell has closed, as by `2>&-`: the first files of a command would take their
+    numbers, and what is printed would be written into them."""
+    for name, number in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            _discard(number)
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
+
+
+def _fail(status: int, *lines: Any) -> NoReturn:
+    """Prints messages on stderr, and exits."""
+    try:
+        for line in lines:
+            echo(line, err=True)
+    except OSError:  # what is left is the exit code
+        _discard(2)
+    sys.exit(status)
+
+
+def _discard(*streams: int) -> None:
+    """Discards what is still written to standard streams: flushing their buffers would fail again."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in streams:
+        if stream != nothing:
+            os.dup2(nothing, stream)

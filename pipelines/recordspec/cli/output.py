@@ -20,7 +20,7 @@ _NARROWEST = 40
 
 def wants_json(as_json: bool) -> bool:
     """Whether to print JSON."""
-    return as_json or sys.stdout is None or not sys.stdout.isatty()
+    return as_json or not sys.stdout.isatty()
 
 
 def echo(line: Any = "", *, err: bool = False, bold: bool = False) -> None:
