@@ -208,6 +208,26 @@ def test_one_process_at_a_time_fills_a_cache(cached, caplog):
     assert len(os.listdir(folder)) == 2
 
 
+@pytest.mark.parametrize(
+    ("order", "most", "got"),
+    [({}, ROWS, "500 rows"), ({"shuffle": 9, "seed": 1}, 18, "18, each of 32 rows")],
+    ids=["one by one", "together"],
+)
+def test_a_cache_in_a_folder_has_so_many_elements(tmp_path, monkeypatch, order, most, got):
+    schema = rs.Schema.loads("schema: s\nfeatures: {n: int64}")
+    rs.write(schema, {"n": np.arange(ROWS)}, tmp_path / "data", shards=3)
+    options = {"batch": 10, "cache": str(tmp_path / "cache"), **order}
+    monkeypatch.setattr(memory, "_MOST_ELEMENTS", most)
+    rs.read(schema, tmp_path / "data", **options)
+    monkeypatch.setattr(memory, "_MOST_ELEMENTS", most - 1)
+    with pytest.raises(rs.SpecError) as caught:
+        rs.read(schema, tmp_path / "data", **options)
+    hint = "(`memory` has no limit; a shuffle or an interleave makes elements of several rows)"
+    assert str(caught.value) == (
+        f"read.cache: expected at most {most - 1} elements in a folder, got {got} {hint}"
+    )
+
+
 def test_a_folder_that_is_no_folder_is_named(data, tmp_path):
     (tmp_path / "cache").touch()
     with pytest.raises(rs.StoreError) as caught:

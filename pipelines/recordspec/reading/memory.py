@@ -24,6 +24,9 @@ log = logging.getLogger("recordspec")
 
 # The name of the files of a cache in its folder, and the end of that which TensorFlow has while it fills one.
 _NAME, _LOCKFILE = "records", ".lockfile"
+# The most elements of a cache in a folder. After more, TensorFlow raises InvalidArgumentError, and leaves a
+# cache that looks whole, with the first 10 million.
+_MOST_ELEMENTS = 9_999_999
 # The locks of the folders of caches, by the process that holds them, to its end.
 _claims: dict[tuple[int, Path], int] = {}
 
@@ -73,11 +76,13 @@ def available() -> int:
 def cached(records: Dataset, options: Read, mixed: Interleave | None, plan: Plan) -> Dataset:
     """The records, cached by the first pass in memory or a folder; not cached while another process fills it.
 
-    `mixed` is how files are interleaved. Raises StoreError if the disk is full, or the folder not writable.
+    `mixed` is how files are interleaved. Raises StoreError if the disk is full, or the folder not writable;
+    SpecError for more elements than a folder can cache.
     """
     if options.cache == "memory":
         return records.cache()
     folder = local(options.cache)
+    _check_elements(records, mixed, plan)
     # a hash of what is read and in which order, so that other files get another cache
     stats = [(str(resolved(piece.path)), piece.path.stat()) for piece in plan.pieces]
     # size and mtime do not tell files apart that were written again: the manifest does, or a time that no
@@ -100,6 +105,18 @@ def cached(records: Dataset, options: Read, mixed: Interleave | None, plan: Plan
             expected = f"{format_bytes(size)} free for the cache"
             raise StoreError(Problem(where=str(folder), expected=expected, got=format_bytes(free)))
     return records.cache(str(path / _NAME))
+
+
+def _check_elements(records: Dataset, mixed: Interleave | None, plan: Plan) -> None:
+    """Raises SpecError for more elements than TensorFlow caches in a folder."""
+    together = 1 if mixed is None or records.element_spec.shape.rank == 0 else mixed.block
+    rows = (plan.block or 1) * together
+    count = sum(-(-(piece.rows or 0) // rows) for piece in plan.pieces)
+    if count > _MOST_ELEMENTS:
+        expected = f"at most {_MOST_ELEMENTS:,} elements in a folder"
+        got = f"{count:,}, each of {rows:,} rows" if rows > 1 else f"{count:,} rows"
+        hint = "`memory` has no limit; a shuffle or an interleave makes elements of several rows"
+        raise SpecError(Problem(path=("read", "cache"), expected=expected, got=got, hint=hint))
 
 
 def _is_whole(path: Path) -> bool:
