@@ -84,7 +84,7 @@ def infer(
 def _write(texts: Mapping[Path, str]) -> None:
     """Writes new files: both are whole before the first, the schema, gets its name."""
     with ExitStack() as stack:
-        for path, text in reversed(texts.items()):
+        for path, text in reversed([*texts.items()]):
             fresh = stack.enter_context(output_file(path, force=False))
             fresh.write_text(text, encoding="utf-8")
 
