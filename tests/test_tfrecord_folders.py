@@ -131,7 +131,9 @@ def test_every_command_reads_the_records_of_a_folder(layout, tmp_path):
 
 def test_a_folder_of_a_store_has_the_same_files(layout, monkeypatch):
     data, _, files = layout
-    monkeypatch.setattr(remote, "_store", lru_cache(lambda root: MemoryStore()))
+    stores = lru_cache(lambda root: MemoryStore())
+    for name in ("_store", "_upload_store"):
+        monkeypatch.setattr(remote, name, stores)
     for path in sorted(data.rglob("*")):
         if path.is_file():
             write(location("s3://bucket/data") / str(path.relative_to(data)), path.read_bytes())

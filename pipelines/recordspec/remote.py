@@ -107,6 +107,8 @@ _RETRIED = re.compile(r"after (\d+) retries")
 _CAUSE = re.compile(r'(?:message|error): "([^"\n]+)"')
 # The services that know the credentials of a machine's role, on AWS, Azure and Google Cloud.
 _ROLES = re.compile(r"\w+://(169\.254\.|\[fd00:ec2::|metadata\b)")
+# The codes of S3, Google Cloud and Azure for an upload whose parts are gone.
+_NO_PARTS = re.compile("<Code>(NoSuchUpload|InvalidBlockList)</Code>")
 # The codes of S3 for credentials that are no longer valid, with the status 400.
 _EXPIRED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
 _QUERY = re.compile(r"\?\S*")
@@ -410,7 +412,8 @@ class RemotePath:
     def _put(self, data: bytes | Path, **options: Any) -> None:
         """Writes an object, of bytes or a local file. Raises FileExistsError if a condition is not met.
 
-        obstore does not repeat a request that was not answered, if the first may have had its effect.
+        It is written again if a request was not answered, which obstore repeats only if that is safe, and if
+        the answer to the request that completes an upload was lost: repeated, that one finds no parts.
         """
         exceptions = _obstore().exceptions
         with _store_errors("write", self):
@@ -421,8 +424,9 @@ class RemotePath:
                     return
                 except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self)) from None
-                except exceptions.GenericError as error:
-                    if not _is_timeout(error) or attempt == _ATTEMPTS:
+                except (exceptions.GenericError, FileNotFoundError) as error:
+                    lost = _is_timeout(error) or _NO_PARTS.search(str(error))
+                    if not lost or attempt == _ATTEMPTS:
                         raise
 
     def _overwrite(self, path: Path, attributes: dict[str, str]) -> None:

@@ -539,7 +539,7 @@ sequence: {b: {kind: var_len, dtype: int64}}
         "context.a: expected the key `a` in any row, got none in 1 row "
         "(`a` is in the sequence; otherwise: --allow-absent a)",
         "sequence.b: expected the key `b` in any row, got none in 1 row "
-        "(`b` is in the context; otherwise: --allow-absent b)",
+        "(`b` is in the context; otherwise: give it `missing: empty`)",
     ]
 
 

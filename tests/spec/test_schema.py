@@ -540,6 +540,7 @@ def test_the_surface_of_a_kind_is_pinned():
         "encode_one",
         "indicator",
         "key",
+        "missing",
         "optional",
         "outputs",
         "padding",

@@ -281,6 +281,8 @@ def _remedy(section: Section, feature: Feature, report: CheckReport) -> str:
     """A hint for a feature that is in no record."""
     if ((section, feature.name), "missing") not in report.groups:
         return f"--allow-absent {feature.name}"
+    if section == "sequence":
+        return "give it `missing: empty`"
     return "give it a default" if hasattr(feature, "default") else "leave it out"
 
 

@@ -69,7 +69,7 @@ def features(schema: Schema) -> list[dict[str, Any]]:
 
 def types_of(schema: Schema) -> AbstractContextManager[None]:
     """Within it, the types of a schema's tensors can be shown, if possible without TensorFlow."""
-    own = all(type(feature) in KINDS.values() for _, feature in schema.placed)
+    own = all(KINDS.get(feature.kind) is type(feature) for _, feature in schema.placed)
     return stand_ins() if own else nullcontext()
 
 

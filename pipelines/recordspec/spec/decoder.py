@@ -139,7 +139,6 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[Section, dict[str, Ten
         for column in required
         if isinstance(layouts[column.key], Fixed | Sequence)
     }
-    serialized = tensors.with_lists(serialized, [one.key for one in required if one.key not in dense])
     # A SequenceExample's context is, byte for byte, an Example, and the parser of Examples gives a
     # Feature without a kind its default, where that of SequenceExamples fails (TensorFlow 2.16, 2.21).
     parsed = parse(serialized, {}, sequence | dense) if sequence else ({}, {})
@@ -147,6 +146,10 @@ def parse(schema: FeatureSet, serialized: Tensor) -> dict[Section, dict[str, Ten
         key: value if key in dense else _one_item_a_step(value, layouts[key], single)
         for key, value in parsed[1].items()
     }
+    keys = [one.key for one in required if one.key not in dense]
+    ragged = {key: parsed[1][key] for key in keys if key in parsed[1]}  # without those of lengths
+    with tf.control_dependencies(tensors.checked_lists(serialized, keys, list(ragged.values()))):
+        steps |= {key: tf.identity(steps[key]) for key in ragged}
     if not single:
         steps |= {key: tf.RaggedTensor.from_tensor(steps[key], parsed[2][key]) for key in dense}
     return {"context": tf.io.parse_example(serialized, context) if context else {}, "sequence": steps}
