@@ -254,10 +254,7 @@ class _FeatureImporter:
         known = encoding in ("png", "jpeg") and dtype in ("uint8", "uint16") and len(scope.lengths) < 2
         try:
             if known and scope.lengths:
-                video = Video(**options, shape=(*scope.lengths, *shape))
-                if node.kind != "Video" and scope.lengths == (None,):
-                    self._note(node, "read as a video: a record without images cannot be read")
-                return video
+                return Video(**options, shape=(*scope.lengths, *shape))
             if known:
                 return Image(**options, shape=shape)
             why = f"{encoding} of {dtype}"

@@ -26,12 +26,13 @@ STORED_DTYPES: dict[str, str] = {
     **dict.fromkeys(("float16", "bfloat16", "float32", "float64"), "float32"),
     "string": "string",
 }
-# The value that TFDS reads for a missing optional value: the smallest.
+# What TFDS reads for a missing optional value: the smallest one, which of float64 is infinite as float32.
 OPTIONAL_DEFAULTS: dict[str, Any] = {
     "string": "",
     "int64": int(np.iinfo(np.int64).min),
     "uint64": 0,
     "float32": float(np.finfo(np.float32).min),
+    "float64": float("-inf"),
 }
 # TFDS appends these to the key of nested sequences.
 FLAT, ROW_LENGTHS = "ragged_flat_values", "ragged_row_lengths_"

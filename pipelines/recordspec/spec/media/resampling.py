@@ -46,11 +46,12 @@ def _resampled(samples: Tensor, rate: int, wanted: int) -> Tensor:
     old, new, width = _steps(rate, wanted)
     # int64: of int32, the samples times the rate overflow after some seconds
     shape, channels = tf.shape(samples, tf.int64), samples.shape[-1]
-    apart = tf.reshape(tf.transpose(tf.cast(samples, tf.float64), [0, 2, 1]), [-1, shape[1], 1])
+    apart = tf.transpose(tf.cast(samples, tf.float64), [0, 2, 1])
+    apart = tf.reshape(apart, [shape[0] * channels, shape[1], 1])  # -1 has no size in a batch without samples
     around = tf.pad(apart, [[0, 0], [width, width + old], [0, 0]])
     made = tf.nn.conv1d(around, tf.constant(_kernel(rate, wanted)), old, "VALID")
-    count = new * tf.shape(made, tf.int64)[1]  # a -1 would fail in a batch without sounds
-    made = tf.reshape(made, [shape[0], channels, count])[:, :, : _lengths(shape[1], rate, wanted)]
+    made = tf.reshape(made, [shape[0], channels, new * tf.shape(made, tf.int64)[1]])
+    made = made[:, :, : _lengths(shape[1], rate, wanted)]
     made = tf.transpose(made, [0, 2, 1])
     if samples.dtype.is_integer:
         made = tf.round(made)
