@@ -92,6 +92,7 @@ CELLS = {
     "with a blank": (["1", " 2"], {"kind": "text"}),
     "with a sign": (["-7", "-0"], {"dtype": "int64"}),
     "with a plus": (["+491711", "+5", "7"], {"kind": "text"}),
+    "with both signs": (["+4", "-3", "7"], {"dtype": "int64"}),
     "floats with a plus": (["+1.5", "-2"], {"dtype": "float32"}),
     "late": (["1"] * 70000 + ["x"], {"kind": "label", "names": ["1", "x"]}),
     "bool": (["true", "FALSE"], {"kind": "tensor", "dtype": "bool"}),

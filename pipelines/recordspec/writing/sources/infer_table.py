@@ -39,7 +39,8 @@ _BATCH_ROWS = 1 << 16
 _INT64 = range(-(1 << 63), 1 << 63)
 # The form in which pandas writes integers of a column with missing values.
 _WHOLE = r"^[-+]?[0-9]{1,18}(\.0+)?$"
-_LEADING_ZERO_OR_PLUS = "^([-+]?0[0-9]|[+])"
+# Digits that are no number: with leading zeros, or with a plus where no other has a minus, as in `+49171`.
+_LEADING_ZERO, _PLUS, _MINUS = "^[-+]?0[0-9]", "^[+]", "^-"
 # Fewer rows than this may differ by chance; a text of this many characters is not an identifier.
 _LEAST_ROWS = 20
 _MOST_MARKS = 3
@@ -381,7 +382,8 @@ class ColumnProfile:
         finite: whether no single number is NaN or infinite.
         gaps: whether a list has a missing item.
         date: the coarsest unit of all values, if they are dates and times, or their text.
-        zeros: whether an integer of a CSV file has leading zeros, or a plus.
+        zeros: whether an integer of a CSV file has leading zeros.
+        signs: the signs that integers of a CSV file have.
         whole: whether all numbers of a CSV file are integers of up to 18 digits, perhaps with `.0`.
         repeats: whether two rows of a batch have the same text.
         words: whether a text has several words, or is long.
@@ -410,6 +412,7 @@ class ColumnProfile:
     lengths: set[int] = field(default_factory=set)
     date: DateUnit | None = None
     zeros: bool = False
+    signs: set[str] = field(default_factory=set)
     whole: bool = True
     repeats: bool = False
     words: bool = False
@@ -526,8 +529,13 @@ class ColumnProfile:
         if were_numbers and "float64" not in self._dtypes:
             self.large, self.as_text = False, ""
         if "int64" in self._dtypes and not self.zeros:
-            found = compute.match_substring_regex(filled, _LEADING_ZERO_OR_PLUS)
-            self.zeros = bool(compute.any(found, min_count=0).as_py())
+
+            def some(pattern: str) -> bool:
+                found = compute.match_substring_regex(filled, pattern)
+                return bool(compute.any(found, min_count=0).as_py())
+
+            self.zeros = some(_LEADING_ZERO)
+            self.signs |= {sign for sign in (_PLUS, _MINUS) if some(sign)}
         if "float64" in self._dtypes and self.whole:
             found = compute.match_substring_regex(filled, _WHOLE)
             self.whole = bool(compute.all(found, min_count=0).as_py())
@@ -588,7 +596,7 @@ class ColumnProfile:
         if self.in_text and self._dtypes and self.rows > self.nulls + self.empty:
             dtype = {"float64": "float32"}.get(self._dtypes[0], self._dtypes[0])
         notes: tuple[str, ...] = ()
-        if self.in_text and dtype == "int64" and self.zeros and date is None:
+        if self.in_text and dtype == "int64" and (self.zeros or self.signs == {_PLUS}) and date is None:
             dtype, notes = "string", ("digits with leading zeros or a plus, which an integer loses: text",)
         elif self.in_text and dtype == "float32" and self._is_whole:
             dtype, notes = "int64", ("integers, some with `.0`, which float32 would round: kept as int64",)
