@@ -274,7 +274,7 @@ def test_a_list_of_any_length_without_its_key_is_empty(tmp_path, suffix):
           many: {kind: var_len, dtype: float32}
           pair: {dtype: int64, shape: [2], default: [3, 4]}
         sequence:
-          words: {kind: var_len, dtype: string}
+          words: {kind: var_len, dtype: string, missing: empty}
         """
     )
     row = {"n": 7, "many": [0.5], "pair": [1, 2], "words": [["a", "b"]]}
