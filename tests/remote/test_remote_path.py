@@ -180,7 +180,8 @@ def test_each_request_of_an_upload_is_repeated(bucket, server, tmp_path, monkeyp
         with fresh_stores(), server.proxy.failing(Fault("status", "NONE")):
             assert (bucket / f"{size}").upload(tmp_path / "shard", "0")
             requests = sum(server.proxy.requests[method] for method in ("PUT", "POST"))
-        for skip in range(requests):
+        # a second each without an answer: the first and the last
+        for skip in range(requests) if kind != "no answer" else {0, requests - 1}:
             place = bucket / f"{size}-{skip}"
             with fresh_stores(), server.proxy.failing(Fault(kind, "PUT|POST", skip=skip)):
                 assert place.upload(tmp_path / "shard", hashlib.sha256(bytes(size)).hexdigest()), skip
