@@ -329,8 +329,12 @@ def atomic_file(path: Path, temporary: Path | None = None) -> Iterator[Path]:
 def _locked_temporary(path: Path) -> Iterator[Path]:
     """An empty temporary file, which is locked as long as this process writes it."""
     fresh = path.with_name(temporary_name(path.name))
-    while (handle := _begin(fresh)) is None:
-        pass
+    try:
+        while (handle := _begin(fresh)) is None:
+            pass
+    except KeyboardInterrupt:
+        _discard(fresh)
+        raise
     try:
         yield fresh
     finally:
@@ -361,6 +365,17 @@ def _begin(path: Path) -> int | None:
         raise
     os.close(handle)
     return None
+
+
+def _discard(path: Path) -> None:
+    """Removes a temporary file that was created while Ctrl-C came, unless another process has locked it."""
+    with suppress(OSError):
+        handle = os.open(path, os.O_RDWR)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+        finally:
+            os.close(handle)
 
 
 def atomic_write(path: Path, data: bytes, temporary: Path | None = None) -> None:

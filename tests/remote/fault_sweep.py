@@ -277,7 +277,9 @@ class FaultSweep:
             return RemotePath.parse(f"{self.server.root}/{self._name}/state-{command.before}")
         place = RemotePath.parse(f"{self.server.root}/{self._name}/trial-{next(self._numbers)}")
         for name, (data, sha256) in self._states[command.before].items():
-            (place / name)._put(data, mode="overwrite", attributes={} if sha256 is None else {"sha256": sha256})
+            (place / name)._put(
+                data, mode="overwrite", attributes={} if sha256 is None else {"sha256": sha256}
+            )
         return place
 
     def _state(self, count: int | None) -> Files:
