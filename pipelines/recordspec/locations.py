@@ -356,7 +356,7 @@ def _begin(path: Path) -> int | None:
         is_there = os.path.samestat(os.fstat(handle), os.stat(path))
         if is_new and is_there:
             return handle
-        if is_there:  # whoever wrote it has died, or has not locked it yet, and will begin again
+        if is_there:  # its writer has died, or has not locked it yet and creates another
             path.unlink()
     except FileNotFoundError:  # it has become the file, or another process has removed it
         pass

@@ -109,7 +109,7 @@ def test_the_reason_of_a_refusal_is_told_though_a_head_has_none(bucket, server, 
 
 @pytest.fixture
 def role(monkeypatch, tmp_path, servers):
-    """An environment of S3 without credentials, and a machine whose role nobody answers for."""
+    """An environment of S3 without credentials, on a machine without a role."""
     server = servers("s3")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name)

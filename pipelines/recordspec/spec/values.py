@@ -276,7 +276,7 @@ def _cell(value: Any, dtype: str) -> Any:
     if isinstance(value, float) and is_integer(dtype):
         hint = "round it, or store it as a float" if value % 1 else f"write {value:.0f}"
         if abs(value) >= 2**53:
-            hint = "from 2^53 on a float has not every integer; pandas has dtype Int64 for integers with gaps"
+            hint = "from 2^53 on a float may be rounded; the dtype Int64 of pandas keeps integers with gaps"
     raise BadValue(0, dtype, describe(value), hint)
 
 
