@@ -56,10 +56,10 @@ def test_boxes_beside_a_video_without_frames_are_read():
     given = rs.Schema.loads(
         "schema: s\nfeatures: {v: {kind: video, resize: [4, 4]}, b: {kind: box, format: rel_xyxy}}"
     )
-    rows = [{"v": [], "b": []}, {"v": [photo()], "b": [[0, 0, 0.5, 0.5]]}]
+    rows = [{"v": [], "b": []}, {"v": [photo()], "b": [[0, 0, 0.5, 0.5]]}, {"v": [], "b": []}]
     records = [given.encode(row) for row in rows]
     assert given.decode(records[0])["b"].shape == [0, 4]
-    assert given.decode(records)["b"].to_list() == [[], [[0, 0, 0.5, 0.5]]]
+    assert given.decode(records)["b"].to_list() == [[], [[0, 0, 0.5, 0.5]], []]
 
 
 def test_the_frames_of_a_video_come_back_as_they_were():
