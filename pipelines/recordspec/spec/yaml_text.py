@@ -127,7 +127,10 @@ def parse(text: str, source: str) -> tuple[Node, list[Problem]]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
-        raise _refused(where, "YAML", error.problem or str(error)) from None
+        problem = error.problem or str(error)
+        if "nesting depth" in problem:  # libyaml 0.2.6 reads ahead, and has a limit of its own: 1,000
+            raise _too_deep(where) from None
+        raise _refused(where, "YAML", problem) from None
     except UnicodeError:
         raise _refused(source, "text that UTF-8 can encode", "a lone surrogate") from None
     except yaml.YAMLError as error:
@@ -169,7 +172,7 @@ class _Builder:
     def _start(self, event: Any) -> None:
         position = self._place(event)
         if len(self._open) >= DEEPEST_NESTING:
-            raise _refused(position, f"at most {DEEPEST_NESTING} levels of nesting", "more")
+            raise _too_deep(position)
         mapping = isinstance(event, yaml.MappingStartEvent)
         self._open.append(MappingNode(position=position) if mapping else SequenceNode(position=position))
         self._names.append(event.anchor)
@@ -217,6 +220,10 @@ class _Builder:
 
 def _refused(where: TextPosition | str, expected: str, got: str) -> SpecError:
     return SpecError(Problem(where=str(where), expected=expected, got=got))
+
+
+def _too_deep(where: TextPosition | str) -> SpecError:
+    return _refused(where, f"at most {DEEPEST_NESTING} levels of nesting", "more")
 
 
 def kind_of(node: Node) -> str:
