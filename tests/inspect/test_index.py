@@ -28,7 +28,7 @@ RECORDS = [number.to_bytes(4, "little") * (size // 4 + 1) for number, size in en
 
 def records(path: Path, numbers: list[int]) -> list[Record]:
     found = Scanner(path).pick(sorted(set(numbers)))
-    return [Record(int(one.records[0]), int(one.offsets[0]), one.data(0)) for one in found]
+    return [Record(int(one.records[0]), int(one.offsets[0]), bytes(one.data(0))) for one in found]
 
 
 def record(path: Path, number: int) -> Record:

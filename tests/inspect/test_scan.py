@@ -100,7 +100,10 @@ def test_rows_of_blocks_of_which_some_have_none(tmp_path):
     offsets = [sum(len(framed(one)) for one in blocks[:number]) for number in range(6)]
     first, second, third, last = scan.scan(scan.FileRange(path=path, blocks=PAIRS))
     values = [
-        [(int(row["a"]), int(row["b"])) for row in map(PAIRS.decode, map(batch.data, range(len(batch))))]
+        [
+            (int(row["a"]), int(row["b"]))
+            for row in (PAIRS.decode(bytes(batch.data(n))) for n in range(len(batch)))
+        ]
         for batch in (first, last)
     ]
     assert values == [[(1, 3), (2, 4)], [(5, 6), (7, 8)]]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import recordspec as rs
 from fields_by_hand import entry, listed, packed, sized
 from fields_by_hand import example as of_entries
+from memory import peak_of
 from recordspec.errors import RecordError, SpecError
 from recordspec.inspect.columns import shortest
 from recordspec.inspect.diff import diff
@@ -154,6 +155,21 @@ def test_what_is_long_is_cut_and_what_is_full_is_not(tmp_path):
 def test_texts_have_letters_that_are_not_seen(tmp_path, text):
     (record,) = RecordViewer(write(tmp_path / "f", example(t=[text.encode()]))).head(1)
     assert record["features"] == {"t": text}
+
+
+@pytest.mark.slow
+def test_a_record_of_100_megabytes_is_copied_once(tmp_path):
+    """In a process of its own, whose peak tells what the record took."""
+    path = write(
+        tmp_path / "one.tfrecord", of_entries(entry("a", listed("bytes", sized(1, b"\xff" * (100 << 20)))))
+    )
+    shown, peak = peak_of(
+        "print([*viewer.head(1), viewer.show(0)][0]['features']['a'])",
+        f"from recordspec.inspect.show import RecordViewer; viewer = RecordViewer({path.name!r})",
+        path.parent,
+    )
+    assert shown == "<104,857,600 bytes>"
+    assert 100 << 20 <= peak < 250 << 20  # read, and copied
 
 
 def test_keys_that_are_there_twice_are_told(tmp_path):

@@ -330,6 +330,38 @@ def test_any_record(draw, sequence):
         assert proto.unknown_fields(record) is None or proto.list_with_context(record)
 
 
+@given(st.sampled_from([*EXAMPLES.values(), *SEQUENCES.values()]) | st.randoms(use_true_random=False))
+@settings(max_examples=300)
+def test_long_values_make_no_difference(given):
+    """Marks stand for them while protobuf parses: here for every value of bytes."""
+    if isinstance(given, tuple):
+        records = [given[0]]
+    else:
+        records = [any_record(given, sequence=True), values_of_bytes(given)]
+    for record in records:
+        for sequence in (False, True, None):
+            found = []
+            for long in (0, 1 << 40):
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(proto, "_LONG", long)
+                    try:
+                        found.append(repr(proto.entries(record, sequence=sequence)))
+                    except RecordError as error:
+                        found.append(str(error))
+            assert found[0] == found[1]
+
+
+def values_of_bytes(draw) -> bytes:
+    """A record as usual of many values of bytes, or with one byte changed."""
+    lists = [listed("bytes", *(sized(1, draw.randbytes(draw.choice([0, 1, 16, 200]))) for _ in range(3)))]
+    lists += [ints(5), b"", *lists]
+    record = example(*(entry(key, draw.choice(lists)) for key in "abb")) + steps(*lists) * draw.randrange(2)
+    if draw.randrange(2):
+        place = draw.randrange(len(record))
+        record = record[:place] + draw.randbytes(1) + record[place + 1 :]
+    return record
+
+
 @pytest.mark.parametrize("key", [b"\xff", b"i\xc3"])
 def test_a_key_that_is_no_text_is_refused_by_protobuf_alone(key):
     record = example(sized(1, sized(1, key), sized(2, ints(5))))

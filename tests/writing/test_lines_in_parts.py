@@ -6,8 +6,6 @@ import csv
 import io
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from itertools import chain
 
@@ -18,6 +16,7 @@ from hypothesis import strategies as st
 from in_parts import MANY, NUMBER, TEXTS, batches_of, error_of, parts_of, records, rows_in, rows_of, schema
 
 import recordspec as rs
+from memory import peak_of
 from recordspec.scaffold import infer as inferred
 from recordspec.spec import values
 from recordspec.writing.sources import base, ranges
@@ -302,19 +301,15 @@ def test_a_row_of_hundreds_of_megabytes_takes_little_memory(tmp_path):
     with (tmp_path / "rows.csv").open("wb") as file:
         file.write(b"n\n1\n2")
         file.truncate(300 << 20)
-    code = (
-        "import resource, sys; from recordspec.writing.sources.csv import Csv; from pathlib import Path\n"
-        "import recordspec as rs; s = rs.Schema.loads('schema: s\\nfeatures: {n: int64}')\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "(m := rs.write(s, Csv(path='rows.csv').open(Path('.')), 'data', invalid='quarantine'))\n"
-        "print(m.rows('train'), m.rejected, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    printed, peak = peak_of(
+        "m = rs.write(s, Csv(path='rows.csv').open(Path('.')), 'data', invalid='quarantine')\n"
+        "print(m.rows('train'), m.rejected)",
+        "from recordspec.writing.sources.csv import Csv; from pathlib import Path\n"
+        "import recordspec as rs; s = rs.Schema.loads('schema: s\\nfeatures: {n: int64}')",
+        tmp_path,
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    rows, rejected, kib = map(int, done.stdout.split())
-    assert (rows, rejected) == (1, 1)
-    assert kib < 100 << 10
+    assert printed == "1 1"
+    assert peak < 100 << 20
 
 
 VALUES = st.one_of(st.none(), st.text(max_size=6))

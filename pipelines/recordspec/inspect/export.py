@@ -321,7 +321,7 @@ def _given_columns(batch: RowBatch, names: ColumnNames) -> ExportColumns:
     from recordspec.spec.stored_values import given_columns
 
     sequence = any(section != "features" for section, _ in names.placed)
-    records = [batch.data(row) for row in range(len(batch))]
+    records = [bytes(batch.data(row)) for row in range(len(batch))]
     try:
         columns = given_columns(names.placed, records, sequence=sequence)
     except RecordError as error:

@@ -120,8 +120,9 @@ class RowBatch:
         """The first rows, at most `count`."""
         return self.take(np.arange(min(count, len(self))))
 
-    def data(self, row: int) -> bytes:
-        return self.buffer[self.starts[row] : self.stops[row]].tobytes()
+    def data(self, row: int) -> memoryview:
+        """The bytes of a row, which are not copied."""
+        return self.buffer.data[int(self.starts[row]) : int(self.stops[row])]
 
     def decode(self, *, sequence: bool | None = None) -> RecordBatch:
         return decode(self.buffer, self.starts, self.stops, sequence=sequence)

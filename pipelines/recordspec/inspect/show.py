@@ -103,13 +103,13 @@ class RecordViewer:
         number = "record" if batch.block_rows is None else "row"
         return {"file": str(batch.path), number: int(batch.numbers[row])} | self._content(batch.data(row))
 
-    def _content(self, data: bytes) -> Shown:
+    def _content(self, data: bytes | memoryview) -> Shown:
         try:
             entries = proto.entries(data, sequence=None)
         except RecordError:
             both = proto.list_with_context(data)
-            return self._unknown_message(data) if both is None else self._list_with_context(both)
-        found = self._unknown_message(data) if entries.unknown_fields else self._example(entries)
+            return self._unknown_message(bytes(data)) if both is None else self._list_with_context(both)
+        found = self._unknown_message(bytes(data)) if entries.unknown_fields else self._example(entries)
         if entries.conflicts:
             found["tensorflow"] = [str(conflict.problem) for conflict in entries.conflicts]
         return found

@@ -88,7 +88,9 @@ def violations(schema: FeatureSet, records: RecordBatch, *, values: bool = True)
         yield from _unequal(schema, equal, records)
 
 
-def of_other_message(schema: FeatureSet, records: RecordBatch, data: Callable[[int], bytes]) -> Ints:
+def of_other_message(
+    schema: FeatureSet, records: RecordBatch, data: Callable[[int], bytes | memoryview]
+) -> Ints:
     """The rows that are SequenceExamples where the schema has Examples; or Examples, with features of the
     steps, where it has SequenceExamples. Such a row is valid if the schema asks for nothing that it lacks.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import unicodedata
 
 from recordspec.errors import Problem, RecordError
@@ -172,6 +173,8 @@ def type_name(data: bytes) -> str | None:
 def printable(data: bytes) -> str | None:
     """Decodes printable UTF-8; None for other bytes."""
     try:
+        # most bytes that are not text show it here, before memory is taken for all of them
+        codecs.getincrementaldecoder("utf-8")().decode(data[:_START])
         text = data.decode()
     except UnicodeDecodeError:
         return None

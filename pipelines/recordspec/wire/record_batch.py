@@ -75,7 +75,7 @@ def decode(buffer: Bytes, starts: Ints, stops: Ints, *, sequence: bool | None = 
         return RecordBatch(rows=len(starts), features=features, sequence=steps)
     found = only_rows(RecordBatch(rows=len(starts), features=features, sequence=steps), ~reader.odd)
     odd = np.flatnonzero(reader.odd).tolist()
-    _parse(found, {row: buffer[starts[row] : stops[row]].tobytes() for row in odd}, sequence=sequence)
+    _parse(found, {row: buffer[starts[row] : stops[row]].data for row in odd}, sequence=sequence)
     return found
 
 
@@ -96,7 +96,7 @@ def only_rows(batch: RecordBatch, rows: Mask) -> RecordBatch:
     )
 
 
-def _parse(found: RecordBatch, records: Mapping[int, bytes], *, sequence: bool | None) -> None:
+def _parse(found: RecordBatch, records: Mapping[int, memoryview], *, sequence: bool | None) -> None:
     """Adds records that protobuf parses one by one."""
     features: dict[str, dict[int, proto.Listed]] = {}
     lists: dict[str, dict[int, list[proto.Listed]]] = {}

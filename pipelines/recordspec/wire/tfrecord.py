@@ -128,9 +128,9 @@ class Chunk:
         """The byte of the file where one of the records begins."""
         return int(self.starts[index]) - HEADER_BYTES + self.offset
 
-    def data(self, index: int) -> bytes:
-        """The data of one of the records."""
-        return self.buffer[self.starts[index] : self.stops[index]].tobytes()
+    def data(self, index: int) -> memoryview:
+        """The data of one of the records, which are not copied."""
+        return self.buffer.data[int(self.starts[index]) : int(self.stops[index])]
 
     @property
     def frames(self) -> memoryview:

@@ -36,7 +36,7 @@ def varint_bytes(value: int) -> bytes:
     return bytes(data)
 
 
-def read_varint(data: bytes, place: int) -> tuple[int, int]:
+def read_varint(data: bytes | memoryview, place: int) -> tuple[int, int]:
     """The varint that begins at a place, and the byte after it."""
     value = shift = 0
     while True:
