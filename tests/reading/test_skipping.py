@@ -27,6 +27,7 @@ from broken_files import (
 
 import recordspec as rs
 from recordspec._tf import tf
+from recordspec.reading import corrupt_records
 from recordspec.reading.dataset import build
 from recordspec.reading.options import Read
 from recordspec.reading.plan import WorkerShard, plan_files
@@ -187,13 +188,25 @@ from recordspec.reading.corrupt_records import without_corrupt
 from recordspec.store.shards import shard_files
 from recordspec.store.shards import expand
 schema = rs.Schema.load({str(data / "schema.yaml")!r})
-copies = [without_corrupt(file, schema)[0] for file in shard_files(expand({str(data)!r}), schema)]
+copies = [without_corrupt(file, schema).path for file in shard_files(expand({str(data)!r}), schema)]
 print(*(copy for copy in copies if copy.exists() and copy.parent != Path({str(data)!r})))
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     (copy,) = map(Path, run.stdout.split())
     assert copy.name == path.name
     assert not copy.parent.parent.exists()
+
+
+def test_a_cache_of_copies_is_found_by_the_next_process(data, tmp_path):
+    """Which has copies of its own, under other names."""
+    path = shard(data, 1)
+    flip(path, records(path)[9].offset + 40)
+    cached = tmp_path / "cached"
+    for _ in range(2):
+        read = rs.read(SCHEMA, data, batch=10, corrupt="skip", cache=str(cached))
+        assert len(numbers(read)) == ROWS - 1
+        corrupt_records._replacement.cache_clear()
+    assert len([*cached.iterdir()]) == 1
 
 
 def test_records_that_the_manifest_does_not_know_are_left_out(data, log):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
 import logging
 import shutil
 import tempfile
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, StoreError, show_text
@@ -155,8 +156,22 @@ class TrialDecode:
         return {record.number: decode_problems(self._schema, record.data, in_blocks=self._in_blocks)}
 
 
-def without_corrupt(file: File, schema: Schema) -> tuple[Location, int]:
-    """Returns the path to read in place of a file, a copy if it has corrupt records, and its rows.
+class IntactFile(NamedTuple):
+    """A file without corrupt records.
+
+    Attributes:
+        path: the file, or a copy of it without them.
+        rows: those that it has.
+        copy_sha256: the hash of a copy, whose path is another one in each process; empty for the file.
+    """
+
+    path: Location
+    rows: int
+    copy_sha256: str = ""
+
+
+def without_corrupt(file: File, schema: Schema) -> IntactFile:
+    """Returns the file to read in place of one that may have corrupt records.
 
     With a copy, counts, shuffles and sharding among workers stay exact. Skipped records are logged. A file
     is checked once, as long as it does not change.
@@ -171,22 +186,25 @@ def without_corrupt(file: File, schema: Schema) -> tuple[Location, int]:
 
 
 @cache
-def _replacement(file: File, schema: Schema, stamp: Any) -> tuple[Location, int]:
+def _replacement(file: File, schema: Schema, stamp: Any) -> IntactFile:
     """`stamp` changes with the file, so that a changed file is checked again."""
     checked = check(file, schema)
     if not checked.corrupt:
-        return file.path, checked.rows
+        return IntactFile(file.path, checked.rows)
     log.warning("%s", _report(file, checked))
     _replaced.add(resolved(file.path))
     copy, last = Path(tempfile.mkdtemp(dir=_folder())) / file.path.name, checked.corrupt[-1]
     numbers = {one.record for one in checked.corrupt}
+    sha256 = hashlib.sha256()
     with copy.open("xb") as copied:
         for found in tfrecord.one_by_one(tfrecord.salvage(file.path)):
             if isinstance(found, Record) and found.number not in numbers:
-                copied.write(framed(found.data))
+                frame = framed(found.data)
+                sha256.update(frame)
+                copied.write(frame)
             elif last.ends and found.number == last.record:
                 break
-    return copy, checked.rows
+    return IntactFile(copy, checked.rows, sha256.hexdigest())
 
 
 def _report(file: File, checked: CheckedFile) -> str:

@@ -13,7 +13,7 @@ from recordspec.errors import Problem, SpecError, StoreError
 from recordspec.locations import local, resolved, system_errors
 from recordspec.reading.options import Interleave, Read
 from recordspec.reading.order import Seeds
-from recordspec.reading.plan import Plan
+from recordspec.reading.plan import Piece, Plan
 from recordspec.reading.shuffle_buffer import ShufflePlan
 from recordspec.spec.options import format_bytes
 from recordspec.store.transaction import locked
@@ -84,17 +84,13 @@ def cached(records: Dataset, options: Read, mixed: Interleave | None, plan: Plan
     folder = local(options.cache)
     _check_elements(records, mixed, plan)
     # a hash of what is read and in which order, so that other files get another cache
-    stats = [(str(resolved(piece.path)), piece.path.stat()) for piece in plan.pieces]
-    # size and mtime do not tell files apart that were written again: the manifest does, or a time that no
-    # program can set
-    version = plan.manifest_identity or [getattr(stat, "st_ctime_ns", "") for _, stat in stats]
-    files = [(path, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
+    files = [_version(piece, plan.manifest_identity) for piece in plan.pieces]
     parts = [(piece.first, piece.count) for piece in plan.pieces]
-    order = (version, files, parts, mixed, options.deterministic, plan.large)
+    order = (files, parts, mixed, options.deterministic, plan.large)
     found = hashlib.sha256(repr(order).encode()).hexdigest()
     path = (folder / f"recordspec-{found[:16]}").absolute()
     if not _is_whole(path):
-        size = sum(stat.st_size for _, stat in stats)
+        size = sum(piece.path.stat().st_size for piece in plan.pieces)
         with system_errors("write", folder):
             path.mkdir(parents=True, exist_ok=True)
             if not _claimed(path):
@@ -105,6 +101,17 @@ def cached(records: Dataset, options: Read, mixed: Interleave | None, plan: Plan
             expected = f"{format_bytes(size)} free for the cache"
             raise StoreError(Problem(where=str(folder), expected=expected, got=format_bytes(free)))
     return records.cache(str(path / _NAME))
+
+
+def _version(piece: Piece, manifest_identity: str | None) -> tuple[Any, ...]:
+    """What changes with the bytes of a file."""
+    if piece.copy_sha256:
+        return (piece.copy_sha256,)
+    stat = piece.path.stat()
+    # size and mtime do not tell files apart that were written again: the manifest does, or a time that no
+    # program can set
+    written = manifest_identity or getattr(stat, "st_ctime_ns", "")
+    return (str(resolved(piece.path)), stat.st_size, stat.st_mtime_ns, written)
 
 
 def _check_elements(records: Dataset, mixed: Interleave | None, plan: Plan) -> None:

@@ -51,12 +51,14 @@ class Piece:
         count: the number of records; None for all that follow.
         cut: whether the file has records after them.
         shard: its entry in the manifest; None without one.
+        copy_sha256: the hash of a copy without corrupt records; empty for the file itself.
     """
 
     path: Location
     compression: Compression
     rows: int | None
     shard: Shard | None = None
+    copy_sha256: str = ""
     first: int = 0
     count: int | None = None
     cut: bool = False
@@ -221,16 +223,16 @@ def _piece(file: File, schema: Schema, corrupt: str, declared: Compression | Non
 
     Of a file in a store that its manifest names nothing is asked.
     """
-    path, rows = file.path, None if file.shard is None else file.shard.rows
+    path, rows, copied = file.path, None if file.shard is None else file.shard.rows, ""
     if corrupt == "skip":
-        path, found = without_corrupt(file, schema)
+        path, found, copied = without_corrupt(file, schema)
         if file.shard is not None or file.block is None:  # the last block of a file may have fewer rows
             rows = found
     elif file.shard is not None and isinstance(path, Path):
         check_size(path, file.shard)
     if declared is None or isinstance(path, Path):
         declared = compression_of(path)
-    return Piece(path=path, compression=declared, rows=rows, shard=file.shard)
+    return Piece(path=path, compression=declared, rows=rows, shard=file.shard, copy_sha256=copied)
 
 
 def _shared(whole: Plan, share: WorkerShard) -> Plan:
