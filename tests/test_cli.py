@@ -54,10 +54,20 @@ def test_a_newcomer_comes_from_nothing_to_batches(tmp_path):
     assert inputs["petal_length"].shape == targets.shape == (8,)
 
 
-def test_init_overwrites_nothing(home):
-    done = run("init", home)
+def test_init_overwrites_nothing_and_writes_what_is_missing(tmp_path):
+    """Of an interrupted one."""
+    assert run("init", tmp_path).returncode == 0
+    rows, config = tmp_path / "raw/flowers.csv", tmp_path / "configs/flowers.yaml"
+    text = rows.read_text()
+    rows.unlink()
+    assert run("init", tmp_path).returncode == 0
+    assert rows.read_text() == text
+    config.write_text("mine")
+    rows.unlink()
+    done = run("init", tmp_path)
     assert done.returncode == 3
-    assert done.stderr == f"{home}/schemas/flowers.yaml: expected a new file, got one that exists\n"
+    assert done.stderr == f"{config}: expected a new file, got one that exists\n"
+    assert (config.read_text(), rows.exists()) == ("mine", False)
 
 
 def test_build_is_refused_then_forced(home):

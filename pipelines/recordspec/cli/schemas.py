@@ -158,6 +158,12 @@ def describe(folder: Path, form: str, as_json: bool) -> None:
     print_notes(notes)
 
 
+def _holds(path: Path, content: bytes) -> bool:
+    """Whether a file is the one that would be written: an interrupted `init` has left it."""
+    with system_errors("read", path):
+        return path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content
+
+
 @click.command(short_help="Write a schema, a config and a few rows to start from.")
 @click.argument("folder", default=".", type=LOCAL_PATH)
 def init(folder: Path) -> None:
@@ -167,23 +173,27 @@ def init(folder: Path) -> None:
       recordspec init my-data
       recordspec build my-data/configs/flowers.yaml
 
-    Existing files are not overwritten. Editors with the YAML language server complete and check the YAML with
-    recordspec.schema.json.
+    Existing files are not overwritten; what an interrupted run has not written is. Editors with the YAML
+    language server complete and check the YAML with recordspec.schema.json.
     """
     from recordspec.language import FILE, header, write_json_schema
 
-    targets = {name: folder / place for name, place in _STARTER_FILES.items()}
-    for target in targets.values():
-        if target.exists():
-            raise StoreError(Problem(where=str(target), expected="a new file", got="one that exists"))
     starter = importlib.resources.files("recordspec.cli") / "starter"
-    for name, target in targets.items():
-        with system_errors("write", target):
-            target.parent.mkdir(parents=True, exist_ok=True)
+    targets = {}
+    for name, place in _STARTER_FILES.items():
+        target = folder / place
         first = header(f"../{FILE}") if target.suffix == ".yaml" else ""
-        with output_file(target, force=False) as fresh:
-            fresh.write_text(first + (starter / name).read_text(encoding="utf-8"), encoding="utf-8")
+        targets[target] = (first + (starter / name).read_text(encoding="utf-8")).encode()
+    for target, content in targets.items():
+        if target.exists() and not _holds(target, content):
+            raise StoreError(Problem(where=str(target), expected="a new file", got="one that exists"))
+    for target, content in targets.items():
+        if not target.exists():
+            with system_errors("write", target):
+                target.parent.mkdir(parents=True, exist_ok=True)
+            with output_file(target, force=False) as fresh:
+                fresh.write_bytes(content)
         echo(target)
     if (written := write_json_schema(folder)) is not None:
         echo(written)
-    echo(f"next: recordspec build {targets['config.yaml']}", err=True)
+    echo(f"next: recordspec build {folder / _STARTER_FILES['config.yaml']}", err=True)
