@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ from frames_by_hand import frame
 from recordspec.inspect.repair import RepairReport, repair
 from recordspec.inspect.scan import Scanner
 from recordspec.inspect.verify import FileIntegrity, verify
+from recordspec.store.shard_file import ShardFile
 from recordspec.store.sidecars import add_sidecars
 from recordspec.wire.tfrecord import scan
 
@@ -141,6 +143,21 @@ def test_what_is_as_it_was_written_is_taken_over_byte_for_byte(tmp_path):
     for path in data.iterdir():
         if path.name != "manifest.json":
             assert (tmp_path / "saved" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_a_full_disk_names_the_shard(tmp_path, monkeypatch):
+    data = written(tmp_path)
+
+    def fail(self, frames):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(ShardFile, "_put", fail)
+    with pytest.raises(rs.StoreError) as caught:
+        repaired(data)
+    shard = next(path.name for path in sorted(data.glob("*.tfrecord")))
+    reason = "no space left on device (nothing was published)"
+    assert str(caught.value) == f"{tmp_path}/saved: cannot write {shard}: {reason}"
+    assert os.listdir(tmp_path) == ["data"]
 
 
 def test_what_is_said_of_all_rows_is_not_said_of_others(tmp_path):

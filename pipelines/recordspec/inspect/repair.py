@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from recordspec.store.shard_file import ShardFile
 from recordspec.store.shards import Files, add_suffix, expand, is_tfrecord_name
 from recordspec.store.transaction import Transaction
 from recordspec.wire.file_types import likely_compression
+
+_UNPUBLISHED = "nothing was published"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,11 +136,9 @@ def repair(
         old = manifest_of(paths)
     progress = progress or Progress(show=False)
     progress.begin("repairing", None)
-    unpublished = system_errors("write", directory, "nothing was published")
-    with unpublished, Transaction(directory, force=force) as transaction:
-        suffix = transaction.shard_suffix
+    with system_errors("write", directory, _UNPUBLISHED), Transaction(directory, force=force) as transaction:
         integrities = (FileIntegrity.of(path, old) for path in paths)
-        saved = tuple(_save(one, transaction.staging, suffix, progress) for one in integrities)
+        saved = tuple(_save(one, transaction, progress) for one in integrities)
         _check_any(saved)
         done = _repaired(paths[0].parent, old, saved)
         # a file's name need not be UTF-8: other bytes become escapes of JSON
@@ -170,13 +171,19 @@ def _check_names(paths: Sequence[Location], directory: Path) -> None:
         raise SpecError(Problem(path=("directory",), expected=expected, got=str(directory)))
 
 
-def _save(integrity: FileIntegrity, folder: Path, suffix: str, progress: Progress) -> SavedFile:
-    name = add_suffix(integrity.path.name, suffix)
-    shard = ShardFile(folder / name, integrity.declared or likely_compression(integrity.path))
+def _save(integrity: FileIntegrity, transaction: Transaction, progress: Progress) -> SavedFile:
+    name = add_suffix(integrity.path.name, transaction.shard_suffix)
+    writing = partial(system_errors, f"write {name}", transaction.name, _UNPUBLISHED)
+    with writing():
+        shard = ShardFile(
+            transaction.staging / name, integrity.declared or likely_compression(integrity.path)
+        )
     try:
         for chunk in integrity.read(progress):
-            shard.write(chunk.frames, len(chunk), len(chunk))
-        written, rows = shard.close(name), integrity.rows_saved
+            with writing():
+                shard.write(chunk.frames, len(chunk), len(chunk))
+        with writing():
+            written, rows = shard.close(name), integrity.rows_saved
         return SavedFile(integrity=integrity, shard=written if rows is None else replace(written, rows=rows))
     except BaseException:
         shard.abandon()
