@@ -7,6 +7,8 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import recordspec as rs
 from media import image_bytes, photo
@@ -15,8 +17,11 @@ from recordspec.errors import show_shape
 from recordspec.inspect.check import check
 from recordspec.spec.blocks import block_of_records
 from recordspec.spec.decoder import decode_problems
+from recordspec.spec.features.label import Label
+from recordspec.spec.values import BadValue
 from recordspec.store.shards import File
 from recordspec.wire.framing import framed
+from recordspec.wire.strings import Strings
 
 
 def schema(options: str, **setting) -> rs.Schema:
@@ -275,6 +280,52 @@ def test_padding_has_no_name_unless_it_is_an_index():
     assert label.names_of(tf.constant([1, 0])).numpy().tolist() == [b"b", b"a"]
     with pytest.raises(tf.errors.InvalidArgumentError):
         label.names_of(padded)
+
+
+NAMES = ["a", "bc", "\u00e9t\u00e9", ""]
+LABELS = st.one_of(
+    *(st.sampled_from(known) for known in (NAMES, [one.encode() for one in NAMES], range(4))),
+    st.sampled_from(["x", b"x", b"\xff", -1, 4, 2**70, True, None, 1.0, float("nan"), (), [], np.str_("a")]),
+)
+
+
+@given(
+    st.lists(LABELS, max_size=5) | st.lists(st.sampled_from(NAMES)) | st.lists(st.integers(-1, 5)),
+    st.booleans(),
+)
+def test_labels_are_the_same_in_every_container(values, oov):
+    """A batch of them is converted at once, in several ways."""
+    label = Label(name="f", names=tuple(NAMES), oov="index" if oov else "error")
+    expected = [index_of(one, oov) for one in values]
+    if None in expected:
+        expected = f"bad value {expected.index(None)}"
+    objects = np.empty(len(values), object)
+    objects[:] = values
+    containers = [values, tuple(values), objects]
+    if values and all(type(one) is str for one in values):
+        containers.append(Strings.of([one.encode() for one in values]))
+        if "" not in values:
+            containers.append(np.array(values))
+    if values and all(type(one) is int and one < 2**63 for one in values):
+        containers.append(np.array(values))
+    for container in containers:
+        try:
+            found = label.encode(container)[0].flat.tolist()
+        except BadValue as bad:
+            found = f"bad value {bad.index}"
+        assert found == expected
+
+
+def index_of(value, oov: bool) -> int | None:
+    """The index of a label, by what the page says; None if it is refused."""
+    if type(value) is bytes:
+        try:
+            value = value.decode()
+        except UnicodeDecodeError:
+            return None
+    if isinstance(value, str):
+        return NAMES.index(str(value)) if value in NAMES else 4 if oov else None
+    return value if type(value) is int and 0 <= value < 4 + oov else None
 
 
 def test_out_of_vocabulary_has_an_index_of_its_own():

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from recordspec._arrow import arrow
+
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -121,6 +123,12 @@ class Strings:
         view = self.buffer.data
         parts = [view[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
         return Strings(bytearray().join(parts), offsets(stops - starts))
+
+    def to_arrow(self) -> Any:
+        """The strings as an Arrow array of `large_binary`, without a copy."""
+        pyarrow = arrow()
+        buffers = [pyarrow.py_buffer(self.offsets), pyarrow.py_buffer(self.buffer)]
+        return pyarrow.Array.from_buffers(pyarrow.large_binary(), len(self), [None, *buffers])
 
     def padded(self, width: int) -> Bytes:
         """The strings as uint8 `[n, width]`, none longer than that; the bytes after a string are

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import repeat
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from recordspec._arrow import arrow
 from recordspec._tf import tf
 from recordspec.errors import Problem, SpecError, StoreError, describe, nearest, one_of, show_int, show_shape
 from recordspec.locations import Location, PathText, is_below, read_text, url_problem
@@ -24,6 +27,7 @@ _MOST_NAMES_SHOWN = 10
 # The class name of the index of all unknown names.
 OOV_NAME = "<oov>"
 _HASHES = 2**63 - 1
+_UNKNOWN = -1
 _PLACEHOLDER = "<the unknown name>"
 _OOV_HINT = "`oov: index` gives all others one index"
 # In bytes. A vocabulary file is read into memory.
@@ -157,6 +161,11 @@ class Label(Feature):
     def _name_strings(self) -> Strings:
         return Strings.of([name.encode() for name in self.class_names])
 
+    @cached_property
+    def _own_names(self) -> Any:
+        """The names in Arrow, without that of unknown ones."""
+        return Strings.of([name.encode() for name in self.names]).to_arrow()
+
     def encode_one(self, value: Any) -> Sequence[Any] | None:
         if self.shape or self.vocabulary is not None:
             return None
@@ -183,10 +192,31 @@ class Label(Feature):
         return before, after
 
     def _indices(self, values: Any) -> Ints:
+        if isinstance(values, Sequence) and values and type(values[0]) is int:
+            values = _integers(values)
         if is_within(values, 0, self.classes - 1):
             return values.astype(np.int64)  # type: ignore[no-any-return]
-        given = values.tolist() if isinstance(values, np.ndarray) else values
-        return np.fromiter((self._index(row, one) for row, one in enumerate(given)), np.int64, len(given))
+        if isinstance(values, Strings):
+            found = self._in_arrow(values)
+        else:
+            values = values.tolist() if isinstance(values, np.ndarray) else values
+            found = np.full(len(values), _UNKNOWN)
+            with suppress(TypeError):  # a value without a hash
+                found = np.fromiter(map(self._places.get, values, repeat(_UNKNOWN)), np.int64, len(values))
+        for row in np.flatnonzero(found == _UNKNOWN).tolist():
+            found[row] = self._index(row, values[row])
+        return found
+
+    def _in_arrow(self, names: Strings) -> Ints:
+        """The index of each name, -1 for one that is unknown; in a hundredth of the time of a loop."""
+        found = arrow().compute.index_in(names.to_arrow(), value_set=self._own_names)
+        # from its buffers: for its scalars, and for NumPy's protocol, pyarrow imports pandas
+        known, indices = found.buffers()
+        made = np.frombuffer(indices, np.int32, len(names)).astype(np.int64)
+        if known is not None:
+            is_known = np.unpackbits(np.frombuffer(known, np.uint8), count=len(names), bitorder="little")
+            made[is_known == 0] = _UNKNOWN
+        return made
 
     def _index(self, row: int, value: Any) -> int:
         if isinstance(value, bytes):
@@ -221,6 +251,14 @@ class Label(Feature):
         picks = rng.integers(0, len(self.names), int(rng.integers(0, 4)) if count is None else count)
         names = [self.names[pick] for pick in picks]
         return names if self.shape else names[0]
+
+
+def _integers(values: Sequence[Any]) -> Any:
+    """The values as int64 `[n]`, if all are ints; unchanged if not, or if one is too large."""
+    if set(map(type, values)) == {int}:
+        with suppress(OverflowError):
+            return np.fromiter(values, np.int64, len(values))
+    return values
 
 
 def indices_of(names: Tensor, known: Sequence[str], unknown: tuple[str, str] | None) -> Tensor:
