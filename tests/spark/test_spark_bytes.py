@@ -321,7 +321,9 @@ def test_each_other_type_of_spark_is_refused_with_a_way_out(session, tmp_path):
             continue
         with pytest.raises(rs.SpecError) as error:
             spark.write(frame, rs.Schema.loads(f"schema: s\nfeatures: {{x: {feature}}}"), tmp_path / "data")
-        assert re.fullmatch(r"x: expected a column .+, got \S.* \(.+\)", str(error.value)), (
+        assert re.fullmatch(
+            r"(x: expected a column|rows: expected columns) .+, got \S.* \(.+\)", str(error.value)
+        ), (
             name,
             error.value,
         )

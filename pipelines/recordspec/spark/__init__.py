@@ -159,8 +159,14 @@ _CONVERSIONS = {
 
 
 def _check_frame(frame: DataFrame, schema: Schema, options: Write) -> None:
+    try:
+        fields = frame.schema.fields
+    except PySparkException as error:  # Spark 3.5 has types that its Python side cannot parse: `interval`
+        got, hint = str(error).splitlines()[0], "select the other columns, or cast it to string"
+        expected = "columns of types that PySpark can parse"
+        raise SpecError(Problem(path=("rows",), expected=expected, got=got, hint=hint)) from None
     columns, problems = [], []
-    for field in frame.schema.fields:
+    for field in fields:
         feature, kind = schema.names.get(field.name), field.dataType
         while isinstance(kind, ArrayType):
             kind = kind.elementType
