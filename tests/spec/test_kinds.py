@@ -285,7 +285,24 @@ def test_padding_has_no_name_unless_it_is_an_index():
 NAMES = ["a", "bc", "\u00e9t\u00e9", ""]
 LABELS = st.one_of(
     *(st.sampled_from(known) for known in (NAMES, [one.encode() for one in NAMES], range(4))),
-    st.sampled_from(["x", b"x", b"\xff", -1, 4, 2**70, True, None, 1.0, float("nan"), (), [], np.str_("a")]),
+    st.sampled_from(
+        [
+            "x",
+            b"x",
+            b"\xff",
+            -1,
+            4,
+            2**70,
+            True,
+            None,
+            1.0,
+            float("nan"),
+            (),
+            [],
+            np.str_("a"),
+            np.timedelta64(1),
+        ]
+    ),
 )
 
 

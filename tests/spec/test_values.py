@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
 import numpy as np
@@ -69,6 +70,15 @@ U8 = "{kind: tensor, dtype: uint8}"
         ("{kind: sparse, dtype: float32, size: 5}", ([7], [1.0]), "expected indices within [5], got [7]"),
         ("{kind: sparse, dtype: float32, size: 5}", ([1, 1], [1.0, 2.0]), "expected every index once, got one of them twice"),
         ("{kind: sparse, dtype: float32, size: 5}", ([1], [1.0, 2.0]), "expected as many indices as values, got 1 indices and 2 values"),
+        ("{kind: sparse, dtype: float32, size: [3, 3]}", ([[0, 1], [2]], [1.0, 2.0]), "expected int64 of shape [2], got shape [1]"),
+        ("{kind: sparse, dtype: float32, size: 5}", (3, [1.0]), "expected a list of indices and a list of values, got int 3"),
+        ("{kind: label, names: [cat, dog]}", np.timedelta64(1, "s"), "expected one of cat, dog, or an index, got timedelta64 datetime.timedelta(seconds=1)"),
+        (
+            "{dtype: int64, date: seconds}",
+            datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-5))),
+            "expected a date, a time, or their text as 2026-01-31 or 2026-01-31T12:00:00Z, got datetime "
+            "datetime.datetime(9999, 12, 31, 23, 0, tzinfo=datetime.ti...",
+        ),
         ("{kind: sparse, dtype: float32, size: 5}", 3, "expected a pair (indices, values), or a mapping of these, got int 3"),
         ("{kind: label, names: [cat, dog]}", "dgo", "expected one of cat, dog, or an index, got `dgo` (did you mean `dog`?)"),
         ("{kind: label, names: [cat, dog]}", 2, "expected an index from 0 to 1, got 2"),
@@ -205,3 +215,9 @@ def test_every_float_of_a_list_that_float32_cannot_hold_is_seen():
     assert str(caught.value) == (
         "row 1: features.f: expected float32, which holds whole numbers exactly, got 16777217"
     )
+
+
+def test_a_sparse_row_takes_text_beside_bytes():
+    values = schema("{kind: sparse, dtype: string, size: 9}")
+    given = values.encode({"f": ([0, 1], ["x", b"\xda"])})
+    assert given == values.encode({"f": ([0, 1], [b"x", b"\xda"])})

@@ -75,8 +75,11 @@ def _datetime64(value: Any) -> np.datetime64:
     if hasattr(value, "to_datetime64"):  # of pandas, which has nanoseconds
         return value.to_datetime64()  # type: ignore[no-any-return]
     if isinstance(value, datetime.datetime):
-        offset = value.utcoffset()
-        return np.datetime64(value.replace(tzinfo=None) - (offset or datetime.timedelta()), "us")
+        offset = value.utcoffset() or datetime.timedelta()
+        try:
+            return np.datetime64(value.replace(tzinfo=None) - offset, "us")
+        except OverflowError:  # its time in UTC is in a year that Python does not have
+            raise BadValue(0, _EXPECTED, describe(value)) from None
     if isinstance(value, datetime.date):
         return np.datetime64(value, "D")
     raise BadValue(0, _EXPECTED, describe(value))

@@ -14,6 +14,7 @@ from recordspec.errors import Problem, RecordError, SpecError, describe, nearest
 from recordspec.spec.blocks import Sections, sections_of_records
 from recordspec.spec.encoder import Gapped, records_of, sections_of
 from recordspec.spec.features import Feature
+from recordspec.spec.media import images
 from recordspec.spec.schema import Schema
 from recordspec.wire.example import Entry, check_sizes, least_bytes
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
@@ -416,10 +417,17 @@ def _owned(value: Any) -> Any:
         return value
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.copy()
-    if type(value) is list and (not value or isinstance(value[0], (int, float, str, bytes, np.generic))):
-        return value.copy()
+    if type(value) is list:
+        numbers = bool(value) and isinstance(value[0], (int, float, np.generic))
+        return value.copy() if numbers else [_owned(one) for one in value]
+    if type(value) is tuple:
+        return tuple(map(_owned, value))
+    if type(value) is dict:
+        return {name: _owned(one) for name, one in value.items()}
+    if isinstance(value, memoryview):
+        return bytes(value) if value.format == "B" and value.ndim == 1 else np.array(value)
     try:
-        return copy.deepcopy(value)
+        return images.copied(value) if images.is_image(value) else copy.deepcopy(value)
     except Exception:  # a PIL image of a truncated file, say: encoding it reports the error
         return value
 

@@ -201,7 +201,7 @@ class Label(Feature):
         else:
             values = values.tolist() if isinstance(values, np.ndarray) else values
             found = np.full(len(values), _UNKNOWN)
-            with suppress(TypeError):  # a value without a hash
+            with suppress(Exception):  # a value without a hash, of any class
                 found = np.fromiter(map(self._places.get, values, repeat(_UNKNOWN)), np.int64, len(values))
         for row in np.flatnonzero(found == _UNKNOWN).tolist():
             found[row] = self._index(row, values[row])
@@ -231,7 +231,7 @@ class Label(Feature):
             if self.oov == "index":
                 return len(self.names)
             raise BadValue(row, self._expected(), f"`{value}`", nearest(value, self.names))
-        if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
             last = self.classes - 1
             if 0 <= value <= last:
                 return int(value)

@@ -122,7 +122,8 @@ class SparseValues(Feature):
             raise BadValue(row, expected, describe(value))
         indices, values = value
         for part in (indices, values):
-            if not isinstance(part, (list, tuple, np.ndarray)) or np.ndim(part) == 0:
+            is_array = isinstance(part, np.ndarray) and part.ndim > 0
+            if not is_array and not isinstance(part, (list, tuple)):
                 raise BadValue(row, "a list of indices and a list of values", describe(part))
         return indices, values
 

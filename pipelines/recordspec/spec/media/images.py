@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import struct
+import sys
 import zlib
 from collections.abc import Collection
 from contextlib import ExitStack
@@ -281,6 +282,46 @@ def header_of(value: Any) -> tuple[int, int, int] | None:
             return _orientation(image), image.height, image.width
     except Exception:  # Pillow's decoders raise many types for bad data
         return None
+
+
+def is_image(value: Any) -> bool:
+    """Whether this is a PIL image; Pillow is not loaded to find out."""
+    loaded = sys.modules.get("PIL.Image")
+    return loaded is not None and isinstance(value, loaded.Image)
+
+
+def copied(image: Any) -> Any:
+    """A copy of a PIL image.
+
+    Copies of Pillow's own, and those of `copy` and `pickle`, lose an orientation that was set in memory;
+    those of the latter two also the alpha of a palette.
+    """
+    return _restored(*_state(image))
+
+
+def reduced(image: Any) -> tuple[Any, ...]:
+    """The same for `pickle`: a function, and the arguments with which it makes the image."""
+    return _restored, _state(image)
+
+
+def _state(image: Any) -> tuple[Any, ...]:
+    orientation, data = _orientation(image), image.tobytes()  # which loads the image, and its palette
+    palette = (image.palette.mode, image.palette.tobytes()) if image.mode in ("P", "PA") else None
+    transparency = image.info.get("transparency")
+    return image.mode, image.size, data, palette, transparency, orientation
+
+
+def _restored(mode: str, size: Any, data: bytes, palette: Any, transparency: Any, orientation: int) -> Any:
+    library = pillow("images")
+    image = library.frombytes(mode, size, data)
+    if palette is not None:
+        image.putpalette(palette[1], palette[0])
+    if transparency is not None:
+        image.info["transparency"] = transparency
+    exif = library.Exif()
+    exif[_ORIENTATION] = orientation
+    image.info["exif"] = exif.tobytes()
+    return image
 
 
 def _turned(target: Image, row: int, image: Any, name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from copy import copy
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 
 from recordspec.errors import Problem, RecordError, SpecError, describe
 from recordspec.spec.encoder import columns_of
+from recordspec.spec.media import images
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources.base import Batches, converted
 
@@ -87,9 +89,18 @@ class PackedRows:
         return f"row {self.first + row}"
 
 
+class _Pickler(pickle.Pickler):
+    """Pickles PIL images with all that is encoded of them."""
+
+    def reducer_override(self, value: Any) -> Any:
+        return images.reduced(value) if images.is_image(value) else NotImplemented
+
+
 def _pickled(row: Any, number: int) -> bytes:
+    held = io.BytesIO()
     try:
-        return pickle.dumps(row, pickle.HIGHEST_PROTOCOL)
+        _Pickler(held, pickle.HIGHEST_PROTOCOL).dump(row)
+        return held.getvalue()
     except Exception as error:  # whatever the row's own classes raise
         expected = "a row that can be sent to another process"
         got = f"{type(error).__name__}: {error}"
