@@ -300,7 +300,6 @@ LABELS = st.one_of(
             (),
             [],
             np.str_("a"),
-            np.timedelta64(1),
         ]
     ),
 )

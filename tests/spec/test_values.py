@@ -221,3 +221,10 @@ def test_a_sparse_row_takes_text_beside_bytes():
     values = schema("{kind: sparse, dtype: string, size: 9}")
     given = values.encode({"f": ([0, 1], ["x", b"\xda"])})
     assert given == values.encode({"f": ([0, 1], [b"x", b"\xda"])})
+
+
+def test_a_label_without_a_hash_is_refused():
+    options = "{kind: label, names: [cat, dog]}"
+    assert message(options, np.timedelta64(1)).endswith(
+        "expected one of cat, dog, or an index, got timedelta64 1"
+    )

@@ -126,14 +126,16 @@ def masked(value: Tensor, kept: Tensor) -> Tensor:
     """The items of lists for which `kept` is true.
 
     Args:
-        value: `[k, ...]` of one list, else ragged, such as `[n, (k), ...]`.
+        value: `[k, ...]` of one list, also ragged after k; else ragged, such as `[n, (k), ...]`.
         kept: bool, of the same lists; other numbers of items are an InvalidArgumentError.
     """
     message = "expected an item for each box of `drop`"
     if not isinstance(kept, tf.RaggedTensor):
-        same = [tf.debugging.assert_equal(tf.shape(value)[0], tf.shape(kept)[0], message)]
-        with tf.control_dependencies(same):
-            return tf.boolean_mask(value, tf.identity(kept))
+        ragged = isinstance(value, tf.RaggedTensor)  # each item of one list is a list
+        count = tf.cast(value.nrows() if ragged else tf.shape(value)[0], tf.int32)
+        with tf.control_dependencies([tf.debugging.assert_equal(count, tf.shape(kept)[0], message)]):
+            mask = tf.ragged.boolean_mask if ragged else tf.boolean_mask
+            return mask(value, tf.identity(kept))
     splits = zip(value.nested_row_splits, kept.nested_row_splits, strict=False)
     same = [tf.debugging.assert_equal(*pair, message) for pair in splits]
     with tf.control_dependencies(same):

@@ -208,10 +208,14 @@ class Box(Coordinates):
         old = tf.cast(sides[..., ::-1], tf.float32) if self._relative else tf.ones([2])
         corners = [corner * old for corner in corners_of(value, self.format)]
         moved = [resized_points(corner, sides, resize.size, resize.aspect) for corner in corners]
-        low, high = (tf.maximum(tf.minimum(corner, end), start) for corner, start, end in moved)
-        left = tf.reduce_prod(tf.maximum(high - low, 0), 1)
+
+        def area(slack: float) -> Tensor:
+            low, high = (_clipped(*one, slack) for one in moved)
+            return tf.reduce_prod(tf.maximum(high - low, 0), 1)
+
+        # a box that ends where the image does may end a bit after it once both are scaled
         whole = tf.reduce_prod(moved[1][0] - moved[0][0], 1)
-        return (left > 0) & (left >= whole * (self.drop.below if self.drop else 0))
+        return (area(0) > 0) & (area(_SLACK) >= whole * (self.drop.below if self.drop else 0))
 
     def spec(self) -> TypeSpec:
         return ragged_spec((None, 4), "float32")
@@ -227,6 +231,12 @@ class Box(Coordinates):
             first = low + sides / 2
         turned = slice(None, None, -1 if order == "yxyx" else 1)
         return np.concatenate([first[:, turned], second[:, turned]], axis=1).astype(np.float32)
+
+
+def _clipped(points: Tensor, start: Tensor, end: Tensor, slack: float) -> Tensor:
+    """Points within an image, or beside it by no more than `slack` of its sides."""
+    around = slack * (end - start)
+    return tf.maximum(tf.minimum(points, end + around), start - around)
 
 
 def _refuse(boxes: Array, bad: Any, expected: str, hint: str = "") -> None:
