@@ -225,13 +225,20 @@ def test_what_is_wrong_is_told_in_a_line(tmp_path, arguments, status, message):
     assert done.stdout == ""
 
 
-def test_a_pipe_that_closes_is_no_error(home):
-    command = (
-        f"{sys.executable} -m recordspec head {home}/data/flowers -n 60 | head -n 1; exit ${{PIPESTATUS[0]}}"
-    )
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=ENVIRONMENT)
-    assert done.stderr == ""
-    assert done.returncode == 0
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        ("head data/flowers -n 60 | head -n 1", 0),
+        # of the violations none is judged before the end
+        ("check other.yaml data/flowers --examples 60 | true", 141),
+        ("check other.yaml data/flowers 2>&1 > violations | true", 141),
+    ],
+)
+def test_a_pipe_that_closes_is_no_error_and_no_success_either(home, command, status):
+    (home / "other.yaml").write_text("schema: o\nfeatures: {species: {dtype: float32}, petal_length: int64}")
+    command = f"{sys.executable} -m recordspec {command}; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=ENVIRONMENT, cwd=home)
+    assert (done.returncode, done.stderr) == (status, "")
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])

@@ -184,13 +184,30 @@ def test_a_checkpoint_of_the_iterator_goes_on_too(data, tmp_path):
 
 def test_a_start_that_is_none_is_named(data):
     for start, expected in [
-        ((0, 100), "start.step: expected a step below 32, as one epoch has so many, got 100"),
+        (
+            (0, 100),
+            "start.step: expected at most 32, as one epoch has so many, got 100 (over all epochs, it is (3, 4))",
+        ),
         ((-1, 0), "start.epoch: expected 0 or more, got -1"),
         (5, "start: expected a position, or a pair of epoch and step, got 5"),
     ]:
-        with pytest.raises(rs.SpecError) as caught:
-            rs.read(SCHEMA, data, batch=32, shuffle=10, seed=1, start=start)
-        assert str(caught.value) == expected
+        for repeat in (1, "forever"):
+            with pytest.raises(rs.SpecError) as caught:
+                rs.read(SCHEMA, data, batch=32, shuffle=10, seed=1, start=start, repeat=repeat)
+            assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize("repeat", [1, 3, "forever"])
+def test_a_start_after_the_last_step_goes_on_with_the_next_epoch(data, repeat):
+    """As `position` gives it when an epoch has just ended."""
+    options = {"batch": 32, "shuffle": 10, "seed": 1, "repeat": repeat}
+    found = rs.read(SCHEMA, data, start=(0, 32), **options)
+    next_one = rs.read(SCHEMA, data, start=(1, 0), **options)
+    if repeat == 1:
+        assert numbers(found) == []
+        assert numbers(found) == numbers(next_one)
+    else:
+        assert numbers(found.take(40)) == numbers(next_one.take(40))
 
 
 def test_the_count_of_passes_lives_as_long_as_the_dataset(data):

@@ -16,6 +16,8 @@ from recordspec.errors import Interrupted, RecordspecError, StoreError, nearest,
 
 # What Ctrl-C ends a shell command with: 128 and the number of SIGINT.
 _INTERRUPTED = 130
+# What a pipe that closes ends one with: 128 and the number of SIGPIPE.
+_CLOSED = 141
 # The module of each command.
 _MODULES = {
     "bench": "bench",
@@ -42,6 +44,10 @@ _MODULES = {
     "sweep": "integrity",
     "verify": "integrity",
 }
+# Commands whose exit code says what they found, or that they did something; which is not so before they end.
+# The others show as much as the reader of a pipe asks for.
+_ACT = frozenset({"build", "check", "describe", "diff", "index", "init", "lint"})
+_ACT |= {"repair", "reshard", "sweep", "verify"}
 # The page of each command in the documentation.
 PAGES = {
     "bench": "reading.md",
@@ -129,7 +135,7 @@ def main() -> None:
         _fail(_INTERRUPTED, str(error) or "interrupted")
     except BrokenPipeError:  # `| head` has seen enough
         _discard(1, 2)
-        sys.exit(0)
+        sys.exit(_CLOSED if _ACT.intersection(sys.argv[1:2]) else 0)
     except OSError as error:
         _discard(1)
         _fail(StoreError.exit_code, system_problem("read or write", error, str(error.filename or "")))

@@ -297,14 +297,16 @@ class Recipe:
     def _counted(self, rows: Dataset) -> Dataset:
         """The same batches with a known cardinality."""
         steps, repeated = self.steps, self.options.passes
+        missing = 0 if self.start is None else self.start.step
+        if steps is not None and missing > steps:
+            expected = f"at most {steps}, as one epoch has so many"
+            hint = "" if not steps else f"over all epochs, it is ({missing // steps}, {missing % steps})"
+            raise SpecError(Problem(path=("start", "step"), expected=expected, got=str(missing), hint=hint))
         if repeated is None:
             return stages.known_cardinality(rows, tf.data.INFINITE_CARDINALITY)
-        if steps is None or self.options.service is not None:
+        nothing_left = 0 < missing == steps and repeated == 1  # in the first iteration; the next has all
+        if steps is None or self.options.service is not None or nothing_left:
             return rows
-        missing = 0 if self.start is None else self.start.step
-        if missing >= max(1, steps):
-            expected = f"a step below {steps}, as one epoch has so many"
-            raise SpecError(Problem(path=("start", "step"), expected=expected, got=str(missing)))
         if missing:
             return stages.cut_short(rows, steps * repeated, missing)
         return stages.known_cardinality(rows, steps * repeated)
