@@ -64,6 +64,21 @@ def test_one_that_has_published_leaves_the_next_alone(tmp_path):
     assert os.listdir(tmp_path) == ["data"]
 
 
+def test_a_process_that_was_forked_leaves_it_alone(tmp_path):
+    """It ends within the block, as by `sys.exit` in a function that multiprocessing runs."""
+    with Transaction(tmp_path / "data") as transaction:
+        child = os.fork()
+        if not child:
+            try:
+                transaction.__exit__()
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        assert transaction.staging.is_dir()
+        transaction.commit(NONE, None)
+    assert (tmp_path / "data").is_dir()
+
+
 @pytest.mark.parametrize("how", ["append", "force", "resume"])
 @pytest.mark.parametrize(
     ("exchange", "name", "ends"),

@@ -93,6 +93,7 @@ class Transaction:
         self.existing: Manifest | None = None
         self._force, self._resume, self._append = force or append, resume, append
         self._lock: int | None = None
+        self._process = os.getpid()
 
     def __enter__(self) -> Transaction:
         try:
@@ -113,6 +114,8 @@ class Transaction:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        if os.getpid() != self._process:  # forked within the block, which goes on elsewhere
+            return
         # another writer may have a folder of this name by now
         if not self.keep and self._is_at(self.staging):
             with contextlib.suppress(OSError):  # what stays, the next writer clears
