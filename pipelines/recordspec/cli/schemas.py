@@ -18,7 +18,7 @@ from recordspec.cli.output import (
     size,
 )
 from recordspec.errors import Problem, RecordspecError, StoreError, show_path
-from recordspec.locations import Location, output_file, system_errors
+from recordspec.locations import Location, output_file, read_bytes, system_errors
 
 _STARTER_FILES = {
     "schema.yaml": "schemas/flowers.yaml",
@@ -160,8 +160,8 @@ def describe(folder: Path, form: str, as_json: bool) -> None:
 
 def _holds(path: Path, content: bytes) -> bool:
     """Whether a file is the one that would be written: an interrupted `init` has left it."""
-    with system_errors("read", path):
-        return path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content
+    same = path.is_file() and path.stat().st_size == len(content)
+    return same and read_bytes(path, len(content)) == content
 
 
 @click.command(short_help="Write a schema, a config and a few rows to start from.")

@@ -124,18 +124,19 @@ class Strings:
         parts = [view[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
         return Strings(bytearray().join(parts), offsets(stops - starts))
 
-    def to_arrow(self) -> Any:
-        """The strings as an Arrow array of `large_binary`, without a copy."""
-        pyarrow = arrow()
-        buffers = [pyarrow.py_buffer(self.offsets), pyarrow.py_buffer(self.buffer)]
-        return pyarrow.Array.from_buffers(pyarrow.large_binary(), len(self), [None, *buffers])
-
     def padded(self, width: int) -> Bytes:
         """The strings as uint8 `[n, width]`, none longer than that; the bytes after a string are
         undefined."""
         # `width` bytes from where each begins, so that the last ones need more after them
         buffer = np.concatenate([self.buffer, np.zeros(width, np.uint8)])
         return sliding_windows(buffer, width)[self.offsets[:-1]].view(np.uint8).reshape(-1, width)
+
+
+def to_arrow(strings: Strings) -> Any:
+    """Strings as an Arrow array of `large_binary`, without a copy."""
+    pyarrow = arrow()
+    buffers = [pyarrow.py_buffer(strings.offsets), pyarrow.py_buffer(strings.buffer)]
+    return pyarrow.Array.from_buffers(pyarrow.large_binary(), len(strings), [None, *buffers])
 
 
 def squeeze(matrix: Bytes, sizes: npt.NDArray[np.integer[Any]]) -> Strings:

@@ -21,7 +21,7 @@ from recordspec.spec.lists import by_row, check_lengths, rows_of
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec
 from recordspec.spec.values import BadValue, is_within
 from recordspec.wire.columns import Cells, Column, Fixed, Layout, Ragged
-from recordspec.wire.strings import Ints, Strings
+from recordspec.wire.strings import Ints, Strings, to_arrow
 
 _MOST_NAMES_SHOWN = 10
 # The class name of the index of all unknown names.
@@ -164,7 +164,7 @@ class Label(Feature):
     @cached_property
     def _own_names(self) -> Any:
         """The names in Arrow, without that of unknown ones."""
-        return Strings.of([name.encode() for name in self.names]).to_arrow()
+        return to_arrow(Strings.of([name.encode() for name in self.names]))
 
     def encode_one(self, value: Any) -> Sequence[Any] | None:
         if self.shape or self.vocabulary is not None:
@@ -209,7 +209,7 @@ class Label(Feature):
 
     def _in_arrow(self, names: Strings) -> Ints:
         """The index of each name, -1 for one that is unknown; in a hundredth of the time of a loop."""
-        found = arrow().compute.index_in(names.to_arrow(), value_set=self._own_names)
+        found = arrow().compute.index_in(to_arrow(names), value_set=self._own_names)
         # from its buffers: for its scalars, and for NumPy's protocol, pyarrow imports pandas
         known, indices = found.buffers()
         made = np.frombuffer(indices, np.int32, len(names)).astype(np.int64)
