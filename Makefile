@@ -11,11 +11,10 @@ WHEEL := .venvs/wheel
 HAS_IO := $(shell $(PYTHON) -c 'import sys; print("yes" if sys.version_info < (3, 13) else "")')
 PIP := -m pip install --quiet --disable-pip-version-check
 # Consecutive tests of a file share fixtures: each worker runs a contiguous range of tests, and steals from the end
-# of the other's range when it is done. Four workers on two cores: tests also wait for processes and timeouts, and three
-# used one and a half of them.
-PYTEST := -m pytest -n 4 --dist worksteal
+# of the other's range when it is done. Three workers on two cores: tests also wait for processes and timeouts.
+PYTEST := -m pytest -n 3 --dist worksteal
 # The tests of Spark share one session, which takes long to start: they have a process of their own.
-SERVICES := -m pytest -n 4 --dist worksteal -m services --ignore tests/spark
+SERVICES := -m pytest -n 3 --dist worksteal -m services --ignore tests/spark
 SPARK := -m pytest -m services tests/spark
 
 .PHONY: environments docs docs-serve test-docs test-docs-latest test-docs-io demo test test-latest test-io test-quick test-services test-services-latest test-services-io test-wheel crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting clean
