@@ -242,6 +242,14 @@ def test_a_memoryview_may_be_filled_again(tmp_path):
     assert [one.data for one in scan(path)] == [schema.encode(row) for row in expected]
 
 
+def test_a_list_of_itself_is_refused(tmp_path):
+    schema = rs.Schema.loads("schema: s\nfeatures: {a: {kind: var_len, dtype: int64}}\n")
+    endless: list = []
+    endless.append(endless)
+    with pytest.raises(rs.RecordError, match=r"row 0: features\.a: expected int64"):
+        rs.write(schema, [{"a": endless}], tmp_path / "data", progress=False)
+
+
 def test_columns_that_do_not_belong_together_are_refused():
     for columns, expected in [
         ({"id": [1, 2]}, "rows: id: expected 3 values, got 2"),

@@ -413,23 +413,27 @@ def _owned_row(row: Mapping[str, Any], changeable: set[str]) -> dict[str, Any]:
 
 
 def _owned(value: Any) -> Any:
+    try:
+        return _copied(value)
+    except Exception:  # a PIL image of a truncated file, or a list of itself: encoding it reports the error
+        return value
+
+
+def _copied(value: Any) -> Any:
     if value is None or isinstance(value, (str, bytes, os.PathLike)):
         return value
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.copy()
     if type(value) is list:
         numbers = bool(value) and isinstance(value[0], (int, float, np.generic))
-        return value.copy() if numbers else [_owned(one) for one in value]
+        return value.copy() if numbers else [_copied(one) for one in value]
     if type(value) is tuple:
-        return tuple(map(_owned, value))
+        return tuple(map(_copied, value))
     if type(value) is dict:
-        return {name: _owned(one) for name, one in value.items()}
+        return {name: _copied(one) for name, one in value.items()}
     if isinstance(value, memoryview):
         return bytes(value) if value.format == "B" and value.ndim == 1 else np.array(value)
-    try:
-        return images.copied(value) if images.is_image(value) else copy.deepcopy(value)
-    except Exception:  # a PIL image of a truncated file, say: encoding it reports the error
-        return value
+    return images.copied(value) if images.is_image(value) else copy.deepcopy(value)
 
 
 def _is_immutable(feature: Feature) -> bool:

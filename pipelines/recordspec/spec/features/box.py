@@ -234,7 +234,7 @@ class Box(Coordinates):
 
 
 def _clipped(points: Tensor, start: Tensor, end: Tensor, slack: float) -> Tensor:
-    """Points within an image, or beside it by no more than `slack` of its sides."""
+    """Points clipped to an image and a margin around it, which is `slack` times its sides."""
     around = slack * (end - start)
     return tf.maximum(tf.minimum(points, end + around), start - around)
 
