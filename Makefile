@@ -7,6 +7,15 @@ BENCH := .venvs/bench
 # Servers of S3 and of Azure's blob storage, which tests start.
 SERVERS := .venvs/moto/ready .venvs/azurite/ready
 WHEEL := .venvs/wheel
+WHEELS := .venvs/wheels
+# Python of the environment of the wheel, without a compiler.
+ALONE := env -u RECORDSPEC_NATIVE PATH=$(CURDIR)/$(WHEEL)/bin $(WHEEL)/bin/python
+# Environments have the package in place, and with it the codec, which is compiled again when its source changes.
+PACKAGE := setup.cfg setup.py pyproject.toml pipelines/recordspec/wire/codec.cpp
+# With a C++ compiler, the reference codec is an error: no test passes on it unseen.
+ifneq ($(shell command -v $${CXX:-c++}),)
+export RECORDSPEC_NATIVE ?= required
+endif
 # tensorflow-io 0.37.1, the last release, has wheels for Python up to 3.12.
 HAS_IO := $(shell $(PYTHON) -c 'import sys; print("yes" if sys.version_info < (3, 13) else "")')
 PIP := -m pip install --quiet --disable-pip-version-check
@@ -17,7 +26,7 @@ PYTEST := -m pytest -n 3 --dist worksteal
 SERVICES := -m pytest -n 3 --dist worksteal -m services --ignore tests/spark
 SPARK := -m pytest -m services tests/spark
 
-.PHONY: environments docs docs-serve test-docs test-docs-latest test-docs-io demo test test-latest test-io test-quick test-services test-services-latest test-services-io test-wheel crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting clean
+.PHONY: environments docs docs-serve test-docs test-docs-latest test-docs-io demo test test-latest test-io test-quick test-services test-services-latest test-services-io test-wheel wheels crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting clean
 
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
@@ -72,15 +81,28 @@ test-docs-latest: $(LATEST)/ready $(SERVERS)
 docs-serve: docs
 	$(LATEST)/bin/python -m http.server --bind 127.0.0.1 --directory build/site 8000
 
-# Tests of the wheel in a new environment, without TensorFlow and with it.
-test-wheel:
-	rm -rf $(WHEEL) build/lib build/bdist*
+# Wheels in dist/, for all versions of Python. Zig, which PyPI has, compiles for an old glibc and for other processors;
+# auditwheel says which glibc a wheel needs.
+wheels: wheel-x86_64 wheel-aarch64
+
+wheel-%: $(WHEELS)/ready
+	rm -rf build/lib* build/bdist* dist/*_$*.whl
+	CXX="$(CURDIR)/$(WHEELS)/bin/python -m ziglang c++ -target $*-linux-gnu.2.17 -s" RECORDSPEC_NATIVE=required \
+		$(WHEELS)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		--wheel-dir dist --config-settings=--build-option=--plat-name=manylinux2014_$* .
+	$(WHEELS)/bin/auditwheel show dist/*_$*.whl | grep 'following platform tag: "manylinux_2_17_$*"'
+
+# Tests of the wheel in a new environment without a compiler on the PATH: without TensorFlow, and with it; before
+# that, of the package where its codec cannot be compiled.
+test-wheel: wheel-$(shell uname -m)
+	rm -rf $(WHEEL) build/lib* build/bdist*
 	$(PYTHON) -m venv $(WHEEL)
-	$(WHEEL)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(WHEEL)/dist .
-	$(WHEEL)/bin/python $(PIP) $(WHEEL)/dist/*.whl
-	$(WHEEL)/bin/python tests/from_wheel.py build $(WHEEL)/work
-	$(WHEEL)/bin/python $(PIP) "$$(echo $(WHEEL)/dist/*.whl)[tensorflow]"
-	$(WHEEL)/bin/python tests/from_wheel.py fit $(WHEEL)/work
+	$(ALONE) -m pip install --quiet --disable-pip-version-check .
+	$(ALONE) tests/from_wheel.py reference $(WHEEL)/reference
+	$(ALONE) -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/*_$$(uname -m).whl
+	$(ALONE) tests/from_wheel.py build $(WHEEL)/work
+	$(WHEEL)/bin/python $(PIP) "$$(echo dist/*_$$(uname -m).whl)[tensorflow]"
+	$(ALONE) tests/from_wheel.py fit $(WHEEL)/work
 
 # Kills, failed system calls and power failures at every point at which a command changes the disk, or at POINTS of them.
 crash: $(LATEST)/ready
@@ -114,23 +136,23 @@ bench-inspecting: $(BENCH)/ready
 	$(BENCH)/bin/python benchmarks/inspecting.py
 	$(BENCH)/bin/python benchmarks/starting.py
 
-.venv/ready: setup.cfg pyproject.toml
+.venv/ready: $(PACKAGE)
 	$(PYTHON) -m venv .venv
 	.venv/bin/python $(PIP) -e '.[demo]'
 	touch $@
 
-$(LATEST)/ready: setup.cfg pyproject.toml
+$(LATEST)/ready: $(PACKAGE)
 	$(PYTHON) -m venv $(LATEST)
 	$(LATEST)/bin/python $(PIP) -e '.[test,lint,docs]'
 	touch $@
 
-$(IO)/ready: setup.cfg pyproject.toml tests/oldest.txt
+$(IO)/ready: $(PACKAGE) tests/oldest.txt
 	$(PYTHON) -m venv $(IO)
 	$(IO)/bin/python $(PIP) -e '.[test,io]' -c tests/oldest.txt
 	touch $@
 
 # The environments of the benchmarks: packages with conflicting requirements have one each.
-$(BENCH)/ready: setup.cfg pyproject.toml
+$(BENCH)/ready: $(PACKAGE)
 
 .venvs/%/ready: benchmarks/requirements/%.txt
 	$(PYTHON) -m venv .venvs/$*

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from recordspec import cli
+from recordspec.wire import native
 
 # No test depends on the speed of the machine, or on what else it does.
 settings.register_profile("without_deadlines", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -29,6 +30,23 @@ logging.getLogger("tensorflow").addFilter(lambda record: "Object was never used"
 
 _NOBODY = 65534
 ROOT = Path(__file__).parents[1]
+
+
+def pytest_generate_tests(metafunc) -> None:
+    if metafunc.definition.get_closest_marker("codec"):
+        metafunc.fixturenames.append("codec")
+        metafunc.parametrize("codec", ["native", "reference"], indirect=True)
+
+
+@pytest.fixture(scope="module")
+def codec(request) -> Iterator[None]:
+    """One of the two codecs, in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "reference":
+            patch.setattr(native, "library", lambda: None)
+        elif native.library() is None:
+            pytest.skip(native.missing())
+        yield
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """The first minute of a user: the installed wheel, from nothing to a trained model.
 
-`make test-wheel` runs it with the Python of an environment that holds the wheel and what it requires: first without
-TensorFlow, with the argument `build`, then with it, with the argument `fit`, in the same folder.
+`make test-wheel` runs it with the Python of an environment that holds the package and what it requires, without a
+compiler on the PATH: where the codec could not be compiled, with the argument `reference`; then with the wheel, without
+TensorFlow, with the argument `build`, and with it, with the argument `fit`, in the same folder.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 EXTRAS = ("pandas", "polars", "soundfile", "matplotlib", "sklearn", "pytest")
+GOLDEN = Path(__file__).absolute().parent / "golden/format1"
 CONFIG = """
 schema: schema.yaml
 data: data
@@ -45,6 +47,30 @@ def check_environment(tensorflow: bool) -> None:
     assert Path(str(found.origin)).is_relative_to(sys.prefix), f"recordspec is that of {found.origin}"
     installed = [name for name in EXTRAS if importlib.util.find_spec(name)]
     assert not installed, f"the environment is not clean: {installed}"
+
+
+def check_codec(native: bool) -> None:
+    """The codec in use makes the records of the golden files, and reads them."""
+    import recordspec as rs
+    from recordspec.spec.blocks import records_of_block
+    from recordspec.wire.native import describe
+    from recordspec.wire.tfrecord import scan
+
+    assert describe().startswith("the native codec") == native, describe()
+    sys.path.insert(0, str(GOLDEN))
+    import make
+
+    rows = make.rows()[:40]
+    without_id = [{name: value for name, value in row.items() if name != "id"} for row in rows]
+    for name, given in (("keyed", rows), ("blocks", without_id)):
+        schema = rs.Schema.load(GOLDEN / name / "schema.yaml")
+        columns = {name: [row[name] for row in given] for name in given[0]}
+        expected = set(schema.encode_batch(columns, len(given)))
+        stored = [one.data for path in sorted(GOLDEN.glob(f"{name}/*-of-*")) for one in scan(path)]
+        if name == "blocks":
+            stored = [record for block in stored for record in records_of_block(schema, block)]
+        assert set(stored) == expected, f"other records than in {name}"
+    print("golden records are made and read by", describe())
 
 
 def build_without_tensorflow() -> None:
@@ -117,7 +143,8 @@ if __name__ == "__main__":
     os.makedirs(work, exist_ok=True)
     os.chdir(work)
     check_environment(tensorflow=step == "fit")
-    if step == "build":
+    check_codec(native=step != "reference")
+    if step != "fit":
         build_without_tensorflow()
     else:
         fit_what_was_built()

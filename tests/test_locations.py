@@ -1015,6 +1015,7 @@ OPENERS = {
     "cli/schemas.py: (starter / name).read_text": "a file of the package",
     "cli/__init__.py: open": "the null device, for streams that are closed",
     "spark/tasks.py: one.read_bytes": "files of the package",
+    "wire/native.py: _SOURCE.read_bytes": "a file of the package",
     "inspect/stats/page.py: files('recordspec.inspect.stats').joinpath('page.css').read_text": "the same",
     "reading/memory.py: Path('/proc/meminfo').read_text": "a file of the system",
     "reading/memory.py: Path(f'/sys/fs/cgroup/memory.{name}').read_text": "the same",

@@ -19,13 +19,14 @@ from PIL import Image
 
 from recordspec.inspect import doctor as samples
 from recordspec.inspect.doctor import Finding, examine, find
+from recordspec.wire import native
 
 IMAGES_READ = ["images when reading: png, jpeg, gif, bmp", "images when reading: webp"]
 IMAGES_WRITTEN = [f"images when writing: {form}" for form in ("png", "jpeg", "webp", "bmp", "gif")]
 SOUNDS_READ = ["audio when reading: wav", "audio when reading: flac, mp3, ogg"]
 SOUNDS_WRITTEN = [f"audio when writing: {form}" for form in ("wav", "flac", "mp3", "ogg")]
 CAPABILITIES = [
-    *("python", "checksums", "parsing"),
+    *("python", "codec", "checksums", "parsing"),
     *IMAGES_READ,
     *IMAGES_WRITTEN,
     *SOUNDS_READ,
@@ -33,7 +34,8 @@ CAPABILITIES = [
     *("csv and parquet files", "pandas frames", "polars frames"),
 ]
 BY_TENSORFLOW_IO = SOUNDS_READ[1:]
-ALWAYS = [name for name in CAPABILITIES if name not in (IMAGES_READ[-1], *BY_TENSORFLOW_IO)]
+SOMETIMES = [IMAGES_READ[-1], *BY_TENSORFLOW_IO, *(["codec"] if native.missing() else [])]
+ALWAYS = [name for name in CAPABILITIES if name not in SOMETIMES]
 
 TENSORFLOW = f"TensorFlow {tf.__version__}"
 IO = "pip install 'recordspec[io]', which brings TensorFlow 2.16 (Python 3.12 or older)"
@@ -85,6 +87,13 @@ def test_what_every_installation_for_tests_has_works():
     soundfile = importlib.metadata.version("soundfile")
     for name in SOUNDS_WRITTEN:
         assert found[name].found.startswith(f"soundfile {soundfile}, libsndfile 1.")
+
+
+def test_the_reference_codec_is_told_with_its_reason(monkeypatch):
+    monkeypatch.setattr(native, "missing", lambda: "it was not compiled")
+    found = findings()["codec"]
+    assert (found.works, found.found) == (False, "the reference codec, which is slow: it was not compiled")
+    assert found.advice == "install a C++ compiler, then pip install recordspec again"
 
 
 @with_tensorflow_io

@@ -188,6 +188,12 @@ _VARIES = (
     # of a progress bar: how much is drawn, the rate, and the time
     ("", r" *━[━╸╺ ]*", " ━ "),
     ("", r"━ ([\d,]+ rows) .*", r"━ \1 #"),
+    ("build", r"note: the reference codec.*\n", ""),
+    (
+        "build|reshard",
+        r" by the (native codec|reference codec, which is slow: .*?)(?=, \d+ rejected|$)",
+        " by # codec",
+    ),
     ("build|reshard", r"in [\d.]+ s \([\d,]+ rows/s, [\d.,]+ MB/s\)", "in # s (# rows/s, # MB/s)"),
     ("dry-run", r"of which [\d.,]+ \w+ are free", "of which # are free"),
     ("doctor", r'"works": .*', '"works": #, "found": #, "advice": #}'),

@@ -14,6 +14,8 @@ from recordspec.wire.proto import Listed
 from recordspec.wire.record_batch import RecordBatch, decode
 from recordspec.wire.strings import Strings
 
+pytestmark = pytest.mark.codec
+
 INTS = st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(0, 300)
 LISTS = st.one_of(
     st.just(("none", [])),

@@ -9,20 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from frames_by_hand import head
 from recordspec import Problem, RecordError, StoreError
 from recordspec._tf import tf
 from recordspec.wire import file_types, framing, tfrecord
 from recordspec.wire.compression import CODECS
-from recordspec.wire.framing import headers
-from recordspec.wire.strings import Strings
+
+pytestmark = pytest.mark.codec
 
 DATA = [b"", b"a", b"bc" * 200, bytes(range(256)), b"\x00" * 70_000]
 
 
 def sealed(data: list[bytes]) -> bytes:
-    framed = Strings.of([bytes(framing.HEADER_BYTES) + one + bytes(framing.FOOTER_BYTES) for one in data])
-    framed = Strings(framed.buffer.copy(), framed.offsets)
-    return bytes(framing.seal(framed))
+    return framing.frames(data).buffer.tobytes()
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
@@ -100,7 +99,7 @@ def test_damage_is_named(tmp_path, data, expected):
 def test_a_length_past_the_end_allocates_nothing(tmp_path):
     path = tmp_path / "x"
     frame = bytearray(sealed([b"abc"]))
-    frame[:12] = headers(np.array([2**60])).tobytes()
+    frame[:12] = head(2**60)
     path.write_bytes(frame)
     for read in (tfrecord.count, lambda path: list(tfrecord.scan(path))):
         with pytest.raises(RecordError, match="expected 1,152,921,504,606,846,976 bytes of data"):

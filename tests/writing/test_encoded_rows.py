@@ -7,14 +7,12 @@ import pytest
 
 from instances import CASES
 from recordspec.spec.encoder import columns_of
-from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
-from recordspec.wire.strings import Strings
+from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, frames
 from recordspec.writing.encoder import EncodedRows
 
 
 def as_records(case) -> EncodedRows:
-    given = [bytes(HEADER_BYTES) + record + bytes(FOOTER_BYTES) for record in case.records]
-    return EncodedRows(case.schema, len(given), records=Strings.of(given))
+    return EncodedRows(case.schema, len(case.records), records=frames(case.records))
 
 
 def as_columns(case) -> EncodedRows:

@@ -45,6 +45,7 @@ def build(
     `rejects.jsonl`, up to 5 % of the rows, or 10 rows. `invalid: {max_invalid: 20%}` allows more.
     """
     from recordspec.pipeline import Pipeline
+    from recordspec.wire import native
 
     pipeline = Pipeline.load(config)
     if dry_run:
@@ -65,7 +66,7 @@ def build(
         with session_at(spark) as session:
             manifest = build(pipeline, session, source=source, **asked)
     _print_built(manifest, pipeline.data, start, as_json)
-    print_notes(pipeline.notes)
+    print_notes([*pipeline.notes, *([native.describe()] if native.missing() else [])])
 
 
 @click.command(short_help="Write the records of files to other shards.")
@@ -118,6 +119,7 @@ def _shards(text: str) -> Any:
 
 def _print_built(manifest: Manifest, folder: Location, start: float, as_json: bool) -> None:
     """Prints the splits of a built dataset, and the time of the build."""
+    from recordspec.wire import native
     from recordspec.writing.label_counts import classes_by_name
 
     seconds = time.perf_counter() - start
@@ -126,7 +128,7 @@ def _print_built(manifest: Manifest, folder: Location, start: float, as_json: bo
     json_wanted, classes = wants_json(as_json), classes_by_name(manifest)
     summary = (
         f"{folder}: {rows:,} rows, {size(total)}, in {seconds:.1f} s"
-        f" ({rows / seconds:,.0f} rows/s, {total / seconds / 1e6:,.1f} MB/s)"
+        f" ({rows / seconds:,.0f} rows/s, {total / seconds / 1e6:,.1f} MB/s) by {native.describe()}"
         f"{f', {manifest.rejected:,} rejected' if manifest.rejected else ''}"
     )
     print_rows(

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from recordspec._tf import tf
-from recordspec.errors import MissingExtra, see
+from recordspec.errors import MissingExtra, Problem, see
 
 _PIXELS = [[[255, 0, 0], [0, 0, 255]]]  # red, blue: of both axes and the channels, none can be swapped
 # The shortest files of formats that have no encoder in TensorFlow. The images are these pixels.
@@ -39,6 +39,7 @@ OGG = b64decode(
 _LOSSLESS = ("wav", "flac")
 
 _TENSORFLOW = "pip install 'recordspec[tensorflow]'"
+_CODEC = "install a C++ compiler, then pip install recordspec again"
 _IMAGE = "pip install 'pillow>=10.2'"
 _ARROW = "pip install 'pyarrow<26'"
 _AUDIO = "pip install 'recordspec[audio]'"
@@ -70,6 +71,14 @@ def find(capability: str, probe: Callable[[], str], advice: str) -> Finding:
     except Exception as error:  # whatever is broken is what the report is for
         lines = str(error).splitlines() or [""]
         return Finding(capability, False, f"{type(error).__name__}: {lines[0][:80]}", advice)
+
+
+def _codec() -> str:
+    from recordspec.wire import native
+
+    if native.missing():
+        raise MissingExtra(Problem(expected="the native codec", got=native.describe(), hint=_CODEC))
+    return native.describe()
 
 
 def _check(holds: bool, what: str) -> None:
@@ -211,6 +220,7 @@ def _polars() -> str:
 
 _PROBES: tuple[tuple[str, Callable[[], str], str], ...] = (
     ("python", _python, ""),
+    ("codec", _codec, "pip install numpy"),
     ("checksums", _checksums, "pip install crc32c"),
     ("parsing", _parsing, _TENSORFLOW),
     ("images when reading: png, jpeg, gif, bmp", _read_images, _TENSORFLOW),

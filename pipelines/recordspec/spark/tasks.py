@@ -11,6 +11,7 @@ system's, and worth another attempt.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import pickle
 import socket
@@ -37,6 +38,7 @@ from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import LabelCounts, Shard
 from recordspec.store.publication import ConflictError
+from recordspec.wire import native
 from recordspec.wire.hashes import Words, sha256_of
 from recordspec.wire.strings import Ints, Strings, offsets
 from recordspec.writing.copies import ClassChanges, copy_hashes
@@ -53,6 +55,8 @@ from recordspec.writing.tasks import BuildPlan, EncodedPart
 REPORT, REJECT = "/report", "/reject"
 ROWS = "split string, order binary, record binary"
 ORDER_BYTES = END * 8
+
+log = logging.getLogger("recordspec")
 
 
 class OtherPackageError(StoreError):
@@ -81,7 +85,15 @@ def run_with(drivers: str, task: bytes, batches: Iterable[Any]) -> Iterator[Any]
     if package() != drivers:
         where, expected = f"executor {socket.gethostname()}", f"{drivers}, as the driver has"
         raise OtherPackageError(Problem(where=where, expected=expected, got=package()))
+    _report_codec()
     yield from pickle.loads(task)(batches)
+
+
+@cache
+def _report_codec() -> None:
+    """Reports once that an executor is slow."""
+    if native.missing():
+        log.warning("executor %s: %s", socket.gethostname(), native.describe())
 
 
 class FrameRows:

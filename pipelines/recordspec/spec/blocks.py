@@ -42,12 +42,12 @@ def placed_columns(schema: FeatureSet, section: Section) -> tuple[Column, ...]:
 
 
 def blocks_of(
-    schema: FeatureSet, sections: Sections, size: int, count: int, *, head: int = 0, tail: int = 0
+    schema: FeatureSet, sections: Sections, size: int, count: int, *, framed: bool = False
 ) -> Strings:
     """Encodes the entries of `count * size` rows as `count` blocks of `size` rows, each an Example.
 
-    All blocks are encoded together, with `head` and `tail` bytes of room around each: a call for every block
-    of 256 rows would cost more than their values.
+    All blocks are encoded together, each in its frame if `framed`: a call for every block of 256 rows would
+    cost more than their values.
 
     Raises SpecError if two columns share a key, RecordError if a block is too large, with its number.
     """
@@ -68,7 +68,7 @@ def blocks_of(
         hint = f"blocks of at most {max(1, size * LARGEST_RECORD // least):,} rows of this size fit"
         got = f"{least:,} bytes in {size:,} rows"
         raise RecordError(Problem(expected=AT_MOST, got=got, hint=hint), number)
-    return encode(given, None, count, head=head, tail=tail)
+    return encode(given, None, count, framed=framed)
 
 
 def block_of_records(schema: FeatureSet, records: Iterable[Any]) -> bytes:
@@ -148,12 +148,11 @@ def _step_entry(column: Column, found: tuple[KeySteps, ...], rows: int) -> Entry
     return replace(_row_entry(column, held, int(counts.sum())), steps=counts)
 
 
-def records_of_block(
-    schema: FeatureSet, block: Any, *, head: int = 0, tail: int = 0, whole: bool = False
-) -> Strings:
-    """Converts the rows of a block to records, with `head` and `tail` bytes of room around each.
+def records_of_block(schema: FeatureSet, block: Any, *, framed: bool = False, whole: bool = False) -> Strings:
+    """Converts the rows of a block to records.
 
     Args:
+        framed: whether each record is in its frame.
         whole: whether a key of no feature is an error.
 
     Raises RecordError for a block whose columns do not have as many values as its rows.
@@ -177,7 +176,7 @@ def records_of_block(
         section: list(blocks.stored(columns, section, parsed)) for section, columns in by_section.items()
     }
     features = sections.get("features", []) + sections.get("context", [])
-    return encode(features, sections.get("sequence"), rows, head=head, tail=tail)
+    return encode(features, sections.get("sequence"), rows, framed=framed)
 
 
 def parse(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:

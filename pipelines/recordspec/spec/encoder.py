@@ -153,7 +153,7 @@ def _value_encoder(section: Section, feature: Feature) -> tuple[Any, Any]:
 
 
 def encode_batch(
-    schema: FeatureSet, columns: Mapping[str, Any], rows: int, *, head: int = 0, tail: int = 0
+    schema: FeatureSet, columns: Mapping[str, Any], rows: int, *, framed: bool = False
 ) -> Strings:
     """Encodes a batch to records.
 
@@ -162,20 +162,20 @@ def encode_batch(
         columns: for each feature its values: a list, an array `[rows, ...]`, `Strings`, or `Gapped`;
             an absent feature is missing in every row.
         rows: the number of rows.
-        head, tail: bytes to leave free around each record.
+        framed: whether each record is in its frame.
 
     Raises:
         RecordError: with all the problems of the first row that has any.
     """
-    return records_of(schema, sections_of(schema, columns, rows), rows, head=head, tail=tail)
+    return records_of(schema, sections_of(schema, columns, rows), rows, framed=framed)
 
 
-def records_of(schema: FeatureSet, sections: Sections, rows: int, *, head: int = 0, tail: int = 0) -> Strings:
+def records_of(schema: FeatureSet, sections: Sections, rows: int, *, framed: bool = False) -> Strings:
     """The records that have these entries. Raises RecordError for one that is too large."""
     features = sections["features"] + sections["context"]
     sequence = sections["sequence"] if schema.record == "sequence_example" else None
     try:
-        return encode(features, sequence, rows, head=head, tail=tail)
+        return encode(features, sequence, rows, framed=framed)
     except RecordError as error:
         raise error.at(f"row {error.row}") from None
 

@@ -119,14 +119,14 @@ class Schema(FeatureSet):
     def _row_encoder(self) -> encoder.RowEncoder:
         return encoder.RowEncoder(self)
 
-    def encode_batch(self, columns: Mapping[str, Any], rows: int, *, head: int = 0, tail: int = 0) -> Strings:
+    def encode_batch(self, columns: Mapping[str, Any], rows: int, *, framed: bool = False) -> Strings:
         """Encodes rows, given as columns, to records.
 
         Args:
             columns: for each feature its values: a list, or an array `[rows, ...]`; an absent feature is
                 missing in every row.
             rows: the number of rows.
-            head, tail: bytes to leave free before and after each record.
+            framed: whether each record is in its frame, as in a file.
 
         Returns:
             The records, one per row, in one buffer.
@@ -135,7 +135,7 @@ class Schema(FeatureSet):
             SpecError: a name is not that of a feature.
             RecordError: with all the problems of the first row that has any.
         """
-        return encoder.encode_batch(self, columns, rows, head=head, tail=tail)
+        return encoder.encode_batch(self, columns, rows, framed=framed)
 
     def encode_block(self, columns: Mapping[str, Any], rows: int) -> bytes:
         """Encodes rows, given as columns, to one record, a block. Raises the errors of `encode_batch`."""

@@ -15,34 +15,30 @@ bytes. (Protobuf promises no order for a map.)
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from recordspec.errors import Problem, RecordError
+from recordspec.wire import native, proto
 from recordspec.wire.columns import Cells, Column, Storage
-from recordspec.wire.framing import AT_MOST, LARGEST_RECORD
-from recordspec.wire.pieces import (
-    MessagePart,
-    VaryingPart,
-    after,
-    field,
-    header,
-    join,
-    numbers,
-    payload,
-    total,
-    where,
-)
-from recordspec.wire.strings import Ints, Mask, Sizes, Strings, offsets, one_size, ranges
-from recordspec.wire.varints import packed, varint_bytes, varints
+from recordspec.wire.framing import AT_MOST, LARGEST_RECORD, frames
+from recordspec.wire.proto import Listed
+from recordspec.wire.strings import Ints, Mask, Sizes, Strings, offsets, ranges
+from recordspec.wire.varints import read_varint, varint_bytes
 
 _LIST_FIELD = {"bytes": 1, "float32": 2, "int64": 3}
 _UINT64 = (1 << 64) - 1
+# What `rs_fill` may write after the records.
+_SLACK = 16
+# Bytes of a string: finding the place of one takes ctypes 0.6 us, copying so many as long.
+_LARGE = 4096
 # Field 1 of a stated length, up to 127 bytes.
 _SHORT_FIELDS = [bytes([0x0A, size]) for size in range(0x80)]
 # The number of sizes per column for which headers are cached.
@@ -100,31 +96,127 @@ def encode(
     sequence: Iterable[Entry] | None,
     rows: int,
     *,
-    head: int = 0,
-    tail: int = 0,
+    framed: bool = False,
 ) -> Strings:
-    """Encodes a batch of records, each with room for `head` bytes before it and `tail` after.
+    """Encodes a batch of records.
 
     Args:
         features: the entries of an Example, or of a SequenceExample's context.
         sequence: the entries of the feature lists; None for an Example.
         rows: the number of records.
+        framed: whether each is in its frame.
 
     Raises RecordError for a record that would be larger than LARGEST_RECORD, before it is encoded if
     its values alone are larger.
     """
     features, sequence = tuple(features), None if sequence is None else tuple(sequence)
     check_sizes((*features, *(sequence or ())), rows)
-    parts = field(1, _entries(features))
-    if sequence is not None:
-        parts += field(2, _entries(sequence))
-    records = join([bytes(head), *parts, bytes(tail)], rows)
-    if len(records.buffer) > LARGEST_RECORD:
-        sizes = records.sizes - head - tail
-        row = int(np.argmax(sizes > LARGEST_RECORD))
-        if sizes[row] > LARGEST_RECORD:
-            raise RecordError(Problem(expected=AT_MOST, got=f"{sizes[row]:,} bytes"), row)
-    return records
+    ordered = None if sequence is None else _in_order(sequence)
+    if (library := native.library()) is not None:
+        return _encode(library, _in_order(features), ordered, rows, framed=framed)
+    return _by_protobuf(_in_order(features), ordered, rows, framed=framed)
+
+
+def _encode(
+    library: Any, features: Sequence[Entry], sequence: Sequence[Entry] | None, rows: int, *, framed: bool
+) -> Strings:
+    """The records of entries in the order of their keys, framed or not. Raises MemoryError, and RecordError
+    for the first that is larger than LARGEST_RECORD."""
+    held: list[Any] = []  # arrays that the library reads
+    columns = np.array([_column(entry, held) for entry in (*features, *(sequence or ()))], np.int64)
+    places, large = np.empty(rows + 1, np.int64), ctypes.c_int64()
+    shape = len(features), -1 if sequence is None else len(sequence), rows
+    found = native.at(places), ctypes.byref(large)
+    measured = library.rs_measure(native.at(columns), *shape, LARGEST_RECORD, framed, *found)
+    if measured is None:
+        raise MemoryError
+    if large.value >= 0:
+        library.rs_fill(measured, None, None)
+        size = int(places[large.value + 1])
+        raise RecordError(Problem(expected=AT_MOST, got=f"{size:,} bytes"), large.value)
+    size = int(places[rows])
+    buffer = np.empty(size + _SLACK, np.uint8)
+    if not library.rs_fill(measured, native.at(buffer), native.at(places)):
+        raise MemoryError
+    return Strings(buffer[:size], places)
+
+
+def _column(entry: Entry, held: list[Any]) -> tuple[int, ...]:
+    """The ten numbers of a column, whose arrays are added to `held`."""
+
+    def at(array: Any) -> int:
+        held.append(array)
+        return native.at(array)
+
+    key, cells = entry.column.key.encode(), entry.cells
+    flat, width, ends = cells.flat, cells.lengths, 0
+    if not isinstance(width, int):
+        ends, width = at(offsets(width)), -1
+    values = places = parts = 0
+    if isinstance(flat, Strings):
+        places = at(native.ints(flat.offsets))
+        if flat.is_lazy and _are_large(flat):
+            strings: Any = flat.views()
+            pointers = (ctypes.c_char_p * len(flat))(*strings)
+            held.append(pointers)
+            parts = ctypes.addressof(pointers)
+        else:
+            values = at(flat.buffer)
+    else:
+        values = at(np.ascontiguousarray(flat, entry.column.storage))
+    present = 0 if entry.present is None else at(np.ascontiguousarray(entry.present, np.bool_))
+    steps = 0 if entry.steps is None else at(offsets(entry.steps))
+    kind = _LIST_FIELD[entry.column.storage]
+    return (
+        at(np.frombuffer(key, np.uint8)),
+        len(key),
+        kind,
+        width,
+        ends,
+        values,
+        places,
+        parts,
+        present,
+        steps,
+    )
+
+
+def _are_large(strings: Strings) -> bool:
+    """Whether it is cheaper to look up where each is than to join them first."""
+    return int(strings.offsets[-1]) > _LARGE * len(strings) and set(map(type, strings.views())) == {bytes}
+
+
+def _by_protobuf(
+    features: Sequence[Entry], sequence: Sequence[Entry] | None, rows: int, *, framed: bool
+) -> Strings:
+    """The same without the library, record by record."""
+    columns = [(entry.column.key, _values_of(entry, rows)) for entry in features]
+    lists = None if sequence is None else [(entry.column.key, _values_of(entry, rows)) for entry in sequence]
+    records = []
+    for row in range(rows):
+        values = [(key, found[row]) for key, found in columns if found[row] is not None]
+        steps = None if lists is None else [(key, found[row]) for key, found in lists]
+        record = proto.serialize(values, steps)
+        if len(record) > LARGEST_RECORD:
+            raise RecordError(Problem(expected=AT_MOST, got=f"{len(record):,} bytes"), row)
+        records.append(record)
+    return frames(records) if framed else Strings.of(records)
+
+
+def _values_of(entry: Entry, rows: int) -> list[Any]:
+    """The list of each row, or the lists of its steps; None where the key is absent."""
+    kind, cells = entry.column.storage, entry.cells
+    flat = list(cells.flat) if isinstance(cells.flat, Strings) else cells.flat.tolist()
+    lists = [Listed(kind, flat[start:stop]) for start, stop in pairwise(offsets(cells.counts).tolist())]
+    if entry.steps is not None:
+        return [lists[start:stop] for start, stop in pairwise(offsets(entry.steps).tolist())]
+    present = [True] * rows if entry.present is None else entry.present.tolist()
+    return [found if here else None for found, here in zip(lists, present, strict=True)]
+
+
+def _in_order(entries: Iterable[Entry]) -> list[Entry]:
+    """The entries in the order of their keys."""
+    return sorted(entries, key=lambda entry: entry.column.key.encode())
 
 
 def entry_encoder(column: Column) -> Callable[[Sequence[Any]], bytes]:
@@ -177,7 +269,8 @@ _AS_BYTES: dict[Storage, Callable[[Sequence[Any]], bytes]] = {
 
 def encode_entry(entry: Entry) -> bytes:
     """An entry of one record."""
-    return join(_entry(entry), 1)[0]
+    record = encode([entry], None, 1)[0]
+    return record[read_varint(record, 1)[1] :]
 
 
 def encode_record(features: Iterable[bytes], sequence: Iterable[Entry] | None) -> bytes | None:
@@ -185,7 +278,7 @@ def encode_record(features: Iterable[bytes], sequence: Iterable[Entry] | None) -
     data = b"".join(features)
     record = b"\x0a" + varint_bytes(len(data)) + data
     if sequence is not None:
-        record += join(field(2, _entries(sequence)), 1)[0]
+        record += encode([], sequence, 1)[0].removeprefix(b"\x0a\x00")
     return record if len(record) <= LARGEST_RECORD else None
 
 
@@ -228,73 +321,14 @@ def _least_sizes(entry: Entry, rows: int) -> Ints:
     return np.broadcast_to(np.asarray(sizes, np.int64), (rows,))
 
 
-def _entries(entries: Iterable[Entry]) -> list[MessagePart]:
-    ordered = sorted(entries, key=lambda entry: entry.column.key.encode())
-    return [part for entry in ordered for part in _entry(entry)]
-
-
-def _entry(entry: Entry) -> list[MessagePart]:
-    column, cells = entry.column, entry.cells
-    if entry.present is not None:  # the entry of only the rows that have the key
-        lengths = cells.counts[entry.present]
-        cells = Cells(flat=cells.flat, lengths=lengths, rows=len(lengths))
-        return [where(entry.present, _entry(Entry(column=column, cells=cells)))]
-    values = _list(cells)
-    if entry.steps is not None:
-        features = join(field(1, field(_LIST_FIELD[column.storage], values)), cells.rows)
-        grouped = numbers(features.buffer, sizes_of_groups(features.each, entry.steps))
-        return _map_entry(column.key, [grouped])
-    size = total(values)
-    if isinstance(size, int):
-        return [_start_of_size(column.key, column.storage, size), *values]
-    return [*_start_of_sizes(column.key, column.storage, size), *values]
-
-
-def _map_entry(key: str, value: list[MessagePart]) -> list[MessagePart]:
-    name = key.encode()
-    return field(1, after(b"\x0a" + varint_bytes(len(name)) + name, field(2, value)))
-
-
 @lru_cache(maxsize=4096)
 def _start_of_size(key: str, storage: Storage, size: int) -> bytes:
-    (start,) = _start_of_sizes(key, storage, size)
-    assert isinstance(start, bytes)
-    return start
-
-
-def _start_of_sizes(key: str, storage: Storage, sizes: Sizes) -> list[MessagePart]:
-    """The bytes before lists of these sizes in their map entries."""
-    values = VaryingPart(data=np.empty(0, np.uint8), sizes=sizes, width=0)
-    return _map_entry(key, field(_LIST_FIELD[storage], [values]))[:-1]
-
-
-def _list(cells: Cells) -> list[MessagePart]:
-    lengths = one_size(cells.lengths)
-    if isinstance(cells.flat, Strings):
-        data = field(1, [payload(cells.flat)])
-        if isinstance(lengths, int) and lengths == 1:
-            return data
-        joined = join(data, len(cells.flat))
-        return [numbers(joined.buffer, sizes_of_groups(joined.each, lengths))]
-    if isinstance(lengths, int):
-        return field(1, [_packed(cells.flat, lengths)]) if lengths else []
-    values, some = _packed(cells.flat, lengths), lengths > 0
-    if bool(some.all()) or not isinstance(values, VaryingPart):
-        return field(1, [values])
-    # protobuf writes no packed field for an empty list
-    sizes = values.sizes if isinstance(values.sizes, int) else values.sizes[some]
-    return [where(some, header(1, sizes)), values]
-
-
-def _packed(flat: np.ndarray, lengths: Sizes) -> MessagePart:
-    """The numbers of each record end to end."""
-    if flat.dtype == np.float32:
-        return numbers(np.ascontiguousarray(flat, "<f4").view(np.uint8), lengths * 4)
-    values = flat.view(np.uint64)
-    if isinstance(lengths, int) and lengths == 1:
-        matrix, sizes = varints(values)
-        return VaryingPart(data=matrix, sizes=sizes, width=matrix.shape[1])
-    return numbers(*packed(values, lengths))
+    """The bytes before a list of this size in its map entry."""
+    name = key.encode()
+    list_header = bytes([_LIST_FIELD[storage] << 3 | 2]) + varint_bytes(size)
+    value = b"\x12" + varint_bytes(len(list_header) + size) + list_header
+    entry = b"\x0a" + varint_bytes(len(name)) + name + value
+    return b"\x0a" + varint_bytes(len(entry) + size) + entry
 
 
 def sizes_of_groups(sizes: Sizes, lengths: Sizes) -> Sizes:

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from recordspec.errors import Problem, RecordError
 from recordspec.locations import Location
-from recordspec.wire.strings import Bytes, Ints, Strings, items, sliding_windows
+from recordspec.wire import native
+from recordspec.wire.strings import Bytes, Ints, Strings, lengths_of, offsets, sliding_windows
 
 Crcs = npt.NDArray[np.uint32]
 
@@ -28,29 +29,22 @@ LARGEST_RECORD = (1 << 31) - 1
 AT_MOST = f"a record of at most {LARGEST_RECORD:,} bytes, the most that TensorFlow reads"
 
 _MASK_DELTA = 0xA282EAD8  # tensorflow/core/lib/hash/crc32c.h
+# Frames that are looked for at once.
+_AT_ONCE = 1 << 16
 # Headers that are remembered: records of one size, or of a few thousand sizes, have few.
 _REMEMBERED = 1 << 13
 
 
-def seal(records: Strings) -> memoryview:
-    """Frames encoded records in place, and returns the bytes of all of them.
-
-    Each record must have room for HEADER_BYTES before and FOOTER_BYTES after its data.
-    """
-    starts, stops = records.offsets[:-1] + HEADER_BYTES, records.offsets[1:] - FOOTER_BYTES
-    lengths = np.atleast_1d(np.asarray(records.each)) - FRAME_BYTES
-    sliding_windows(records.buffer, HEADER_BYTES)[starts - HEADER_BYTES] = headers(lengths)
-    checksums = masked_crcs(records.buffer, starts, stops)
-    sliding_windows(records.buffer, FOOTER_BYTES)[stops] = checksums.astype("<u4").view(f"V{FOOTER_BYTES}")
-    return records.buffer.data
-
-
 def frames(records: Sequence[bytes]) -> Strings:
-    """Frames records; returns new bytes."""
-    held = Strings.of([b"".join([bytes(HEADER_BYTES), record, bytes(FOOTER_BYTES)]) for record in records])
-    framed = Strings(held.buffer.copy(), held.offsets)
-    seal(framed)
-    return framed
+    """Frames records."""
+    library = native.library()
+    if library is None:
+        return Strings.of([framed(record) for record in records])
+    room = (bytes(HEADER_BYTES), bytes(FOOTER_BYTES))
+    data = bytearray().join(part for record in records for part in (room[0], record, room[1]))
+    made = Strings(data, offsets(lengths_of(records) + FRAME_BYTES))
+    library.rs_seal(native.at(made.buffer), native.at(made.offsets), len(records))
+    return made
 
 
 def framed(data: bytes) -> bytes:
@@ -60,34 +54,23 @@ def framed(data: bytes) -> bytes:
     return b"".join([length, crcs[0], data, crcs[1]])
 
 
-def headers(lengths: Ints) -> npt.NDArray[np.void]:
-    """The headers of records of these lengths."""
-    distinct, index = np.unique(lengths, return_inverse=True)
-    crcs = [crc32c.crc32c(struct.pack("<Q", length)) for length in distinct.tolist()]
-    made = np.empty((len(distinct), HEADER_BYTES), np.uint8)
-    made[:, :8] = distinct.astype("<u8").view(np.uint8).reshape(-1, 8)
-    made[:, 8:] = mask(np.array(crcs, np.uint32)).astype("<u4").view(np.uint8).reshape(-1, 4)
-    return items(made)[index]
-
-
 def masked_crcs(buffer: Bytes, starts: Ints, stops: Ints) -> Crcs:
     """The masked CRCs of data in a buffer."""
+    if (library := native.library()) is not None:
+        crcs = np.empty(len(starts), np.uint32)
+        starts, stops = native.ints(starts), native.ints(stops)
+        places = map(native.at, (buffer, starts, stops))
+        library.rs_masked_crcs(*places, len(starts), native.at(crcs))
+        return crcs
     view = buffer.data
     bounds = zip(starts.tolist(), stops.tolist(), strict=True)
-    return mask(np.array([crc32c.crc32c(view[start:stop]) for start, stop in bounds], np.uint32))
+    return np.array([masked_crc([view[start:stop]]) for start, stop in bounds], np.uint32)
 
 
 def footers(buffer: Bytes, stops: Ints) -> Crcs:
     """The masked CRCs that records carry after their data."""
     carried: Crcs = sliding_windows(buffer, FOOTER_BYTES)[stops].view("<u4")
     return carried
-
-
-def mask(crc: Crcs) -> Crcs:
-    """Masks CRCs as TFRecord files do."""
-    rotated = (crc >> np.uint32(15)) | (crc << np.uint32(17))
-    masked: Crcs = rotated + np.uint32(_MASK_DELTA)
-    return masked
 
 
 def masked_crc(parts: Iterable[bytes | memoryview]) -> int:
@@ -116,41 +99,43 @@ def frames_in(buffer: Bytes, at: int = 0) -> Ints:
     """The places where whole frames begin in a buffer, from byte `at` on, and where the last one ends, int64
     `[n + 1]`. Their data are not checked.
 
-    Each header gives the place of the next; while they are equal, many are compared at once.
+    Each header gives the place of the next.
     """
-    view, found = buffer.data, [np.array([at])]
-    places: list[int] = []
-    length, same = -1, 0
-    while (next_length := length_in(bytes(view[at : at + HEADER_BYTES]))) is not None:
-        stop = at + FRAME_BYTES + next_length
-        if stop > len(buffer):
+    library = native.library()
+    if library is None:
+        return _stepped_over(buffer, at)
+    found, count = [], _AT_ONCE
+    while count == _AT_ONCE:
+        places = np.empty(min(_AT_ONCE, (len(buffer) - at) // FRAME_BYTES) + 1, np.int64)
+        count = library.rs_frames(native.at(buffer), len(buffer), at, native.at(places), len(places) - 1)
+        found.append(places[:count])
+        at = int(places[count])
+    return np.concatenate([*found, [at]])
+
+
+def _stepped_over(buffer: Bytes, at: int) -> Ints:
+    view, places = buffer.data, [at]
+    while (length := length_in(bytes(view[at : at + HEADER_BYTES]))) is not None:
+        at += FRAME_BYTES + length
+        if at > len(buffer):
             break
-        same = same + 1 if next_length == length else 0
-        length, at = next_length, stop
         places.append(at)
-        if same >= _ALIKE:
-            run = _equal_run(buffer, at, length, 8 * same)
-            found += [np.array(places), run]
-            same, places = same + len(run), []
-            at = int(run[-1]) if len(run) else at
-    return np.concatenate([*found, np.array(places, np.int64)])
+    return np.array(places)
 
 
-# Records of one length in a row before more of them are looked for at once, which takes as long as to step
-# over
-# twenty.
-_ALIKE = 16
-
-
-def _equal_run(buffer: Bytes, at: int, length: int, most: int) -> Ints:
-    """The ends of the next frames of this length, up to `most`."""
-    step = FRAME_BYTES + length
-    count = 1 + min(most, (len(buffer) - at) // step)  # with the one before them
-    lengths = np.ndarray((count,), "<u8", buffer, at - step, (step,))
-    crcs = np.ndarray((count,), "<u4", buffer, at - step + 8, (step,))
-    alike = (lengths == lengths[0]) & (crcs == crcs[0])
-    count = (count if alike.all() else int(alike.argmin())) - 1
-    return at + step * np.arange(1, count + 1)
+def headers_in(buffer: Bytes, longest: int) -> Ints:
+    """The places of headers of lengths up to `longest` in a buffer, int64 `[n]`. By chance, one of 2**32
+    places with such a length is one."""
+    library = native.library()
+    count = len(buffer) - HEADER_BYTES + 1
+    if library is None:
+        view = buffer.data
+        headers = ((at, length_in(bytes(view[at : at + HEADER_BYTES]))) for at in range(count))
+        return np.array([at for at, length in headers if length is not None and length <= longest], np.int64)
+    places = np.empty(max(0, count), np.int64)
+    return places[
+        : library.rs_headers(native.at(buffer), len(buffer), 0, longest, native.at(places), len(places))
+    ]
 
 
 class LengthError(RecordError):

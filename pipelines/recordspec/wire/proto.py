@@ -1,4 +1,4 @@
-"""Parses Examples outside a graph, with protobuf's own parser and without TensorFlow.
+"""Parses and writes Examples outside a graph, with protobuf's own parser and without TensorFlow.
 
 The messages are declared here, with `declare`: TensorFlow, which registers the same names, is not needed.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -25,6 +25,8 @@ from recordspec.wire.varints import read_varint, varint_bytes
 ListValues = list[int] | list[float] | list[bytes] | None
 
 _KINDS: dict[str, Kind] = {"bytes_list": "bytes", "float_list": "float32", "int64_list": "int64"}
+
+_FIELDS = {kind: name for name, kind in _KINDS.items()}
 
 _OTHERWISE = "TensorFlow reads other values than protobuf"
 
@@ -64,6 +66,31 @@ def parse_example(data: bytes | memoryview) -> dict[str, ListValues]:
     if found.conflicts:
         raise RecordError(conflict.problem for conflict in found.conflicts)
     return {key: None if feature.kind == "none" else feature.values for key, feature in found.features}
+
+
+def serialize(
+    features: Iterable[tuple[str, Listed]], lists: Iterable[tuple[str, list[Listed]]] | None
+) -> bytes:
+    """An Example, or with `lists`, feature lists, a SequenceExample; keys stay in their order."""
+    record = _classes()["Example" if lists is None else "SequenceExample"]()
+    context = record.features if lists is None else record.context
+    context.SetInParent()
+    for key, feature in features:
+        _set(context.feature.add(key=key).value, feature)
+    if lists is not None:
+        record.feature_lists.SetInParent()
+        for key, steps in lists:
+            entry = record.feature_lists.feature_list.add(key=key)
+            entry.value.SetInParent()
+            for step in steps:
+                _set(entry.value.feature.add(), step)
+    return bytes(record.SerializeToString())
+
+
+def _set(feature: Any, given: Listed) -> None:
+    values = getattr(feature, _FIELDS[given.kind])
+    values.SetInParent()
+    values.value.extend(given.values)
 
 
 def unknown_fields(data: bytes) -> Iterator[Any] | None:

@@ -6,6 +6,7 @@ Records that are not written as usual are parsed by protobuf. Where TensorFlow r
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -14,11 +15,22 @@ from typing import Any, TypeVar
 import numpy as np
 
 from recordspec.errors import Problem, RecordError
-from recordspec.wire import proto
-from recordspec.wire.columns import LIST_KINDS, Cells, KeySteps, KeyValues, only, only_steps, without_values
-from recordspec.wire.lockstep import MARGIN, LockstepReader, Spans
+from recordspec.wire import native, proto
+from recordspec.wire.columns import (
+    LIST_KINDS,
+    Cells,
+    KeySteps,
+    KeyValues,
+    Kind,
+    only,
+    only_steps,
+    without_values,
+)
 from recordspec.wire.proto import Conflict
 from recordspec.wire.strings import Bytes, Ints, Mask, Strings, lengths_of
+
+# As the library numbers them; the next number stands for the steps of a feature list.
+_KINDS: tuple[Kind, ...] = ("none", *LIST_KINDS)
 
 T = TypeVar("T")
 
@@ -63,20 +75,48 @@ def decode(buffer: Bytes, starts: Ints, stops: Ints, *, sequence: bool | None = 
         starts, stops: where each begins and ends, int64 `[n]`.
         sequence: whether they are SequenceExamples; None if unknown: those with feature lists are.
     """
-    rows = np.arange(len(starts))
-    reader = LockstepReader(np.concatenate([buffer, np.zeros(MARGIN, np.uint8)]), len(starts))
-    most = 1 if sequence is False else 2
-    context, lists = reader.sections(Spans(rows, rows, starts, stops), most)
-    features = {key: reader.held(spans) for key, spans in reader.by_key(context).items()}
-    steps: dict[str, tuple[KeySteps, ...]] = {
-        key: (reader.steps(spans),) for key, spans in reader.by_key(lists).items()
-    }
-    if not reader.odd.any():
-        return RecordBatch(rows=len(starts), features=features, sequence=steps)
-    found = only_rows(RecordBatch(rows=len(starts), features=features, sequence=steps), ~reader.odd)
-    odd = np.flatnonzero(reader.odd).tolist()
-    _parse(found, {row: buffer[starts[row] : stops[row]].data for row in odd}, sequence=sequence)
+    library = native.library()
+    found, odd = RecordBatch(rows=len(starts)), np.ones(len(starts), np.bool_)
+    if library is not None:
+        odd = _decode(found, library, buffer, starts, stops, sequence=sequence is not False)
+    rows = np.flatnonzero(odd).tolist()
+    _parse(found, {row: buffer[starts[row] : stops[row]].data for row in rows}, sequence=sequence)
     return found
+
+
+def _decode(
+    found: RecordBatch, library: Any, buffer: Bytes, starts: Ints, stops: Ints, *, sequence: bool
+) -> Mask:
+    """Adds the records that are written as usual. Returns which are left out. Raises MemoryError."""
+    odd = np.empty(len(starts), np.bool_)
+    starts, stops = native.ints(starts), native.ints(stops)
+    records = map(native.at, (buffer, starts, stops))
+    address = library.rs_decode(*records, len(starts), sequence, native.at(odd))
+    if address is None:
+        raise MemoryError
+    memory = native.Memory(library, address)
+    count = ctypes.c_int64()
+    parts = library.rs_parts(address, ctypes.byref(count))
+    numbers = memory.array(parts, 10 * count.value, np.int64).reshape(-1, 10).tolist()
+    for is_list, name, size, number, at, rows, lengths, flat, values, places in numbers:
+        key = ctypes.string_at(name, size).decode()
+        of_rows, counts = (memory.array(place, rows, np.int64) for place in (at, lengths))
+        if number == len(_KINDS):
+            found.sequence[key] = (KeySteps(of_rows, counts, ()),)
+            continue
+        kind = _KINDS[number]
+        if kind == "bytes":
+            offsets = memory.array(places, int(counts.sum()) + 1, np.int64)
+            decoded: Any = Strings(memory.array(flat, values, np.uint8), offsets)
+        else:
+            decoded = Strings.of([]) if kind == "none" else memory.array(flat, values, kind)
+        one = KeyValues(kind, of_rows, Cells(flat=decoded, lengths=counts, rows=rows))
+        if is_list:
+            (steps,) = found.sequence[key]
+            found.sequence[key] = (replace(steps, values=(*steps.values, one)),)
+        else:
+            found.features[key] = (*found.features.get(key, ()), one)
+    return odd
 
 
 def only_rows(batch: RecordBatch, rows: Mask) -> RecordBatch:

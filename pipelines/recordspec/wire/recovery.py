@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import replace
-from functools import cache
-
-import crc32c
-import numpy as np
 
 from recordspec.locations import Location
 from recordspec.wire.file_types import likely_compression, not_tfrecord
-from recordspec.wire.framing import FRAME_BYTES, HEADER_BYTES, Crcs, is_whole, length_in, mask
+from recordspec.wire.framing import FRAME_BYTES, HEADER_BYTES, headers_in, is_whole, length_in
 from recordspec.wire.streams import Readable, ReadBuffer
-from recordspec.wire.strings import Bytes, Ints
 from recordspec.wire.tfrecord import BELIEVED, CHUNK_BYTES, Chunk, Damage, FrameReader, matches_crc
 
 # Larger records are not looked for.
@@ -93,7 +88,7 @@ class RecordSearch:
         piece = self._buffer.buffer[at : at + _PIECE]
         if len(piece) < HEADER_BYTES:
             return False
-        self._headers.extend((headers_in(piece) + start).tolist())
+        self._headers.extend((headers_in(piece, LONGEST) + start).tolist())
         self._looked = start + len(piece) - HEADER_BYTES + 1
         return True
 
@@ -115,40 +110,3 @@ class RecordSearch:
             self._buffer.rewind(position)
         self._in_vain += 0 if whole else length
         return whole
-
-
-def headers_in(piece: Bytes) -> Ints:
-    """The places of headers with a length of at most LONGEST, int64 `[n]`.
-
-    By chance, one of 2**68 places is one.
-    """
-    count = len(piece) - HEADER_BYTES + 1
-    zero = piece == 0
-    if zero.all():  # what a crash or a bomb leaves, gigabytes perhaps: zeros are no CRC of a length of 0
-        return np.zeros(0, np.int64)
-    small = piece[3 : 3 + count] <= LONGEST >> 24
-    for byte in range(4, 8):
-        small &= zero[byte : byte + count]
-    lengths = np.ndarray((count,), "<u4", piece, 0, (1,))
-    carried = np.ndarray((count,), "<u4", piece, 8, (1,))
-    places = np.flatnonzero(small)
-    places = places[lengths[places] | carried[places] != 0]  # most places between many zeros end here
-    of_places, tables = lengths[places], _tables()
-    crcs = mask(tables[0][of_places & 0xFFFF] ^ tables[1][of_places >> 16])
-    found: Ints = places[crcs == carried[places]]
-    return found
-
-
-@cache
-def _tables() -> Crcs:
-    """The contributions of the lower two bytes of a length, and of the next two, to its CRC: uint32 `[2,
-    65536]`.
-
-    A CRC is linear: each bit of the data changes the same bits of it, whatever the others are.
-    """
-    nothing = crc32c.crc32c(bytes(8))
-    tables = np.array([[nothing], [0]], np.uint32)
-    for bit in range(16):
-        changes = [crc32c.crc32c((1 << at).to_bytes(8, "little")) ^ nothing for at in (bit, bit + 16)]
-        tables = np.concatenate([tables, tables ^ np.array(changes, np.uint32)[:, None]], axis=1)
-    return tables

@@ -47,7 +47,7 @@ Advance = Callable[[int, int], None]
 
 
 class EncodedRows:
-    """Rows with validated values: as column entries, or as records with room for their frames.
+    """Rows with validated values: as column entries, or as records in their frames.
 
     Each form is computed from the other on demand, for all rows together.
     """
@@ -75,13 +75,11 @@ class EncodedRows:
 
     @property
     def records(self) -> Strings:
-        """The bytes of each row, with room for its frame. Raises RecordError for one that is too large."""
+        """The record of each row in its frame. Raises RecordError for one that is too large."""
         if self._records is None:
             assert self._schema is not None
             assert self._sections is not None
-            self._records = records_of(
-                self._schema, self._sections, self._rows, head=HEADER_BYTES, tail=FOOTER_BYTES
-            )
+            self._records = records_of(self._schema, self._sections, self._rows, framed=True)
         return self._records
 
     @property

@@ -260,17 +260,15 @@ class StoredPart:
         assert schema is not None
         for record in records:
             try:
-                rows = records_of_block(schema, record.data, head=HEADER_BYTES, tail=FOOTER_BYTES, whole=True)
+                rows = records_of_block(schema, record.data, framed=True, whole=True)
             except RecordError as error:
                 raise RecordError(error.at(self._where(record)).problems) from None
             yield rows
 
     def _taken(self, records: list[Record]) -> Strings:
         """The records of some, if each is a row of the schema, while its place is known."""
-        data = Strings.of(
-            [b"".join([bytes(HEADER_BYTES), record.data, bytes(FOOTER_BYTES)]) for record in records]
-        )
-        rows = EncodedRows(self.check, len(records), records=Strings(data.buffer.copy(), data.offsets))
+        framed = framing.frames([record.data for record in records])
+        rows = EncodedRows(self.check, len(records), records=framed)
         if self.check is not None:
             try:
                 _ = rows.sections

@@ -13,7 +13,6 @@ from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Shard
 from recordspec.store.shard_file import ShardFile
 from recordspec.store.shards import ShardName, auto_count
-from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, seal
 from recordspec.wire.hashes import Words
 from recordspec.wire.strings import Ints
 from recordspec.writing.encoder import EncodedRows
@@ -65,7 +64,7 @@ class ShardWriter:
     def add(self, rows: EncodedRows) -> None:
         """Adds rows. Raises RecordError if they cannot form a block."""
         if self._block is None:
-            self._file.write(seal(rows.records), len(rows), len(rows))
+            self._file.write(rows.records.buffer.data, len(rows), len(rows))
             return
         step = max(1, len(rows)) if rows.is_decoded else _DECODED_ROWS
         for start in range(0, len(rows), step):
@@ -93,14 +92,12 @@ class ShardWriter:
     def _write_blocks(self, rows: EncodedRows, size: int) -> None:
         assert self._schema is not None  # blocks cannot be made without
         try:
-            blocks = blocks_of(
-                self._schema, rows.sections, size, len(rows) // size, head=HEADER_BYTES, tail=FOOTER_BYTES
-            )
+            blocks = blocks_of(self._schema, rows.sections, size, len(rows) // size, framed=True)
         except RecordError as error:
             first = self._written + (error.row or 0) * size
             placed = error.at(f"{self._name}: rows {first} to {first + size - 1}")
             raise RecordError(placed.problems) from None  # its row is none of the source
-        self._file.write(seal(blocks), len(blocks), len(rows))
+        self._file.write(blocks.buffer.data, len(blocks), len(rows))
         self._written += len(rows)
 
 

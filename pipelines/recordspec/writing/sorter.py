@@ -1,7 +1,7 @@
 """An external merge sort of encoded rows, into the order of their dataset.
 
 Rows are gathered into runs, each sorted by split and then by the order of the build. A run has the records,
-with room for their frames, and an index of its rows: uint64 `[6, rows]`, whose lines are `ORDER`, the two
+in their frames, and an index of its rows: uint64 `[6, rows]`, whose lines are `ORDER`, the two
 words of the hash of the `KEY`, the row's `NUMBER`, and the `END` and the `START` of its record in the run.
 """
 

@@ -1,0 +1,857 @@
+// The loops over the bytes of records, for `native.py`: plain buffers in and out, no Python.
+//
+// Every read is compared with the end of its buffer first, and no length is added before it is compared. What is
+// allocated is bounded by a small multiple of the input. No exception leaves this file.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "records are little-endian, and are copied as they are"
+#endif
+#ifndef SOURCE_HASH
+#define SOURCE_HASH ""
+#endif
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+template <class T> T load(const uint8_t *at) {
+  T value;
+  memcpy(&value, at, sizeof value);
+  return value;
+}
+
+template <class T> void store(uint8_t *at, T value) { memcpy(at, &value, sizeof value); }
+
+// ---- CRC32C (Castagnoli), by the processor where it has the instruction ----
+
+struct Bytewise {
+  uint32_t of[256];
+
+  Bytewise() {
+    for (uint32_t byte = 0; byte < 256; byte++) {
+      uint32_t crc = byte;
+      for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78 : 0);
+      of[byte] = crc;
+    }
+  }
+};
+
+uint32_t crc_by_table(uint32_t crc, const uint8_t *at, size_t size) {
+  static const Bytewise table;
+  for (; size; size--) crc = crc >> 8 ^ table.of[(crc ^ *at++) & 0xff];
+  return crc;
+}
+
+// As inline assembly, which needs no option of the compiler: whether the processor has it is asked when it runs.
+#if defined(__x86_64__)
+#define HAS_CRC_INSTRUCTION __builtin_cpu_supports("sse4.2")
+inline uint64_t crc_step(uint64_t crc, uint64_t word) {
+  asm("crc32q %1, %0" : "+r"(crc) : "rm"(word));
+  return crc;
+}
+inline uint32_t crc_step(uint32_t crc, uint8_t byte) {
+  asm("crc32b %1, %0" : "+r"(crc) : "rm"(byte));
+  return crc;
+}
+#elif defined(__aarch64__)
+#define HAS_CRC_INSTRUCTION (getauxval(AT_HWCAP) & 1 << 7)  // HWCAP_CRC32
+inline uint64_t crc_step(uint64_t crc, uint64_t word) {
+  asm(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word));
+  return crc;
+}
+inline uint32_t crc_step(uint32_t crc, uint8_t byte) {
+  asm(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(crc) : "r"(uint32_t(byte)));
+  return crc;
+}
+#endif
+
+#if defined(HAS_CRC_INSTRUCTION)
+uint32_t crc_of_stream(uint32_t crc, const uint8_t *at, size_t size) {
+  uint64_t wide = crc;
+  for (; size >= 8; at += 8, size -= 8) wide = crc_step(wide, load<uint64_t>(at));
+  crc = uint32_t(wide);
+  for (; size; size--) crc = crc_step(crc, *at++);
+  return crc;
+}
+
+// What a CRC becomes after so many bytes of zero: it is linear, so that the bytes of a CRC count one by one.
+struct After {
+  uint32_t of[4][256] = {};
+
+  explicit After(size_t size) {
+    std::vector<uint8_t> zeros(size);
+    for (uint32_t place = 0; place < 4; place++)
+      for (uint32_t bit = 0; bit < 8; bit++) {
+        uint32_t crc = crc_of_stream(1u << (8 * place + bit), zeros.data(), size);
+        for (uint32_t byte = 0; byte < 256; byte++) of[place][byte] ^= byte >> bit & 1 ? crc : 0;
+      }
+  }
+
+  uint32_t operator()(uint32_t crc) const {
+    return of[0][crc & 0xff] ^ of[1][crc >> 8 & 0xff] ^ of[2][crc >> 16 & 0xff] ^ of[3][crc >> 24];
+  }
+};
+
+// The instruction takes three cycles, but begins every cycle: three streams at once, which are joined then.
+template <size_t kStream> uint32_t crc_of_streams(uint32_t crc, const uint8_t *&at, size_t &size) {
+  static const After after(kStream);
+  for (; size >= 3 * kStream; at += 3 * kStream, size -= 3 * kStream) {
+    uint64_t first = crc, second = 0, third = 0;
+    for (size_t i = 0; i < kStream; i += 8) {
+      first = crc_step(first, load<uint64_t>(at + i));
+      second = crc_step(second, load<uint64_t>(at + kStream + i));
+      third = crc_step(third, load<uint64_t>(at + 2 * kStream + i));
+    }
+    crc = after(after(uint32_t(first)) ^ uint32_t(second)) ^ uint32_t(third);
+  }
+  return crc;
+}
+
+uint32_t crc_by_instruction(uint32_t crc, const uint8_t *at, size_t size) {
+  crc = crc_of_streams<4096>(crc, at, size);
+  crc = crc_of_streams<256>(crc, at, size);
+  return crc_of_stream(crc, at, size);
+}
+#endif
+
+using Crc = uint32_t (*)(uint32_t, const uint8_t *, size_t);
+
+Crc chosen() {
+#if defined(HAS_CRC_INSTRUCTION)
+  if (HAS_CRC_INSTRUCTION) return crc_by_instruction;
+#endif
+  return crc_by_table;
+}
+
+// The masked CRC of TFRecord files (tensorflow/core/lib/hash/crc32c.h).
+uint32_t masked_crc(const uint8_t *at, size_t size) {
+  static const Crc crc_of = chosen();
+  uint32_t crc = ~crc_of(~0u, at, size);
+  return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+constexpr size_t kHeader = 12, kFooter = 4;
+
+bool is_header(const uint8_t *at) { return load<uint32_t>(at + 8) == masked_crc(at, 8); }
+
+void seal(uint8_t *frame, size_t size) {
+  size_t data = size - kHeader - kFooter;
+  store<uint64_t>(frame, data);
+  store<uint32_t>(frame + 8, masked_crc(frame, 8));
+  store<uint32_t>(frame + kHeader + data, masked_crc(frame + kHeader, data));
+}
+
+// ---- protobuf's wire format ----
+
+constexpr uint8_t kFirst = 0x0a, kSecond = 0x12;  // fields 1 and 2, of a stated length
+
+struct Span {
+  const uint8_t *at, *end;
+
+  size_t size() const { return size_t(end - at); }
+
+  // A field with this tag, which states its length.
+  bool field(uint8_t tag, Span &value) {
+    if (at == end || *at != tag) return false;
+    at++;
+    uint64_t length = 0;
+    for (int shift = 0;; shift += 7) {
+      if (at == end || shift > 28) return false;  // no message exceeds 2 GiB
+      uint8_t byte = *at++;
+      length |= uint64_t(byte & 0x7f) << shift;
+      if (byte < 0x80) break;
+    }
+    if (length > size()) return false;
+    value = {at, at + length};
+    at += length;
+    return true;
+  }
+};
+
+bool is_utf8(std::string_view text) {
+  const auto *at = reinterpret_cast<const uint8_t *>(text.data()), *end = at + text.size();
+  while (at < end) {
+    uint8_t first = *at++;
+    if (first < 0x80) continue;
+    int more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : 1;
+    if (first < 0xc2 || first > 0xf4 || end - at < more) return false;
+    uint8_t low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;    // not longer than needed
+    uint8_t high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;  // no surrogate, nothing above U+10FFFF
+    for (; more; more--, low = 0x80, high = 0xbf)
+      if (*at < low || *at++ > high) return false;
+  }
+  return true;
+}
+
+// ---- columns ----
+
+enum Kind { kNone, kBytes, kFloat, kInt, kKinds };
+
+// The lists of one kind under a key: of several rows, or of several steps.
+struct Lists {
+  std::vector<int64_t> rows, lengths, ints, offsets;
+  std::vector<float> floats;
+  std::vector<uint8_t> bytes;
+
+  // Where to go back to if the record turns out to be unusual.
+  size_t before_rows = 0, before_ints = 0, before_floats = 0, before_strings = 0, before_bytes = 0;
+  int64_t touched_by = -1;
+
+  void touch(int64_t record) {
+    if (touched_by == record) return;
+    touched_by = record;
+    before_rows = rows.size(), before_ints = ints.size(), before_floats = floats.size();
+    before_strings = offsets.size(), before_bytes = bytes.size();
+  }
+
+  void forget(int64_t record) {
+    if (touched_by != record) return;
+    rows.resize(before_rows), lengths.resize(before_rows), ints.resize(before_ints);
+    floats.resize(before_floats), offsets.resize(before_strings), bytes.resize(before_bytes);
+  }
+
+  bool add_bytes(Span list) {
+    int64_t count = 0;
+    if (offsets.empty()) offsets.push_back(0);
+    for (Span value; list.at < list.end; count++) {
+      if (!list.field(kFirst, value)) return false;
+      bytes.insert(bytes.end(), value.at, value.end);
+      offsets.push_back(int64_t(bytes.size()));
+    }
+    lengths.push_back(count);
+    return true;
+  }
+
+  bool add_floats(Span packed) {
+    if (packed.size() % 4) return false;
+    size_t before = floats.size(), count = packed.size() / 4;
+    floats.resize(before + count);
+    if (count) memcpy(floats.data() + before, packed.at, packed.size());
+    lengths.push_back(int64_t(count));
+    return true;
+  }
+
+  bool add_ints(Span packed) {
+    size_t count = 0, before = ints.size();
+    for (const uint8_t *at = packed.at; at < packed.end; at++) count += *at < 0x80;
+    if (packed.at < packed.end && packed.end[-1] >= 0x80) return false;
+    ints.resize(before + count);
+    int64_t *out = ints.data() + before;
+    for (const uint8_t *at = packed.at; at < packed.end;) {
+      uint64_t value = *at & 0x7f;
+      for (int shift = 7; *at++ >= 0x80; shift += 7) {
+        if (shift > 63) return false;
+        value |= uint64_t(*at & 0x7f) << shift;
+      }
+      *out++ = int64_t(value);
+    }
+    lengths.push_back(int64_t(count));
+    return true;
+  }
+
+  // A Feature's list, its only field; numbers are packed.
+  bool add(Kind kind, Span list) {
+    if (kind == kBytes) return add_bytes(list);
+    Span packed{list.at, list.at};
+    if (list.at < list.end && (!list.field(kFirst, packed) || list.at < list.end)) return false;
+    return kind == kFloat ? add_floats(packed) : add_ints(packed);
+  }
+};
+
+struct Key {
+  std::string name;
+  std::unique_ptr<Lists> of[kKinds];  // most keys have one kind
+  int64_t last = -1;                  // the record that had it last
+  std::vector<int64_t> rows, counts;  // of a feature list: the records that have it, and their steps
+  int64_t steps = 0, before_steps = 0;
+
+  // A Feature with at most one list.
+  bool feature(Span value, int64_t record, int64_t row) {
+    Kind kind = kNone;
+    Span list{value.at, value.at};
+    if (value.at < value.end) {
+      kind = *value.at == 0x0a ? kBytes : *value.at == 0x12 ? kFloat : *value.at == 0x1a ? kInt : kNone;
+      if (kind == kNone || !value.field(*value.at, list) || value.at < value.end) return false;
+    }
+    if (!of[kind]) of[kind] = std::make_unique<Lists>();
+    Lists &lists = *of[kind];
+    lists.touch(record);
+    lists.rows.push_back(row);
+    if (kind != kNone) return lists.add(kind, list);
+    lists.lengths.push_back(0);
+    return true;
+  }
+
+  // A list of one value, or of floats.
+  void value(Kind kind, Span value, int64_t record) {
+    Lists &lists = *of[kind];
+    lists.touch(record);
+    lists.rows.push_back(record);
+    lists.lengths.push_back(kind == kFloat ? int64_t(value.size() / 4) : 1);
+    if (kind == kInt) lists.ints.push_back(*value.at);
+    if (kind == kFloat) {
+      size_t before = lists.floats.size();
+      lists.floats.resize(before + value.size() / 4);
+      if (value.size()) memcpy(lists.floats.data() + before, value.at, value.size());
+    }
+    if (kind != kBytes) return;
+    lists.bytes.insert(lists.bytes.end(), value.at, value.end);
+    lists.offsets.push_back(int64_t(lists.bytes.size()));
+  }
+
+  bool feature_list(Span value, int64_t record) {
+    before_steps = steps;
+    rows.push_back(record), counts.push_back(0);
+    for (Span step; value.at < value.end; counts.back()++)
+      if (!value.field(kFirst, step) || !feature(step, record, steps++)) return false;
+    return true;
+  }
+
+  void forget(int64_t record) {
+    for (auto &lists : of)
+      if (lists) lists->forget(record);
+    if (!rows.empty() && rows.back() == record) rows.pop_back(), counts.pop_back(), steps = before_steps;
+  }
+};
+
+// The bytes of an entry before its only value, as an earlier record had them at this place: most records differ in
+// their values alone.
+struct Expected {
+  static constexpr size_t kMost = 64;
+  static constexpr int kTries = 16;  // of a place where values differ in size
+
+  uint8_t bytes[kMost];
+  size_t size = 0, value = 0;  // of these bytes, and of the value after them
+  Key *key = nullptr;
+  size_t next = 0;
+  Kind kind = kNone;
+  int tries = 0;
+
+  // Whether the next entry is as expected; the bytes include all lengths.
+  bool is_at(Span entries, int64_t record) const {
+    return size && entries.size() >= size + value && !memcmp(entries.at, bytes, size) && key->last != record &&
+           (kind != kInt || entries.at[size] < 0x80);
+  }
+
+  void learn(Span entry, Key *of, size_t after) {
+    size = 0;
+    if (tries++ >= kTries) return;
+    Span rest = entry, name, feature, list, packed;
+    if (!rest.field(kFirst, rest) || !rest.field(kFirst, name) || !rest.field(kSecond, feature)) return;
+    uint8_t tag = feature.at < feature.end ? *feature.at : 0;
+    if (!tag || !feature.field(tag, list) || !list.field(kFirst, packed) || list.at < list.end) return;
+    kind = Kind(tag >> 3);
+    auto before = size_t(packed.at - entry.at);
+    if (before > kMost || (kind == kInt && packed.size() != 1)) return;
+    memcpy(bytes, entry.at, before);
+    size = before, value = packed.size(), key = of, next = after;
+  }
+};
+
+struct Section {
+  std::vector<std::unique_ptr<Key>> keys;
+  std::unordered_map<std::string_view, Key *> by_name;
+  std::vector<Key *> touched;  // by the record that is read
+  std::vector<Expected> expected;
+
+  // Records that were written alike have their keys in one order: `next` is the likely place.
+  Key *find(Span name, size_t &next) {
+    std::string_view text(reinterpret_cast<const char *>(name.at), name.size());
+    if (next < keys.size() && keys[next]->name == text) return keys[next++].get();
+    auto found = by_name.find(text);
+    if (found != by_name.end()) return found->second;
+    if (!is_utf8(text)) return nullptr;
+    keys.push_back(std::make_unique<Key>());
+    Key *key = keys.back().get();
+    key->name = text;
+    by_name.emplace(key->name, key);
+    next = keys.size();
+    return key;
+  }
+
+  bool map(Span entries, int64_t record, bool steps) {
+    size_t next = 0, place = 0;
+    for (Span entry, name, value; entries.at < entries.end; place++) {
+      if (place == expected.size()) expected.emplace_back();
+      Expected &likely = expected[place];
+      if (likely.is_at(entries, record)) {
+        likely.key->last = record;
+        touched.push_back(likely.key);
+        likely.key->value(likely.kind, {entries.at + likely.size, entries.at + likely.size + likely.value}, record);
+        entries.at += likely.size + likely.value;
+        next = likely.next;
+        continue;
+      }
+      Span whole = entries;
+      if (!entries.field(kFirst, entry) || !entry.field(kFirst, name) || !entry.field(kSecond, value)) return false;
+      if (entry.at < entry.end) return false;
+      Key *key = find(name, next);
+      if (!key || key->last == record) return false;
+      key->last = record;
+      touched.push_back(key);
+      if (!(steps ? key->feature_list(value, record) : key->feature(value, record, record))) return false;
+      if (!steps) likely.learn({whole.at, entries.at}, key, next);
+    }
+    return true;
+  }
+
+  void forget(int64_t record) {
+    for (Key *key : touched) key->forget(record);
+  }
+};
+
+struct Decoded {
+  Section features, lists;
+  std::vector<int64_t> parts;
+
+  bool record(Span data, int64_t number, bool sequence) {
+    Span section;
+    features.touched.clear(), lists.touched.clear();
+    if (data.at < data.end && *data.at == kFirst)
+      if (!data.field(kFirst, section) || !features.map(section, number, false)) return false;
+    if (sequence && data.at < data.end)
+      if (!data.field(kSecond, section) || !lists.map(section, number, true)) return false;
+    return data.at == data.end;
+  }
+
+  void describe(Section &section, bool steps) {
+    auto place = [](const auto &many) { return int64_t(reinterpret_cast<uintptr_t>(many.data())); };
+    for (auto &key : section.keys) {
+      auto add = [&](int64_t kind, const auto &rows, const auto &lengths, int64_t flat, size_t count, int64_t offsets) {
+        parts.insert(parts.end(), {steps, place(key->name), int64_t(key->name.size()), kind, place(rows),
+                                   int64_t(rows.size()), place(lengths), flat, int64_t(count), offsets});
+      };
+      if (steps && !key->rows.empty()) add(kKinds, key->rows, key->counts, 0, 0, 0);
+      for (int kind = 0; kind < kKinds; kind++) {
+        if (!key->of[kind] || key->of[kind]->rows.empty()) continue;
+        Lists &one = *key->of[kind];
+        if (kind == kBytes && one.offsets.empty()) one.offsets.push_back(0);
+        int64_t flat = kind == kBytes ? place(one.bytes) : kind == kFloat ? place(one.floats) : place(one.ints);
+        size_t count = kind == kBytes ? one.bytes.size() : kind == kFloat ? one.floats.size() : one.ints.size();
+        add(kind, one.rows, one.lengths, flat, count, place(one.offsets));
+      }
+    }
+  }
+};
+
+// ---- columns to records ----
+
+// What a copy in blocks may write too much; the next bytes of the record are written over it.
+constexpr int64_t kSlack = 16;
+
+size_t varint_size(uint64_t value) { return size_t(70 - __builtin_clzll(value | 1)) / 7; }
+
+uint8_t *put_varint(uint8_t *out, uint64_t value) {
+  for (; value > 0x7f; value >>= 7) *out++ = uint8_t(value | 0x80);
+  *out++ = uint8_t(value);
+  return out;
+}
+
+uint8_t *put(uint8_t *out, const void *data, size_t size) {
+  if (size) memcpy(out, data, size);  // without any strings there is no place
+  return out + size;
+}
+
+// Varints of up to `kBits` bits, each within one word: groups of 7 bits are spread to bytes, without a branch.
+template <class Word, int kBits>
+uint8_t *put_varints(uint8_t *out, const uint8_t *values, int64_t from, int64_t to) {
+  for (int64_t i = from; i < to; i++) {
+    auto value = load<uint64_t>(values + 8 * i);
+    size_t size = varint_size(value);
+    if (kBits > 28) value = (value & 0x0fffffff) | (value & 0x00fffffff0000000) << 4;
+    if (kBits > 14) value = (value & 0x00003fff00003fff) | (value & 0x0fffc0000fffc000) << 2;
+    value = (value & 0x007f007f007f007f) | (value & 0x3f803f803f803f80) << 1;
+    value |= 0x8080808080808080 & ((uint64_t(1) << (8 * size - 8)) - 1);
+    store<Word>(out, Word(value));
+    out += size;
+  }
+  return out;
+}
+
+// The values of one key: of each row a list, or of each step of each row.
+struct Column {
+  std::string_view key;
+  Kind kind;
+  int64_t width;                // values in every list; -1: by `ends`
+  const int64_t *ends;          // where lists begin and end, in values
+  const uint8_t *values;        // numbers, or the bytes of strings
+  const int64_t *places;        // where strings begin and end
+  const uint8_t *const *parts;  // in place of `values`: where each string is
+  const uint8_t *present;       // the rows that have the key; null: all
+  const int64_t *steps;         // where the steps of rows begin and end, in lists
+
+  uint8_t tag = 0;
+  size_t widest = 1;             // bytes of the largest varint
+  std::vector<uint32_t> bodies;  // the bytes of every list; of one, if all have as many
+  bool even = true;
+
+  // The start of an entry whose lengths take a byte each, which is copied in blocks; its lengths are stored into it.
+  std::vector<uint8_t> start;
+  size_t start_size = 0, small = 0;
+
+  explicit Column(const int64_t *from)
+      : key(reinterpret_cast<const char *>(from[0]), size_t(from[1])), kind(Kind(from[2])), width(from[3]),
+        ends(reinterpret_cast<const int64_t *>(from[4])), values(reinterpret_cast<const uint8_t *>(from[5])),
+        places(reinterpret_cast<const int64_t *>(from[6])), parts(reinterpret_cast<const uint8_t *const *>(from[7])),
+        present(reinterpret_cast<const uint8_t *>(from[8])), steps(reinterpret_cast<const int64_t *>(from[9])),
+        tag(uint8_t(kind << 3 | 2)) {}
+
+  int64_t begin(int64_t list) const { return width < 0 ? ends[list] : list * width; }
+  int64_t end(int64_t list) const { return width < 0 ? ends[list + 1] : (list + 1) * width; }
+  size_t body(int64_t list) const { return bodies[even ? 0 : size_t(list)]; }
+
+  // The bytes of a list's values, without its own tag and length.
+  uint64_t body_size(int64_t list) {
+    int64_t from = begin(list), to = end(list);
+    if (from == to) return 0;
+    if (kind == kFloat) {
+      uint64_t packed = 4 * uint64_t(to - from);
+      return 1 + varint_size(packed) + packed;
+    }
+    uint64_t total = 0;
+    if (kind == kBytes) {
+      for (int64_t i = from; i < to; i++) {
+        auto size = uint64_t(places[i + 1] - places[i]);
+        total += 1 + varint_size(size) + size;
+      }
+      return total;
+    }
+    for (int64_t i = from; i < to; i++) {
+      size_t size = varint_size(uint64_t(number(i)));
+      total += size;
+      widest = std::max(widest, size);
+    }
+    return 1 + varint_size(total) + total;
+  }
+
+  int64_t number(int64_t i) const { return load<int64_t>(values + 8 * i); }
+
+  // Measures the lists.
+  void measure(int64_t lists) {
+    bodies.assign(1, 0);
+    bool same = width >= 0 && kind == kFloat;
+    for (int64_t i = 0; i < (same ? std::min<int64_t>(1, lists) : lists); i++) {
+      auto body = uint32_t(std::min<uint64_t>(body_size(i), uint32_t(-1)));  // too large in any case
+      if (even && i && body != bodies[0]) {
+        even = false;
+        bodies.resize(size_t(lists), uint32_t(bodies[0]));
+      }
+      if (!even || !i) bodies[size_t(i)] = body;
+    }
+    if (steps || key.size() >= 122) return;
+    small = 122 - key.size();  // the entry then has fewer than 128 bytes
+    start.assign((key.size() + 8 + kSlack - 1) / kSlack * kSlack, 0);
+    start_size = size_t(put_start(start.data(), 0) - start.data());
+  }
+
+  uint64_t entry_size(uint64_t value) const {
+    uint64_t entry = 1 + varint_size(key.size()) + key.size() + 1 + varint_size(value) + value;
+    return 1 + varint_size(entry) + entry;
+  }
+
+  static uint64_t feature_size(uint64_t body) { return 1 + varint_size(body) + body; }
+
+  // Adds the bytes of entries to those of their records.
+  void add_sizes(int64_t rows, int64_t *sizes) const {
+    for (int64_t row = 0; row < rows; row++)
+      if (!present || present[row]) sizes[row] += int64_t(entry_size(value_size(row)));
+  }
+
+  uint64_t value_size(int64_t row) const {
+    if (!steps) return feature_size(body(row));
+    uint64_t total = 0;
+    for (int64_t step = steps[row]; step < steps[row + 1]; step++) {
+      uint64_t feature = feature_size(body(step));
+      total += 1 + varint_size(feature) + feature;
+    }
+    return total;
+  }
+
+  uint8_t *put_head(uint8_t *out, uint64_t value) const {
+    *out++ = kFirst;
+    out = put_varint(out, 1 + varint_size(key.size()) + key.size() + 1 + varint_size(value) + value);
+    *out++ = kFirst;
+    out = put_varint(out, key.size());
+    out = put(out, key.data(), key.size());
+    *out++ = kSecond;
+    return put_varint(out, value);
+  }
+
+  uint8_t *put_start(uint8_t *out, uint64_t body) const {
+    out = put_head(out, feature_size(body));
+    *out++ = tag;
+    return put_varint(out, body);
+  }
+
+  uint8_t *put_entry(uint8_t *out, int64_t row) const {
+    if (present && !present[row]) return out;
+    if (steps) {
+      out = put_head(out, value_size(row));
+      for (int64_t step = steps[row]; step < steps[row + 1]; step++) {
+        *out++ = kFirst;
+        out = put_varint(out, feature_size(body(step)));
+        *out++ = tag;
+        out = put_varint(out, body(step));
+        out = put_body(out, step);
+      }
+      return out;
+    }
+    size_t bytes = body(row);
+    if (bytes >= small) return put_body(put_start(out, bytes), row);
+    for (size_t i = 0; i < start.size(); i += kSlack) memcpy(out + i, start.data() + i, kSlack);
+    out[1] = uint8_t(start_size - 2 + bytes);
+    out[start_size - 3] = uint8_t(2 + bytes);
+    out[start_size - 1] = uint8_t(bytes);
+    return put_body(out + start_size, row);
+  }
+
+  uint8_t *put_body(uint8_t *out, int64_t list) const {
+    int64_t from = begin(list), to = end(list);
+    if (from == to) return out;
+    if (kind == kBytes) {
+      for (int64_t i = from; i < to; i++) {
+        auto size = size_t(places[i + 1] - places[i]);
+        *out++ = kFirst;
+        out = put_varint(out, size);
+        out = put(out, parts ? parts[i] : values + places[i], size);
+      }
+      return out;
+    }
+    *out++ = kFirst;
+    if (kind == kFloat) {
+      auto size = size_t(4 * (to - from));
+      return put(put_varint(out, size), values + 4 * from, size);
+    }
+    // the bytes of a list include a tag and a length before the numbers
+    size_t all = body(list) - 1;
+    return put_ints(put_varint(out, all - varint_size(all - varint_size(all))), from, to);
+  }
+
+  uint8_t *put_ints(uint8_t *out, int64_t from, int64_t to) const {
+    if (widest > 8 || to - from == 1) {
+      for (int64_t i = from; i < to; i++) out = put_varint(out, uint64_t(number(i)));
+      return out;
+    }
+    if (widest > 4) return put_varints<uint64_t, 56>(out, values, from, to);
+    if (widest > 2) return put_varints<uint32_t, 28>(out, values, from, to);
+    if (widest > 1) return put_varints<uint16_t, 14>(out, values, from, to);
+    for (int64_t i = from; i < to; i++) *out++ = values[8 * i];
+    return out;
+  }
+
+  // Whether every row has values of the same size at the same place.
+  bool is_stamped() const {
+    return even && !present && !steps && width >= 0 && !parts && (kind == kFloat || width <= 1);
+  }
+};
+
+struct Encoding {
+  std::vector<Column> features, lists;
+  int64_t rows = 0;
+  bool sequence = false, framed = false;
+  std::vector<int64_t> contexts, sequences;  // the bytes of the two maps of each record
+
+  // Measures the records; returns the first that is too large, or -1.
+  int64_t measure(int64_t largest, int64_t *offsets) {
+    contexts.assign(size_t(rows), 0);
+    for (auto &column : features) column.measure(rows), column.add_sizes(rows, contexts.data());
+    if (sequence) sequences.assign(size_t(rows), 0);
+    for (auto &column : lists) column.measure(column.steps[rows]), column.add_sizes(rows, sequences.data());
+    offsets[0] = 0;
+    for (int64_t row = 0; row < rows; row++) {
+      int64_t size = map_size(contexts[size_t(row)]);
+      if (sequence) size += map_size(sequences[size_t(row)]);
+      offsets[row + 1] = size;
+      if (size > largest) return row;
+    }
+    int64_t around = framed ? int64_t(kHeader + kFooter) : 0;
+    for (int64_t row = 0; row < rows; row++) offsets[row + 1] += offsets[row] + around;
+    return -1;
+  }
+
+  static int64_t map_size(int64_t entries) { return 1 + int64_t(varint_size(uint64_t(entries))) + entries; }
+
+  void fill(uint8_t *buffer, const int64_t *offsets) const {
+    if (!sequence && rows > 1 &&
+        std::all_of(features.begin(), features.end(), [](const Column &column) { return column.is_stamped(); }))
+      return stamp(buffer, size_t(offsets[1]));
+    for (int64_t row = 0; row < rows; row++) {
+      uint8_t *frame = buffer + offsets[row];
+      put_record(frame + (framed ? kHeader : 0), row);
+      if (framed) seal(frame, size_t(offsets[row + 1] - offsets[row]));
+    }
+  }
+
+  void put_record(uint8_t *out, int64_t row) const {
+    *out++ = kFirst;
+    out = put_varint(out, uint64_t(contexts[size_t(row)]));
+    for (auto &column : features) out = column.put_entry(out, row);
+    if (!sequence) return;
+    *out++ = kSecond;
+    out = put_varint(out, uint64_t(sequences[size_t(row)]));
+    for (auto &column : lists) out = column.put_entry(out, row);
+  }
+
+  // Records of one size, which differ in their values alone: the first is copied, and values are stored into it.
+  // A few rows at once, which stay in the cache.
+  void stamp(uint8_t *buffer, size_t size) const {
+    std::vector<uint8_t> first(size + kSlack);
+    uint8_t *out = first.data() + (framed ? kHeader : 0);
+    std::vector<size_t> places;
+    *out++ = kFirst;
+    out = put_varint(out, uint64_t(contexts[0]));
+    for (auto &column : features) {
+      out = column.put_entry(out, 0);
+      places.push_back(size_t(out - first.data()) - (column.body(0) ? value_bytes(column) : 0));
+    }
+    if (framed) seal(first.data(), size);
+    int64_t tile = std::max<int64_t>(1, int64_t(kTile / size));
+    for (int64_t from = 0; from < rows; from += tile) {
+      int64_t count = std::min(tile, rows - from);
+      uint8_t *at = buffer + size_t(from) * size;
+      for (int64_t i = 0; i < count; i++) memcpy(at + size_t(i) * size, first.data(), size);
+      for (size_t i = 0; i < features.size(); i++)
+        if (features[i].body(0)) put_values(features[i], at + places[i], size, from, count);
+      if (framed)
+        for (int64_t i = 0; i < count; i++) {
+          uint8_t *frame = at + size_t(i) * size;
+          store<uint32_t>(frame + size - kFooter, masked_crc(frame + kHeader, size - kHeader - kFooter));
+        }
+    }
+  }
+
+  static constexpr size_t kTile = 1 << 15;
+
+  static size_t value_bytes(const Column &column) {
+    if (column.kind == kFloat) return size_t(4 * column.width);
+    if (column.kind == kInt) return varint_size(uint64_t(column.number(0)));
+    return size_t(column.places[1] - column.places[0]);
+  }
+
+  static void put_values(const Column &column, uint8_t *out, size_t stride, int64_t from, int64_t count) {
+    if (column.kind == kInt) {
+      for (int64_t i = 0; i < count; i++, out += stride) put_varint(out, uint64_t(column.number(from + i)));
+      return;
+    }
+    size_t size = value_bytes(column);
+    const uint8_t *in = column.values + size_t(from) * size;
+    if (column.kind == kBytes) in = column.values + column.places[from];
+    if (size == 4)
+      for (int64_t i = 0; i < count; i++, out += stride, in += 4) memcpy(out, in, 4);
+    else if (size == 8)
+      for (int64_t i = 0; i < count; i++, out += stride, in += 8) memcpy(out, in, 8);
+    else
+      for (int64_t i = 0; i < count; i++, out += stride, in += size) memcpy(out, in, size);
+  }
+};
+
+}  // namespace
+
+// The hash of this file when it was compiled.
+EXPORTED const char *rs_source_hash() { return SOURCE_HASH; }
+
+// The masked CRC of bytes `starts` to `stops`, of each of `count` records.
+EXPORTED void rs_masked_crcs(const uint8_t *buffer, const int64_t *starts, const int64_t *stops, int64_t count,
+                             uint32_t *crcs) {
+  for (int64_t i = 0; i < count; i++) crcs[i] = masked_crc(buffer + starts[i], size_t(stops[i] - starts[i]));
+}
+
+// The places where up to `most` whole frames begin from byte `at` on, and where the last one ends: one more than the
+// number of frames, which is returned.
+EXPORTED int64_t rs_frames(const uint8_t *buffer, int64_t size, int64_t at, int64_t *places, int64_t most) {
+  int64_t count = 0;
+  places[0] = at;
+  while (count < most && size - at >= int64_t(kHeader + kFooter)) {
+    uint64_t length = load<uint64_t>(buffer + at);
+    if (length > uint64_t(size - at) - kHeader - kFooter || !is_header(buffer + at)) break;
+    at += int64_t(kHeader + length + kFooter);
+    places[++count] = at;
+  }
+  return count;
+}
+
+// The places from byte `at` on where up to `most` headers of lengths up to `longest` are; returns their number.
+EXPORTED int64_t rs_headers(const uint8_t *buffer, int64_t size, int64_t at, uint64_t longest, int64_t *places,
+                            int64_t most) {
+  int64_t count = 0;
+  for (; count < most && at + int64_t(kHeader) <= size; at++)
+    if (load<uint64_t>(buffer + at) <= longest && is_header(buffer + at)) places[count++] = at;
+  return count;
+}
+
+// Writes the header before and the CRC after the data of each record, for which there is room.
+EXPORTED void rs_seal(uint8_t *buffer, const int64_t *offsets, int64_t count) {
+  for (int64_t i = 0; i < count; i++) seal(buffer + offsets[i], size_t(offsets[i + 1] - offsets[i]));
+}
+
+// Measures records of columns, each of ten numbers: the address and the size of its key, its kind, the values in every
+// list (-1: they differ), and the addresses that `Column` has, or 0. `lists` is -1 for Examples. Stores where records
+// begin and end, of which `framed` ones have a header and a footer. Returns what `rs_fill` takes, or null where there
+// is no memory; stores the first record of more than `largest` bytes, whose size follows its number in `offsets`, or -1.
+EXPORTED void *rs_measure(const int64_t *columns, int64_t features, int64_t lists, int64_t rows, int64_t largest,
+                          int32_t framed, int64_t *offsets, int64_t *large) {
+  try {
+    auto encoding = std::make_unique<Encoding>();
+    encoding->rows = rows, encoding->framed = framed != 0, encoding->sequence = lists >= 0;
+    for (int64_t i = 0; i < features; i++) encoding->features.emplace_back(columns + 10 * i);
+    for (int64_t i = 0; i < lists; i++) encoding->lists.emplace_back(columns + 10 * (features + i));
+    *large = encoding->measure(largest, offsets);
+    return encoding.release();
+  } catch (const std::exception &) {
+    return nullptr;
+  }
+}
+
+// Writes measured records to a buffer, which needs 16 bytes more than they have; null writes nothing. Returns whether
+// there was memory.
+EXPORTED int32_t rs_fill(void *measured, uint8_t *buffer, const int64_t *offsets) {
+  std::unique_ptr<Encoding> encoding(static_cast<Encoding *>(measured));
+  try {
+    if (buffer) encoding->fill(buffer, offsets);
+    return 1;
+  } catch (const std::exception &) {
+    return 0;
+  }
+}
+
+// Decodes records that are written as usual to columns; sets `odd` for the others, which have no values. Returns what
+// `rs_parts` and `rs_free` take; null where there is no memory.
+EXPORTED void *rs_decode(const uint8_t *buffer, const int64_t *starts, const int64_t *stops, int64_t count,
+                         int32_t sequence, uint8_t *odd) {
+  try {
+    auto decoded = std::make_unique<Decoded>();
+    for (int64_t i = 0; i < count; i++) {
+      odd[i] = !decoded->record({buffer + starts[i], buffer + stops[i]}, i, sequence != 0);
+      if (odd[i]) decoded->features.forget(i), decoded->lists.forget(i);
+    }
+    decoded->describe(decoded->features, false);
+    decoded->describe(decoded->lists, true);
+    return decoded.release();
+  } catch (const std::exception &) {
+    return nullptr;
+  }
+}
+
+// Ten numbers a part: whether it is of a feature list; the address and the size of its key; its kind (0 to 3, or 4 for
+// the steps of a feature list); the addresses of its rows, of which there are so many, and of their lengths; those of
+// its values, of which there are so many, and of the offsets of strings.
+EXPORTED const int64_t *rs_parts(void *decoded, int64_t *count) {
+  auto &parts = static_cast<Decoded *>(decoded)->parts;
+  *count = int64_t(parts.size()) / 10;
+  return parts.data();
+}
+
+EXPORTED void rs_free(void *decoded) { delete static_cast<Decoded *>(decoded); }

@@ -1,0 +1,122 @@
+"""The native codec: `codec.cpp`, compiled when the package is installed, and loaded with ctypes.
+
+Where it is missing, the reference codec, plain Python over protobuf, makes and reads the same bytes, ten to
+eighty times more slowly. `RECORDSPEC_NATIVE=required` makes that an error, and `off` chooses it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recordspec.errors import Problem, StoreError
+from recordspec.wire.strings import Ints
+
+LIBRARY = Path(__file__).with_name("_native.so")
+_SOURCE = Path(__file__).with_name("codec.cpp")
+
+_POINTER, _COUNT = ctypes.c_void_p, ctypes.c_int64
+_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "rs_source_hash": (ctypes.c_char_p, ()),
+    "rs_masked_crcs": (None, (_POINTER, _POINTER, _POINTER, _COUNT, _POINTER)),
+    "rs_frames": (_COUNT, (_POINTER, _COUNT, _COUNT, _POINTER, _COUNT)),
+    "rs_headers": (_COUNT, (_POINTER, _COUNT, _COUNT, ctypes.c_uint64, _POINTER, _COUNT)),
+    "rs_seal": (None, (_POINTER, _POINTER, _COUNT)),
+    "rs_measure": (
+        _POINTER,
+        (_POINTER, *[_COUNT] * 4, ctypes.c_int32, _POINTER, ctypes.POINTER(_COUNT)),
+    ),
+    "rs_fill": (ctypes.c_int32, (_POINTER, _POINTER, _POINTER)),
+    "rs_decode": (_POINTER, (_POINTER, _POINTER, _POINTER, _COUNT, ctypes.c_int32, _POINTER)),
+    "rs_parts": (_POINTER, (_POINTER, ctypes.POINTER(_COUNT))),
+    "rs_free": (None, (_POINTER,)),
+}
+
+
+def source_hash() -> str:
+    """The hash of the source, which the library carries."""
+    return hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]
+
+
+@cache
+def _loaded() -> tuple[Any, str]:
+    """The library, or None and the reason."""
+    if os.environ.get("RECORDSPEC_NATIVE") == "off":
+        return None, "RECORDSPEC_NATIVE is off"
+    try:
+        library = ctypes.CDLL(str(LIBRARY))
+        for name, (result, arguments) in _FUNCTIONS.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError) as error:
+        reason = "it was not compiled" if not LIBRARY.exists() else str(error).splitlines()[0]
+        return None, reason
+    # a checkout has both, of which one may be older
+    if _SOURCE.exists() and library.rs_source_hash().decode() != source_hash():
+        return None, "codec.cpp was edited after it was compiled"
+    return library, ""
+
+
+def library() -> Any:
+    """The library; None where it is missing. Raises StoreError then if RECORDSPEC_NATIVE is `required`."""
+    found, reason = _loaded()
+    if found is None and os.environ.get("RECORDSPEC_NATIVE") == "required":
+        hint = "a C++ compiler, and `pip install` from the source again"
+        problem = Problem(where=str(LIBRARY), expected="the native codec", got=f"none: {reason}", hint=hint)
+        raise StoreError(problem)
+    return found
+
+
+def missing() -> str:
+    """The reason why the library is not used; empty where it is."""
+    return _loaded()[1]
+
+
+def describe() -> str:
+    """The codec in use."""
+    return f"the reference codec, which is slow: {missing()}" if missing() else "the native codec"
+
+
+class Memory:
+    """What the library has allocated, as long as an array is in it."""
+
+    def __init__(self, native: Any, address: int) -> None:
+        self._native, self.address = native, address
+
+    def __del__(self) -> None:
+        self._native.rs_free(self.address)
+
+    def array(self, address: int, count: int, dtype: Any) -> Any:
+        """An array at an address, without a copy."""
+        if not count:
+            return np.empty(0, dtype)
+        return np.asarray(_Address(self, address, count, np.dtype(dtype).str))
+
+
+class _Address:
+    """An array for NumPy, which keeps it, and so the memory."""
+
+    def __init__(self, memory: Memory, address: int, count: int, dtype: str) -> None:
+        self._memory = memory
+        self.__array_interface__ = {
+            "data": (address, False),
+            "shape": (count,),
+            "typestr": dtype,
+            "version": 3,
+        }
+
+
+def ints(values: Ints) -> Ints:
+    """The numbers as the library reads them."""
+    return np.ascontiguousarray(values, np.int64)
+
+
+def at(array: Any) -> int:
+    """The address of an array."""
+    return int(array.__array_interface__["data"][0])
