@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -200,11 +201,44 @@ bool is_utf8(std::string_view text) {
 
 enum Kind { kNone, kBytes, kFloat, kInt, kKinds };
 
+// Numbers end to end. Unlike those of std::vector, new ones are not set to zero, and realloc grows large ones without a
+// copy: that is half the time of long lists.
+template <class T> class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(const Buffer &) = delete;
+  ~Buffer() { free(data_); }
+
+  const T *data() const { return data_; }
+  size_t size() const { return size_; }
+  bool empty() const { return !size_; }
+  T back() const { return data_[size_ - 1]; }
+
+  // Room for `count` more, of which the values are to be set, and for `slack` after them that do not count.
+  T *extend(size_t count, size_t slack = 0) {
+    if (size_ + count + slack > capacity_) {
+      size_t capacity = std::max<size_t>(size_ + count + slack, 2 * capacity_);
+      void *grown = realloc(data_, capacity * sizeof(T));
+      if (!grown) throw std::bad_alloc();
+      data_ = static_cast<T *>(grown), capacity_ = capacity;
+    }
+    size_ += count;
+    return data_ + size_ - count;
+  }
+
+  void add(T value) { *extend(1) = value; }
+  void cut(size_t size) { size_ = size; }
+
+ private:
+  T *data_ = nullptr;
+  size_t size_ = 0, capacity_ = 0;
+};
+
 // The lists of one kind under a key: of several rows, or of several steps.
 struct Lists {
-  std::vector<int64_t> rows, lengths, ints, offsets;
-  std::vector<float> floats;
-  std::vector<uint8_t> bytes;
+  Buffer<int64_t> rows, lengths, ints, offsets;
+  Buffer<float> floats;
+  Buffer<uint8_t> bytes;
 
   // Where to go back to if the record turns out to be unusual.
   size_t before_rows = 0, before_ints = 0, before_floats = 0, before_strings = 0, before_bytes = 0;
@@ -219,38 +253,80 @@ struct Lists {
 
   void forget(int64_t record) {
     if (touched_by != record) return;
-    rows.resize(before_rows), lengths.resize(before_rows), ints.resize(before_ints);
-    floats.resize(before_floats), offsets.resize(before_strings), bytes.resize(before_bytes);
+    rows.cut(before_rows), lengths.cut(before_rows), ints.cut(before_ints);
+    floats.cut(before_floats), offsets.cut(before_strings), bytes.cut(before_bytes);
   }
 
-  bool add_bytes(Span list) {
+  void add_string(Span value) {
+    if (offsets.empty()) offsets.add(0);
+    memcpy_(bytes.extend(value.size()), value);
+    offsets.add(int64_t(bytes.size()));
+  }
+
+  bool add_strings(Span list) {
     int64_t count = 0;
-    if (offsets.empty()) offsets.push_back(0);
     for (Span value; list.at < list.end; count++) {
       if (!list.field(kFirst, value)) return false;
-      bytes.insert(bytes.end(), value.at, value.end);
-      offsets.push_back(int64_t(bytes.size()));
+      add_string(value);
     }
-    lengths.push_back(count);
+    lengths.add(count);
     return true;
   }
 
   bool add_floats(Span packed) {
     if (packed.size() % 4) return false;
-    size_t before = floats.size(), count = packed.size() / 4;
-    floats.resize(before + count);
-    if (count) memcpy(floats.data() + before, packed.at, packed.size());
-    lengths.push_back(int64_t(count));
+    memcpy_(floats.extend(packed.size() / 4), packed);
+    lengths.add(int64_t(packed.size() / 4));
     return true;
   }
 
+  // Where a varint begins is known when the one before it is read, so that two halves are read at the same time; their
+  // groups of 7 bits are joined afterwards, which compilers do for several numbers at once.
   bool add_ints(Span packed) {
-    size_t count = 0, before = ints.size();
-    for (const uint8_t *at = packed.at; at < packed.end; at++) count += *at < 0x80;
     if (packed.at < packed.end && packed.end[-1] >= 0x80) return false;
-    ints.resize(before + count);
-    int64_t *out = ints.data() + before;
-    for (const uint8_t *at = packed.at; at < packed.end;) {
+    const uint8_t *middle = packed.at + packed.size() / 2;
+    while (middle > packed.at && middle[-1] >= 0x80) middle++;
+    size_t first = stops_in({packed.at, middle}), second = stops_in({middle, packed.end});
+    lengths.add(int64_t(first + second));
+    int64_t *begin = ints.extend(first + second), *half = begin + first, *out = begin, *other = half;
+    const uint8_t *at = packed.at, *behind = middle;
+    bool short_ones = true;
+    while (at < middle && packed.end - behind >= 8 && short_ones)
+      short_ones = take_bytes(at, out) && take_bytes(behind, other);
+    while (at < middle && packed.end - at >= 8 && short_ones) short_ones = take_bytes(at, out);
+    while (packed.end - behind >= 8 && short_ones) short_ones = take_bytes(behind, other);
+    if (!short_ones) return read_varints(packed.at, packed.end, begin);
+    for (int64_t *next = begin; next < out; next++) *next = joined(*next);
+    for (int64_t *next = half; next < other; next++) *next = joined(*next);
+    return read_varints(at, middle, out) && read_varints(behind, packed.end, other);
+  }
+
+  static size_t stops_in(Span packed) {
+    size_t count = 0;
+    for (const uint8_t *at = packed.at; at < packed.end; at++) count += *at < 0x80;
+    return count;
+  }
+
+  // The bytes of a varint of up to 8, where as many can be read.
+  static bool take_bytes(const uint8_t *&at, int64_t *&out) {
+    auto word = load<uint64_t>(at), stops = ~word & 0x8080808080808080;
+    if (!stops) return false;
+    at += (__builtin_ctzll(stops) >> 3) + 1;
+    *out++ = int64_t(word & (stops ^ (stops - 1)));
+    return true;
+  }
+
+  // The groups of 7 bits of up to 8 bytes as a number.
+  static int64_t joined(int64_t bytes) {
+    auto word = uint64_t(bytes);
+    word = (word & 0x007f007f007f007f) | (word & 0x7f007f007f007f00) >> 1;
+    word = (word & 0x00003fff00003fff) | (word & 0x3fff00003fff0000) >> 2;
+    return int64_t((word & 0x000000000fffffff) | (word & 0x0fffffff00000000) >> 4);
+  }
+
+  // Varints of any size up to the end of one.
+  static bool read_varints(const uint8_t *at, const uint8_t *end, int64_t *out) {
+    while (at < end) {
       uint64_t value = *at & 0x7f;
       for (int shift = 7; *at++ >= 0x80; shift += 7) {
         if (shift > 63) return false;
@@ -258,13 +334,16 @@ struct Lists {
       }
       *out++ = int64_t(value);
     }
-    lengths.push_back(int64_t(count));
     return true;
+  }
+
+  static void memcpy_(void *to, Span from) {
+    if (from.size()) memcpy(to, from.at, from.size());
   }
 
   // A Feature's list, its only field; numbers are packed.
   bool add(Kind kind, Span list) {
-    if (kind == kBytes) return add_bytes(list);
+    if (kind == kBytes) return add_strings(list);
     Span packed{list.at, list.at};
     if (list.at < list.end && (!list.field(kFirst, packed) || list.at < list.end)) return false;
     return kind == kFloat ? add_floats(packed) : add_ints(packed);
@@ -275,7 +354,7 @@ struct Key {
   std::string name;
   std::unique_ptr<Lists> of[kKinds];  // most keys have one kind
   int64_t last = -1;                  // the record that had it last
-  std::vector<int64_t> rows, counts;  // of a feature list: the records that have it, and their steps
+  Buffer<int64_t> rows, counts;       // of a feature list: the records that have it, and their steps
   int64_t steps = 0, before_steps = 0;
 
   // A Feature with at most one list.
@@ -289,9 +368,9 @@ struct Key {
     if (!of[kind]) of[kind] = std::make_unique<Lists>();
     Lists &lists = *of[kind];
     lists.touch(record);
-    lists.rows.push_back(row);
+    lists.rows.add(row);
     if (kind != kNone) return lists.add(kind, list);
-    lists.lengths.push_back(0);
+    lists.lengths.add(0);
     return true;
   }
 
@@ -299,31 +378,27 @@ struct Key {
   void value(Kind kind, Span value, int64_t record) {
     Lists &lists = *of[kind];
     lists.touch(record);
-    lists.rows.push_back(record);
-    lists.lengths.push_back(kind == kFloat ? int64_t(value.size() / 4) : 1);
-    if (kind == kInt) lists.ints.push_back(*value.at);
-    if (kind == kFloat) {
-      size_t before = lists.floats.size();
-      lists.floats.resize(before + value.size() / 4);
-      if (value.size()) memcpy(lists.floats.data() + before, value.at, value.size());
-    }
-    if (kind != kBytes) return;
-    lists.bytes.insert(lists.bytes.end(), value.at, value.end);
-    lists.offsets.push_back(int64_t(lists.bytes.size()));
+    lists.rows.add(record);
+    if (kind == kFloat) return void(lists.add_floats(value));
+    lists.lengths.add(1);
+    if (kind == kInt) lists.ints.add(*value.at);
+    if (kind == kBytes) lists.add_string(value);
   }
 
   bool feature_list(Span value, int64_t record) {
     before_steps = steps;
-    rows.push_back(record), counts.push_back(0);
-    for (Span step; value.at < value.end; counts.back()++)
+    rows.add(record), counts.add(0);
+    for (Span step; value.at < value.end;)
       if (!value.field(kFirst, step) || !feature(step, record, steps++)) return false;
+    counts.cut(counts.size() - 1);
+    counts.add(steps - before_steps);
     return true;
   }
 
   void forget(int64_t record) {
     for (auto &lists : of)
       if (lists) lists->forget(record);
-    if (!rows.empty() && rows.back() == record) rows.pop_back(), counts.pop_back(), steps = before_steps;
+    if (!rows.empty() && rows.back() == record) rows.cut(rows.size() - 1), counts.cut(rows.size()), steps = before_steps;
   }
 };
 
@@ -438,7 +513,7 @@ struct Decoded {
       for (int kind = 0; kind < kKinds; kind++) {
         if (!key->of[kind] || key->of[kind]->rows.empty()) continue;
         Lists &one = *key->of[kind];
-        if (kind == kBytes && one.offsets.empty()) one.offsets.push_back(0);
+        if (kind == kBytes && one.offsets.empty()) one.offsets.add(0);
         int64_t flat = kind == kBytes ? place(one.bytes) : kind == kFloat ? place(one.floats) : place(one.ints);
         size_t count = kind == kBytes ? one.bytes.size() : kind == kFloat ? one.floats.size() : one.ints.size();
         add(kind, one.rows, one.lengths, flat, count, place(one.offsets));
@@ -465,20 +540,38 @@ uint8_t *put(uint8_t *out, const void *data, size_t size) {
   return out + size;
 }
 
-// Varints of up to `kBits` bits, each within one word: groups of 7 bits are spread to bytes, without a branch.
-template <class Word, int kBits>
+// Varints of numbers below 2 to the 28th. Their groups of 7 bits are spread to bytes without a branch, several at once;
+// then they are laid down, each over what the one before wrote too much.
 uint8_t *put_varints(uint8_t *out, const uint8_t *values, int64_t from, int64_t to) {
-  for (int64_t i = from; i < to; i++) {
-    auto value = load<uint64_t>(values + 8 * i);
-    size_t size = varint_size(value);
-    if (kBits > 28) value = (value & 0x0fffffff) | (value & 0x00fffffff0000000) << 4;
-    if (kBits > 14) value = (value & 0x00003fff00003fff) | (value & 0x0fffc0000fffc000) << 2;
-    value = (value & 0x007f007f007f007f) | (value & 0x3f803f803f803f80) << 1;
-    value |= 0x8080808080808080 & ((uint64_t(1) << (8 * size - 8)) - 1);
-    store<Word>(out, Word(value));
-    out += size;
+  constexpr int64_t kAtOnce = 64;
+  uint32_t words[kAtOnce], sizes[kAtOnce];
+  for (int64_t i = from; i < to; i += kAtOnce) {
+    int64_t count = std::min(kAtOnce, to - i);
+    for (int64_t k = 0; k < count; k++) {
+      auto value = uint32_t(load<uint64_t>(values + 8 * (i + k)));
+      uint32_t two = (value + 0xfffff80) >> 28, three = (value + 0xfffc000) >> 28, four = (value + 0xfe00000) >> 28;
+      value = (value & 0x00003fff) | (value & 0x0fffc000) << 2;
+      value = (value & 0x007f007f) | (value & 0x3f803f80) << 1;
+      words[k] = value | two << 7 | three << 15 | four << 23;
+      sizes[k] = 1 + two + three + four;
+    }
+    for (int64_t k = 0; k < count; k++) {
+      store<uint32_t>(out, words[k]);
+      out += sizes[k];
+    }
   }
   return out;
+}
+
+// The bytes of the varints of numbers below 2 to the 28th together, with no more than additions and shifts, which
+// compilers do for several numbers at once.
+uint64_t varints_size(const uint8_t *values, int64_t from, int64_t to) {
+  auto total = uint64_t(to - from);
+  for (int64_t i = from; i < to; i++) {
+    auto value = load<uint64_t>(values + 8 * i);
+    total += ((value + 0xfffff80) >> 28) + ((value + 0xfffc000) >> 28) + ((value + 0xfe00000) >> 28);
+  }
+  return total;
 }
 
 // The values of one key: of each row a list, or of each step of each row.
@@ -529,11 +622,12 @@ struct Column {
       }
       return total;
     }
-    for (int64_t i = from; i < to; i++) {
-      size_t size = varint_size(uint64_t(number(i)));
-      total += size;
-      widest = std::max(widest, size);
-    }
+    uint64_t bits = 0;
+    for (int64_t i = from; i < to; i++) bits |= uint64_t(number(i));
+    widest = std::max(widest, varint_size(bits));
+    if (bits < 1 << 28) total = varints_size(values, from, to);
+    else
+      for (int64_t i = from; i < to; i++) total += varint_size(uint64_t(number(i)));
     return 1 + varint_size(total) + total;
   }
 
@@ -542,8 +636,8 @@ struct Column {
   // Measures the lists.
   void measure(int64_t lists) {
     bodies.assign(1, 0);
-    bool same = width >= 0 && kind == kFloat;
-    for (int64_t i = 0; i < (same ? std::min<int64_t>(1, lists) : lists); i++) {
+    if (has_one_size(lists)) lists = std::min<int64_t>(1, lists);
+    for (int64_t i = 0; i < lists; i++) {
       auto body = uint32_t(std::min<uint64_t>(body_size(i), uint32_t(-1)));  // too large in any case
       if (even && i && body != bodies[0]) {
         even = false;
@@ -557,6 +651,19 @@ struct Column {
     start_size = size_t(put_start(start.data(), 0) - start.data());
   }
 
+  // Whether it is quickly seen that all lists have as many bytes.
+  bool has_one_size(int64_t lists) {
+    if (width < 0 || kind == kFloat) return width >= 0;
+    if (kind == kBytes) {
+      int64_t differ = 0;
+      for (int64_t i = 1; width == 1 && i < lists; i++) differ |= (places[i + 1] - places[i]) ^ (places[1] - places[0]);
+      return width == 1 && !differ;
+    }
+    uint64_t bits = 0;
+    for (int64_t i = 0; i < lists * width; i++) bits |= uint64_t(number(i));
+    return bits < 0x80;
+  }
+
   uint64_t entry_size(uint64_t value) const {
     uint64_t entry = 1 + varint_size(key.size()) + key.size() + 1 + varint_size(value) + value;
     return 1 + varint_size(entry) + entry;
@@ -566,6 +673,11 @@ struct Column {
 
   // Adds the bytes of entries to those of their records.
   void add_sizes(int64_t rows, int64_t *sizes) const {
+    if (even && !present && !steps && rows) {
+      auto size = int64_t(entry_size(value_size(0)));
+      for (int64_t row = 0; row < rows; row++) sizes[row] += size;
+      return;
+    }
     for (int64_t row = 0; row < rows; row++)
       if (!present || present[row]) sizes[row] += int64_t(entry_size(value_size(row)));
   }
@@ -641,14 +753,8 @@ struct Column {
   }
 
   uint8_t *put_ints(uint8_t *out, int64_t from, int64_t to) const {
-    if (widest > 8 || to - from == 1) {
-      for (int64_t i = from; i < to; i++) out = put_varint(out, uint64_t(number(i)));
-      return out;
-    }
-    if (widest > 4) return put_varints<uint64_t, 56>(out, values, from, to);
-    if (widest > 2) return put_varints<uint32_t, 28>(out, values, from, to);
-    if (widest > 1) return put_varints<uint16_t, 14>(out, values, from, to);
-    for (int64_t i = from; i < to; i++) *out++ = values[8 * i];
+    if (widest <= 4 && to - from > 1) return put_varints(out, values, from, to);
+    for (int64_t i = from; i < to; i++) out = put_varint(out, uint64_t(number(i)));
     return out;
   }
 
