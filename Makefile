@@ -8,6 +8,7 @@ BENCH := .venvs/bench
 SERVERS := .venvs/moto/ready .venvs/azurite/ready
 WHEEL := .venvs/wheel
 WHEELS := .venvs/wheels
+FUZZ := build/fuzz
 # Python of the environment of the wheel, without a compiler.
 ALONE := env -u RECORDSPEC_NATIVE PATH=$(CURDIR)/$(WHEEL)/bin $(WHEEL)/bin/python
 # Environments have the package in place, and with it the codec, which is compiled again when its source changes.
@@ -26,7 +27,7 @@ PYTEST := -m pytest -n 3 --dist worksteal
 SERVICES := -m pytest -n 3 --dist worksteal -m services --ignore tests/spark
 SPARK := -m pytest -m services tests/spark
 
-.PHONY: environments docs docs-serve test-docs test-docs-latest test-docs-io demo test test-latest test-io test-quick test-services test-services-latest test-services-io test-wheel wheels crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting clean
+.PHONY: environments docs docs-serve test-docs test-docs-latest test-docs-io demo test test-latest test-io test-quick test-services test-services-latest test-services-io test-wheel wheels fuzz crash lint types bench bench-write bench-read bench-jobs bench-readers bench-inspecting clean
 
 demo: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" python demo/digits.py
@@ -107,6 +108,18 @@ test-wheel: wheel-$(shell uname -m)
 # Kills, failed system calls and power failures at every point at which a command changes the disk, or at POINTS of them.
 crash: $(LATEST)/ready
 	$(LATEST)/bin/python tests/crashes/sweep.py $(if $(POINTS),--sample $(POINTS))
+
+# Fuzzes the native codec against protobuf for SECONDS, after the kept inputs, with libFuzzer and sanitizers. Needs clang,
+# and protobuf's compiler and headers. A new input that fails is written to build/fuzz.
+SECONDS ?= 600
+fuzz:
+	mkdir -p $(FUZZ)/found
+	protoc -I tests/fuzz --cpp_out=$(FUZZ) tests/fuzz/example.proto
+	clang++ -std=c++17 -g -O1 -Wall -Wextra -Werror -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+		-I $(FUZZ) tests/fuzz/codec.cpp $(FUZZ)/example.pb.cc -lprotobuf -lpthread -o $(FUZZ)/codec
+	$(PYTHON) -m zipfile -e tests/fuzz/inputs.zip $(FUZZ)/inputs
+	$(FUZZ)/codec $(FUZZ)/found $(FUZZ)/inputs -max_total_time=$(SECONDS) -max_len=600 -timeout=10 -malloc_limit_mb=256 \
+		-artifact_prefix=$(FUZZ)/ -verbosity=0 -print_final_stats=1
 
 lint: $(LATEST)/ready
 	$(LATEST)/bin/ruff check .
