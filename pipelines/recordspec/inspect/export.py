@@ -138,7 +138,7 @@ class _Records:
             for piece, decoded in self._pieces(batch):
                 _check_readable(decoded, piece)
                 yield piece, decoded
-                progress.advance(len(piece), int((piece.stops - piece.starts).sum()))
+                progress.advance(len(piece), piece.bytes)
             if self.rows == self._limit:
                 return
 

@@ -27,10 +27,11 @@ from recordspec.wire.file_types import compression_of, likely_compression, not_t
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, place
 from recordspec.wire.hashes import Words, of_records, splitmix64
 from recordspec.wire.record_batch import RecordBatch, decode
-from recordspec.wire.strings import Bytes, Ints, Strings, lengths_of
+from recordspec.wire.strings import Bytes, Ints, lengths_of, offsets
 from recordspec.wire.tfrecord import Chunk, Damage, RecordRange, salvage
 
 if TYPE_CHECKING:
+    from recordspec.spec.blocks import Sections
     from recordspec.spec.schema import Schema
 
 T = TypeVar("T")
@@ -72,14 +73,60 @@ class FileRange:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RecordSpans:
+    """Records in a buffer.
+
+    Attributes:
+        buffer: uint8 `[bytes]`.
+        starts, stops: of each record, int64 `[n]`.
+    """
+
+    buffer: Bytes
+    starts: Ints
+    stops: Ints
+
+    @classmethod
+    def joined(cls, many: Sequence[RecordSpans]) -> RecordSpans:
+        """The records of all of these, one after the other."""
+        shifts = offsets(lengths_of([spans.buffer for spans in many]))[:-1].tolist()
+        places = list(zip(many, shifts, strict=True))
+        return cls(
+            buffer=np.concatenate([spans.buffer for spans in many]),
+            starts=np.concatenate([spans.starts + shift for spans, shift in places]),
+            stops=np.concatenate([spans.stops + shift for spans, shift in places]),
+        )
+
+    def decode(self, sequence: bool | None) -> RecordBatch:
+        return decode(self.buffer, self.starts, self.stops, sequence=sequence)
+
+
+class UnpackedRows:
+    """The rows of blocks as columns, which are encoded when records are asked for."""
+
+    def __init__(self, schema: Schema, sections: Sections, rows: int) -> None:
+        self._schema, self._sections, self._rows = schema, sections, rows
+
+    def decode(self, sequence: bool | None) -> RecordBatch:
+        from recordspec.spec.blocks import decoded
+
+        return decoded(self._sections, self._rows)
+
+    @cached_property
+    def records(self) -> RecordSpans:
+        from recordspec.spec.blocks import records_with
+
+        made = records_with(self._schema, self._sections, self._rows)
+        return RecordSpans(buffer=made.buffer, starts=made.offsets[:-1], stops=made.offsets[1:])
+
+
+@dataclass(frozen=True, kw_only=True)
 class RowBatch:
-    """Rows of a file that follow each other, as records in a buffer.
+    """Rows of a file that follow each other.
 
     Attributes:
         path: the path of the file.
         file: its number among all files.
-        buffer: uint8 `[bytes]`.
-        starts, stops: of each row in the buffer, int64 `[n]`.
+        rows: the records, or the rows of blocks.
         records, offsets: the number of the record that each is, or is in, and the byte of the file (or of
             what it inflates to) where that begins, int64 `[n]`.
         numbers: of each row, counted from where the scan began, int64 `[n]`; of rows that are records, those
@@ -91,9 +138,7 @@ class RowBatch:
 
     path: Location
     file: int
-    buffer: Bytes
-    starts: Ints
-    stops: Ints
+    rows: RecordSpans | UnpackedRows
     records: Ints
     offsets: Ints
     numbers: Ints
@@ -101,15 +146,27 @@ class RowBatch:
     sizes: Ints
     end: tuple[int, int]
 
+    @property
+    def spans(self) -> RecordSpans:
+        """The rows as records."""
+        return self.rows.records if isinstance(self.rows, UnpackedRows) else self.rows
+
     def __len__(self) -> int:
-        return len(self.starts)
+        return len(self.records)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the rows; of those of blocks, as they are stored."""
+        if isinstance(self.rows, UnpackedRows):
+            return int(self.sizes.sum())
+        return int((self.rows.stops - self.rows.starts).sum())
 
     def take(self, rows: Ints) -> RowBatch:
         """Some of the rows."""
+        spans = self.spans
         return replace(
             self,
-            starts=self.starts[rows],
-            stops=self.stops[rows],
+            rows=replace(spans, starts=spans.starts[rows], stops=spans.stops[rows]),
             records=self.records[rows],
             offsets=self.offsets[rows],
             numbers=self.numbers[rows],
@@ -122,10 +179,11 @@ class RowBatch:
 
     def data(self, row: int) -> memoryview:
         """The bytes of a row, which are not copied."""
-        return self.buffer.data[int(self.starts[row]) : int(self.stops[row])]
+        spans = self.spans
+        return spans.buffer.data[int(spans.starts[row]) : int(spans.stops[row])]
 
     def decode(self, *, sequence: bool | None = None) -> RecordBatch:
-        return decode(self.buffer, self.starts, self.stops, sequence=sequence)
+        return self.rows.decode(sequence)
 
     def place(self, row: int) -> str:
         """The location of a row, for messages."""
@@ -144,7 +202,8 @@ class RowBatch:
     @property
     def hashes(self) -> Words:
         """The hash of the bytes of each row, uint64 `[n]`."""
-        return of_records(self.buffer, self.starts, self.stops)
+        spans = self.spans
+        return of_records(spans.buffer, spans.starts, spans.stops)
 
     @property
     def place_hashes(self) -> Words:
@@ -196,9 +255,7 @@ def scan(part: FileRange) -> Iterator[RowBatch | UnreadableRecord]:
             yield RowBatch(
                 path=part.path,
                 file=part.file,
-                buffer=found.buffer,
-                starts=found.starts,
-                stops=found.stops,
+                rows=RecordSpans(buffer=found.buffer, starts=found.starts, stops=found.stops),
                 records=numbers,
                 offsets=found.offsets,
                 numbers=numbers,
@@ -217,46 +274,41 @@ def _unpack(
 ) -> Iterator[RowBatch | UnreadableRecord]:
     """The rows of the blocks of a chunk: those of many blocks together, since a block alone has few."""
     # the kinds of features take 0.1 s to import
-    from recordspec.spec.blocks import records_of_block
+    from recordspec.spec.blocks import rows_of_blocks
 
-    unpacked: list[Strings] = []
-    for index in range(len(chunk)):
+    first, count = 0, len(chunk)
+    while first < len(chunk):
+        stop = min(first + count, len(chunk))
         try:
-            unpacked.append(records_of_block(schema, chunk.data(index)))
+            spans = chunk.starts[first:stop], chunk.stops[first:stop]
+            sections, counts = rows_of_blocks(schema, chunk.buffer, *spans)
         except RecordError as error:
-            if unpacked:
-                yield (batch := _rows(part, chunk, index - len(unpacked), unpacked, first_row))
-                first_row += len(batch)
-                unpacked = []
+            if stop - first > 1:  # another block before it may be broken, too
+                count = max(1, error.row or 0)
+                continue
             yield UnreadableRecord(
-                number=chunk.number + index,
-                offset=chunk.offset_of(index),
-                problems=error.at(f"{part.path}: {chunk.place(index)}").problems,
-                size=int(chunk.stops[index] - chunk.starts[index]),
-                end=_end(chunk, index),
+                number=chunk.number + first,
+                offset=chunk.offset_of(first),
+                problems=error.at(f"{part.path}: {chunk.place(first)}").problems,
+                size=int(chunk.stops[first] - chunk.starts[first]),
+                end=_end(chunk, first),
             )
-    if unpacked:
-        yield _rows(part, chunk, len(chunk) - len(unpacked), unpacked, first_row)
-
-
-def _rows(part: FileRange, chunk: Chunk, first: int, unpacked: list[Strings], first_row: int) -> RowBatch:
-    """The rows of the blocks of a chunk from the block `first` on."""
-    rows, counts = Strings.joined(unpacked), lengths_of(unpacked)
-    which = first + np.repeat(np.arange(len(unpacked)), counts)
-    some = slice(first, first + len(unpacked))
-    return RowBatch(
-        path=part.path,
-        file=part.file,
-        buffer=rows.buffer,
-        starts=rows.offsets[:-1],
-        stops=rows.offsets[1:],
-        records=which + chunk.number,
-        offsets=chunk.offsets[which],
-        numbers=np.arange(first_row, first_row + len(rows)),
-        block_rows=np.arange(len(rows)) - np.searchsorted(which, which),
-        sizes=(chunk.stops - chunk.starts)[some],
-        end=_end(chunk, some.stop - 1),
-    )
+        else:
+            which = first + np.repeat(np.arange(stop - first), counts)
+            yield RowBatch(
+                path=part.path,
+                file=part.file,
+                rows=UnpackedRows(schema, sections, len(which)),
+                records=which + chunk.number,
+                offsets=chunk.offsets[which],
+                numbers=np.arange(first_row, first_row + len(which)),
+                block_rows=np.arange(len(which)) - np.searchsorted(which, which),
+                sizes=(chunk.stops - chunk.starts)[first:stop],
+                end=_end(chunk, stop - 1),
+            )
+            first_row += len(which)
+        # where one is broken others are near
+        first, count = stop, 2 * count
 
 
 def _end(chunk: Chunk, index: int) -> tuple[int, int]:

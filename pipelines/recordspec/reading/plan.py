@@ -19,11 +19,10 @@ from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest, Shard, manifest_of
 from recordspec.store.shards import File, check_size, shard_files
 from recordspec.wire import tfrecord
-from recordspec.wire.blocks import rows_in
+from recordspec.wire.blocks import Blocks
 from recordspec.wire.compression import Compression
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.framing import FRAME_BYTES
-from recordspec.wire.proto import parse_example
 
 # The number of records from which the size of a row is estimated.
 _SAMPLED = 100
@@ -138,7 +137,7 @@ class Plan:
             rows = size = 0
             with suppress(RecordError):  # reading raises it
                 for record in islice(tfrecord.scan(piece.path), _SAMPLED):
-                    rows += 1 if self.block is None else rows_in(parse_example(record.data))
+                    rows += 1 if self.block is None else int(Blocks.of_record(record.data).rows[0])
                     size += len(record.data)
             if rows:
                 return size / rows

@@ -13,7 +13,7 @@ from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.spec.feature_set import ALL_SECTIONS, FeatureSet, columns_in
 from recordspec.spec.tensors import Tensor, with_default
 from recordspec.spec.validate import aligned_steps, check_structure, step_counts
-from recordspec.wire import blocks, proto
+from recordspec.wire import blocks
 from recordspec.wire.columns import (
     TF_DTYPES,
     Cells,
@@ -30,7 +30,7 @@ from recordspec.wire.columns import (
 )
 from recordspec.wire.example import Entry, encode, oversized
 from recordspec.wire.framing import AT_MOST, LARGEST_RECORD
-from recordspec.wire.record_batch import decode
+from recordspec.wire.record_batch import RecordBatch, decode
 from recordspec.wire.strings import Bytes, Ints, Strings
 
 Sections = dict[Section, list[Entry]]
@@ -157,26 +157,53 @@ def records_of_block(schema: FeatureSet, block: Any, *, framed: bool = False, wh
 
     Raises RecordError for a block whose columns do not have as many values as its rows.
     """
-    parsed = proto.parse_example(block)
-    rows = blocks.rows_in(parsed)
-    if rows > len(block):  # each row takes at least a byte
-        expected = "the number of a block's rows"
-        raise RecordError(Problem(path=(blocks.ROWS,), expected=expected, got=f"{rows:,}"))
-    by_section = {section: placed_columns(schema, section) for section in schema.sections}
-    problems = [
-        problem
-        for section, columns in by_section.items()
-        for problem in blocks.block_problems(columns, section, parsed)
-    ]
-    if problems:
-        raise RecordError(problems)
+    data = np.frombuffer(block, np.uint8)
+    places = np.array([0, len(data)])
+    sections, rows = rows_of_blocks(schema, data, places[:-1], places[1:], whole=whole)
+    return records_with(schema, sections, int(rows.sum()), framed=framed)
+
+
+def rows_of_blocks(
+    schema: FeatureSet, buffer: Bytes, starts: Ints, stops: Ints, *, whole: bool = False
+) -> tuple[Sections, Ints]:
+    """The entries of the rows of blocks in a buffer, which are decoded together, and how many rows each has.
+
+    Args:
+        whole: whether a key of no feature is an error.
+
+    Raises RecordError, with the number of the block, for one whose columns do not have as many values as its
+    rows.
+    """
+    found = blocks.Blocks.of(buffer, starts, stops)
+    columns = {section: placed_columns(schema, section) for section in schema.sections}
+    sections: Sections = {section: [] for section in ALL_SECTIONS}
+    for section, some in columns.items():
+        sections[section] = blocks.stored(some, section, found)
     if whole:
-        blocks.check_block_keys(by_section, parsed)
-    sections = {
-        section: list(blocks.stored(columns, section, parsed)) for section, columns in by_section.items()
-    }
-    features = sections.get("features", []) + sections.get("context", [])
-    return encode(features, sections.get("sequence"), rows, framed=framed)
+        found.check_keys(columns)
+    return sections, found.rows
+
+
+def records_with(schema: FeatureSet, sections: Sections, rows: int, *, framed: bool = False) -> Strings:
+    """The records that have these entries. Raises RecordError, with the row, for one that is too large."""
+    sequence = sections["sequence"] if schema.record == "sequence_example" else None
+    return encode(sections["features"] + sections["context"], sequence, rows, framed=framed)
+
+
+def decoded(sections: Sections, rows: int) -> RecordBatch:
+    """The entries of records as `decode` returns them."""
+    features: dict[str, tuple[KeyValues, ...]] = {}
+    lists: dict[str, tuple[KeySteps, ...]] = {}
+    for entry in (*sections["features"], *sections["context"]):
+        here = np.arange(rows) if entry.present is None else np.flatnonzero(entry.present)
+        lengths = entry.cells.counts[here]
+        cells = Cells(flat=entry.cells.flat, lengths=lengths, rows=len(here))
+        features[entry.column.key] = (KeyValues(entry.column.storage, here, cells),)
+    for entry in sections["sequence"]:
+        assert entry.steps is not None
+        values = KeyValues(entry.column.storage, np.arange(entry.cells.rows), entry.cells)
+        lists[entry.column.key] = (KeySteps(np.arange(rows), entry.steps, (values,)),)
+    return RecordBatch(rows=rows, features=features, sequence=lists)
 
 
 def parse(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:

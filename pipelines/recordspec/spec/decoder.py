@@ -17,8 +17,7 @@ from recordspec.spec.features.base import Feature
 from recordspec.spec.features.geometry import Pictures, Resize, sides_by_step
 from recordspec.spec.tensors import Tensor
 from recordspec.spec.validate import feature_violations, of_other_message, other_message
-from recordspec.wire import blocks as wire_blocks
-from recordspec.wire import proto
+from recordspec.wire.blocks import Blocks, stored
 from recordspec.wire.columns import (
     TF_DTYPES,
     Column,
@@ -270,22 +269,20 @@ def decode_problems(schema: FeatureSet, record: bytes, *, in_blocks: bool) -> tu
 
 def _problems_of_block(schema: FeatureSet, record: bytes) -> Iterator[Problem]:
     try:
-        parsed = proto.parse_example(record)
-        wire_blocks.rows_in(parsed)
+        found = Blocks.of_record(record)
     except RecordError as error:
         yield from error.problems
         return
     for section, feature in schema.placed:
-        problems = [
-            replace(
-                problem,
-                path=(section, feature.name),
-                hint=problem.hint or ("" if key == feature.name else f"stored under `{key}`"),
-            )
-            for problem in wire_blocks.block_problems(columns_in(section, feature), section, parsed)
-            for key in problem.path[1:2]
-        ]
-        yield from problems or _undecoded(schema, record, section, feature, None)
+        try:
+            stored(columns_in(section, feature), section, found)
+        except RecordError as error:
+            for problem in error.problems:
+                (key,) = problem.path[1:2]
+                hint = problem.hint or ("" if key == feature.name else f"stored under `{key}`")
+                yield replace(problem, path=(section, feature.name), hint=hint)
+        else:
+            yield from _undecoded(schema, record, section, feature, None)
 
 
 def _undecoded(

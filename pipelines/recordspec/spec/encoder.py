@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.spec.blocks import Sections, check_counts
+from recordspec.spec.blocks import Sections, check_counts, records_with
 from recordspec.spec.feature_set import ALL_SECTIONS, FeatureSet, unknown_name
 from recordspec.spec.features.base import Feature
 from recordspec.spec.lists import Lists, by_row, rows_of
 from recordspec.spec.values import BadValue
 from recordspec.wire.columns import Cells, Section
-from recordspec.wire.example import Entry, encode, encode_entry, encode_record, entry_encoder, least_bytes
+from recordspec.wire.example import Entry, encode_entry, encode_record, entry_encoder, least_bytes
 from recordspec.wire.strings import Mask, Strings, lengths_of
 
 # Values of more bytes are encoded as a batch, which knows the largest record before it is made.
@@ -172,10 +172,8 @@ def encode_batch(
 
 def records_of(schema: FeatureSet, sections: Sections, rows: int, *, framed: bool = False) -> Strings:
     """The records that have these entries. Raises RecordError for one that is too large."""
-    features = sections["features"] + sections["context"]
-    sequence = sections["sequence"] if schema.record == "sequence_example" else None
     try:
-        return encode(features, sequence, rows, framed=framed)
+        return records_with(schema, sections, rows, framed=framed)
     except RecordError as error:
         raise error.at(f"row {error.row}") from None
 

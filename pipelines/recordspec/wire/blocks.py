@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from recordspec.errors import Problem, RecordError, nearest
+from recordspec.errors import Path, Problem, RecordError, nearest
 from recordspec.wire.columns import (
     TF_DTYPES,
     Call,
     Cells,
     Column,
+    KeyValues,
     Name,
     Part,
     Ragged,
@@ -26,22 +28,19 @@ from recordspec.wire.columns import (
     Sparse,
     Storage,
     VarLen,
+    merged,
     ragged_call,
     row_lengths_call,
     uniform_call,
 )
 from recordspec.wire.example import Entry, sizes_of_groups
-from recordspec.wire.strings import Ints, Sizes, Strings, offsets, one_size
-
-# The values of a block by key.
-Parsed = Mapping[str, Any]
+from recordspec.wire.record_batch import decode
+from recordspec.wire.strings import Bytes, Ints, Sizes, Strings, offsets, one_size
 
 # The key of the number of rows of a block.
 ROWS = "/rows"
 # A record is a protobuf message, which holds less than 2 GiB: no more values, nor lists.
 _MOST = 1 << 31
-
-_TYPES = {"int64": int, "float32": float, "bytes": bytes}
 
 
 def block_key(key: str, section: Section) -> str:
@@ -70,43 +69,6 @@ def entries(section: Section, given: list[Entry], sizes: Sizes, count: int) -> I
         if entry.column.key in counted:
             counts = cells.counts // _cell_size(entry.column)
             yield _entry(lengths_key(key), "int64", counts, in_block, count)
-
-
-def block_problems(columns: Iterable[Column], section: Section, parsed: Parsed) -> Iterator[Problem]:
-    """The problems of a block whose values are of another type, or another number, than those of its rows."""
-    columns = tuple(columns)
-    for column in columns:
-        values = parsed.get(block_key(column.key, section))
-        if values and type(values[0]) is not _TYPES[column.storage]:
-            got = f"{len(values)} {_dtype(values)}"
-            yield Problem(path=(section, column.key), expected=TF_DTYPES[column.storage], got=got)
-            return
-    try:
-        held = list(stored(columns, section, parsed))
-    except RecordError as error:
-        yield from error.problems
-        return
-    for entry in held:
-        path, cells = (section, entry.column.key), entry.cells
-        lengths = np.asarray(cells.lengths)
-        wanted = int(lengths.sum() if lengths.ndim else lengths * cells.rows)
-        if lengths.ndim and len(lengths) != cells.rows:
-            yield Problem(path=path, expected=f"lengths of {cells.rows} rows", got=str(len(lengths)))
-        elif len(cells.flat) != wanted:
-            expected = f"{wanted} {TF_DTYPES[entry.column.storage]} in a block of {rows_in(parsed)} rows"
-            yield Problem(path=path, expected=expected, got=str(len(cells.flat)))
-
-
-def _dtype(values: list[Any]) -> str:
-    return next(TF_DTYPES[storage] for storage, kind in _TYPES.items() if type(values[0]) is kind)
-
-
-def check_block_keys(columns: Mapping[Section, Iterable[Column]], block: Parsed) -> None:
-    """Raises RecordError if a block has something under a key that no column has."""
-    keys = [block_key(column.key, section) for section, some in columns.items() for column in some]
-    known = {ROWS, *keys, *map(lengths_key, keys), *map(_steps_key, keys)}
-    if not block.keys() <= known:
-        raise RecordError(unknown_key(min(block.keys() - known), known, "keys of the schema in a block"))
 
 
 def unknown_key(key: str, known: Iterable[str], expected: str) -> Problem:
@@ -177,80 +139,172 @@ def _partitions(column: Column, section: Section) -> list[Call]:
     return [row_lengths_call(_steps_key(key)), *inner] if section == "sequence" else inner
 
 
-def rows_in(parsed: Parsed) -> int:
-    """The number of rows of a block, by its values by key. Raises RecordError for a record that is no
-    block."""
-    rows = parsed.get(ROWS)
-    if not rows:
-        raise RecordError(Problem(path=(ROWS,), expected="a block of rows", got="a record without"))
-    if len(rows) != 1 or type(rows[0]) is not int or rows[0] < 0:
-        got = str(rows[0]) if _dtype(rows) == "int64" and len(rows) == 1 else f"{len(rows)} {_dtype(rows)}"
-        raise RecordError(Problem(path=(ROWS,), expected="the number of a block's rows", got=got))
-    return int(rows[0])
+@dataclass(frozen=True, kw_only=True)
+class Blocks:
+    """Blocks as they are stored: the values under each key of all of them.
+
+    Attributes:
+        values: by key; a row is a block.
+        rows: the number of rows of each block, int64 `[n]`.
+    """
+
+    values: Mapping[str, tuple[KeyValues, ...]]
+    rows: Ints
+
+    @classmethod
+    def of(cls, buffer: Bytes, starts: Ints, stops: Ints) -> Blocks:
+        """The blocks in a buffer. Raises RecordError, with its number, for one that is none."""
+        decoded = decode(buffer, starts, stops)
+        for block, problems in decoded.problems:
+            raise RecordError(problems, block)
+        stated = np.full(decoded.rows, -1)
+        for held in decoded.features.get(ROWS, ()):
+            flat, counts = held.cells.flat, held.cells.counts
+            if held.kind == "int64":
+                stated[held.rows[counts == 1]] = np.asarray(flat)[(offsets(counts)[:-1])[counts == 1]]
+        # each row takes at least a byte
+        wrong = np.flatnonzero((stated < 0) | (stated > stops - starts))
+        if len(wrong):
+            raise RecordError(_no_block(decoded.features.get(ROWS, ()), int(wrong[0])), int(wrong[0]))
+        return cls(values=decoded.features, rows=stated)
+
+    @classmethod
+    def of_record(cls, record: bytes | memoryview) -> Blocks:
+        """The block of a record. Raises RecordError if it is none."""
+        data = np.frombuffer(record, np.uint8)
+        return cls.of(data, np.zeros(1, np.int64), np.array([len(data)]))
+
+    def flat(self, key: str, storage: Storage, path: Path, expected: str = "") -> tuple[Any, Ints]:
+        """The values under a key, end to end, and how many each block has.
+
+        Raises RecordError for a block with values of another type.
+        """
+        counts, found = np.zeros(len(self.rows), np.int64), []
+        for held in self.values.get(key, ()):
+            numbers = held.cells.counts
+            if held.kind == storage:
+                found.append(held)
+                counts[held.rows] = numbers
+            elif numbers.any():
+                place = int(np.argmax(numbers > 0))
+                got = f"{numbers[place]} {TF_DTYPES[held.kind]}"
+                problem = Problem(path=path, expected=expected or TF_DTYPES[storage], got=got)
+                raise RecordError(problem, int(held.rows[place]))
+        if found:
+            return merged(found).cells.flat, counts
+        return Strings.of([]) if storage == "bytes" else np.zeros(0, storage), counts
+
+    def lengths(self, key: str, column: str, section: Section, wanted: Ints, expected: str) -> Ints:
+        """The lengths under a key of a column, which are checked to be valid, small enough to be added, and
+        as many as `wanted` in each block, of which `expected` tells the number."""
+        path = (section, key)
+        found, counts = self.flat(block_key(key, section), "int64", path, "lengths, int64")
+        bad = np.flatnonzero((found < 0) | (found >= _MOST))
+        if len(bad):
+            problem = Problem(path=path, expected=f"lengths from 0 to {_MOST - 1:,}", got=str(found[bad[0]]))
+            raise RecordError(problem, int(np.searchsorted(np.cumsum(counts), bad[0], "right")))
+        for block in np.flatnonzero(wanted != counts)[:1].tolist():
+            number, got = expected.format(wanted[block]), str(counts[block])
+            raise RecordError(Problem(path=(section, column), expected=number, got=got), block)
+        return np.asarray(found)
+
+    def check_keys(self, columns: Mapping[Section, Iterable[Column]]) -> None:
+        """Raises RecordError for a block that has something under a key that no column has."""
+        keys = [block_key(column.key, section) for section, some in columns.items() for column in some]
+        known = {ROWS, *keys, *map(lengths_key, keys), *map(_steps_key, keys)}
+        unknown = {
+            key: min(int(held.rows[0]) for held in self.values[key]) for key in self.values.keys() - known
+        }
+        if unknown:
+            block = min(unknown.values())
+            key = min(key for key, first in unknown.items() if first == block)
+            raise RecordError(unknown_key(key, known, "keys of the schema in a block"), block)
 
 
-def stored(columns: Iterable[Column], section: Section, parsed: Parsed) -> Iterator[Entry]:
-    """Decodes a block's values to the entries of its rows, the inverse of `entries`.
+def _no_block(found: tuple[KeyValues, ...], block: int) -> Problem:
+    """The problem of a record that does not state its rows."""
+    for held in found:
+        here = np.flatnonzero(held.rows == block)
+        number = int(held.cells.counts[here].sum())
+        if not number:
+            continue
+        got = f"{number} {TF_DTYPES[held.kind]}"
+        if held.kind == "int64" and number == 1:
+            got = f"{np.asarray(held.cells.flat)[offsets(held.cells.counts)[here[0]]]:,}"
+        return Problem(path=(ROWS,), expected="the number of a block's rows", got=got)
+    return Problem(path=(ROWS,), expected="a block of rows", got="a record without")
 
-    Raises RecordError for lengths that are invalid or inconsistent.
+
+def stored(columns: Iterable[Column], section: Section, blocks: Blocks) -> list[Entry]:
+    """The entries of the rows of all blocks, the inverse of `entries`.
+
+    Raises RecordError, with the number of the block, for values of another type, or of another number, than
+    those of its rows.
     """
     columns = tuple(columns)
-    rows = rows_in(parsed)
-    lengths = _lengths_by_key(columns, section, parsed)
+    cells_of = dict.fromkeys((column.key for column in columns), blocks.rows)
+    steps: dict[str, Ints] = {}
+    if section == "sequence":
+        for key in cells_of:
+            expected = "numbers of steps of {} rows"
+            steps[key] = blocks.lengths(_steps_key(key), key, section, blocks.rows, expected)
+            cells_of[key] = np.asarray(sizes_of_groups(steps[key], blocks.rows))
+    each_of = _lengths_by_key(columns, section, blocks, cells_of)
+    found: list[Entry] = []
+    wrong: list[tuple[int, Problem]] = []
     for column in columns:
-        key, steps = block_key(column.key, section), None
-        if section == "sequence":
-            steps = _ints(_steps_key(column.key), section, parsed)
-            if len(steps) != rows:
-                expected = f"numbers of steps of {rows} rows"
-                raise RecordError(Problem(path=(section, column.key), expected=expected, got=str(len(steps))))
-        flat = parsed.get(key) or []
-        values = Strings.of(flat) if column.storage == "bytes" else np.array(flat, column.storage)
-        count = rows if steps is None else int(steps.sum())
-        each = lengths[column.key]
+        key, each = column.key, each_of[column.key]
+        values, numbers = blocks.flat(block_key(key, section), column.storage, (section, key))
+        cells = cells_of[key]
+        wanted = each * cells if isinstance(each, int) else np.asarray(sizes_of_groups(each, cells))
+        for block in np.flatnonzero(wanted != numbers).tolist():
+            in_rows = f"{TF_DTYPES[column.storage]} in a block of {blocks.rows[block]} rows"
+            expected = f"{wanted[block]} {in_rows}"
+            wrong.append((block, Problem(path=(section, key), expected=expected, got=str(numbers[block]))))
         present = np.asarray(each) > 0 if column.has_default else None
-        cells = Cells(flat=values, lengths=each, rows=count)
-        yield Entry(column=column, cells=cells, present=present, steps=steps)
+        made = Cells(flat=values, lengths=each, rows=int(cells.sum()))
+        found.append(Entry(column=column, cells=made, present=present, steps=steps.get(key)))
+    if wrong:
+        first = min(block for block, _ in wrong)
+        raise RecordError([problem for block, problem in wrong if block == first], first)
+    return found
 
 
-def _lengths_by_key(columns: tuple[Column, ...], section: Section, parsed: Parsed) -> dict[str, int | Ints]:
+def _lengths_by_key(
+    columns: tuple[Column, ...], section: Section, blocks: Blocks, cells_of: Mapping[str, Ints]
+) -> dict[str, int | Ints]:
     """The number of values of each row, or step, under each key."""
     found: dict[str, int | Ints] = {}
     for column in columns:
-        key, layout, size = column.key, column.layout, math.prod(column.cell)
+        key, layout, cells = column.key, column.layout, cells_of[column.key]
         if isinstance(layout, Part):
             continue
         if column.is_whole(section):
-            found[key] = size
+            found[key] = math.prod(column.cell)
         elif isinstance(layout, Ragged):
-            outer = (layout.row_lengths or (key,))[0]
-            counts, said = _ints(lengths_key(outer), section, parsed), lengths_key(outer)
-            for part in layout.row_lengths:
-                found[part] = counts
-                inner = _ints(part, section, parsed)
-                if counts.sum() != len(inner):
-                    expected = f"{counts.sum()} lengths in `{part}`, as `{said}` says"
-                    raise RecordError(Problem(path=(section, key), expected=expected, got=str(len(inner))))
-                counts, said = np.diff(offsets(inner)[offsets(counts)]), part
-            found[key] = counts * size
+            found |= _lengths_of_ragged(column, layout, section, blocks, cells)
             if layout.aligned_with is not None and not np.array_equal(found[layout.aligned_with], found[key]):
+                differ = np.flatnonzero(found[layout.aligned_with] != found[key])
                 expected = f"lists as long as those under `{layout.aligned_with}`"
-                raise RecordError(Problem(path=(section, key), expected=expected, got="others"))
+                problem = Problem(path=(section, key), expected=expected, got="others")
+                raise RecordError(problem, int(np.searchsorted(np.cumsum(cells), differ[0], "right")))
         else:
-            found[key] = _ints(lengths_key(key), section, parsed) * _cell_size(column)
+            lengths = blocks.lengths(lengths_key(key), key, section, cells, "lengths of {} rows")
+            found[key] = lengths * _cell_size(column)
             found |= dict.fromkeys(getattr(layout, "index_keys", ()), found[key])
     return found
 
 
-def _ints(key: str, section: Section, parsed: Parsed) -> Ints:
-    """The lengths under a key, which are checked to be valid and small enough to be added."""
-    values = parsed.get(block_key(key, section)) or []
-    if values and type(values[0]) is not int:
-        got = f"{len(values)} {_dtype(values)}"
-        raise RecordError(Problem(path=(section, key), expected="lengths, int64", got=got))
-    lengths = np.array(values, np.int64)
-    bad = lengths[(lengths < 0) | (lengths >= _MOST)]
-    if len(bad):
-        expected = f"lengths from 0 to {_MOST - 1:,}"
-        raise RecordError(Problem(path=(section, key), expected=expected, got=str(bad[0])))
-    return lengths
+def _lengths_of_ragged(
+    column: Column, layout: Ragged, section: Section, blocks: Blocks, cells: Ints
+) -> dict[str, Ints]:
+    """The number of values of each row under a key of ragged lists, and under those of its row lengths."""
+    key, found = column.key, {}
+    said = lengths_key((layout.row_lengths or (key,))[0])
+    counts = blocks.lengths(said, key, section, cells, "lengths of {} rows")
+    for part in layout.row_lengths:
+        found[part] = counts
+        numbers = np.asarray(sizes_of_groups(counts, cells))
+        inner = blocks.lengths(part, key, section, numbers, f"{{}} lengths in `{part}`, as `{said}` says")
+        counts, said = np.diff(offsets(inner)[offsets(counts)]), part
+    return {**found, key: counts * math.prod(column.cell)}

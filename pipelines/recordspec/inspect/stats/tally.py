@@ -16,7 +16,7 @@ from recordspec.errors import Problem
 from recordspec.inspect.feature_names import FeatureKey
 from recordspec.inspect.media import MEDIA, media_info
 from recordspec.inspect.query import keys_of
-from recordspec.inspect.scan import FileRange, RowBatch, Scanner, UnreadableRecord, run, scan
+from recordspec.inspect.scan import FileRange, RecordSpans, RowBatch, Scanner, UnreadableRecord, run, scan
 from recordspec.inspect.stats.sketches import (
     MOST_VALUES,
     SAMPLE_SIZE,
@@ -32,7 +32,7 @@ from recordspec.wire import hashes
 from recordspec.wire.columns import KeySteps, KeyValues, Kind
 from recordspec.wire.file_types import first_bytes, identify
 from recordspec.wire.hashes import Words, splitmix64
-from recordspec.wire.record_batch import RecordBatch, decode
+from recordspec.wire.record_batch import RecordBatch
 from recordspec.wire.strings import Ints, Mask, Strings, are_text, offsets, prefixes, sliding_windows
 
 TEXT, EMPTY, ZEROS, OTHER = "text", "empty", "zero bytes", "other bytes"
@@ -387,14 +387,9 @@ class SplitTally:
         """Adds rows. It takes no longer for several small batches than for one."""
         for batch in batches:
             self.sizes.add(batch.sizes, len(batch.sizes))
-        buffer, starts, stops = batches[0].buffer, batches[0].starts, batches[0].stops
-        if len(batches) > 1:
-            buffer = np.concatenate([batch.buffer for batch in batches])
-            shifts = offsets(np.array([len(batch.buffer) for batch in batches]))[:-1].tolist()
-            starts = np.concatenate([one.starts + at for one, at in zip(batches, shifts, strict=True)])
-            stops = np.concatenate([one.stops + at for one, at in zip(batches, shifts, strict=True)])
         firsts = offsets(np.array([len(batch) for batch in batches]))
-        decoded = decode(buffer, starts, stops, sequence=None)
+        rows = batches[0].rows if len(batches) == 1 else RecordSpans.joined([one.spans for one in batches])
+        decoded = rows.decode(sequence=None)
         whole = np.ones(decoded.rows, bool)
         whole[list(decoded.broken)] = False
         for row, problem in sorted(decoded.broken.items()):
@@ -502,9 +497,12 @@ def _count_ranges(parts: tuple[FileRange, ...], _attempt: str) -> SplitTally:
     tally = SplitTally()
     small: list[RowBatch] = []
     for found in chain.from_iterable(map(scan, parts)):
-        if isinstance(found, RowBatch) and len(found.buffer) <= _SMALL_BYTES and len(small) < _MOST_SMALL:
-            small.append(replace(found, buffer=found.buffer.copy()))  # the file's next rows may overwrite it
-            continue
+        if isinstance(found, RowBatch) and len(small) < _MOST_SMALL:
+            spans = found.spans
+            if len(spans.buffer) <= _SMALL_BYTES:
+                # the file's next rows may overwrite it
+                small.append(replace(found, rows=replace(spans, buffer=spans.buffer.copy())))
+                continue
         _add_all(tally, small)
         if isinstance(found, UnreadableRecord):
             tally.add_unreadable(found)
