@@ -234,27 +234,65 @@ template <class T> class Buffer {
   size_t size_ = 0, capacity_ = 0;
 };
 
+// Numbers that are mostly those of an arithmetic sequence, as the rows that have a key and the lengths of their lists
+// are: they are held once one differs.
+template <int64_t kStep> class Sequence {
+ public:
+  size_t size() const { return size_; }
+
+  void add(int64_t value) {
+    if (regular_) {
+      if (!size_) first_ = value;
+      if (value == first_ + kStep * int64_t(size_)) return void(size_++);
+      hold();
+    }
+    held_.add(value);
+    size_++;
+  }
+
+  void cut(size_t size) {
+    size_ = size;
+    if (!regular_) held_.cut(size);
+  }
+
+  int64_t back() const { return regular_ ? first_ + kStep * (int64_t(size_) - 1) : held_.back(); }
+
+  const Buffer<int64_t> &hold() {
+    if (regular_) {
+      int64_t *out = held_.extend(size_);
+      for (size_t i = 0; i < size_; i++) out[i] = first_ + kStep * int64_t(i);
+      regular_ = false;
+    }
+    return held_;
+  }
+
+ private:
+  Buffer<int64_t> held_;
+  size_t size_ = 0;
+  int64_t first_ = 0;
+  bool regular_ = true;
+};
+
 // The lists of one kind under a key: of several rows, or of several steps.
 struct Lists {
-  Buffer<int64_t> rows, lengths, ints, offsets;
+  Sequence<1> rows;
+  Sequence<0> lengths;
+  Buffer<int64_t> ints, offsets;
   Buffer<float> floats;
   Buffer<uint8_t> bytes;
 
-  // Where to go back to if the record turns out to be unusual.
-  size_t before_rows = 0, before_ints = 0, before_floats = 0, before_strings = 0, before_bytes = 0;
-  int64_t touched_by = -1;
-
-  void touch(int64_t record) {
-    if (touched_by == record) return;
-    touched_by = record;
-    before_rows = rows.size(), before_ints = ints.size(), before_floats = floats.size();
-    before_strings = offsets.size(), before_bytes = bytes.size();
-  }
-
-  void forget(int64_t record) {
-    if (touched_by != record) return;
-    rows.cut(before_rows), lengths.cut(before_rows), ints.cut(before_ints);
-    floats.cut(before_floats), offsets.cut(before_strings), bytes.cut(before_bytes);
+  // Removes the lists of rows from `row` on.
+  void forget(int64_t row) {
+    while (rows.size() && rows.back() >= row) {
+      auto count = size_t(lengths.back());
+      if (!offsets.empty()) {
+        offsets.cut(offsets.size() - count);
+        bytes.cut(size_t(offsets.back()));
+      }
+      if (!ints.empty()) ints.cut(ints.size() - count);
+      if (!floats.empty()) floats.cut(floats.size() - count);
+      rows.cut(rows.size() - 1), lengths.cut(lengths.size() - 1);
+    }
   }
 
   void add_string(Span value) {
@@ -264,12 +302,17 @@ struct Lists {
   }
 
   bool add_strings(Span list) {
-    int64_t count = 0;
-    for (Span value; list.at < list.end; count++) {
-      if (!list.field(kFirst, value)) return false;
-      add_string(value);
+    size_t before = offsets.size();
+    for (Span value; list.at < list.end;) {
+      if (list.field(kFirst, value)) {
+        add_string(value);
+        continue;
+      }
+      offsets.cut(before);
+      bytes.cut(before ? size_t(offsets.back()) : 0);
+      return false;
     }
-    lengths.add(count);
+    lengths.add(int64_t(offsets.size() - std::max<size_t>(before, offsets.empty() ? 0 : 1)));
     return true;
   }
 
@@ -287,7 +330,6 @@ struct Lists {
     const uint8_t *middle = packed.at + packed.size() / 2;
     while (middle > packed.at && middle[-1] >= 0x80) middle++;
     size_t first = stops_in({packed.at, middle}), second = stops_in({middle, packed.end});
-    lengths.add(int64_t(first + second));
     int64_t *begin = ints.extend(first + second), *half = begin + first, *out = begin, *other = half;
     const uint8_t *at = packed.at, *behind = middle;
     bool short_ones = true;
@@ -295,10 +337,17 @@ struct Lists {
       short_ones = take_bytes(at, out) && take_bytes(behind, other);
     while (at < middle && packed.end - at >= 8 && short_ones) short_ones = take_bytes(at, out);
     while (packed.end - behind >= 8 && short_ones) short_ones = take_bytes(behind, other);
-    if (!short_ones) return read_varints(packed.at, packed.end, begin);
+    if (!short_ones) return ended(read_varints(packed.at, packed.end, begin), first + second);
     for (int64_t *next = begin; next < out; next++) *next = joined(*next);
     for (int64_t *next = half; next < other; next++) *next = joined(*next);
-    return read_varints(at, middle, out) && read_varints(behind, packed.end, other);
+    return ended(read_varints(at, middle, out) && read_varints(behind, packed.end, other), first + second);
+  }
+
+  // Keeps or drops the last numbers.
+  bool ended(bool right, size_t count) {
+    if (right) lengths.add(int64_t(count));
+    else ints.cut(ints.size() - count);
+    return right;
   }
 
   static size_t stops_in(Span packed) {
@@ -358,7 +407,7 @@ struct Key {
   int64_t steps = 0, before_steps = 0;
 
   // A Feature with at most one list.
-  bool feature(Span value, int64_t record, int64_t row) {
+  bool feature(Span value, int64_t row) {
     Kind kind = kNone;
     Span list{value.at, value.at};
     if (value.at < value.end) {
@@ -367,17 +416,15 @@ struct Key {
     }
     if (!of[kind]) of[kind] = std::make_unique<Lists>();
     Lists &lists = *of[kind];
-    lists.touch(record);
+    if (kind == kNone) lists.lengths.add(0);
+    else if (!lists.add(kind, list)) return false;
     lists.rows.add(row);
-    if (kind != kNone) return lists.add(kind, list);
-    lists.lengths.add(0);
     return true;
   }
 
   // A list of one value, or of floats.
   void value(Kind kind, Span value, int64_t record) {
     Lists &lists = *of[kind];
-    lists.touch(record);
     lists.rows.add(record);
     if (kind == kFloat) return void(lists.add_floats(value));
     lists.lengths.add(1);
@@ -389,16 +436,18 @@ struct Key {
     before_steps = steps;
     rows.add(record), counts.add(0);
     for (Span step; value.at < value.end;)
-      if (!value.field(kFirst, step) || !feature(step, record, steps++)) return false;
+      if (!value.field(kFirst, step) || !feature(step, steps++)) return false;
     counts.cut(counts.size() - 1);
     counts.add(steps - before_steps);
     return true;
   }
 
-  void forget(int64_t record) {
+  void forget(int64_t record, bool is_list) {
     for (auto &lists : of)
-      if (lists) lists->forget(record);
-    if (!rows.empty() && rows.back() == record) rows.cut(rows.size() - 1), counts.cut(rows.size()), steps = before_steps;
+      if (lists) lists->forget(is_list ? before_steps : record);
+    if (!is_list) return;
+    if (rows.size() && rows.back() == record) rows.cut(rows.size() - 1), counts.cut(rows.size());
+    steps = before_steps;
   }
 };
 
@@ -417,20 +466,23 @@ struct Expected {
 
   // Whether the next entry is as expected; the bytes include all lengths.
   bool is_at(Span entries, int64_t record) const {
-    return size && entries.size() >= size + value && !memcmp(entries.at, bytes, size) && key->last != record &&
-           (kind != kInt || entries.at[size] < 0x80);
+    if (!size || entries.size() < size + value) return false;
+    for (size_t i = 0; i + 8 < size; i += 8)
+      if (load<uint64_t>(entries.at + i) != load<uint64_t>(bytes + i)) return false;
+    if (load<uint64_t>(entries.at + size - 8) != load<uint64_t>(bytes + size - 8)) return false;
+    return key->last != record && (kind != kInt || entries.at[size] < 0x80);
   }
 
   void learn(Span entry, Key *of, size_t after) {
     size = 0;
     if (tries++ >= kTries) return;
-    Span rest = entry, name, feature, list, packed;
-    if (!rest.field(kFirst, rest) || !rest.field(kFirst, name) || !rest.field(kSecond, feature)) return;
+    Span whole = entry, rest, name, feature, list, packed;
+    if (!whole.field(kFirst, rest) || !rest.field(kFirst, name) || !rest.field(kSecond, feature)) return;
     uint8_t tag = feature.at < feature.end ? *feature.at : 0;
     if (!tag || !feature.field(tag, list) || !list.field(kFirst, packed) || list.at < list.end) return;
     kind = Kind(tag >> 3);
     auto before = size_t(packed.at - entry.at);
-    if (before > kMost || (kind == kInt && packed.size() != 1)) return;
+    if (before < 8 || before > kMost || (kind == kInt && packed.size() != 1)) return;
     memcpy(bytes, entry.at, before);
     size = before, value = packed.size(), key = of, next = after;
   }
@@ -439,7 +491,6 @@ struct Expected {
 struct Section {
   std::vector<std::unique_ptr<Key>> keys;
   std::unordered_map<std::string_view, Key *> by_name;
-  std::vector<Key *> touched;  // by the record that is read
   std::vector<Expected> expected;
 
   // Records that were written alike have their keys in one order: `next` is the likely place.
@@ -464,7 +515,6 @@ struct Section {
       Expected &likely = expected[place];
       if (likely.is_at(entries, record)) {
         likely.key->last = record;
-        touched.push_back(likely.key);
         likely.key->value(likely.kind, {entries.at + likely.size, entries.at + likely.size + likely.value}, record);
         entries.at += likely.size + likely.value;
         next = likely.next;
@@ -476,15 +526,15 @@ struct Section {
       Key *key = find(name, next);
       if (!key || key->last == record) return false;
       key->last = record;
-      touched.push_back(key);
-      if (!(steps ? key->feature_list(value, record) : key->feature(value, record, record))) return false;
+      if (!(steps ? key->feature_list(value, record) : key->feature(value, record))) return false;
       if (!steps) likely.learn({whole.at, entries.at}, key, next);
     }
     return true;
   }
 
-  void forget(int64_t record) {
-    for (Key *key : touched) key->forget(record);
+  void forget(int64_t record, bool steps) {
+    for (auto &key : keys)
+      if (key->last == record) key->forget(record, steps);
   }
 };
 
@@ -494,7 +544,6 @@ struct Decoded {
 
   bool record(Span data, int64_t number, bool sequence) {
     Span section;
-    features.touched.clear(), lists.touched.clear();
     if (data.at < data.end && *data.at == kFirst)
       if (!data.field(kFirst, section) || !features.map(section, number, false)) return false;
     if (sequence && data.at < data.end)
@@ -511,12 +560,12 @@ struct Decoded {
       };
       if (steps && !key->rows.empty()) add(kKinds, key->rows, key->counts, 0, 0, 0);
       for (int kind = 0; kind < kKinds; kind++) {
-        if (!key->of[kind] || key->of[kind]->rows.empty()) continue;
+        if (!key->of[kind] || !key->of[kind]->rows.size()) continue;
         Lists &one = *key->of[kind];
         if (kind == kBytes && one.offsets.empty()) one.offsets.add(0);
         int64_t flat = kind == kBytes ? place(one.bytes) : kind == kFloat ? place(one.floats) : place(one.ints);
         size_t count = kind == kBytes ? one.bytes.size() : kind == kFloat ? one.floats.size() : one.ints.size();
-        add(kind, one.rows, one.lengths, flat, count, place(one.offsets));
+        add(kind, one.rows.hold(), one.lengths.hold(), flat, count, place(one.offsets));
       }
     }
   }
@@ -941,7 +990,7 @@ EXPORTED void *rs_decode(const uint8_t *buffer, const int64_t *starts, const int
     auto decoded = std::make_unique<Decoded>();
     for (int64_t i = 0; i < count; i++) {
       odd[i] = !decoded->record({buffer + starts[i], buffer + stops[i]}, i, sequence != 0);
-      if (odd[i]) decoded->features.forget(i), decoded->lists.forget(i);
+      if (odd[i]) decoded->features.forget(i, false), decoded->lists.forget(i, true);
     }
     decoded->describe(decoded->features, false);
     decoded->describe(decoded->lists, true);
