@@ -19,7 +19,7 @@ from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest, Shard, manifest_of
 from recordspec.store.shards import File, check_size, shard_files
 from recordspec.wire import tfrecord
-from recordspec.wire.blocks import Blocks
+from recordspec.wire.blocks import StoredBlocks
 from recordspec.wire.compression import Compression
 from recordspec.wire.file_types import compression_of
 from recordspec.wire.framing import FRAME_BYTES
@@ -137,7 +137,7 @@ class Plan:
             rows = size = 0
             with suppress(RecordError):  # reading raises it
                 for record in islice(tfrecord.scan(piece.path), _SAMPLED):
-                    rows += 1 if self.block is None else int(Blocks.of_record(record.data).rows[0])
+                    rows += 1 if self.block is None else int(StoredBlocks.of_record(record.data).rows[0])
                     size += len(record.data)
             if rows:
                 return size / rows

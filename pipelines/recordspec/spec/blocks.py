@@ -174,7 +174,7 @@ def rows_of_blocks(
     Raises RecordError, with the number of the block, for one whose columns do not have as many values as its
     rows.
     """
-    found = blocks.Blocks.of(buffer, starts, stops)
+    found = blocks.StoredBlocks.of(buffer, starts, stops)
     columns = {section: placed_columns(schema, section) for section in schema.sections}
     sections: Sections = {section: [] for section in ALL_SECTIONS}
     for section, some in columns.items():

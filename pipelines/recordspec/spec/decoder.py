@@ -17,7 +17,7 @@ from recordspec.spec.features.base import Feature
 from recordspec.spec.features.geometry import Pictures, Resize, sides_by_step
 from recordspec.spec.tensors import Tensor
 from recordspec.spec.validate import feature_violations, of_other_message, other_message
-from recordspec.wire.blocks import Blocks, stored
+from recordspec.wire.blocks import StoredBlocks, stored
 from recordspec.wire.columns import (
     TF_DTYPES,
     Column,
@@ -269,7 +269,7 @@ def decode_problems(schema: FeatureSet, record: bytes, *, in_blocks: bool) -> tu
 
 def _problems_of_block(schema: FeatureSet, record: bytes) -> Iterator[Problem]:
     try:
-        found = Blocks.of_record(record)
+        found = StoredBlocks.of_record(record)
     except RecordError as error:
         yield from error.problems
         return

@@ -140,7 +140,7 @@ def _partitions(column: Column, section: Section) -> list[Call]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Blocks:
+class StoredBlocks:
     """Blocks as they are stored: the values under each key of all of them.
 
     Attributes:
@@ -152,7 +152,7 @@ class Blocks:
     rows: Ints
 
     @classmethod
-    def of(cls, buffer: Bytes, starts: Ints, stops: Ints) -> Blocks:
+    def of(cls, buffer: Bytes, starts: Ints, stops: Ints) -> StoredBlocks:
         """The blocks in a buffer. Raises RecordError, with its number, for one that is none."""
         decoded = decode(buffer, starts, stops)
         for block, problems in decoded.problems:
@@ -169,7 +169,7 @@ class Blocks:
         return cls(values=decoded.features, rows=stated)
 
     @classmethod
-    def of_record(cls, record: bytes | memoryview) -> Blocks:
+    def of_record(cls, record: bytes | memoryview) -> StoredBlocks:
         """The block of a record. Raises RecordError if it is none."""
         data = np.frombuffer(record, np.uint8)
         return cls.of(data, np.zeros(1, np.int64), np.array([len(data)]))
@@ -235,7 +235,7 @@ def _no_block(found: tuple[KeyValues, ...], block: int) -> Problem:
     return Problem(path=(ROWS,), expected="a block of rows", got="a record without")
 
 
-def stored(columns: Iterable[Column], section: Section, blocks: Blocks) -> list[Entry]:
+def stored(columns: Iterable[Column], section: Section, blocks: StoredBlocks) -> list[Entry]:
     """The entries of the rows of all blocks, the inverse of `entries`.
 
     Raises RecordError, with the number of the block, for values of another type, or of another number, than
@@ -271,7 +271,7 @@ def stored(columns: Iterable[Column], section: Section, blocks: Blocks) -> list[
 
 
 def _lengths_by_key(
-    columns: tuple[Column, ...], section: Section, blocks: Blocks, cells_of: Mapping[str, Ints]
+    columns: tuple[Column, ...], section: Section, blocks: StoredBlocks, cells_of: Mapping[str, Ints]
 ) -> dict[str, int | Ints]:
     """The number of values of each row, or step, under each key."""
     found: dict[str, int | Ints] = {}
@@ -296,7 +296,7 @@ def _lengths_by_key(
 
 
 def _lengths_of_ragged(
-    column: Column, layout: Ragged, section: Section, blocks: Blocks, cells: Ints
+    column: Column, layout: Ragged, section: Section, blocks: StoredBlocks, cells: Ints
 ) -> dict[str, Ints]:
     """The number of values of each row under a key of ragged lists, and under those of its row lengths."""
     key, found = column.key, {}
