@@ -167,6 +167,7 @@ $(IO)/ready: $(PACKAGE) tests/oldest.txt
 # The environments of the benchmarks: packages with conflicting requirements have one each.
 $(BENCH)/ready: $(PACKAGE)
 
+.PRECIOUS: .venvs/%/ready
 .venvs/%/ready: benchmarks/requirements/%.txt
 	$(PYTHON) -m venv .venvs/$*
 	.venvs/$*/bin/python $(PIP) -r $<
