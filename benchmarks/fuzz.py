@@ -168,7 +168,7 @@ def judged_records(made: list[bytes], *, sequence: bool) -> Counter[str]:
 
 def parses(data: bytes, *, sequence: bool) -> bool:
     try:
-        proto.entries(data, "", sequence=sequence)
+        proto.entries(data, sequence=sequence)
     except RecordError:
         return False
     return True
