@@ -214,10 +214,10 @@ template <class T> class Buffer {
   bool empty() const { return !size_; }
   T back() const { return data_[size_ - 1]; }
 
-  // Room for `count` more, of which the values are to be set, and for `slack` after them that do not count.
-  T *extend(size_t count, size_t slack = 0) {
-    if (size_ + count + slack > capacity_) {
-      size_t capacity = std::max<size_t>(size_ + count + slack, 2 * capacity_);
+  // Room for `count` more, of which the values are to be set.
+  T *extend(size_t count) {
+    if (size_ + count > capacity_) {
+      size_t capacity = std::max<size_t>(size_ + count, 2 * capacity_);
       void *grown = realloc(data_, capacity * sizeof(T));
       if (!grown) throw std::bad_alloc();
       data_ = static_cast<T *>(grown), capacity_ = capacity;
@@ -297,7 +297,7 @@ struct Lists {
 
   void add_string(Span value) {
     if (offsets.empty()) offsets.add(0);
-    memcpy_(bytes.extend(value.size()), value);
+    copy(bytes.extend(value.size()), value);
     offsets.add(int64_t(bytes.size()));
   }
 
@@ -318,7 +318,7 @@ struct Lists {
 
   bool add_floats(Span packed) {
     if (packed.size() % 4) return false;
-    memcpy_(floats.extend(packed.size() / 4), packed);
+    copy(floats.extend(packed.size() / 4), packed);
     lengths.add(int64_t(packed.size() / 4));
     return true;
   }
@@ -386,7 +386,7 @@ struct Lists {
     return true;
   }
 
-  static void memcpy_(void *to, Span from) {
+  static void copy(void *to, Span from) {
     if (from.size()) memcpy(to, from.at, from.size());
   }
 
