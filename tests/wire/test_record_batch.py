@@ -201,3 +201,10 @@ def test_what_one_writer_makes_needs_no_protobuf(monkeypatch):
     expected = repr(rows_of(check(rows)))
     monkeypatch.delattr(proto, "entries")
     assert repr(rows_of(decoded(rows))) == expected
+
+
+def test_a_key_that_comes_twice_is_seen_where_an_earlier_record_had_it():
+    one, two = Listed("int64", [1]), Listed("int64", [2])
+    made = [[("b", one), ("a", one)], [("a", one), ("a", two)]]
+    found = check([proto.serialize(features, None) for features in made], sequence=False)
+    assert found.repeated == [(1, "a")]
