@@ -32,13 +32,7 @@ _NOBODY = 65534
 ROOT = Path(__file__).parents[1]
 
 
-def pytest_generate_tests(metafunc) -> None:
-    if metafunc.definition.get_closest_marker("codec"):
-        metafunc.fixturenames.append("codec")
-        metafunc.parametrize("codec", ["native", "reference"], indirect=True)
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=["native", "reference"])
 def codec(request) -> Iterator[None]:
     """One of the two codecs, in this process."""
     with pytest.MonkeyPatch.context() as patch:

@@ -15,7 +15,7 @@ from recordspec.wire.proto import entries, parse_example
 from recordspec.wire.strings import Strings, offsets
 from recordspec.wire.varints import varint_bytes
 
-pytestmark = pytest.mark.codec
+pytestmark = pytest.mark.usefixtures("codec")
 
 VALUES = {
     "int64": st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 300),

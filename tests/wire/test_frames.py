@@ -21,7 +21,7 @@ from recordspec.wire.file_types import likely_compression, not_tfrecord
 from recordspec.wire.framing import frames_in
 from recordspec.wire.tfrecord import Damage, RecordRange, check_lengths, record_ends, record_ranges, salvage
 
-pytestmark = pytest.mark.codec
+pytestmark = pytest.mark.usefixtures("codec")
 
 WRITTEN = ["none", "gzip", "zlib"]
 

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordspec.errors import RecordError
-from recordspec.wire import proto
+from recordspec.wire import native, proto
 from recordspec.wire.columns import KeyValues
 from recordspec.wire.proto import Listed
 from recordspec.wire.record_batch import RecordBatch, decode
 from recordspec.wire.strings import Strings
 
-pytestmark = pytest.mark.codec
+pytestmark = pytest.mark.usefixtures("codec")
 
 INTS = st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(0, 300)
 LISTS = st.one_of(
@@ -191,6 +191,8 @@ def test_numbers_that_are_not_packed():
 
 
 def test_what_one_writer_makes_needs_no_protobuf(monkeypatch):
+    if native.library() is None:
+        pytest.skip("protobuf is the reference codec")
     rows = [
         message(
             [("a", ("int64", [row, -row] * (row % 3))), ("b", ("bytes", [b"x" * row])), ("c", ("none", []))],

@@ -21,7 +21,7 @@ from recordspec.wire.recovery import LONGEST, headers_in, rescue
 from recordspec.wire.streams import ReadBuffer
 from recordspec.wire.tfrecord import Chunk, Damage, salvage
 
-pytestmark = pytest.mark.codec
+pytestmark = pytest.mark.usefixtures("codec")
 
 
 @pytest.fixture(scope="module")

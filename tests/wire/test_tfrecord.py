@@ -15,7 +15,7 @@ from recordspec._tf import tf
 from recordspec.wire import file_types, framing, tfrecord
 from recordspec.wire.compression import CODECS
 
-pytestmark = pytest.mark.codec
+pytestmark = pytest.mark.usefixtures("codec")
 
 DATA = [b"", b"a", b"bc" * 200, bytes(range(256)), b"\x00" * 70_000]
 

@@ -127,15 +127,18 @@ def headers_in(buffer: Bytes, longest: int) -> Ints:
     """The places of headers of lengths up to `longest` in a buffer, int64 `[n]`. By chance, one of 2**32
     places with such a length is one."""
     library = native.library()
-    count = len(buffer) - HEADER_BYTES + 1
+    count = max(0, len(buffer) - HEADER_BYTES + 1)
     if library is None:
+        lengths = np.ndarray((count,), "<u8", buffer, 0, (1,)) if count else np.zeros(0, np.uint64)
+        carried = np.ndarray((count,), "<u4", buffer, 8, (1,)) if count else np.zeros(0, np.uint32)
+        # zeros, of which a crash leaves gigabytes, are no header
+        may_be = np.flatnonzero((lengths <= longest) & (lengths | carried != 0)).tolist()
         view = buffer.data
-        headers = ((at, length_in(bytes(view[at : at + HEADER_BYTES]))) for at in range(count))
-        return np.array([at for at, length in headers if length is not None and length <= longest], np.int64)
-    places = np.empty(max(0, count), np.int64)
-    return places[
-        : library.rs_headers(native.at(buffer), len(buffer), 0, longest, native.at(places), len(places))
-    ]
+        found = [at for at in may_be if length_in(bytes(view[at : at + HEADER_BYTES])) is not None]
+        return np.array(found, np.int64)
+    places = np.empty(count, np.int64)
+    number = library.rs_headers(native.at(buffer), len(buffer), 0, longest, native.at(places), count)
+    return places[:number]
 
 
 class LengthError(RecordError):
