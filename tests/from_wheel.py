@@ -53,6 +53,7 @@ def check_codec(native: bool) -> None:
     """The codec in use makes the records of the golden files, and reads them."""
     import recordspec as rs
     from recordspec.spec.blocks import records_of_block
+    from recordspec.wire.arrays import bytes_in
     from recordspec.wire.native import describe
     from recordspec.wire.tfrecord import scan
 
@@ -68,7 +69,7 @@ def check_codec(native: bool) -> None:
         expected = set(schema.encode_batch(columns, len(given)))
         stored = [one.data for path in sorted(GOLDEN.glob(f"{name}/*-of-*")) for one in scan(path)]
         if name == "blocks":
-            stored = [record for block in stored for record in records_of_block(schema, block)]
+            stored = [record for block in stored for record in bytes_in(records_of_block(schema, block))]
         assert set(stored) == expected, f"other records than in {name}"
     print("golden records are made and read by", describe())
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from functools import cache
 from typing import Any
 
 from recordspec.errors import missing_package
 
 
+@cache
 def arrow() -> Any:
     """The module pyarrow, with `pyarrow.compute`. Raises MissingExtra if it is missing or does not load.
 

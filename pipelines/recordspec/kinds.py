@@ -7,15 +7,14 @@ from recordspec.spec.features.geometry import Coordinates, Pictures, Resize, Tur
 from recordspec.spec.lists import items, rows_of, strings
 from recordspec.spec.tensors import ragged_spec
 from recordspec.spec.values import BadValue, numbers
-from recordspec.wire.columns import Cells, Column, Fixed, Part, Ragged, Sequence, Sparse, VarLen
-from recordspec.wire.strings import Strings
+from recordspec.wire.arrays import to_arrow
+from recordspec.wire.columns import Column, Fixed, Part, Ragged, Sequence, Sparse, VarLen
 
 __all__ = [
     "KINDS",
     "READING",
     "WRITING",
     "BadValue",
-    "Cells",
     "Column",
     "Coordinates",
     "Feature",
@@ -27,7 +26,6 @@ __all__ = [
     "Resize",
     "Sequence",
     "Sparse",
-    "Strings",
     "Turn",
     "ValueType",
     "VarLen",
@@ -36,4 +34,5 @@ __all__ = [
     "ragged_spec",
     "rows_of",
     "strings",
+    "to_arrow",
 ]

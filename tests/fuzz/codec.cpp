@@ -48,40 +48,60 @@ Values values_of(const pb::Feature &feature) {
 using Row = std::map<std::string, Values>;
 using Steps = std::map<std::string, std::vector<Values>>;
 
-// What `rs_parts` describes, as records.
-struct Part {
+// What `rs_parts` describes, and where `rs_places` puts the lists of records or steps, and the steps of records.
+struct Array {
+  struct Places {
+    std::vector<int64_t> ends;
+    std::vector<uint8_t> valid;
+
+    size_t count() const { return ends.size() - 1; }
+    bool has(size_t i) const { return valid[i / 8] >> i % 8 & 1; }
+    size_t length(size_t i) const { return size_t(ends[i + 1] - ends[i]); }
+  };
+
   const int64_t *of;
+  Places lists, steps;
+
+  Array(void *decoded, int64_t number, const int64_t *numbers, size_t rows) : of(numbers + 11 * number) {
+    lists = places(decoded, number, false, size_t(of[4]), of[6], of[8]);
+    for (size_t i = 0; of[5] && i < lists.count(); i++) CHECK(lists.has(i) && lists.length(i) == size_t(of[5]));
+    if (is_list()) steps = places(decoded, number, true, rows, of[10], of[4]);
+    else CHECK(size_t(of[4]) == rows);
+  }
 
   bool is_list() const { return of[0]; }
   std::string key() const { return {reinterpret_cast<const char *>(of[1]), size_t(of[2])}; }
   int64_t kind() const { return of[3]; }
-  const int64_t *rows() const { return reinterpret_cast<const int64_t *>(of[4]); }
-  int64_t count() const { return of[5]; }
-  const int64_t *lengths() const { return reinterpret_cast<const int64_t *>(of[6]); }
   const uint8_t *flat() const { return reinterpret_cast<const uint8_t *>(of[7]); }
-  int64_t flat_size() const { return of[8]; }
-  const int64_t *places() const { return reinterpret_cast<const int64_t *>(of[9]); }
+  const int64_t *strings() const { return reinterpret_cast<const int64_t *>(of[9]); }
 
-  std::vector<Values> lists() const {
-    std::vector<Values> found;
-    int64_t at = 0;
-    for (int64_t i = 0; i < count(); i++) {
-      Values list;
-      list.kind = kind();
-      for (int64_t end = at + lengths()[i]; at < end; at++) {
-        if (kind() == kBytes) {
-          CHECK(places()[at] <= places()[at + 1] && places()[at + 1] <= flat_size());
-          list.items.emplace_back(reinterpret_cast<const char *>(flat() + places()[at]),
-                                  size_t(places()[at + 1] - places()[at]));
-        } else {
-          CHECK(at < flat_size());
-          list.items.push_back(kind() == kFloat ? bytes_of(load<float>(flat() + 4 * at))
-                                                : bytes_of(load<int64_t>(flat() + 8 * at)));
-        }
+  Values list(size_t i) const {
+    Values found;
+    found.kind = kind();
+    for (int64_t at = lists.ends[i]; at < lists.ends[i + 1]; at++) {
+      if (kind() == kBytes) {
+        CHECK(strings()[at] <= strings()[at + 1]);
+        found.items.emplace_back(reinterpret_cast<const char *>(flat() + strings()[at]),
+                                 size_t(strings()[at + 1] - strings()[at]));
+      } else {
+        found.items.push_back(kind() == kFloat ? bytes_of(load<float>(flat() + 4 * at))
+                                               : bytes_of(load<int64_t>(flat() + 8 * at)));
       }
-      found.push_back(list);
     }
-    CHECK(kind() == kBytes || at == flat_size());
+    return found;
+  }
+
+ private:
+  // `present` of `count` have any items, of which there are `all`.
+  static Places places(void *decoded, int64_t number, bool steps, size_t count, int64_t present, int64_t all) {
+    Places found{std::vector<int64_t>(count + 1), std::vector<uint8_t>((count + 7) / 8)};
+    rs_places(decoded, number, steps, found.ends.data(), found.valid.data());
+    CHECK(found.ends[0] == 0 && found.ends[count] == all);
+    for (size_t i = 0; i < count; i++) {
+      CHECK(found.ends[i] <= found.ends[i + 1] && (found.has(i) || !found.length(i)));
+      present -= found.has(i);
+    }
+    CHECK(!present);
     return found;
   }
 };
@@ -90,31 +110,27 @@ struct Table {
   std::vector<Row> features;
   std::vector<Steps> lists;
 
-  Table(const std::vector<Part> &parts, size_t rows) : features(rows), lists(rows) {
-    std::vector<std::pair<size_t, size_t>> owners;  // the row of each step, and its place there
-    for (const Part &part : parts) {
-      if (part.kind() == kKinds) {
-        owners.clear();
-        for (int64_t i = 0; i < part.count(); i++) {
-          auto row = size_t(part.rows()[i]);
-          CHECK(row < rows && !lists[row].count(part.key()));
-          lists[row][part.key()].resize(size_t(part.lengths()[i]), Values{-1, {}});
-          for (size_t step = 0; step < size_t(part.lengths()[i]); step++) owners.emplace_back(row, step);
-        }
+  Table(const std::vector<Array> &arrays, size_t rows) : features(rows), lists(rows) {
+    for (const Array &array : arrays) {
+      if (!array.is_list()) {
+        for (size_t row = 0; row < rows; row++)
+          if (array.lists.has(row)) CHECK(features[row].emplace(array.key(), array.list(row)).second);
         continue;
       }
-      std::vector<Values> given = part.lists();
-      for (size_t i = 0; i < given.size(); i++) {
-        auto at = size_t(part.rows()[i]);
-        CHECK(i == 0 || part.rows()[i - 1] < part.rows()[i]);
-        if (!part.is_list()) {
-          CHECK(at < rows && features[at].emplace(part.key(), given[i]).second);
+      for (size_t row = 0; row < rows; row++) {
+        if (!array.steps.has(row)) {
+          CHECK(!lists[row].count(array.key()));
           continue;
         }
-        CHECK(at < owners.size());
-        Values &step = lists[owners[at].first][part.key()][owners[at].second];
-        CHECK(step.kind == -1);
-        step = given[i];
+        std::vector<Values> none(array.steps.length(row), Values{-1, {}});
+        auto &steps = lists[row].emplace(array.key(), none).first->second;
+        CHECK(steps.size() == array.steps.length(row));
+        for (size_t step = 0; step < steps.size(); step++) {
+          size_t at = size_t(array.steps.ends[row]) + step;
+          if (!array.lists.has(at)) continue;
+          CHECK(steps[step].kind == -1);
+          steps[step] = array.list(at);
+        }
       }
     }
   }
@@ -161,7 +177,7 @@ Steps steps_of(const pb::SequenceExample &record) {
 // The arrays of a column for `rs_measure`.
 struct Given {
   std::string key;
-  std::vector<int64_t> ends{0}, steps{0}, places;
+  std::vector<int64_t> ends, steps;
   std::vector<uint8_t> present;
 };
 
@@ -198,42 +214,34 @@ std::string expected(const Row &row, const Steps *steps) {
 }
 
 // Encodes what was decoded, if every key has lists of one kind and every record all feature lists.
-void encode_again(const std::vector<Part> &parts, const Table &table, size_t rows, bool sequence, bool framed) {
-  std::map<std::pair<bool, std::string>, std::vector<Part>> by_key;
-  for (const Part &part : parts) by_key[{part.is_list(), part.key()}].push_back(part);
+void encode_again(const std::vector<Array> &arrays, const Table &table, size_t rows, bool sequence, bool framed) {
+  std::map<std::pair<bool, std::string>, std::vector<Array>> by_key;
+  for (const Array &array : arrays) by_key[{array.is_list(), array.key()}].push_back(array);
   std::vector<std::unique_ptr<Given>> held;
   std::vector<int64_t> numbers;
   int64_t features = 0, lists = 0;
   for (const auto &[place, some] : by_key) {
-    if (some.size() != (place.first ? 2 : 1) || some.back().kind() == kNone) return;
-    const Part &part = some.back();
+    if (some.size() != 1 || some[0].kind() == kNone) return;
+    const Array &array = some[0];
     held.push_back(std::make_unique<Given>());
     Given &given = *held.back();
     given.key = place.second;
-    given.present.assign(rows, 0);
+    given.ends = array.lists.ends;
+    for (size_t i = 0; i < array.lists.count(); i++) given.present.push_back(array.lists.has(i));
+    bool all = size_t(array.of[6]) == array.lists.count();
     if (place.first) {
-      if (size_t(some[0].count()) != rows) return;
-      for (int64_t i = 0; i < some[0].count(); i++) given.steps.push_back(given.steps.back() + some[0].lengths()[i]);
-      if (part.count() != given.steps.back()) return;
-      for (int64_t i = 0; i < part.count(); i++) given.ends.push_back(given.ends.back() + part.lengths()[i]);
-    } else {
-      int64_t next = 0;
-      for (size_t row = 0; row < rows; row++) {
-        bool here = next < part.count() && part.rows()[next] == int64_t(row);
-        given.present[row] = here;
-        given.ends.push_back(given.ends.back() + (here ? part.lengths()[next++] : 0));
-      }
+      if (!all || size_t(array.of[10]) != rows) return;
+      given.steps = array.steps.ends;
     }
     (place.first ? lists : features)++;
     // one width, where all have it, is the shorter way to say it
     int64_t width = given.ends.size() > 1 ? given.ends[1] : 0;
     for (size_t i = 1; i < given.ends.size(); i++)
       if (given.ends[i] - given.ends[i - 1] != width) width = -1;
-    bool all = part.count() == int64_t(rows) && !place.first;
     numbers.insert(numbers.end(),
-                   {int64_t(given.key.data()), int64_t(given.key.size()), part.kind(), width,
-                    int64_t(given.ends.data()), int64_t(part.flat()), int64_t(part.places()), 0,
-                    all || place.first ? 0 : int64_t(given.present.data()),
+                   {int64_t(given.key.data()), int64_t(given.key.size()), array.kind(), width,
+                    int64_t(given.ends.data()), int64_t(array.flat()), int64_t(array.strings()), 0,
+                    all ? 0 : int64_t(given.present.data()),
                     place.first ? int64_t(given.steps.data()) : 0});
   }
   std::vector<int64_t> offsets(rows + 1);
@@ -255,6 +263,42 @@ void encode_again(const std::vector<Part> &parts, const Table &table, size_t row
   }
 }
 
+// Of some keys only: the same values of these, and the same records that are not as usual.
+void decode_some(const uint8_t *data, const std::vector<int64_t> &starts, const std::vector<int64_t> &stops,
+                 bool sequence, const std::vector<uint8_t> &odd, Table table) {
+  std::set<std::string> keys;
+  for (const auto &row : table.features)
+    for (const auto &[key, values] : row) keys.insert(key);
+  for (const auto &row : table.lists)
+    for (const auto &[key, values] : row) keys.insert(key);
+  std::vector<uint8_t> wanted;
+  bool keep = false;
+  for (const auto &key : keys) {
+    if ((keep = !keep)) {
+      auto size = uint32_t(key.size());
+      const auto *bytes = reinterpret_cast<const uint8_t *>(&size);
+      wanted.insert(wanted.end(), bytes, bytes + 4);
+      wanted.insert(wanted.end(), key.begin(), key.end());
+      continue;
+    }
+    for (auto &row : table.features) row.erase(key);
+    for (auto &row : table.lists) row.erase(key);
+  }
+  size_t rows = starts.size();
+  std::vector<uint8_t> other(rows);
+  uint8_t none = 0;
+  auto *decoded = rs_decode(data, starts.data(), stops.data(), int64_t(rows), sequence,
+                            wanted.empty() ? &none : wanted.data(), int64_t(wanted.size()), other.data());
+  CHECK(decoded && other == odd);
+  int64_t count = 0;
+  const int64_t *numbers = rs_parts(decoded, &count);
+  std::vector<Array> arrays;
+  for (int64_t i = 0; i < count; i++) arrays.emplace_back(decoded, i, numbers, rows);
+  Table some(arrays, rows);
+  CHECK(some.features == table.features && some.lists == table.lists);
+  rs_free(decoded);
+}
+
 void decode_records(const uint8_t *data, size_t size, bool sequence, bool framed) {
   std::vector<int64_t> starts, stops;
   for (size_t at = 0; at < size;) {
@@ -265,13 +309,13 @@ void decode_records(const uint8_t *data, size_t size, bool sequence, bool framed
   }
   size_t rows = starts.size();
   std::vector<uint8_t> odd(rows);
-  void *decoded = rs_decode(data, starts.data(), stops.data(), int64_t(rows), sequence, odd.data());
+  auto *decoded = rs_decode(data, starts.data(), stops.data(), int64_t(rows), sequence, nullptr, 0, odd.data());
   CHECK(decoded);
   int64_t count = 0;
   const int64_t *numbers = rs_parts(decoded, &count);
-  std::vector<Part> parts;
-  for (int64_t i = 0; i < count; i++) parts.push_back({numbers + 10 * i});
-  Table table(parts, rows);
+  std::vector<Array> arrays;
+  for (int64_t i = 0; i < count; i++) arrays.emplace_back(decoded, i, numbers, rows);
+  Table table(arrays, rows);
   for (size_t row = 0; row < rows; row++) {
     std::string_view one(reinterpret_cast<const char *>(data + starts[row]), size_t(stops[row] - starts[row]));
     pb::SequenceExample record;
@@ -283,7 +327,8 @@ void decode_records(const uint8_t *data, size_t size, bool sequence, bool framed
     }
     CHECK(parsed && table.features[row] == row_of(record) && table.lists[row] == steps_of(record));
   }
-  encode_again(parts, table, rows, sequence, framed);
+  encode_again(arrays, table, rows, sequence, framed);
+  decode_some(data, starts, stops, sequence, odd, table);
   rs_free(decoded);
 }
 

@@ -19,6 +19,7 @@ from test_show import BLOCKED, DATA, example, needs_data, write
 
 import recordspec as rs
 from instances import CASES
+from recordspec._arrow import arrow
 from recordspec.errors import RecordError, SpecError, StoreError
 from recordspec.inspect import export as module
 from recordspec.inspect.export import export
@@ -607,6 +608,7 @@ def schema_row(schema: rs.Schema) -> dict:
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_without_pyarrow_it_is_asked_for(tmp_path, monkeypatch, suffix):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
+    arrow.cache_clear()
     with pytest.raises(rs.errors.MissingExtra) as error:
         export(write(tmp_path / "f", example(a=[1])), tmp_path / f"out.{suffix}")
     assert str(error.value) == (

@@ -14,6 +14,7 @@ from examples import example, file_of
 from recordspec.inspect.check import check
 from recordspec.inspect.infer import infer_records as infer
 from recordspec.store.shards import File
+from recordspec.wire.arrays import bytes_in
 
 GREY = Image.fromarray(np.arange(63, dtype=np.uint8).reshape(7, 9))
 COLOUR = Image.fromarray(np.arange(189, dtype=np.uint8).reshape(7, 9, 3))
@@ -29,8 +30,8 @@ def image(picture: Image.Image, encoding: str, **options) -> bytes:
 def deep(channels: int) -> bytes:
     """A PNG of 16 bits."""
     spec = f"schema: s\nfeatures: {{x: {{kind: image, dtype: uint16, shape: [null, null, {channels}]}}}}"
-    (cells,) = rs.Schema.loads(spec).names["x"].encode([np.zeros((4, 5, channels), np.uint16)])
-    return cells.flat[0]
+    (column,) = rs.Schema.loads(spec).names["x"].encode([np.zeros((4, 5, channels), np.uint16)])
+    return bytes_in(column)[0]
 
 
 def wav(width: int, channels: int = 1, samples: int = 1000) -> bytes:

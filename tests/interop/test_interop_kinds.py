@@ -14,7 +14,17 @@ import recordspec as rs
 from recordspec.inspect.explain import features, python_source
 from recordspec.inspect.infer import infer_records as infer
 from recordspec.interop import tfds, tfmd
-from recordspec.kinds import Cells, Column, Feature, Fixed, Ragged, Sparse, items, numbers, ragged_spec
+from recordspec.kinds import (
+    Column,
+    Feature,
+    Fixed,
+    Ragged,
+    Sparse,
+    items,
+    numbers,
+    ragged_spec,
+    to_arrow,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +44,7 @@ class Mesh(Feature):
             items([value[index] for value in values], dtype, (3,))
             for index, dtype in enumerate(["float32", "int64"])
         ]
-        return tuple(Cells(flat=flat, lengths=lengths * 3, rows=len(values)) for flat, lengths in both)
+        return tuple(to_arrow(flat, lengths * 3, len(values)) for flat, lengths in both)
 
     def decode(self, columns):
         vertices, triangles = (columns[column.key] for column in self.columns())
@@ -68,7 +78,7 @@ class Weekday(Feature):
         return "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"
 
     def encode(self, values):
-        return (Cells(flat=numbers(list(values), "int64"), lengths=1, rows=len(values)),)
+        return (to_arrow(numbers(list(values), "int64")),)
 
     def decode(self, columns):
         return columns[self.stored]

@@ -15,7 +15,6 @@ from recordspec import KINDS
 from recordspec._tf import tf
 from recordspec.inspect.check import check
 from recordspec.kinds import (
-    Cells,
     Column,
     Feature,
     Fixed,
@@ -24,6 +23,7 @@ from recordspec.kinds import (
     items,
     numbers,
     ragged_spec,
+    to_arrow,
 )
 from recordspec.store.shards import expand, shard_files
 from recordspec.writing.sources.csv import Csv
@@ -107,7 +107,7 @@ class Grade(Feature):
         self.seen.extend(values)
         texts = [one.decode() if isinstance(one, bytes) else one for one in values]
         names = [self.class_names.index(one) if isinstance(one, str) else one for one in texts]
-        return (Cells(flat=numbers(names, "int64"), lengths=1, rows=len(values)),)
+        return (to_arrow(numbers(names, "int64")),)
 
     def decode(self, columns):
         return columns[self.stored]
@@ -129,7 +129,7 @@ def grades(given: str) -> rs.Schema:
     [
         ("class", "g\nmid\n2\n", ["mid", 2]),
         ("int64", "g\n1\n2\n", [1, 2]),
-        ("text", "g\nmid\nhigh\n", [b"mid", b"high"]),
+        ("text", "g\nmid\nhigh\n", ["mid", "high"]),
         ("any", "g\nmid\nhigh\n", ["mid", "high"]),
     ],
 )
@@ -205,8 +205,8 @@ class Excerpt(Feature):
         flat, counts = items([value[0] for value in values], "int64", ())
         parts = numbers([value[1] for value in values], "int64", (2,)).reshape(-1)
         cells = (
-            Cells(flat=flat, lengths=counts, rows=len(values)),
-            Cells(flat=parts, lengths=2, rows=len(values)),
+            to_arrow(flat, counts),
+            to_arrow(parts, 2),
         )
         return cells if self.list_first else cells[::-1]
 

@@ -18,9 +18,9 @@ from recordspec.inspect.export import export
 from recordspec.spec.blocks import block_of_records
 from recordspec.spec.features.box import BoxFormat, Drop
 from recordspec.spec.validate import violations
+from recordspec.wire.arrays import data_of
 from recordspec.wire.proto import parse_example
 from recordspec.wire.record_batch import decode
-from recordspec.wire.strings import Strings
 
 FORMATS = get_args(BoxFormat)
 SIZES = ([40, 64], [90, 50], [61, 61])
@@ -134,7 +134,7 @@ def rows_of(formats=FORMATS, orientations=range(1, 9), files=("png",)) -> list[d
 def test_boxes_follow_their_image(aspect, size, orientation):
     given = schema(f", orientation: {orientation}, resize: {{size: {size}, aspect: {aspect}}}")
     rows = rows_of(files=("png", "tiff"))
-    records = list(given.encode_batch({name: [row[name] for row in rows] for name in rows[0]}, len(rows)))
+    records = given.encode_batch({name: [row[name] for row in rows] for name in rows[0]}, len(rows))
     decoded = given.decode(records)
     overlaps = [
         overlap
@@ -156,7 +156,7 @@ def test_boxes_follow_an_image_that_is_turned_alone():
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     upright = [row for row in rows if rows.index(row) == 0]
     assert [given.encode(row) for row in upright] == [same.encode(row) for row in upright]
-    assert list(given.encode_batch(columns, len(rows))) == [given.encode(row) for row in rows]
+    assert given.encode_batch(columns, len(rows)) == [given.encode(row) for row in rows]
 
 
 @pytest.mark.parametrize("orientation", range(2, 9))
@@ -202,7 +202,7 @@ def test_every_way_to_read_boxes_gives_the_same(tmp_path):
     given = schema(CROPPED, formats=["xywh", "rel_yxyx"])
     rows = rows_of(["xywh", "rel_yxyx"])
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    expected = given.decode(list(given.encode_batch(columns, len(rows))))
+    expected = given.decode(given.encode_batch(columns, len(rows)))
     one_by_one = [given.decode(given.encode(row)) for row in rows]
     given.dump(tmp_path / "schema.yaml")
     (tmp_path / "config.yaml").write_text(
@@ -292,8 +292,8 @@ def test_boxes_in_a_video_follow_its_frames():
 
 def problems(given: rs.Schema, records: list[bytes]) -> list[str]:
     """What `check` says of records."""
-    held, sequence = Strings.of(records), given.record == "sequence_example"
-    decoded = decode(held.buffer, held.offsets[:-1], held.offsets[1:], sequence=sequence)
+    data, places = data_of(records)
+    decoded = decode(data, places[:-1], places[1:], sequence=given.record == "sequence_example")
     return [str(one.problem(place)) for one in violations(given, decoded) for place in range(len(one.rows))]
 
 

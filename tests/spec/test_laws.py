@@ -10,7 +10,7 @@ from recordspec.spec import blocks
 from recordspec.spec.blocks import block_of_records
 from recordspec.spec.decoder import batch_spec
 from recordspec.testing import LAWS, trace_together
-from recordspec.wire.strings import Strings
+from recordspec.wire.arrays import bytes_in, strings_array
 
 CASES = trace_together(CASES)
 GRAPHS = list(dict.fromkeys(case.shared for case in CASES))
@@ -43,11 +43,11 @@ def test_features_are_traced_together(graphs, graph):
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_blocks_made_together_are_those_made_one_by_one(case):
     schema = case.schema
-    records = Strings.of([*case.records, *case.records[::-1], *case.records])
+    records = strings_array([*case.records, *case.records[::-1], *case.records])
     size = len(case.records)
-    sections = blocks.sections_of_records(schema, records.buffer, records.offsets[:-1], records.offsets[1:])
+    sections = blocks.sections_of_records(schema, records)
     together = blocks.blocks_of(schema, sections, size, 3)
-    assert list(together) == [case.block, block_of_records(schema, case.records[::-1]), case.block]
+    assert bytes_in(together) == [case.block, block_of_records(schema, case.records[::-1]), case.block]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -562,6 +562,7 @@ def test_the_surface_of_a_kind_is_pinned():
         "spec",
         "stored",
         "stored_options",
+        "takes_arrow",
         "value_type",
     }
 

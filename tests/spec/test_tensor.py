@@ -44,7 +44,7 @@ CASES = [(dtype, encoding) for dtype in DTYPES for encoding in encodings(dtype)]
 def round_trip(feature: AnyTensor, values: list) -> list[np.ndarray]:
     """Written as a batch, read as a batch and one by one: these must agree."""
     schema = rs.Schema(name="s", features=(feature,))
-    records = list(schema.encode_batch({"x": values}, len(values)))
+    records = schema.encode_batch({"x": values}, len(values))
     alone = [schema.decode(record)["x"].numpy() for record in records]
     together = schema.decode(records)["x"]
     for one, other in zip(alone, together, strict=True):

@@ -174,7 +174,7 @@ def test_what_is_missing_takes_the_default(missing):
 
 def test_nan_in_a_column_of_floats_is_a_value():
     floats = schema("{dtype: float32, default: 1.0}")
-    decoded = floats.decode(list(floats.encode_batch({"f": [2.0, float("nan"), None]}, 3)))
+    decoded = floats.decode(floats.encode_batch({"f": [2.0, float("nan"), None]}, 3))
     np.testing.assert_array_equal(decoded["f"].numpy(), [2.0, np.nan, 1.0])
 
 
@@ -193,7 +193,7 @@ def test_nan_in_a_column_of_floats_is_a_value():
 def test_other_types_are_taken_where_nothing_is_lost(options, values):
     given = schema(options)
     again = [given.encode({"f": value}) for value in np.asarray(values).tolist()]
-    assert list(given.encode_batch({"f": values}, 2)) == again
+    assert given.encode_batch({"f": values}, 2) == again
 
 
 def test_strings_are_taken_as_text_bytes_and_arrays():
@@ -201,9 +201,9 @@ def test_strings_are_taken_as_text_bytes_and_arrays():
     texts = ["a", "éß", "", "中🙂"]
     expected = [strings.encode({"f": text.encode()}) for text in texts]
     for values in (texts, np.array(texts), np.array(texts, object), [text.encode() for text in texts]):
-        assert list(strings.encode_batch({"f": values}, 4)) == expected
+        assert strings.encode_batch({"f": values}, 4) == expected
     ascii_bytes = np.array([b"ab", b"", b"abc"])
-    assert list(strings.encode_batch({"f": ascii_bytes}, 3)) == [
+    assert strings.encode_batch({"f": ascii_bytes}, 3) == [
         strings.encode({"f": value}) for value in ("ab", "", "abc")
     ]
 

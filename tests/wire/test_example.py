@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordspec._tf import tf
-from recordspec.wire.columns import Cells, Column, Fixed
-from recordspec.wire.example import Entry, encode
+from recordspec.wire.arrays import bytes_in, list_array, offsets, spread, to_arrow, unjoined, values_array
+from recordspec.wire.example import encode
 from recordspec.wire.framing import framed
 from recordspec.wire.proto import entries, parse_example
-from recordspec.wire.strings import Strings, offsets
 from recordspec.wire.varints import varint_bytes
 
 pytestmark = pytest.mark.usefixtures("codec")
@@ -34,13 +33,13 @@ def feature(storage: str, values: list) -> tf.train.Feature:
     return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
 
 
-def cells(storage: str, rows: list[list]) -> Cells:
+def lists(storage: str, rows: list[list]):
+    """The array of lists, in the narrowest form that has them."""
     flat = [value for row in rows for value in row]
     lengths = np.array([len(row) for row in rows], np.int64)
-    dtype = {"int64": np.int64, "float32": np.float32}
-    held = Strings.of(flat) if storage == "bytes" else np.array(flat, dtype[storage])
+    values = flat if storage == "bytes" else np.array(flat, storage)
     same = len(rows) > 0 and bool((lengths == lengths[0]).all())
-    return Cells(flat=held, lengths=int(lengths[0]) if same else lengths, rows=len(rows))
+    return to_arrow(values, int(lengths[0]) if same else lengths, len(rows))
 
 
 @st.composite
@@ -61,21 +60,15 @@ def batches(draw, lists=False):
     return rows, columns
 
 
-def entry(key: str, storage: str, values: list) -> Entry:
+def column(storage: str, values: list):
     present = np.array([value is not None for value in values])
-    column = Column(key=key, storage=storage, layout=Fixed())
-    held = cells(storage, [value for value in values if value is not None])
-    if present.all():
-        return Entry(column=column, cells=held)
-    return Entry(column=column, cells=held.spread(present), present=present)
+    kept = lists(storage, [value for value in values if value is not None])
+    return kept if present.all() else spread(kept, present)
 
 
-def steps_entry(key: str, storage: str, values: list) -> Entry:
-    column = Column(key=key, storage=storage, layout=Fixed())
-    steps = np.array([len(value) for value in values], np.int64)
-    return Entry(
-        column=column, cells=cells(storage, [step for value in values for step in value]), steps=steps
-    )
+def steps_column(storage: str, values: list):
+    steps = offsets(np.array([len(value) for value in values], np.int64))
+    return list_array(values_array(lists(storage, [step for value in values for step in value])), steps)
 
 
 def by_hand(columns: dict, row: int) -> tf.train.Features:
@@ -87,7 +80,7 @@ def by_hand(columns: dict, row: int) -> tf.train.Features:
 @settings(max_examples=300)
 def test_an_example_is_that_of_a_hand(batch):
     rows, columns = batch
-    records = encode([entry(key, *column) for key, column in columns.items()], None, rows)
+    records = bytes_in(encode({key: column(*given) for key, given in columns.items()}, None, rows))
     for row in range(rows):
         expected = tf.train.Example(features=by_hand(columns, row))
         assert tf.train.Example.FromString(records[row]) == expected
@@ -101,11 +94,12 @@ def test_a_sequence_example_is_that_of_a_hand(context, sequence):
     rows = min(context[0], sequence[0])
     features = {key: (kind, values[:rows]) for key, (kind, values) in context[1].items()}
     lists = {key: (kind, values[:rows]) for key, (kind, values) in sequence[1].items()}
-    records = encode(
-        [entry(key, *column) for key, column in features.items()],
-        [steps_entry(key, *column) for key, column in lists.items()],
+    encoded = encode(
+        {key: column(*given) for key, given in features.items()},
+        {key: steps_column(*given) for key, given in lists.items()},
         rows,
     )
+    records = bytes_in(encoded)
     for row in range(rows):
         made = {
             key: tf.train.FeatureList(feature=[feature(kind, step) for step in values[row]])
@@ -118,9 +112,9 @@ def test_a_sequence_example_is_that_of_a_hand(context, sequence):
 
 
 def test_keys_are_sorted_and_records_framed():
-    entries = [entry(key, "int64", [[1], [300]]) for key in ("b", "a", "é", "ab")]
-    records, frames = encode(entries, None, 2), encode(entries, None, 2, framed=True)
-    assert list(frames) == [framed(record) for record in records]
+    columns = {key: column("int64", [[1], [300]]) for key in ("b", "a", "é", "ab")}
+    records, frames = (bytes_in(encode(columns, None, 2, framed=framed)) for framed in (False, True))
+    assert frames == [framed(record) for record in records]
     assert list(parse_example(records[1])) == ["a", "ab", "b", "é"]
 
 
@@ -132,9 +126,9 @@ def test_numbers_of_all_widths_are_those_of_a_hand(bits, most, seed):
     values = rng.integers(0, 2**bits - 1, lengths.sum(), np.uint64, endpoint=True)
     values >>= rng.integers(0, bits, len(values), np.uint64)
     rows = [part.tolist() for part in np.split(values.view(np.int64), np.cumsum(lengths)[:-1])]
-    given = entry("k", "int64", rows)
+    given = {"k": column("int64", rows)}
     expected = [tf.train.Example(features=by_hand({"k": ("int64", rows)}, row)) for row in range(len(rows))]
-    assert list(encode([given], None, len(rows))) == [record.SerializeToString() for record in expected]
+    assert bytes_in(encode(given, None, len(rows))) == [record.SerializeToString() for record in expected]
 
 
 @pytest.mark.parametrize(("value", "expected"), [(0, b"\x00"), (127, b"\x7f"), (300, b"\xac\x02")])
@@ -165,34 +159,8 @@ def test_our_parser_reads_what_tensorflow_writes():
     assert entries(record, sequence=True).lists == [("s", [("int64", [7]), ("none", [])])]
 
 
-@given(st.lists(st.binary(max_size=9)), st.data())
-def test_strings_hold_what_they_were_made_of(values, data):
-    strings = Strings.of(values)
-    assert list(strings) == values
-    assert len(strings) == len(values)
-    indices = data.draw(st.lists(st.sampled_from(range(len(values))))) if values else []
-    taken = strings.take(np.array(indices, np.int64))
-    assert list(taken) == [values[index] for index in indices]
-    assert offsets(strings.sizes).tolist() == strings.offsets.tolist()
-    start, stop = sorted(data.draw(st.tuples(*[st.integers(0, len(values))] * 2)))
-    assert list(strings.part(start, stop)) == values[start:stop]
-    assert list(Strings.joined([strings, taken])) == [*values, *taken]
-
-
-@given(st.integers(1, 9), st.integers(0, 9), st.data())
-def test_strings_of_one_size_hold_what_they_were_made_of(width, count, data):
-    matrix = np.arange(count * width, dtype=np.uint8).reshape(count, width)
-    strings = Strings.rows(matrix)
-    values = [row.tobytes() for row in matrix]
-    assert list(strings) == values
-    indices = data.draw(st.lists(st.integers(0, count - 1))) if count else []
-    assert list(strings.take(np.array(indices, np.int64))) == [values[index] for index in indices]
-    assert strings.part(count // 2, count).each == width
-
-
 def test_long_strings_are_not_put_together_before_their_records():
-    strings = Strings.of([bytes(10_000), bytes(9_000)])
-    column = Column(key="k", storage="bytes", layout=Fixed())
-    records = encode([Entry(column=column, cells=Cells(flat=strings, lengths=1, rows=2))], None, 2)
-    assert strings.is_lazy
-    assert parse_example(records[1]) == {"k": [bytes(9_000)]}
+    strings = unjoined([bytes(10_000), bytes(9_000)])
+    assert isinstance(strings, list)
+    records = bytes_in(encode({"k": strings}, None, 2))
+    assert [parse_example(record)["k"] for record in records] == [[one] for one in strings]

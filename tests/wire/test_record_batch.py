@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,10 +11,9 @@ from hypothesis import strategies as st
 
 from recordspec.errors import RecordError
 from recordspec.wire import native, proto
-from recordspec.wire.columns import KeyValues
+from recordspec.wire.arrays import counts_of, data_of, is_list, storage_of
 from recordspec.wire.proto import Listed
 from recordspec.wire.record_batch import RecordBatch, decode
-from recordspec.wire.strings import Strings
 
 pytestmark = pytest.mark.usefixtures("codec")
 
@@ -50,39 +51,37 @@ def fill(feature, value) -> None:
         getattr(feature, name).value.extend(values)
 
 
-def decoded(records: list[bytes], *, sequence: bool = True) -> RecordBatch:
-    whole = Strings.of(records)
-    return decode(whole.buffer, whole.offsets[:-1], whole.offsets[1:], sequence=sequence)
+def decoded(records: list[bytes], *, sequence: bool = True, keys: Any = None) -> RecordBatch:
+    data, places = data_of(records)
+    return decode(data, places[:-1], places[1:], sequence=sequence, keys=keys)
 
 
-def listed(held: tuple[KeyValues, ...]) -> dict[int, Listed]:
-    """The values by row, as protobuf gives them."""
-    found = {}
-    for one in held:
-        assert one.cells.rows == len(one.rows)
-        lengths = np.broadcast_to(one.cells.lengths, len(one.rows)).tolist()
-        values, place = list(one.cells.flat), 0
-        for row, length in zip(one.rows.tolist(), lengths, strict=True):
-            assert row not in found
-            found[row] = Listed(one.kind, values[place : place + length])
-            place += length
-        assert place == len(values)
-    return found
+def listed(found: tuple[Any, ...]) -> dict[int, Listed]:
+    """The lists by row, as protobuf gives them; no row has two."""
+    by_row = {}
+    for array in found:
+        for row, values in enumerate(array.to_pylist()):
+            if values is not None:
+                assert row not in by_row
+                by_row[row] = Listed(storage_of(array), values if is_list(array) else [values])
+    return by_row
 
 
 def rows_of(found: RecordBatch) -> list[tuple[dict, dict]]:
     rows = [({}, {}) for _ in range(found.rows)]
-    for key, held in found.features.items():
-        for row, value in listed(held).items():
+    for key, arrays in found.features.items():
+        assert {len(array) for array in arrays} == {found.rows}
+        for row, value in listed(arrays).items():
             rows[row][0][key] = value
-    for key, many in found.sequence.items():
-        for steps in many:
-            values, place = listed(steps.values), 0
-            assert sorted(values) == list(range(int(steps.counts.sum())))
-            for row, count in zip(steps.rows.tolist(), steps.counts.tolist(), strict=True):
-                assert key not in rows[row][1]
-                rows[row][1][key] = [values[place + step] for step in range(count)]
-                place += count
+    for key, arrays in found.sequence.items():
+        (present,) = {tuple(array.is_valid().to_pylist()) for array in arrays}
+        (counts,) = {tuple(counts_of(array).tolist()) for array in arrays}
+        assert len(counts) == found.rows
+        values, steps = listed(tuple(array.flatten() for array in arrays)), iter(range(sum(counts)))
+        assert sorted(values) == list(range(sum(counts)))
+        for row, count in enumerate(counts):
+            if present[row]:
+                rows[row][1][key] = [values[next(steps)] for _ in range(count)]
     return rows
 
 
@@ -98,6 +97,12 @@ def check(records: list[bytes], *, sequence: bool = True) -> RecordBatch:
             keys = [key for key, _ in entries]
             repeated += [(number, key) for place, key in enumerate(keys) if key in keys[:place]]
     assert sorted(found.repeated) == sorted(repeated)
+    some = decoded(records, sequence=sequence, keys=("a", "", "none has it"))
+    assert repr(rows_of(some)) == repr(
+        [tuple({key: one[key] for key in one if key in ("a", "")} for one in row) for row in rows_of(found)]
+    )
+    for name in ("broken", "conflicts", "unknown_fields", "repeated"):
+        assert getattr(some, name) == getattr(found, name)
     return found
 
 
@@ -122,7 +127,7 @@ def as_floats(value):
 
 
 def plain(one, kind):
-    return {"bytes": bytes, "float32": np.float32, "int64": np.int64}[kind](one)
+    return float(np.float32(one)) if kind == "float32" else one
 
 
 @pytest.mark.slow
@@ -188,6 +193,48 @@ def test_numbers_that_are_not_packed():
     unpacked = b"\x0a\x0d\x0a\x0b\x0a\x01a\x12\x06\x1a\x04\x08\x01\x08\x02"
     found = check([unpacked])
     assert listed(found.features["a"]) == {0: Listed("int64", [1, 2])}
+
+
+@pytest.mark.parametrize(
+    ("lists", "expected"),
+    [
+        ([("int64", [1]), ("int64", [2])], "int64"),
+        ([("float32", [1]), ("float32", [2])], "float"),
+        ([("bytes", [b"x"]), ("bytes", [b""])], "large_binary"),
+        ([("int64", [1, 2]), ("int64", [3, 4])], "fixed_size_list<item: int64>[2]"),
+        ([("int64", [1, 2]), ("int64", [3])], "large_list<item: int64>"),
+        ([("int64", []), ("int64", [])], "large_list<item: int64>"),
+        ([("none", []), ("none", [])], "large_list<item: null>"),
+    ],
+    ids=str,
+)
+def test_the_type_of_an_array_says_how_many_values_each_record_has(lists, expected):
+    if native.library() is None:
+        pytest.skip("the reference codec makes lists of all")
+    found = check([message([("a", one)], [("s", [one])]) for one in lists])
+    (array,), (steps,) = found.features["a"], found.sequence["s"]
+    assert str(array.type) == expected
+    assert str(steps.type) == f"large_list<item: {expected}>"
+
+
+def test_a_key_that_some_records_have_is_null_in_the_others():
+    lists = [("int64", [1]), None, ("bytes", [b"x"]), ("int64", [])]
+    found = check([message([] if one is None else [("a", one)], []) for one in lists], sequence=False)
+    by_kind = {storage_of(array): array.to_pylist() for array in found.features["a"]}
+    assert by_kind == {"int64": [[1], None, None, []], "bytes": [None, None, [b"x"], None]}
+
+
+def test_steps_of_several_kinds_are_null_in_the_arrays_of_others():
+    odd = message([], [("s", [("int64", [3])]), ("s", [("float32", [0.5]), ("int64", [4])])])
+    steps = [[("int64", [1]), ("bytes", [])], [], None]
+    records = [message([], [] if many is None else [("s", many)]) for many in steps]
+    found = check([*records, odd])
+    by_kind = {storage_of(array): array.to_pylist() for array in found.sequence["s"]}
+    assert by_kind == {
+        "bytes": [[None, []], [], None, [None, None]],
+        "float32": [[None, None], [], None, [[0.5], None]],
+        "int64": [[[1], None], [], None, [None, [4]]],
+    }
 
 
 def test_what_one_writer_makes_needs_no_protobuf(monkeypatch):

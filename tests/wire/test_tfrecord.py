@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from frames_by_hand import head
 from recordspec import Problem, RecordError, StoreError
 from recordspec._tf import tf
-from recordspec.wire import file_types, framing, tfrecord
+from recordspec.wire import arrays, file_types, framing, tfrecord
 from recordspec.wire.compression import CODECS
 
 pytestmark = pytest.mark.usefixtures("codec")
@@ -21,7 +21,7 @@ DATA = [b"", b"a", b"bc" * 200, bytes(range(256)), b"\x00" * 70_000]
 
 
 def sealed(data: list[bytes]) -> bytes:
-    return framing.frames(data).buffer.tobytes()
+    return arrays.buffer_of(framing.frames(data)).tobytes()
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import recordspec as rs
 from recordspec.spec.blocks import records_of_block
+from recordspec.wire.arrays import bytes_in
 from recordspec.wire.proto import parse_example
 from recordspec.wire.tfrecord import scan
 from recordspec.writing import sorter, tasks
@@ -324,7 +325,7 @@ def test_blocks_hold_the_rows_of_the_rows_layout(tmp_path):
     for shard in manifest.shards("train"):
         records = list(scan(tmp_path / "rows" / shard.file))
         blocks = [record.data for record in scan(tmp_path / "blocks" / shard.file)]
-        assert [row for block in blocks for row in records_of_block(SCHEMA, block)] == [
+        assert [row for block in blocks for row in bytes_in(records_of_block(SCHEMA, block))] == [
             one.data for one in records
         ]
         decoded = [SCHEMA.decode_block(block) for block in blocks]

@@ -1,4 +1,4 @@
-"""Encoded rows as records and as column entries: what is made of one is made of the other."""
+"""Encoded rows as records and as columns: what is made of one is made of the other."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 
 from instances import CASES
 from recordspec.spec.encoder import columns_of
+from recordspec.wire.arrays import bytes_in
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, frames
 from recordspec.writing.encoder import EncodedRows
 
@@ -21,7 +22,7 @@ def as_columns(case) -> EncodedRows:
 
 
 def data(rows: EncodedRows) -> list[bytes]:
-    return [record[HEADER_BYTES:-FOOTER_BYTES] for record in rows.records]
+    return [record[HEADER_BYTES:-FOOTER_BYTES] for record in bytes_in(rows.records)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -42,7 +42,7 @@ def test_the_files_of_images_are_stored_and_classes_keep_their_names(tmp_path):
     assert [row["label"] for row in found] == [1, 0, 0]  # in the schema, the dog is first
     for row in found:
         np.testing.assert_array_equal(row["image"], photo())
-    records = list(IMAGES.encode_batch({"image": [png] * 3, "label": ["cat", "dog", "dog"]}, 3))
+    records = IMAGES.encode_batch({"image": [png] * 3, "label": ["cat", "dog", "dog"]}, 3)
     manifest = rs.Manifest.load(tmp_path / "data")
     assert manifest.rows("train") == 3
     assert png in records[0]
@@ -268,7 +268,7 @@ def test_the_examples_of_a_stream_may_differ_in_their_types(tmp_path):
     text = "schema: d\nfeatures:\n  y: {kind: label, names: [c, b, a]}\n"
     text += "  ys: {kind: label, names: [c, b, a], shape: [null]}\n  s: {dtype: string, default: ''}\n"
     schema = rs.Schema.loads(text)
-    expected = list(schema.encode_batch({"y": [2, 1, 0], "ys": [[2], [], [0, 1]], "s": ["p", None, "q"]}, 3))
+    expected = schema.encode_batch({"y": [2, 1, 0], "ys": [[2], [], [0, 1]], "s": ["p", None, "q"]}, 3)
     mapped = given.map(lambda row: row, features=features)
     for form, rows in {
         "mapped": mapped,

@@ -88,7 +88,7 @@ def test_a_long_name_with_a_gap_keeps_its_values(tmp_path):
     name = "z" * 170
     one = schema(f"{name}: {{dtype: int64, default: 0}}")
     rows = [{name: 1}, {}, {name: 3}]
-    assert list(one.encode_batch({name: [1, None, 3]}, 3)) == [one.encode(row) for row in rows]
+    assert one.encode_batch({name: [1, None, 3]}, 3) == [one.encode(row) for row in rows]
     rs.write(one, rows, tmp_path / "data")
     assert read(one, tmp_path / "data") == [1, 0, 3]
 
@@ -262,7 +262,7 @@ def test_arrays_of_the_other_byte_order_are_what_they_say():
     one = schema("x: int64\n  y: float32")
     swapped = {"x": np.array([1, 2], ">i8"), "y": np.array([1.5, 2.5], ">f4")}
     native = {"x": np.array([1, 2]), "y": np.array([1.5, 2.5], np.float32)}
-    assert list(one.encode_batch(swapped, 2)) == list(one.encode_batch(native, 2))
+    assert one.encode_batch(swapped, 2) == one.encode_batch(native, 2)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from array import array
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -180,6 +181,27 @@ def test_a_key_of_several_parts_keeps_them_apart():
         == key_bytes({"a": ["7"]}, ("a",))
         == key_bytes({"a": np.array([7])}, ("a",))
     )
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([[1], [2]], pa.large_list(pa.int64())),
+        pa.array([0, 1], pa.date32()),
+        pa.array([["a"], ["b"]], pa.large_list(pa.string())),
+        np.array([[1, 2], [3, 4]]),
+    ],
+)
+def test_a_key_that_is_neither_text_nor_a_number_is_refused(column):
+    with pytest.raises(rs.RecordError, match="row 0: k: expected a key: text or a whole number, got "):
+        key_bytes({"k": column}, ("k",))
+
+
+def test_a_dictionary_is_a_key_by_its_entries():
+    entries = pa.array(["b", None, "a"])
+    assert key_bytes({"k": pa.DictionaryArray.from_arrays([2, 0], entries)}, ("k",)) == [b"a", b"b"]
+    with pytest.raises(rs.RecordError, match="row 1: k: expected a key: text or a whole number, got nothing"):
+        key_bytes({"k": pa.DictionaryArray.from_arrays([0, 1], entries)}, ("k",))
 
 
 def test_a_key_that_is_none_is_named(tmp_path):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
 from recordspec.spec.validate import Code, Violation, of_other_message, other_message, violations
 from recordspec.store.shards import File
-from recordspec.wire.columns import KeySteps, KeyValues, Section
+from recordspec.wire.arrays import ArrowArray, counts_of, is_list, items_of, storage_of
+from recordspec.wire.columns import Section
 from recordspec.wire.framing import place
 from recordspec.wire.record_batch import RecordBatch
 
@@ -175,14 +176,18 @@ class CheckReport:
         """Counts rows that have a feature without any values."""
         self.empty[path] = self.empty.get(path, 0) + rows
 
-    def add_unknown(self, path: Place, rows: int, kinds: set[str]) -> None:
+    def add_unknown(self, path: Place, rows: int, kinds: Set[str]) -> None:
         """Counts rows that have a key which the schema does not have."""
-        if path not in self.unknown and len(self.unknown) >= MOST_UNKNOWN:
-            self.more = True
-            return
-        key = self.unknown.setdefault(path, UnknownKey())
-        key.rows += rows
-        key.kinds |= kinds
+        if self.has_room(path):
+            key = self.unknown.setdefault(path, UnknownKey())
+            key.rows += rows
+            key.kinds |= kinds
+
+    def has_room(self, path: Place) -> bool:
+        """Whether one more key that the schema does not have is listed; if not, there are more."""
+        room = path in self.unknown or len(self.unknown) < MOST_UNKNOWN
+        self.more |= not room
+        return room
 
     def add_repeated(self, rows: Counter[str]) -> None:
         """Counts rows that have a key twice, by key."""
@@ -381,30 +386,29 @@ class _RangeCheck:
         example = InvalidRecord(path=self._file.path, record=number, offset=offset, problem=problem)
         self._report.add(code, (), rows, [example], self._examples)
 
-    def _keys(
-        self, section: Section, found: dict[str, tuple[KeyValues, ...]] | dict[str, tuple[KeySteps, ...]]
-    ) -> None:
+    def _keys(self, section: Section, found: Mapping[str, tuple[ArrowArray, ...]]) -> None:
         """Counts keys that the schema does not have, and keys without values."""
         known = {column.key for column in self._schema.columns(section)} if found else set()
-        for key, held in found.items():
-            if key not in known:
-                rows, kinds = sum(len(one.rows) for one in held), set(chain(*map(_kinds, held)))
-                self._report.add_unknown((section, key), rows, kinds)
+        for key in found:
+            path = (section, key)
+            if key not in known and not self._report.has_room(path):
                 continue
-            self._report.present.add((section, key))
-            if empty := sum(map(_empty, held)):
-                self._report.add_empty((section, key), empty)
+            lists = found[key]
+            rows = lists[:1] if section == "sequence" else lists  # each array of a feature list has all
+            if key in known:
+                self._report.present.add(path)
+                if empty := sum(map(_empty, rows)):
+                    self._report.add_empty(path, empty)
+            else:
+                lists = tuple(map(items_of, lists)) if section == "sequence" else lists
+                kinds = {storage_of(array) for array in lists if array.null_count < len(array)}
+                count = sum(len(array) - array.null_count for array in rows)
+                self._report.add_unknown(path, count, kinds)
 
 
-def _kinds(held: KeyValues | KeySteps) -> Iterator[str]:
-    for one in held.values if isinstance(held, KeySteps) else (held,):
-        yield one.kind
-
-
-def _empty(held: KeyValues | KeySteps) -> int:
-    """The number of rows that have a key without values."""
-    counts = held.counts if isinstance(held, KeySteps) else np.asarray(held.cells.lengths)
-    return int((np.broadcast_to(counts, len(held.rows)) == 0).sum())
+def _empty(array: ArrowArray) -> int:
+    """The number of rows that have a list without values."""
+    return int((counts_of(array) == 0).sum()) - int(array.null_count) if is_list(array) else 0
 
 
 def _broken(records: RecordBatch) -> Iterator[Violation]:

@@ -21,8 +21,8 @@ from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import KEYS_FILE, Manifest
 from recordspec.store.shards import Files
+from recordspec.wire.arrays import Ints
 from recordspec.wire.hashes import Words
-from recordspec.wire.strings import Ints
 
 __all__ = ["THRESHOLD", "ByKey", "Change", "Difference", "Measure", "changes", "diff"]
 

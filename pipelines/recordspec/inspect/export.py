@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, StoreError, nearest, one_of
-from recordspec.inspect.columns import (
-    ColumnValues,
-    HeldValues,
-    PairValues,
-    StepValues,
-    nested_values,
-    values_by_kind,
-)
+from recordspec.inspect.columns import nested_array, values_by_kind, with_values
 from recordspec.inspect.export_writers import (
     WRITERS,
     ColumnType,
@@ -34,11 +28,28 @@ from recordspec.inspect.scan import RowBatch, Scanner
 from recordspec.locations import Location, output_file
 from recordspec.progress import Progress
 from recordspec.store.shards import Files
+from recordspec.wire.arrays import (
+    ArrowArray,
+    are_text,
+    counts_of,
+    flat_of,
+    is_list,
+    items_of,
+    list_array,
+    offsets,
+    present_in,
+    storage_of,
+    values_array,
+)
 from recordspec.wire.record_batch import RecordBatch
 
 if TYPE_CHECKING:
     from recordspec.spec.features import Feature
     from recordspec.wire.columns import Section
+
+# The values of some rows, with their type there.
+TypedArray = tuple[ColumnType, ArrowArray]
+TypedColumns = dict[str, TypedArray]
 
 # Records may each have a key of their own.
 _MOST_COLUMNS = 4096
@@ -96,7 +107,8 @@ def export(
     writer_type.check(records.names.given)
     with output_file(out, force=force) as begun, progress:
         progress.begin("exporting", None)
-        types = dict.fromkeys(records.query.columns, ColumnType()) | records.names.declared
+        names = records.names
+        types = dict.fromkeys(records.query.columns, ColumnType()) | names.declared | names.given
         types, written = _write(records, writer_type, begun, types, progress)
         if not written:
             progress.begin("again, with final types", None)
@@ -143,8 +155,9 @@ class _Records:
                 return
 
     def _pieces(self, batch: RowBatch) -> Iterator[tuple[RowBatch, RecordBatch]]:
-        """A batch, or pieces of it with a bounded number of cells: every column has a cell for each row."""
-        decoded = batch.decode()
+        """A batch, or pieces of it with a bounded number of cells: every column has one for each row."""
+        chosen = self.query.columns
+        decoded = batch.decode(keys=self.query.names.keys_of(chosen) if chosen else None)
         columns = max(self.columns, len(decoded.features) + len(decoded.sequence))
         if len(batch) == 1 or len(batch) * columns <= _MOST_CELLS:
             yield batch, decoded
@@ -170,7 +183,7 @@ def _write(
     with ExitStack() as stack:
         for batch, decoded in records.batches(progress):
             columns = columns_of(batch, decoded, records.names, types)
-            known, types = types, ordered(with_columns(types, columns, records.names), chosen)
+            known, types = types, ordered(with_columns(types, columns), chosen)
             if final and types != known:
                 expected, got = "files that do not change", "other records when they were read again"
                 raise StoreError(Problem(where=str(batch.path), expected=expected, got=got))
@@ -188,20 +201,16 @@ def _write(
     return dict(types), types == writer.types
 
 
-def _all_columns(columns: ExportColumns, types: ColumnTypes, names: ColumnNames, rows: int) -> ExportColumns:
+def _all_columns(columns: TypedColumns, types: ColumnTypes, names: ColumnNames, rows: int) -> ExportColumns:
     """All columns, also those that are missing in these rows."""
     found: ExportColumns = {}
     for name, type_ in types.items():
-        held = columns.get(name)
-        other = held is None or (not type_.levels and isinstance(held, StepValues) != type_.steps)
-        found[name] = missing(type_, rows) if held is None or other else held
-    return found | {name: _empty_lists(found[name]) for name in names.empty if name in found}
-
-
-def _empty_lists(held: HeldValues) -> HeldValues:
-    """The same with empty lists in place of missing ones."""
-    assert not isinstance(held, PairValues)
-    return replace(held, present=np.ones_like(held.present))
+        here, array = columns.get(name, (type_, None))
+        array = arrow().nulls(rows) if array is None or here.steps != type_.steps else type_.shaped(array)
+        if name in names.empty:
+            array = list_array(values_array(flat_of(array)), offsets(counts_of(array)))
+        found[name] = array
+    return found
 
 
 class ColumnNames:
@@ -290,9 +299,7 @@ class ColumnNames:
         return name if not self.query.columns or name in self.query.columns else None
 
 
-def columns_of(
-    batch: RowBatch, decoded: RecordBatch, names: ColumnNames, known: ColumnTypes
-) -> ExportColumns:
+def columns_of(batch: RowBatch, decoded: RecordBatch, names: ColumnNames, known: ColumnTypes) -> TypedColumns:
     """The values of a batch by column. Raises RecordError if the kind of a list changes, or a record is
     none of the schema."""
     found = _given_columns(batch, names)
@@ -300,21 +307,41 @@ def columns_of(
         name = names.column(key)
         if name is None:
             continue
-        several = sorted(values_by_kind(decoded, key), key=lambda held: held.first)
-        if len(several) > 1:
-            raise _mixed_kinds(type_of(several[0]), several[1], name, batch)
-        held = _labelled(several[0], names.classes.get(key))
-        if name in known and not known[name].fits(held):
-            raise _mixed_kinds(known[name], held, name, batch)
-        if name in found and found[name].present.any() and held.present.any():
-            one, other = sorted((found[name], held), key=lambda held: held.first)
-            raise _mixed_kinds(type_of(one), other, name, batch)
-        if name not in found or held.present.any():
-            found[name] = held
+        arrays = values_by_kind(decoded, key)
+        if len(arrays) > 1:
+            held = [(type_of(array, steps=key[0]), array) for array in arrays]
+            (before, _), other, *_ = sorted(held, key=_first_row)
+            raise _mixed_kinds(before, other, name, batch)
+        array = _labelled(arrays[0], names.classes.get(key))
+        column = type_of(array, steps=key[0]), array
+        if not _has_values(column):
+            found.setdefault(name, column)
+            continue
+        if name in known and not known[name].fits(column[0]):
+            raise _mixed_kinds(known[name], column, name, batch)
+        if name in found and _has_values(found[name]):
+            (before, _), other = sorted((found[name], column), key=_first_row)
+            raise _mixed_kinds(before, other, name, batch)
+        found[name] = column
     return found
 
 
-def _given_columns(batch: RowBatch, names: ColumnNames) -> ExportColumns:
+def _has_values(column: TypedArray) -> bool:
+    """Whether any row has a value."""
+    return bool(column[1].null_count < len(column[1]))
+
+
+def _first_row(column: TypedArray) -> int:
+    """The first row that has a value; of a feature list, the first with a step that has one, if any does."""
+    type_, array = column
+    if type_.steps and is_list(array) and not type_.index_levels:
+        there = present_in(items_of(array))
+        if there.any():
+            return int(np.searchsorted(np.cumsum(counts_of(array)), np.argmax(there), side="right"))
+    return int(np.argmax(present_in(array)))
+
+
+def _given_columns(batch: RowBatch, names: ColumnNames) -> TypedColumns:
     """The values of features that are not what is stored under a key. Raises RecordError."""
     if not names.placed:
         return {}
@@ -326,46 +353,45 @@ def _given_columns(batch: RowBatch, names: ColumnNames) -> ExportColumns:
         columns = given_columns(names.placed, records, sequence=sequence)
     except RecordError as error:
         raise error.at(batch.place(error.row or 0)) from None
-    return {name: _nested(columns[name], type_) for name, type_ in names.given.items()}
+    return {name: _given(columns[name], type_) for name, type_ in names.given.items()}
 
 
-def _nested(values: list[Any], type_: ColumnType) -> HeldValues:
-    if not type_.index_levels:
-        return nested_values(values, type_.levels, type_.kind)
-    indices, items = ([None if one is None else one[part] for one in values] for part in (0, 1))
-    return PairValues(
-        indices=nested_values(indices, type_.index_levels, "int64"),
-        values=nested_values(items, type_.levels, type_.kind),
-    )
+def _given(values: list[Any], type_: ColumnType) -> TypedArray:
+    """The values of a feature as rows give them, of which the type says whether they are text."""
+    if type_.index_levels:
+        indices, items = ([None if one is None else one[part] for one in values] for part in (0, 1))
+        places = nested_array(indices, type_.index_levels, "int64")
+        flat = nested_array(items, type_.levels, type_.kind)
+        names = ["indices", "values"]
+        array = arrow().StructArray.from_arrays([places, flat], names, mask=places.is_null())
+    else:
+        array = flat = nested_array(values, type_.levels, type_.kind)
+    for _ in range(type_.levels):
+        flat = items_of(flat)
+    return replace(type_, text=type_.kind != "bytes" or are_text(flat)), array
 
 
-def _mixed_kinds(before: ColumnType, held: HeldValues, name: str, batch: RowBatch) -> RecordError:
+def _mixed_kinds(before: ColumnType, column: TypedArray, name: str, batch: RowBatch) -> RecordError:
     """The error of a column that has lists of two kinds."""
-    hint, found = "", type_of(held)
+    hint, (found, _), row = "", column, _first_row(column)
     if before.steps != found.steps:
         prefixed = f"`{SEQUENCE}{name}` among the columns selects the feature list"
         hint = "choose other columns" if name.startswith(SEQUENCE) else prefixed
     problem = Problem(path=(name,), expected=f"{before}, as in records before", got=str(found), hint=hint)
-    return RecordError(problem.at(batch.place(held.first)), held.first)
+    return RecordError(problem.at(batch.place(row)), row)
 
 
-def _labelled(held: ColumnValues | StepValues, classes: tuple[str, ...] | None) -> ColumnValues | StepValues:
+def _labelled(array: ArrowArray, classes: tuple[str, ...] | None) -> ArrowArray:
     """The values, with class names in place of indices."""
-    values = held.leaf if isinstance(held, StepValues) else held
-    if classes is None or values.kind != "int64" or not isinstance(values.flat, np.ndarray):
-        return held
-    named = replace(values, kind="bytes", flat=class_name_strings(values.flat, classes))
-    return replace(held, values=named) if isinstance(held, StepValues) else named
+    if classes is None or storage_of(array) != "int64":
+        return array
+    return with_values(array, lambda indices: class_name_strings(indices, classes))
 
 
-def with_columns(types: ColumnTypes, columns: ExportColumns, names: ColumnNames) -> dict[str, ColumnType]:
+def with_columns(types: ColumnTypes, columns: TypedColumns) -> dict[str, ColumnType]:
     """The types of these columns and of those before."""
     found = dict(types)
-    for name, held in columns.items():
-        type_ = type_of(held)
-        if name in names.given:
-            found[name] = replace(names.given[name], text=type_.text and types.get(name, type_).text)
-            continue
+    for name, (type_, _) in columns.items():
         found[name] = found[name].joined(type_) if name in found else type_
     if len(found) > _MOST_COLUMNS:
         expected = f"at most {_MOST_COLUMNS:,} features to export"
@@ -377,15 +403,6 @@ def ordered(types: ColumnTypes, columns: tuple[str, ...]) -> dict[str, ColumnTyp
     """The columns in the order of the query; without one, by name, feature lists last."""
     names = columns or sorted(types, key=lambda name: (types[name].steps, name))
     return {name: types[name] for name in names}
-
-
-def missing(type_: ColumnType, rows: int) -> ColumnValues | StepValues:
-    """A column in which all rows are missing."""
-    none, zeros = np.zeros(rows, bool), np.zeros(rows, np.int64)
-    if not type_.steps:
-        return ColumnValues(kind="none", present=none, lengths=zeros, flat=None)
-    values = ColumnValues(kind="none", present=none[:0], lengths=zeros[:0], flat=None)
-    return StepValues(present=none, counts=zeros, values=values)
 
 
 def _check_readable(decoded: RecordBatch, batch: RowBatch) -> None:

@@ -10,17 +10,31 @@ from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
-from recordspec.inspect.columns import ColumnValues, HeldValues, PairValues, StepValues, to_pylist
+from recordspec.inspect.columns import to_pylist, with_values
 from recordspec.spec.dates import DateUnit, iso_texts
 from recordspec.spec.values import BASE64
-from recordspec.wire.strings import Ints, Mask, Strings, are_text, offsets
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Ints,
+    are_text,
+    as_lists,
+    counts_of,
+    flat_of,
+    is_list,
+    items_of,
+    list_array,
+    offsets,
+    present_in,
+    spread,
+    storage_of,
+    strings_array,
+    values_array,
+)
 
 # The values of some rows, by the name of their column.
-ExportColumns = dict[str, HeldValues]
+ExportColumns = dict[str, ArrowArray]
 
 # The size of a Parquet row group, which is read at once, and kept in memory until it is written.
 _GROUP_BYTES = 64 << 20
@@ -62,12 +76,10 @@ class ColumnType:
     def __str__(self) -> str:
         return f"steps of {self.kind}" if self.steps else self.kind
 
-    def fits(self, held: HeldValues) -> bool:
-        """Whether the column holds these, too."""
-        other = type_of(held)
-        if self == ColumnType() or not held.present.any():
-            return True
-        return other.steps == self.steps and ("none" in (other.kind, self.kind) or other.kind == self.kind)
+    def fits(self, other: ColumnType) -> bool:
+        """Whether the column holds values of this type, too."""
+        same_kind = "none" in (other.kind, self.kind) or other.kind == self.kind
+        return self == ColumnType() or (other.steps == self.steps and same_kind)
 
     def joined(self, other: ColumnType) -> ColumnType:
         """The type that holds both, for values of the same key."""
@@ -79,17 +91,30 @@ class ColumnType:
             text=self.text and other.text,
         )
 
+    def shaped(self, array: ArrowArray) -> ArrowArray:
+        """What is stored under a key, with as many lists in each other as the column has."""
+        if self.levels:
+            return array
+        if self.steps:
+            steps = replace(self, steps=False).shaped(items_of(array))
+            return list_array(steps, offsets(counts_of(array)), present_in(array))
+        if not self.single:
+            return as_lists(array)
+        return spread(values_array(flat_of(array)), present_in(array)) if is_list(array) else array
+
 
 ColumnTypes = Mapping[str, ColumnType]
 
 
-def type_of(held: HeldValues) -> ColumnType:
-    values = held if isinstance(held, ColumnValues) else held.leaf
+def type_of(array: ArrowArray, *, steps: bool) -> ColumnType:
+    """The type of values under a key, or in a feature list."""
+    lists = items_of(array) if steps else array
+    kind, counts = storage_of(lists), counts_of(lists)
     return ColumnType(
-        kind=values.kind,
-        single=bool((values.lengths[values.present] == 1).all()),
-        steps=isinstance(held, StepValues),
-        text=not isinstance(values.flat, Strings) or are_text(values.flat),
+        kind=kind,
+        single=not is_list(lists) or bool((counts[present_in(lists)] == 1).all()),
+        steps=steps,
+        text=kind != "bytes" or are_text(flat_of(lists)),
     )
 
 
@@ -161,38 +186,33 @@ class JsonLinesWriter(Writer):
             self._file.write(f"{line}\n".encode())
 
 
-def cells(held: HeldValues, type_: ColumnType) -> Iterator[Any]:
+def cells(array: ArrowArray, type_: ColumnType) -> Iterator[Any]:
     """The value of each row: a number, a text, a list of them, or None of what is missing."""
-    if isinstance(held, PairValues):
-        return _pairs(held, type_)
-    if not isinstance(held, StepValues):
-        return _cells(held, type_)
-    return _grouped(cells(held.values, type_), held.present, held.counts)
+    present = present_in(array).tolist()
+    if array.null_count == len(array):
+        return repeat(None, len(array))
+    if str(array.type).startswith("struct"):
+        indices = cells(array.field(0), replace(type_, kind="int64"))
+        values = zip(indices, cells(array.field(1), type_), strict=True)
+        return (
+            dict(zip(("indices", "values"), pair, strict=True)) if there else None
+            for there, pair in zip(present, values, strict=True)
+        )
+    if is_list(array):
+        items, counts = cells(items_of(array), type_), counts_of(array).tolist()
+        return (
+            list(islice(items, count)) if there else None
+            for there, count in zip(present, counts, strict=True)
+        )
+    flat = iter(_plain(flat_of(array), type_))
+    return (next(flat) if there else None for there in present)
 
 
-def _pairs(held: PairValues, type_: ColumnType) -> Iterator[dict[str, Any] | None]:
-    indices = cells(held.indices, replace(type_, kind="int64"))
-    for there, places, values in zip(held.present.tolist(), indices, cells(held.values, type_), strict=True):
-        yield {"indices": places, "values": values} if there else None
-
-
-def _cells(values: ColumnValues, type_: ColumnType) -> Iterator[Any]:
-    flat = iter(_plain(values, type_))
-    if not type_.single:
-        return _grouped(flat, values.present, values.lengths)
-    return (next(flat) if present else None for present in values.present.tolist())
-
-
-def _grouped(values: Iterator[Any], present: Mask, counts: Ints) -> Iterator[list[Any] | None]:
-    for there, count in zip(present.tolist(), counts.tolist(), strict=True):
-        yield list(islice(values, count)) if there else None
-
-
-def _plain(values: ColumnValues, type_: ColumnType) -> list[Any]:
-    flat = to_pylist(values.flat)
+def _plain(flat: Any, type_: ColumnType) -> list[Any]:
+    values = to_pylist(flat)
     if type_.kind != "bytes":
-        return flat
-    return [one.decode() if type_.text else {BASE64: base64.b64encode(one).decode()} for one in flat]
+        return values
+    return [one.decode() if type_.text else {BASE64: base64.b64encode(one).decode()} for one in values]
 
 
 class ParquetWriter(Writer):
@@ -210,7 +230,7 @@ class ParquetWriter(Writer):
         self._bytes = 0
 
     def write(self, columns: ExportColumns, rows: int) -> None:
-        batch = _batch(columns, self.types, self._schema)
+        batch = _batch(columns, self._schema)
         self._waiting.append(batch)
         self._bytes += batch.nbytes
         if self._bytes >= _GROUP_BYTES:
@@ -259,7 +279,7 @@ class CsvWriter(Writer):
             else columns[name]
             for name, type_ in self._cells.items()
         }
-        batch = _batch(shown, self._cells, self._schema)
+        batch = _batch(shown, self._schema)
         self._gap |= any(column.null_count for column in batch.columns)
         self._writer.write_batch(batch)
 
@@ -277,21 +297,23 @@ class CsvWriter(Writer):
         super().close()
 
 
-def _dates(name: str, held: HeldValues, unit: DateUnit) -> HeldValues:
+def _dates(name: str, array: ArrowArray, unit: DateUnit) -> ArrowArray:
     """Numbers as the text of dates or times. Raises SpecError for what has no text that a build reads."""
-    if not isinstance(held, ColumnValues) or not isinstance(held.flat, np.ndarray):
-        return held
-    texts, invalid = iso_texts(held.flat, unit)
-    if bool(invalid.any()):
-        raise SpecError(
-            Problem(
-                path=(name,),
-                expected="dates from 0001-01-01 to 9999-12-31 for csv",
-                got=f"{held.flat[invalid][0]} {unit} since 1970-01-01",
-                hint="choose other columns, or write jsonl or parquet",
+
+    def texts_of(numbers: Ints) -> ArrowArray:
+        texts, invalid = iso_texts(numbers, unit)
+        if bool(invalid.any()):
+            raise SpecError(
+                Problem(
+                    path=(name,),
+                    expected="dates from 0001-01-01 to 9999-12-31 for csv",
+                    got=f"{numbers[invalid][0]} {unit} since 1970-01-01",
+                    hint="choose other columns, or write jsonl or parquet",
+                )
             )
-        )
-    return replace(held, kind="bytes", flat=Strings.of([text.encode() for text in texts]))
+        return strings_array([text.encode() for text in texts])
+
+    return array if storage_of(array) == "none" else with_values(array, texts_of)
 
 
 def _schema(types: ColumnTypes) -> Any:
@@ -329,66 +351,11 @@ def _value_type(type_: ColumnType) -> Any:
     return known[type_.kind] if type_.kind in known else pyarrow.type_for_alias(type_.kind)
 
 
-def _batch(columns: ExportColumns, types: ColumnTypes, schema: Any) -> Any:
+def _batch(columns: ExportColumns, schema: Any) -> Any:
     import pyarrow
 
-    arrays = [_array(columns[name], type_) for name, type_ in types.items()]
+    arrays = [columns[field.name].cast(field.type) for field in schema]
     return pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _array(held: HeldValues, type_: ColumnType) -> Any:
-    """An Arrow array of all rows. It is made of buffers: Arrow's other ways from NumPy import pandas."""
-    import pyarrow
-
-    if isinstance(held, PairValues):
-        parts = [_array(held.indices, replace(type_, kind="int64")), _array(held.values, type_)]
-        kind = _pair_type(*(part.type for part in parts))
-        return pyarrow.Array.from_buffers(kind, len(held.present), [_validity(held.present)], children=parts)
-    if isinstance(held, StepValues):
-        steps = _array(held.values, type_)
-        return _list_array(steps, held.present, held.counts)
-    if type_.single:
-        return _flat_array(held, type_, held.present)
-    every = np.ones(int(held.lengths.sum()), bool)
-    return _list_array(_flat_array(held, type_, every), held.present, held.lengths)
-
-
-def _list_array(values: Any, present: Mask, counts: Ints) -> Any:
-    import pyarrow
-
-    places = pyarrow.py_buffer(offsets(counts).astype(np.int32))
-    kind = pyarrow.list_(values.type)
-    return pyarrow.Array.from_buffers(kind, len(counts), [_validity(present), places], children=[values])
-
-
-def _flat_array(values: ColumnValues, type_: ColumnType, present: Mask) -> Any:
-    """Values one after the other, and nulls where none is present."""
-    import pyarrow
-
-    kind, rows = _value_type(type_), len(present)
-    if values.flat is None:
-        return pyarrow.nulls(rows, kind)
-    if isinstance(values.flat, Strings):
-        sizes = _spread(values.flat.sizes, present)
-        buffers = [offsets(sizes).astype(np.int32), np.ascontiguousarray(values.flat.buffer)]
-    else:
-        buffers = [np.ascontiguousarray(_spread(values.flat, present))]
-    return pyarrow.Array.from_buffers(kind, rows, [_validity(present), *map(pyarrow.py_buffer, buffers)])
-
-
-def _spread(values: Any, present: Mask) -> Any:
-    """Values at the places of those that are present."""
-    if present.all():
-        return values
-    spread = np.zeros(len(present), values.dtype)
-    spread[present] = values
-    return spread
-
-
-def _validity(present: Mask) -> Any:
-    import pyarrow
-
-    return None if present.all() else pyarrow.py_buffer(np.packbits(present, bitorder="little"))
 
 
 WRITERS: dict[str, type[Writer]] = {".jsonl": JsonLinesWriter, ".csv": CsvWriter, ".parquet": ParquetWriter}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recordspec.errors import Problem, SpecError, nearest, one_of
-from recordspec.wire.strings import Ints, Strings
+from recordspec.wire.arrays import ArrowArray, Ints, strings_array, take
 
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
@@ -72,6 +72,12 @@ class FeatureNames:
         names = (self.name(key), *self._stored_words(key))
         return (*names, *(SEQUENCE + name for name in names)) if key[0] else names
 
+    def keys_of(self, words: Iterable[str]) -> set[str]:
+        """The keys that words may mean, among others."""
+        bare = {part for word in words for part in (word, word.removeprefix(SEQUENCE))}
+        bare |= {word.removesuffix(_STORED) for word in bare}
+        return bare | {key for (_, key), name in self.names.items() if name in bare}
+
     def classes_of(self, key: FeatureKey, word: str) -> tuple[str, ...] | None:
         """The names of classes of the values that a word means; None if they are what is stored."""
         stored = self._stored_words(key)
@@ -94,12 +100,11 @@ def with_class_names(values: Iterable[int], classes: tuple[str, ...]) -> list[in
     return [classes[value] if 0 <= value < len(classes) else value for value in values]
 
 
-def class_name_strings(indices: Ints, classes: tuple[str, ...]) -> Strings:
+def class_name_strings(indices: Ints, classes: tuple[str, ...]) -> ArrowArray:
     """The names of many indices; of one without a name, its digits."""
     distinct, places = np.unique(indices, return_inverse=True)
-    return Strings.of([str(one).encode() for one in with_class_names(distinct.tolist(), classes)]).take(
-        places
-    )
+    names = [str(one).encode() for one in with_class_names(distinct.tolist(), classes)]
+    return take(strings_array(names), places)
 
 
 def check_known(wanted: Iterable[str], known: Iterable[str], option: str) -> None:

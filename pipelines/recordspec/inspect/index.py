@@ -16,8 +16,8 @@ from recordspec.locations import Location, output_file, read_bytes
 from recordspec.remote import RemotePath
 from recordspec.store.manifest import INDEX_SUFFIXES
 from recordspec.store.shards import Files, expand
+from recordspec.wire.arrays import Ints
 from recordspec.wire.file_types import compression_of
-from recordspec.wire.strings import Ints
 from recordspec.wire.tfrecord import RecordRange, record_ends
 
 log = logging.getLogger("recordspec")

@@ -16,10 +16,10 @@ from recordspec.inspect.scan import FIRST, RowBatch, Scanner
 from recordspec.inspect.stats.sketches import SizeCounts
 from recordspec.store.manifest import Manifest
 from recordspec.store.shards import Files
+from recordspec.wire.arrays import ArrowArray, counts_of, data_of, items_of, present_in, storage_of
 from recordspec.wire.columns import Kind
 from recordspec.wire.proto import ListWithContext, list_with_context
-from recordspec.wire.record_batch import RecordBatch, decode, only_rows
-from recordspec.wire.strings import Strings
+from recordspec.wire.record_batch import RecordBatch, decode
 
 RecordKind = Literal["Example", "SequenceExample", "ExampleListWithContext", "neither"]
 # The part of an ExampleListWithContext that has a feature; empty of features of other records.
@@ -53,17 +53,20 @@ class FeatureInfo:
     kinds: Counter[Kind] = field(default_factory=Counter)
     lengths: SizeCounts = field(default_factory=SizeCounts)
 
-    def add(self, decoded: RecordBatch) -> None:
-        lists = [*decoded.features[self.key]] if not self.sequence else []
-        self.records += sum(len(held.rows) for held in lists)
-        for steps in decoded.sequence[self.key] if self.sequence else ():
-            self.records += len(steps.rows)
-            self.steps.add(steps.counts, len(steps.rows))
-            lists += steps.values
-        for held in lists:
-            self.kinds[held.kind] += len(held.rows)
-            if held.kind != "none":
-                self.lengths.add(held.cells.lengths, len(held.rows))
+    def add(self, found: tuple[ArrowArray, ...]) -> None:
+        """Adds the lists of records, an array for each kind."""
+        if self.sequence:
+            steps = counts_of(found[0].drop_null())
+            self.records += len(steps)
+            self.steps.add(steps)
+            found = tuple(map(items_of, found))
+        for array in found:
+            lengths, kind = counts_of(array.drop_null()), storage_of(array)
+            self.records += 0 if self.sequence else len(lengths)
+            if len(lengths):
+                self.kinds[kind] += len(lengths)
+            if kind != "none":
+                self.lengths.add(lengths)
 
 
 @dataclass(kw_only=True)
@@ -111,24 +114,24 @@ class Info:
             self._add_lists(lists)
         self.conflicts += len(decoded.conflicts)
         neither = {*decoded.broken, *decoded.unknown_fields}
-        if decoded.unknown_fields:
-            known = np.ones(decoded.rows, bool)
-            known[decoded.unknown_fields] = False
-            decoded = only_rows(decoded, known)
-        in_lists = np.zeros(decoded.rows, bool)
-        for many in decoded.sequence.values():
-            for steps in many:
-                in_lists[steps.rows] = True
+        self.looked_at += len(batch)
+        if neither:
+            batch = batch.take(np.setdiff1d(np.arange(len(batch)), list(neither)))
+            decoded = batch.decode()
+        in_lists = np.zeros(len(batch), bool)
+        for steps in decoded.sequence.values():
+            in_lists |= present_in(steps[0])
+            if in_lists.all():
+                break
         self._add_features(decoded)
-        self.looked_at += decoded.rows
         self.kinds["neither"] += len(neither) - len(lists)
         self.kinds["SequenceExample"] += int(in_lists.sum())
-        self.kinds["Example"] += decoded.rows - int(in_lists.sum()) - len(neither)
+        self.kinds["Example"] += len(batch) - int(in_lists.sum())
 
     def _add_lists(self, lists: list[ListWithContext]) -> None:
         name: RecordKind = "ExampleListWithContext"
         self.kinds[name] = self.kinds.get(name, 0) + len(lists)
-        self.examples.add(np.array([len(one.examples) for one in lists]), len(lists))
+        self.examples.add(np.array([len(one.examples) for one in lists]))
         self._add_features(_decoded(one.context for one in lists if one.context is not None), "context")
         self._add_features(_decoded(example for one in lists for example in one.examples), "examples")
 
@@ -136,7 +139,7 @@ class Info:
         for key in keys_of(decoded):
             if (within, key) in self.by_key or len(self.by_key) < _MOST_KEYS:
                 feature = self.by_key.setdefault((within, key), FeatureInfo(key[1], key[0], within))
-                feature.add(decoded)
+                feature.add((decoded.sequence if key[0] else decoded.features)[key[1]])
             else:
                 self.more_keys = True
 
@@ -155,5 +158,5 @@ def info(files: Files, most: int | None = FIRST) -> Info:
 
 
 def _decoded(examples: Iterable[bytes]) -> RecordBatch:
-    held = Strings.of(list(examples))
-    return decode(held.buffer, held.offsets[:-1], held.offsets[1:])
+    data, places = data_of(list(examples))
+    return decode(data, places[:-1], places[1:])

@@ -10,12 +10,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordspec.errors import RecordError
-from recordspec.inspect.columns import ColumnValues, StepValues, values_by_kind
+from recordspec.inspect.columns import values_by_kind
 from recordspec.inspect.feature_names import FeatureKey, FeatureNames, check_known, with_class_names
 from recordspec.inspect.scan import RowBatch, Scanner
 from recordspec.inspect.where import ComparisonError, FieldValue, Where, parse
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Mask,
+    bytes_in,
+    counts_of,
+    flat_of,
+    is_list,
+    offsets,
+    present_in,
+    storage_of,
+)
 from recordspec.wire.record_batch import RecordBatch
-from recordspec.wire.strings import Mask, Strings, offsets
 
 if TYPE_CHECKING:
     from recordspec.spec.schema import Schema
@@ -93,7 +103,7 @@ class Query:
 
     def _holds(self, batch: RowBatch, condition: Where) -> tuple[Mask, RecordError | None]:
         """For which records the condition holds, up to one on which it cannot be evaluated."""
-        decoded = batch.decode()
+        decoded = batch.decode(keys=self.names.keys_of(condition.names))
         error = batch.list_error(decoded)
         columns = {name: self._columns(decoded, name) for name in condition.names}
         held = np.zeros(len(batch), bool)
@@ -109,7 +119,7 @@ class Query:
     def _columns(self, decoded: RecordBatch, name: str) -> list[list[_Column]]:
         """The values under each key that a name may mean, by kind of list."""
         return [
-            [_Column(held, self.names.classes_of(key, name)) for held in values_by_kind(decoded, key)]
+            [_Column(array, self.names.classes_of(key, name)) for array in values_by_kind(decoded, key)]
             for key in keys_of(decoded)
             if name in self.names.words(key)
         ]
@@ -139,16 +149,16 @@ class _Column:
         counts: of its values, or of its steps.
     """
 
-    def __init__(self, held: ColumnValues | StepValues, classes: tuple[str, ...] | None) -> None:
-        values = held.leaf if isinstance(held, StepValues) else held
-        self._flat = values.flat
-        self._classes = classes if values.kind == "int64" else None
-        places = offsets(values.lengths)
-        self._places = (places[offsets(held.counts)] if isinstance(held, StepValues) else places).tolist()
-        self.counts: list[int] = (held.counts if isinstance(held, StepValues) else held.lengths).tolist()
-        self.present: list[bool] = held.present.tolist()
+    def __init__(self, array: ArrowArray, classes: tuple[str, ...] | None) -> None:
+        self._classes = classes if storage_of(array) == "int64" else None
+        self.present: list[bool] = present_in(array).tolist()
+        self.counts: list[int] = counts_of(array).tolist()
+        places, flat = offsets(counts_of(array)), flat_of(array)
+        if not isinstance(flat, np.ndarray) and is_list(flat):  # steps
+            places, flat = offsets(counts_of(flat))[places], flat_of(flat)
+        self._places, self._flat = places.tolist(), flat
         # at once where there is little of it: a slice of its own takes 10 us a row
-        short = int(values.lengths.max(initial=0)) <= _SHORT
+        short = int(np.diff(places).max(initial=0)) <= _SHORT
         self._made = self._exact(0, self._places[-1]) if short else None
 
     def values(self, row: int) -> list[Any]:
@@ -157,10 +167,8 @@ class _Column:
 
     def _exact(self, start: int, stop: int) -> list[Any]:
         """Exact values, not the shortest decimals that are shown of a float32."""
-        if self._flat is None:
-            return []
-        if isinstance(self._flat, Strings):
-            return list(self._flat.part(start, stop))
+        if not isinstance(self._flat, np.ndarray):
+            return bytes_in(self._flat.slice(start, stop - start)) if start < stop else []
         values: list[Any] = self._flat[start:stop].tolist()
         if self._classes is None:
             return values

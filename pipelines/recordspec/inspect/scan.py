@@ -7,7 +7,7 @@ files.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,11 +23,11 @@ from recordspec.remote import RemotePath
 from recordspec.store.manifest import SCHEMA_FILE, Manifest, manifest_of
 from recordspec.store.shards import Files, expand_dataset, first_block, splits_by_name, stored_schema
 from recordspec.wire import proto, tfrecord
+from recordspec.wire.arrays import Bytes, Ints, data_of, lengths_of, offsets
 from recordspec.wire.file_types import compression_of, likely_compression, not_tfrecord
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, place
 from recordspec.wire.hashes import Words, of_records, splitmix64
 from recordspec.wire.record_batch import RecordBatch, decode
-from recordspec.wire.strings import Bytes, Ints, lengths_of, offsets
 from recordspec.wire.tfrecord import Chunk, Damage, RecordRange, salvage
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ class RecordSpans:
             stops=np.concatenate([spans.stops + shift for spans, shift in places]),
         )
 
-    def decode(self, sequence: bool | None) -> RecordBatch:
-        return decode(self.buffer, self.starts, self.stops, sequence=sequence)
+    def decode(self, sequence: bool | None, keys: Collection[str] | None = None) -> RecordBatch:
+        return decode(self.buffer, self.starts, self.stops, sequence=sequence, keys=keys)
 
 
 class UnpackedRows:
@@ -106,7 +106,7 @@ class UnpackedRows:
     def __init__(self, schema: Schema, sections: Sections, rows: int) -> None:
         self._schema, self._sections, self._rows = schema, sections, rows
 
-    def decode(self, sequence: bool | None) -> RecordBatch:
+    def decode(self, sequence: bool | None, keys: Collection[str] | None = None) -> RecordBatch:
         from recordspec.spec.blocks import decoded
 
         return decoded(self._sections, self._rows)
@@ -116,7 +116,8 @@ class UnpackedRows:
         from recordspec.spec.blocks import records_with
 
         made = records_with(self._schema, self._sections, self._rows)
-        return RecordSpans(buffer=made.buffer, starts=made.offsets[:-1], stops=made.offsets[1:])
+        data, places = data_of(made)
+        return RecordSpans(buffer=data, starts=places[:-1], stops=places[1:])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,8 +183,9 @@ class RowBatch:
         spans = self.spans
         return spans.buffer.data[int(spans.starts[row]) : int(spans.stops[row])]
 
-    def decode(self, *, sequence: bool | None = None) -> RecordBatch:
-        return self.rows.decode(sequence)
+    def decode(self, *, sequence: bool | None = None, keys: Collection[str] | None = None) -> RecordBatch:
+        """The rows as columns; of records, only of these keys."""
+        return self.rows.decode(sequence, keys)
 
     def place(self, row: int) -> str:
         """The location of a row, for messages."""

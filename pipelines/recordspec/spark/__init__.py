@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 from recordspec._arrow import arrow
 from recordspec.errors import MissingExtra, Problem, SpecError, StoreError, missing_package, see
 from recordspec.remote import RemotePath
+from recordspec.spec.arrow_values import is_file, item_type
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.build import Execution, write_options
 from recordspec.writing.options import Write
-from recordspec.writing.sources.arrow import check_table, is_file, item_type
+from recordspec.writing.sources.arrow import check_table
 
 try:
     from pyspark.errors import PySparkException

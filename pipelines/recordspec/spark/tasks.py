@@ -39,15 +39,25 @@ from recordspec.store import key_hashes
 from recordspec.store.manifest import LabelCounts, Shard
 from recordspec.store.publication import ConflictError
 from recordspec.wire import native
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Ints,
+    buffer_of,
+    offsets,
+    rows_array,
+    sizes_of,
+    strings_array,
+    to_binary,
+    to_numpy,
+)
 from recordspec.wire.hashes import Words, sha256_of
-from recordspec.wire.strings import Ints, Strings, offsets
 from recordspec.writing.copies import ClassChanges, copy_hashes
 from recordspec.writing.encoder import PART_BITS, EncodedRows, Encoder, order_of, split_of
 from recordspec.writing.failures import DiskError, source_errors
 from recordspec.writing.shards import ShardRange, ShardWriter
 from recordspec.writing.sorter import END, EXISTING, KEY, ORDER, index_of
 from recordspec.writing.sources import SourcePart
-from recordspec.writing.sources.arrow import table_batches, to_numpy, to_strings
+from recordspec.writing.sources.arrow import table_batches
 from recordspec.writing.sources.base import Batches
 from recordspec.writing.tasks import BuildPlan, EncodedPart
 
@@ -143,16 +153,16 @@ class RowBatches:
     def __init__(self, plan: BuildPlan) -> None:
         shuffle = plan.options.shuffle
         self._seed = None if shuffle is None else shuffle.seed
-        self._rows: list[tuple[Ints, Strings, Strings]] = []
+        self._rows: list[tuple[Ints, ArrowArray, ArrowArray]] = []
         self._sizes: dict[int, tuple[int, int]] = {}
 
     def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
         records = rows.records
         index = index_of(records, numbers, hashed, self._seed)
-        order = Strings.rows(np.ascontiguousarray(index[:END].T, ">u8").view(np.uint8))
+        order = rows_array(np.ascontiguousarray(index[:END].T, ">u8").view(np.uint8))
         splits = np.zeros(len(rows), np.int64) if splits is None else splits
         for split in np.unique(splits).tolist():
-            sizes = records.sizes[splits == split]
+            sizes = sizes_of(records)[splits == split]
             known = self._sizes.get(split, (0, 0))
             self._sizes[split] = known[0] + len(sizes), known[1] + int(sizes.sum())
         self._rows.append((splits, order, records))
@@ -169,19 +179,17 @@ class RowBatches:
         return {splits[number]: size for number, size in self._sizes.items()}
 
 
-def _batch(splits: Any, order: Strings, records: Strings) -> Any:
+def _batch(splits: Any, order: ArrowArray, records: ArrowArray) -> Any:
     columns = [splits, *(_binary(strings) for strings in (order, records))]
     return arrow().RecordBatch.from_arrays(columns, ["split", "order", "record"])
 
 
-def _binary(strings: Strings) -> Any:
-    pyarrow = arrow()
-    buffers = [pyarrow.py_buffer(strings.offsets.astype(np.int32)), pyarrow.py_buffer(strings.buffer)]
-    return pyarrow.Array.from_buffers(pyarrow.binary(), len(strings), [None, *buffers])
+def _binary(strings: ArrowArray) -> Any:
+    return strings.cast(arrow().binary())
 
 
 def _lines(name: str, order: list[bytes], lines: list[bytes]) -> Any:
-    return _batch(arrow().array([name] * len(order), "string"), Strings.of(order), Strings.of(lines))
+    return _batch(arrow().array([name] * len(order), "string"), strings_array(order), strings_array(lines))
 
 
 def encode_parts(plan: BuildPlan, folder: str, batches: Iterable[Any]) -> Iterator[Any]:
@@ -295,20 +303,20 @@ def move_copies(plan: BuildPlan, batches: Iterable[Any]) -> Iterator[Any]:
         yield pyarrow.RecordBatch.from_arrays(kept.columns[:3], ["split", "order", "record"])
         if not moved.num_rows:
             continue
-        words = to_strings(moved.column(1)).buffer.view(">u8").reshape(-1, END).astype(np.uint64)
+        words = buffer_of(to_binary(moved.column(1))).view(">u8").reshape(-1, END).astype(np.uint64)
         words[:, KEY] = copy_hashes(words[:, KEY], numbers[numbers > 0])
         if options.shuffle is not None:
             words[:, ORDER] = order_of(words[:, KEY], options.shuffle.seed)
-        splits, records = moved.column(0), to_strings(moved.column(2))
+        splits, records = moved.column(0), to_binary(moved.column(2))
         if options.spreads_copies and options.weights:
             old = to_numpy(pyarrow.compute.index_in(splits, pyarrow.array(names))).astype(np.int64)
             new = split_of(words[:, KEY], options.weights)
             changes.add(EncodedRows(plan.schema, len(records), records=records), old, new)
-            one = np.column_stack([np.ones(len(records), np.int64), records.sizes])
+            one = np.column_stack([np.ones(len(records), np.int64), sizes_of(records)])
             np.subtract.at(sizes, old, one)
             np.add.at(sizes, new, one)
             splits = pyarrow.array(names, "string").take(pyarrow.array(new))
-        order = Strings.rows(np.ascontiguousarray(words, ">u8").view(np.uint8))
+        order = rows_array(np.ascontiguousarray(words, ">u8").view(np.uint8))
         yield _batch(splits, order, records)
     gained = {name: (rows, size) for name, (rows, size) in zip(names, sizes.tolist(), strict=True)}
     report = MoveReport(gained, changes.by_split())
@@ -341,7 +349,7 @@ def assign(bounds: Bounds, keys: list[int], batches: Iterable[Any]) -> Iterator[
 
 def _orders(column: Any) -> Any:
     """The column `order`, as NumPy's bytes, which compare as they do."""
-    return to_strings(column).buffer.view(f"S{ORDER_BYTES}")
+    return buffer_of(to_binary(column)).view(f"S{ORDER_BYTES}")
 
 
 def write_shard(
@@ -408,12 +416,10 @@ def _written(
             skip, left = skip - start, left - (stop - start)
             if start < stop:
                 part = batch.slice(start, stop - start)
-                records = to_strings(part.column(2))
-                # a copy, in which the rows are framed
-                records = Strings(records.buffer.copy(), records.offsets)
+                records = to_binary(part.column(2))
                 writer.add(EncodedRows(plan.schema, len(records), records=records))
                 if plan.options.unique:
-                    words = to_strings(part.column(1)).buffer.view(">u8").reshape(-1, END)
+                    words = buffer_of(to_binary(part.column(1))).view(">u8").reshape(-1, END)
                     key_hashes.add(keys, words[:, KEY].T)
         if left:
             hint = "does the frame give other rows each time? persist it"
@@ -434,6 +440,6 @@ def known_keys(path: Location, batches: Iterable[Any]) -> Iterator[Any]:
             numbers = np.arange(first, first + rows, dtype=np.uint64) + np.uint64(EXISTING)
             words = np.column_stack([hashed, numbers]).astype(">u8").view(np.uint8)
             columns = [
-                _binary(Strings.rows(np.ascontiguousarray(part))) for part in (words[:, :16], words[:, 16:])
+                _binary(rows_array(np.ascontiguousarray(part))) for part in (words[:, :16], words[:, 16:])
             ]
             yield arrow().RecordBatch.from_arrays(columns, ["key", "number"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,28 +11,39 @@ from recordspec._tf import tf
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.spec.feature_set import ALL_SECTIONS, FeatureSet, columns_in
 from recordspec.spec.tensors import Tensor, with_default
-from recordspec.spec.validate import aligned_steps, check_structure, step_counts
+from recordspec.spec.validate import check_structure
 from recordspec.wire import blocks
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Bytes,
+    Ints,
+    bytes_in,
+    counts_of,
+    data_of,
+    empty_column,
+    items_of,
+    list_array,
+    offsets,
+    storage_of,
+    strings_array,
+    to_arrow,
+)
 from recordspec.wire.columns import (
     TF_DTYPES,
-    Cells,
     Column,
     Fixed,
-    KeySteps,
-    KeyValues,
     Part,
     Section,
     Sequence,
     Sparse,
     VarLen,
-    merged,
 )
-from recordspec.wire.example import Entry, encode, oversized
+from recordspec.wire.example import Table, encode, oversized
 from recordspec.wire.framing import AT_MOST, LARGEST_RECORD
 from recordspec.wire.record_batch import RecordBatch, decode
-from recordspec.wire.strings import Bytes, Ints, Strings
 
-Sections = dict[Section, list[Entry]]
+# The columns of records, by section and key.
+Sections = Mapping[Section, Table]
 
 
 def placed_columns(schema: FeatureSet, section: Section) -> tuple[Column, ...]:
@@ -43,26 +53,23 @@ def placed_columns(schema: FeatureSet, section: Section) -> tuple[Column, ...]:
 
 def blocks_of(
     schema: FeatureSet, sections: Sections, size: int, count: int, *, framed: bool = False
-) -> Strings:
-    """Encodes the entries of `count * size` rows as `count` blocks of `size` rows, each an Example.
+) -> ArrowArray:
+    """Encodes the columns of `count * size` rows as `count` blocks of `size` rows, each an Example.
 
     All blocks are encoded together, each in its frame if `framed`: a call for every block of 256 rows would
     cost more than their values.
 
     Raises SpecError if two columns share a key, RecordError if a block is too large, with its number.
     """
-    given = [blocks.rows_entry(size, count)]
+    given = {blocks.ROWS: to_arrow(np.full(count, size))}
     for section in schema.sections:
-        columns = {column.key: column for column in placed_columns(schema, section)}
-        placed = [replace(entry, column=columns[entry.column.key]) for entry in sections[section]]
-        given += blocks.entries(section, placed, size, count)
-    seen: set[str] = set()
-    for key in (entry.column.key for entry in given):
-        if key in seen:
-            expected = "keys that stay apart in a block"
-            raise SpecError(Problem(where=schema.name, expected=expected, got=f"`{key}` twice"))
-        seen.add(key)
-    found = oversized(given, count)
+        columns = placed_columns(schema, section)
+        for key, array in blocks.columns_of_blocks(section, sections[section], columns, size, count):
+            if key in given:
+                expected = "keys that stay apart in a block"
+                raise SpecError(Problem(where=schema.name, expected=expected, got=f"`{key}` twice"))
+            given[key] = array
+    found = oversized([given], count)
     if found is not None:
         number, least, _ = found
         hint = f"blocks of at most {max(1, size * LARGEST_RECORD // least):,} rows of this size fit"
@@ -76,49 +83,63 @@ def block_of_records(schema: FeatureSet, records: Iterable[Any]) -> bytes:
 
     Raises RecordError for a record that is not one of the schema, or contradicts itself.
     """
-    given = Strings.of(list(records))
-    sections = sections_of_records(schema, given.buffer, given.offsets[:-1], given.offsets[1:])
-    return blocks_of(schema, sections, len(given), 1)[0]
+    given = strings_array(list(records))
+    sections = sections_of_records(schema, given)
+    (block,) = bytes_in(blocks_of(schema, sections, len(given), 1))
+    return block
 
 
-def sections_of_records(schema: FeatureSet, buffer: Bytes, starts: Ints, stops: Ints) -> Sections:
-    """The entries of records of one row each in a buffer, which are decoded together.
+def sections_of_records(schema: FeatureSet, records: ArrowArray, head: int = 0, tail: int = 0) -> Sections:
+    """The columns of records of one row each, which are decoded together.
+
+    Args:
+        records: `large_binary`.
+        head, tail: bytes before and after each that do not belong to it.
 
     Raises RecordError, which names the row, for one that violates the schema, since a block concatenates the
     values of all rows, and an extra value would be the next row's; or that has a key of no feature.
     """
-    decoded = decode(buffer, starts, stops, sequence=schema.record == "sequence_example")
+    buffer, places = data_of(records)
+    sequence = schema.record == "sequence_example"
+    decoded = decode(buffer, places[:-1] + head, places[1:] - tail, sequence=sequence)
     check_structure(schema.placed, decoded)
-    sections: Sections = {section: [] for section in ALL_SECTIONS}
+    sections: dict[Section, Table] = {section: {} for section in ALL_SECTIONS}
     for section in schema.sections:
         columns = placed_columns(schema, section)
-        found: Mapping[str, Any] = decoded.sequence if section == "sequence" else decoded.features
-        known = {column.key for column in columns}
-        unknown = {key: min(int(held.rows[0]) for held in found[key]) for key in found.keys() - known}
-        if unknown:
-            row = min(unknown.values())
-            key = min(key for key, first in unknown.items() if first == row)
-            raise RecordError(blocks.unknown_key(key, known, f"keys of the schema in {section}"), row)
-        entry = _step_entry if section == "sequence" else _row_entry
-        sections[section] = [entry(one, found.get(one.key, ()), decoded.rows) for one in columns]
+        found = decoded.sequence if section == "sequence" else decoded.features
+        blocks.check_known(found, {column.key for column in columns}, f"keys of the schema in {section}")
+        sections[section] = {
+            column.key: _stored(column, section, found.get(column.key, ()), decoded.rows)
+            for column in columns
+        }
     check_counts(schema, sections, decoded.rows)
     return sections
+
+
+def _stored(column: Column, section: Section, found: tuple[ArrowArray, ...], rows: int) -> ArrowArray:
+    """The array of a key, among those of several kinds."""
+    of_storage = [array for array in found if storage_of(array) == column.storage]
+    if of_storage:
+        return of_storage[0]
+    empty = empty_column(column.storage, rows)
+    if section != "sequence":
+        return empty
+    steps = counts_of(found[0]) if found else np.zeros(rows, np.int64)
+    return list_array(empty_column(column.storage, int(steps.sum())), offsets(steps))
 
 
 def check_counts(schema: FeatureSet, sections: Sections, rows: int) -> None:
     """Raises RecordError for the first row in which features do not have equally many values."""
     bad: list[tuple[int, Problem]] = []
     for equal in schema.equal_counts:
-        entries = {entry.column.key: entry for entry in sections[equal.section]}
-        (first, one), (second, other) = ((entries[key], size) for _, key, size in (equal.first, equal.second))
-        owners, numbers = np.arange(rows), [first.cells.counts // one, second.cells.counts // other]
-        if first.steps is not None and second.steps is not None:
-            if equal.steps:
-                numbers = [first.steps, second.steps]
-            elif (first.steps != second.steps).any():
+        pair = [sections[equal.section][key] for _, key, _ in (equal.first, equal.second)]
+        owners, numbers = np.arange(rows), [counts_of(array) for array in pair]
+        if equal.section == "sequence" and not equal.steps:
+            if (numbers[0] != numbers[1]).any():
                 continue  # that is a problem already
-            else:
-                owners = np.repeat(owners, first.steps)
+            owners, numbers = np.repeat(owners, numbers[0]), [counts_of(items_of(array)) for array in pair]
+        if not equal.steps:
+            numbers = [numbers[0] // equal.first[2], numbers[1] // equal.second[2]]
         for place in np.flatnonzero(numbers[0] != numbers[1])[:1]:
             bad.append((int(owners[place]), equal.problem(*(int(number[place]) for number in numbers))))
     if bad:
@@ -126,29 +147,9 @@ def check_counts(schema: FeatureSet, sections: Sections, rows: int) -> None:
         raise RecordError([problem for at, problem in bad if at == row], row)
 
 
-def _row_entry(column: Column, found: tuple[KeyValues, ...], rows: int) -> Entry:
-    """The entry of a key, from its values in lists of the column's type."""
-    lists = tuple(held for held in found if held.kind != "none")
-    if not lists:
-        flat = Strings.of([]) if column.storage == "bytes" else np.zeros(0, column.storage)
-        return Entry(column=column, cells=Cells(flat=flat, lengths=0, rows=rows))
-    held = merged(lists)
-    cells = held.cells
-    if len(held.rows) < rows:
-        present = np.zeros(rows, np.bool_)
-        present[held.rows] = True
-        cells = cells.spread(present)
-    return Entry(column=column, cells=cells)
-
-
-def _step_entry(column: Column, found: tuple[KeySteps, ...], rows: int) -> Entry:
-    """The entry of a key of the sequence part."""
-    counts = step_counts(found, rows)
-    held = found[0].values if len(found) == 1 else aligned_steps(found, counts, np.ones(rows, np.bool_))
-    return replace(_row_entry(column, held, int(counts.sum())), steps=counts)
-
-
-def records_of_block(schema: FeatureSet, block: Any, *, framed: bool = False, whole: bool = False) -> Strings:
+def records_of_block(
+    schema: FeatureSet, block: Any, *, framed: bool = False, whole: bool = False
+) -> ArrowArray:
     """Converts the rows of a block to records.
 
     Args:
@@ -166,7 +167,7 @@ def records_of_block(schema: FeatureSet, block: Any, *, framed: bool = False, wh
 def rows_of_blocks(
     schema: FeatureSet, buffer: Bytes, starts: Ints, stops: Ints, *, whole: bool = False
 ) -> tuple[Sections, Ints]:
-    """The entries of the rows of blocks in a buffer, which are decoded together, and how many rows each has.
+    """The columns of the rows of blocks in a buffer, which are decoded together, and how many rows each has.
 
     Args:
         whole: whether a key of no feature is an error.
@@ -176,7 +177,7 @@ def rows_of_blocks(
     """
     found = blocks.StoredBlocks.of(buffer, starts, stops)
     columns = {section: placed_columns(schema, section) for section in schema.sections}
-    sections: Sections = {section: [] for section in ALL_SECTIONS}
+    sections: dict[Section, Table] = {section: {} for section in ALL_SECTIONS}
     for section, some in columns.items():
         sections[section] = blocks.stored(some, section, found)
     if whole:
@@ -184,26 +185,20 @@ def rows_of_blocks(
     return sections, found.rows
 
 
-def records_with(schema: FeatureSet, sections: Sections, rows: int, *, framed: bool = False) -> Strings:
-    """The records that have these entries. Raises RecordError, with the row, for one that is too large."""
+def records_with(schema: FeatureSet, sections: Sections, rows: int, *, framed: bool = False) -> ArrowArray:
+    """The records that have these columns. Raises RecordError, with the row, for one that is too large."""
     sequence = sections["sequence"] if schema.record == "sequence_example" else None
-    return encode(sections["features"] + sections["context"], sequence, rows, framed=framed)
+    return encode({**sections["features"], **sections["context"]}, sequence, rows, framed=framed)
 
 
 def decoded(sections: Sections, rows: int) -> RecordBatch:
-    """The entries of records as `decode` returns them."""
-    features: dict[str, tuple[KeyValues, ...]] = {}
-    lists: dict[str, tuple[KeySteps, ...]] = {}
-    for entry in (*sections["features"], *sections["context"]):
-        here = np.arange(rows) if entry.present is None else np.flatnonzero(entry.present)
-        lengths = entry.cells.counts[here]
-        cells = Cells(flat=entry.cells.flat, lengths=lengths, rows=len(here))
-        features[entry.column.key] = (KeyValues(entry.column.storage, here, cells),)
-    for entry in sections["sequence"]:
-        assert entry.steps is not None
-        values = KeyValues(entry.column.storage, np.arange(entry.cells.rows), entry.cells)
-        lists[entry.column.key] = (KeySteps(np.arange(rows), entry.steps, (values,)),)
-    return RecordBatch(rows=rows, features=features, sequence=lists)
+    """The columns of records as `decode` returns them."""
+    features = {**sections["features"], **sections["context"]}
+    return RecordBatch(
+        rows=rows,
+        features={key: (array,) for key, array in features.items()},
+        sequence={key: (array,) for key, array in sections["sequence"].items()},
+    )
 
 
 def parse(schema: FeatureSet, serialized: Tensor) -> dict[str, Tensor]:

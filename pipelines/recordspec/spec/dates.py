@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from recordspec._arrow import arrow
 from recordspec.errors import describe
-from recordspec.spec.values import Array, BadValue, numbers
+from recordspec.spec.values import Array, BadValue, numbers, unpacked
+from recordspec.wire.arrays import is_arrow, to_numpy
 
 DateUnit = Literal["days", "seconds", "milliseconds", "microseconds", "nanoseconds"]
 
@@ -33,9 +35,12 @@ _EXPECTED = "a date, a time, or their text as 2026-01-31 or 2026-01-31T12:00:00Z
 def since_epoch(values: Any, unit: DateUnit) -> Array:
     """Dates and times as int64 `[n]`, the number of units since 1970-01-01 00:00 UTC, never rounded.
 
-    Accepts a datetime64 array, or a list of dates, times (without an offset: in UTC), their ISO text, and
-    such numbers. Raises BadValue for others, and for values that the unit cannot represent.
+    Accepts an array datetime64, one of Arrow, or a list of dates, times (without an offset: in UTC), their
+    ISO text, and such numbers. Raises BadValue for others, and for values that the unit cannot represent.
     """
+    if is_arrow(values):
+        is_date = arrow().types.is_temporal(values.type)
+        values = to_dates(values) if is_date else unpacked(values)
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
         return numbers(values, "int64")
     if not (isinstance(values, np.ndarray) and values.dtype.kind == "M"):
@@ -58,6 +63,15 @@ def since_epoch(values: Any, unit: DateUnit) -> Array:
 
 def _holds(value: Any, unit: DateUnit) -> bool:
     return bool(value.astype(f"datetime64[{_CODES[unit]}]").astype(value.dtype) == value)
+
+
+def to_dates(array: Any) -> Any:
+    """Dates or times of Arrow, none of them null, as datetime64 `[n]`; those with a time zone in UTC."""
+    pyarrow, kind = arrow(), array.type
+    if not pyarrow.types.is_timestamp(kind):
+        seconds = array.cast(pyarrow.timestamp("s"))  # date64 has milliseconds, all of whole days
+        return to_numpy(seconds.view(pyarrow.int64())).view("datetime64[s]").astype("datetime64[D]")
+    return to_numpy(array.view(pyarrow.int64())).view(f"datetime64[{kind.unit}]")
 
 
 def _number(value: Any, unit: DateUnit) -> int:

@@ -17,12 +17,12 @@ from recordspec.spec.features.base import Feature
 from recordspec.spec.features.geometry import Pictures, Resize, sides_by_step
 from recordspec.spec.tensors import Tensor
 from recordspec.spec.validate import feature_violations, of_other_message, other_message
+from recordspec.wire.arrays import ArrowArray, bytes_in, flat_of, storage_of
 from recordspec.wire.blocks import StoredBlocks, stored
 from recordspec.wire.columns import (
     TF_DTYPES,
     Column,
     Fixed,
-    KeyValues,
     Layout,
     Section,
     Sequence,
@@ -32,7 +32,6 @@ from recordspec.wire.columns import (
 )
 from recordspec.wire.file_types import describe_type
 from recordspec.wire.record_batch import decode as decode_records
-from recordspec.wire.strings import Strings
 
 
 def parse_dict(schema: FeatureSet) -> Any:
@@ -290,7 +289,7 @@ def _undecoded(
     record: bytes,
     section: Section,
     feature: Feature,
-    stored: tuple[KeyValues, ...] | None,
+    stored: tuple[ArrowArray, ...] | None,
 ) -> Iterator[Problem]:
     """The problem of decoding one feature, with TensorFlow's message; `stored` is None for a block.
 
@@ -307,9 +306,10 @@ def _undecoded(
         decode_rows_of(schema.only(feature.outputs), [record])
     except decode_errors() as error:
         path, expected, message = (section, feature.name), f"what {feature.kind} decodes", _message(error)
-        strings = [held.cells.flat for held in stored or () if isinstance(held.cells.flat, Strings)]
-        if len(strings) == 1 and len(strings[0]) == 1:
-            got = describe_type(strings[0][0])
+        arrays = [array for array in stored or () if storage_of(array) == "bytes"]
+        strings = [data for array in arrays for data in bytes_in(flat_of(array))]
+        if len(strings) == 1:
+            got = describe_type(strings[0])
             yield Problem(path=path, expected=expected, got=got, hint=message)
         else:
             yield Problem(path=path, expected=expected, got=message)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -14,12 +13,28 @@ import numpy as np
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.spec.blocks import Sections, check_counts, records_with
 from recordspec.spec.feature_set import ALL_SECTIONS, FeatureSet, unknown_name
-from recordspec.spec.features.base import Feature
-from recordspec.spec.lists import Lists, by_row, rows_of
-from recordspec.spec.values import BadValue
-from recordspec.wire.columns import Cells, Section
-from recordspec.wire.example import Entry, encode_entry, encode_record, entry_encoder, least_bytes
-from recordspec.wire.strings import Mask, Strings, lengths_of
+from recordspec.spec.features.base import Feature, as_taken
+from recordspec.spec.lists import by_row, rows_of
+from recordspec.spec.values import BadValue, unpacked
+from recordspec.wire import arrays
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Mask,
+    bytes_in,
+    counts_of,
+    flat_of,
+    is_arrow,
+    lengths_of,
+    list_array,
+    numbers_array,
+    offsets,
+    present_in,
+    spread,
+    to_arrow,
+    values_array,
+)
+from recordspec.wire.columns import Column, Section
+from recordspec.wire.example import encode_entry, encode_record, entry_encoder, least_bytes
 
 # Values of more bytes are encoded as a batch, which knows the largest record before it is made.
 _LARGE = 1 << 20
@@ -27,26 +42,33 @@ _LARGE = 1 << 20
 _PANDAS_MISSING = ("NAType", "NaTType")
 
 
-@dataclass(frozen=True)
-class Gapped:
-    """A column with missing values: `values` of the present rows only, and which rows these are."""
-
-    values: Any
-    present: Mask
-
-    def __len__(self) -> int:
-        return len(self.present)
-
-
 def part_of(values: Any, start: int, stop: int) -> Any:
     """Rows `start` to `stop` of a column."""
-    if isinstance(values, (Strings, Lists)):
-        return values.part(start, stop)
-    if not isinstance(values, Gapped):
-        return values[start:stop]
-    before = int(np.count_nonzero(values.present[:start]))
-    here = values.present[start:stop]
-    return Gapped(part_of(values.values, before, before + int(np.count_nonzero(here))), here)
+    return arrays.part(values, start, stop) if is_arrow(values) else values[start:stop]
+
+
+def with_missing(values: Any, present: Mask) -> Any:
+    """A column of `len(present)` rows: those that are present have the values, the others none."""
+    if present.all():
+        return values
+    if is_arrow(values):
+        return spread(values, present)
+    if isinstance(values, np.ndarray) and values.dtype == np.longdouble:
+        values = _narrowed(values)
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iuf":
+        scattered = np.zeros(len(present), values.dtype.newbyteorder("="))
+        scattered[present] = values
+        return numbers_array(scattered, present)
+    kept = iter(values)
+    return [next(kept) if here else None for here in present.tolist()]
+
+
+def _narrowed(values: Any) -> Any:
+    """Numbers of NumPy's long double, which Arrow lacks, as float64; in a list if that does not hold them."""
+    with np.errstate(over="ignore"):
+        narrow = values.astype(np.float64)
+    same = (narrow == values) | np.isnan(values)
+    return narrow if same.all() else list(values)
 
 
 def columns_of(
@@ -106,13 +128,13 @@ class RowEncoder:
         """The record of a row. Raises RecordError with all that is wrong with it."""
         record = None if self._in_batches else self._encode_values(row)
         if record is None:
-            (record,) = encode_batch(self._schema, columns_of(self._schema, [row]), 1)
+            (record,) = bytes_in(encode_batch(self._schema, columns_of(self._schema, [row]), 1))
         return record
 
     def _encode_values(self, row: Mapping[str, Any]) -> bytes | None:
         """The record; None if something is wrong, or large."""
         parts, known = [b""] * len(self._places), 0
-        steps: list[Entry] = []
+        steps: dict[str, ArrowArray] = {}
         for name, encode_one, encode_stored, place, feature, section in self._features:
             try:
                 value = row[name]
@@ -124,16 +146,16 @@ class RowEncoder:
                 parts[place] = encode_stored(stored)
                 continue
             try:
-                entries = _entries(feature, section, [value], 1)
+                columns = _columns(feature, section, [value], 1)
             except BadValue:
                 return None
-            if any(least_bytes(entry.cells.flat) > _LARGE for entry in entries):
+            if any(least_bytes(array) > _LARGE for array in columns.values()):
                 return None
             if section == "sequence":
-                steps += entries
+                steps |= columns
                 continue
-            for entry in entries:
-                parts[self._places[entry.column.key]] = encode_entry(entry)
+            for key, array in columns.items():
+                parts[self._places[key]] = encode_entry(key, array)
         if known != len(row):
             return None
         return encode_record(parts, steps if self._schema.record == "sequence_example" else None)
@@ -154,13 +176,13 @@ def _value_encoder(section: Section, feature: Feature) -> tuple[Any, Any]:
 
 def encode_batch(
     schema: FeatureSet, columns: Mapping[str, Any], rows: int, *, framed: bool = False
-) -> Strings:
-    """Encodes a batch to records.
+) -> ArrowArray:
+    """Encodes a batch to records, `large_binary`.
 
     Args:
         schema: the schema of the records.
-        columns: for each feature its values: a list, an array `[rows, ...]`, `Strings`, or `Gapped`;
-            an absent feature is missing in every row.
+        columns: for each feature its values: a list, a NumPy array `[rows, ...]`, or an array of Arrow, in
+            which null is missing; an absent feature is missing in every row.
         rows: the number of rows.
         framed: whether each record is in its frame.
 
@@ -170,8 +192,8 @@ def encode_batch(
     return records_of(schema, sections_of(schema, columns, rows), rows, framed=framed)
 
 
-def records_of(schema: FeatureSet, sections: Sections, rows: int, *, framed: bool = False) -> Strings:
-    """The records that have these entries. Raises RecordError for one that is too large."""
+def records_of(schema: FeatureSet, sections: Sections, rows: int, *, framed: bool = False) -> ArrowArray:
+    """The records that have these columns. Raises RecordError for one that is too large."""
     try:
         return records_with(schema, sections, rows, framed=framed)
     except RecordError as error:
@@ -179,7 +201,7 @@ def records_of(schema: FeatureSet, sections: Sections, rows: int, *, framed: boo
 
 
 def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Sections:
-    """The entries of each section of the records of a batch.
+    """The columns of the records of a batch, by section and key.
 
     Raises RecordError, and SpecError if columns are not those of the schema, or it cannot be written.
     """
@@ -191,12 +213,12 @@ def sections_of(schema: FeatureSet, columns: Mapping[str, Any], rows: int) -> Se
         if len(values) != rows:
             got = str(len(values))
             raise SpecError(Problem(where=schema.name, path=(name,), expected=f"{rows} values", got=got))
-    sections: Sections = {section: [] for section in ALL_SECTIONS}
+    sections: dict[Section, dict[str, ArrowArray]] = {section: {} for section in ALL_SECTIONS}
     bad: list[tuple[int, Problem]] = []
     for section, feature in schema.placed:
         try:
             values = _turned(schema, feature, columns)
-            sections[section] += _entries(feature, section, values, rows)
+            sections[section] |= _columns(feature, section, values, rows)
         except BadValue as error:
             bad.append((error.index, error.problem.under(section, feature.name)))
     if bad:
@@ -236,14 +258,12 @@ def _turned(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) ->
     return found if changed else values
 
 
-def _with_none(values: Any) -> Iterator[Any]:
+def _with_none(values: Any) -> Any:
     """The values of a column, with None where one is missing."""
-    if not isinstance(values, Gapped):
-        yield from values
-        return
-    present = iter(values.values)
-    for here in values.present.tolist():
-        yield next(present) if here else None
+    if not is_arrow(values):
+        return values
+    kept = iter(unpacked(values.drop_null()))
+    return (next(kept) if here else None for here in present_in(values).tolist())
 
 
 def _listed(value: Any) -> list[Any]:
@@ -252,43 +272,45 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if listed else []
 
 
-def _entries(feature: Feature, section: Section, values: Any, rows: int) -> list[Entry]:
-    if values is None:
-        values = Gapped([], np.zeros(rows, np.bool_))
+def _columns(feature: Feature, section: Section, values: Any, rows: int) -> dict[str, ArrowArray]:
+    """The columns of a feature, by key."""
+    columns, present = feature.columns(), None
     if section == "sequence":
-        return _step_entries(feature, values)
-    cells, present = _cells(feature, values)
-    if present is not None:
-        cells = tuple(one.spread(present) for one in cells)
-    return [
-        Entry(column=column, cells=one, present=present)
-        for column, one in zip(feature.columns(), cells, strict=True)
-    ]
-
-
-def _cells(feature: Feature, values: Any) -> tuple[tuple[Cells, ...], Mask | None]:
-    """The cells of the rows that have a value, and which these are (None: all)."""
-    if isinstance(values, Gapped):
-        kept, present = values.values, values.present
+        found = _steps(feature, columns, values, rows)
     else:
+        found, present = _arrays(feature, values, rows)
+    return {
+        column.key: one if present is None else spread(one, present)
+        for column, one in zip(columns, found, strict=True)
+    }
+
+
+def _arrays(feature: Feature, values: Any, rows: int) -> tuple[tuple[ArrowArray, ...], Mask | None]:
+    """The arrays of the rows that have a value, and which these are (None: all)."""
+    if values is None:
+        kept: Any = []
+        present = np.zeros(rows, np.bool_)
+    elif is_arrow(values) and values.null_count:
+        kept, present = as_taken(feature, values.drop_null()), present_in(values)
+    else:
+        values = as_taken(feature, values)
         try:
             return feature.encode(values), None
         except BadValue:
-            present = _present(feature, values)
-            if present.all():
+            if is_arrow(values) or (present := _present(feature, values)).all():
                 raise
         kept = [value for value, here in zip(values, present.tolist(), strict=True) if here]
     places, missing = np.flatnonzero(present), np.flatnonzero(~present)
     first_missing = int(missing[0]) if len(missing) else len(present)
     try:
-        cells = feature.encode(kept)
+        found = feature.encode(kept)
     except BadValue as bad:
         if feature.optional or places[bad.index] < first_missing:
             raise bad.moved(int(places[bad.index])) from None
         raise _missing(feature, first_missing) from None
     if len(missing) and not feature.optional:
         raise _missing(feature, first_missing)
-    return cells, present if len(missing) else None
+    return found, present if len(missing) else None
 
 
 def _missing(feature: Feature, index: int) -> BadValue:
@@ -323,25 +345,20 @@ def refusal(feature: Feature, value: Any) -> Problem | None:
     return None
 
 
-def _step_entries(feature: Feature, values: Any) -> list[Entry]:
-    """The entries of a feature of the sequence part."""
-    if isinstance(values, Gapped):
-        if not values.present.all():
-            raise _missing(feature, int(np.flatnonzero(~values.present)[0]))
-        values = values.values
-    cells: tuple[Cells, ...]
+def _steps(feature: Feature, columns: Sequence[Column], values: Any, rows: int) -> tuple[ArrowArray, ...]:
+    """The arrays of a feature of the sequence part, each with an item a step."""
+    if values is None and rows:
+        raise _missing(feature, 0)
+    values = [] if values is None else values
+    if is_arrow(values) and values.null_count:
+        raise _missing(feature, int(np.argmin(present_in(values))))
     if feature.spans_steps:
-        # the cells of whole sequences, as one cell a step
-        (column,), (cell,) = feature.columns(), feature.encode(values)
-        size = math.prod(column.cell)
-        steps = cell.counts // size
-        cells = (Cells(flat=cell.flat, lengths=size, rows=int(steps.sum())),)
-    else:
-        flat, lengths = rows_of(values, "a list of steps")
-        with by_row(lengths):
-            cells = feature.encode(flat)
-        steps = np.full(len(values), lengths) if isinstance(lengths, int) else lengths
-    return [
-        Entry(column=column, cells=one, steps=steps)
-        for column, one in zip(feature.columns(), cells, strict=True)
-    ]
+        # the values of whole sequences, as one list a step
+        (column,), (array,) = columns, feature.encode(as_taken(feature, values))
+        size, counts = math.prod(column.cell), counts_of(array)
+        return (list_array(values_array(to_arrow(flat_of(array), size)), offsets(counts // size)),)
+    flat, lengths = rows_of(values, "a list of steps")
+    with by_row(lengths):
+        found = feature.encode(as_taken(feature, flat))
+    steps = np.full(len(values), lengths) if isinstance(lengths, int) else lengths
+    return tuple(list_array(values_array(one), offsets(steps)) for one in found)

@@ -10,13 +10,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import singledispatch
-from typing import Any
 
 import numpy as np
 
 from recordspec.errors import Problem
 from recordspec.spec.features import Feature
 from recordspec.spec.features.audio import Audio
+from recordspec.spec.features.base import as_taken
 from recordspec.spec.features.box import Box
 from recordspec.spec.features.fixed_len_sequence import FixedLenSequence
 from recordspec.spec.features.image import Image
@@ -26,11 +26,23 @@ from recordspec.spec.features.tensor import AnyTensor
 from recordspec.spec.features.text import Text
 from recordspec.spec.features.var_len import VariableLen
 from recordspec.spec.features.video import Video
-from recordspec.spec.lists import Lists
 from recordspec.spec.values import BadValue, dtype_range, is_integer, numpy_dtype
-from recordspec.wire.columns import Cells
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Ints,
+    are_text,
+    bytes_in,
+    counts_of,
+    fixed_lists,
+    flat_of,
+    list_array,
+    offsets,
+    part,
+    storage_of,
+    values_array,
+    views_of,
+)
 from recordspec.wire.file_types import describe_type
-from recordspec.wire.strings import Ints, Strings, offsets
 
 # Bytes of a compressed tensor that are inflated at once; only their number is kept.
 _INFLATED_AT_ONCE = 1 << 20
@@ -43,83 +55,88 @@ Invalid = tuple[Ints, Callable[[int], Problem]]
 
 
 @singledispatch
-def invalid_values(feature: Feature, cells: Cells) -> Iterator[Invalid]:
-    """Yields the invalid stored values of the first column of a feature."""
+def invalid_values(feature: Feature, array: ArrowArray) -> Iterator[Invalid]:
+    """Yields the invalid stored values of the first column of a feature.
+
+    Args:
+        array: the values of each row in Arrow, without nulls.
+    """
     return iter(())
 
 
 @invalid_values.register
-def _label(feature: Label, cells: Cells) -> Iterator[Invalid]:
-    if isinstance(cells.flat, Strings):
-        return _encoded(feature, cells)
+def _label(feature: Label, array: ArrowArray) -> Iterator[Invalid]:
+    if storage_of(array) == "bytes":
+        return _encoded(feature, array)
     last = feature.classes - 1
-    return _outside(cells, 0, last, f"an index from 0 to {last}")
+    return _outside(array, 0, last, f"an index from 0 to {last}")
 
 
 @invalid_values.register
-def _tensor(feature: AnyTensor, cells: Cells) -> Iterator[Invalid]:
-    if isinstance(cells.flat, Strings):
-        yield from _each(cells, lambda data: _check_tensor(feature, data))
+def _tensor(feature: AnyTensor, array: ArrowArray) -> Iterator[Invalid]:
+    if storage_of(array) == "bytes":
+        yield from _each(array, lambda data: _check_tensor(feature, data))
     elif is_integer(feature.dtype) or feature.dtype == "bool":
         low, high = (0, 1) if feature.dtype == "bool" else dtype_range(feature.dtype)
-        yield from _outside(cells, low, high, feature.dtype)
+        yield from _outside(array, low, high, feature.dtype)
 
 
 @invalid_values.register
-def _text(feature: Text, cells: Cells) -> Iterator[Invalid]:
-    if isinstance(cells.flat, Strings) and bool((cells.flat.buffer > 0x7F).any()):
+def _text(feature: Text, array: ArrowArray) -> Iterator[Invalid]:
+    if not are_text(flat_of(array)):
         # `max_bytes` is a rule of writing
-        yield from _encoded(replace(feature, max_bytes=None), cells)
+        yield from _encoded(replace(feature, max_bytes=None), array)
 
 
 @invalid_values.register
-def _image(feature: Image, cells: Cells) -> Iterator[Invalid]:
+def _image(feature: Image, array: ArrowArray) -> Iterator[Invalid]:
     if feature.encoding == "raw":
         size = math.prod(static(feature.shape)) * numpy_dtype(feature.dtype).itemsize
-        yield from _each(cells, lambda data: _check_size(len(data), size, varies=False))
+        yield from _each(array, lambda data: _check_size(len(data), size, varies=False))
     else:
-        yield from _each(cells, lambda data: _check_media(feature, data))
+        yield from _each(array, lambda data: _check_media(feature, data))
 
 
 @invalid_values.register
-def _audio(feature: Audio, cells: Cells) -> Iterator[Invalid]:
+def _audio(feature: Audio, array: ArrowArray) -> Iterator[Invalid]:
     if feature.encoding == "raw":
         size = feature.channels * numpy_dtype(feature.dtype).itemsize
-        yield from _each(cells, lambda data: _check_size(len(data), size, varies=True))
+        yield from _each(array, lambda data: _check_size(len(data), size, varies=True))
     else:
-        yield from _each(cells, lambda data: _check_media(feature, data))
+        yield from _each(array, lambda data: _check_media(feature, data))
 
 
 @invalid_values.register
-def _video(feature: Video, cells: Cells) -> Iterator[Invalid]:
+def _video(feature: Video, array: ArrowArray) -> Iterator[Invalid]:
     if feature.encoding != "raw":
-        yield from _encoded(feature, cells)
+        yield from _encoded(feature, array)
         return
-    yield from _image(feature.frame, cells)
+    yield from _image(feature.frame, array)
 
 
 @invalid_values.register(VariableLen)
 @invalid_values.register(FixedLenSequence)
 @invalid_values.register(Box)
-def _as_encoded(feature: VariableLen | FixedLenSequence | Box, cells: Cells) -> Iterator[Invalid]:
-    yield from _encoded(feature, cells)
+def _as_encoded(feature: VariableLen | FixedLenSequence | Box, array: ArrowArray) -> Iterator[Invalid]:
+    yield from _encoded(feature, array)
 
 
-def _outside(cells: Cells, low: int, high: int, expected: str) -> Iterator[Invalid]:
+def _outside(array: ArrowArray, low: int, high: int, expected: str) -> Iterator[Invalid]:
     """Yields integers below `low` or above `high`."""
-    flat = np.asarray(cells.flat)
+    flat = flat_of(array)
     bad = np.flatnonzero((flat < low) | (flat > high))
     if len(bad):
-        rows, first = np.unique(_rows_of(cells, bad), return_index=True)
+        rows, first = np.unique(_rows_of(array, bad), return_index=True)
         found = dict(zip(rows.tolist(), flat[bad[first]].tolist(), strict=True))
         yield rows, lambda row: Problem(expected=expected, got=str(found[row]))
 
 
-def _each(cells: Cells, check: Callable[[bytes], None]) -> Iterator[Invalid]:
+def _each(array: ArrowArray, check: Callable[[bytes], None]) -> Iterator[Invalid]:
     """Yields the strings for which `check` raises BadValue."""
     found: dict[int, Problem] = {}
-    rows = _rows_of(cells, np.arange(len(cells.flat))).tolist()
-    for row, data in zip(rows, cells.flat, strict=True):
+    strings = flat_of(array)
+    rows = _rows_of(array, np.arange(len(strings))).tolist()
+    for row, data in zip(rows, map(bytes, views_of(strings)), strict=True):
         try:
             check(data)
         except BadValue as bad:
@@ -128,23 +145,22 @@ def _each(cells: Cells, check: Callable[[bytes], None]) -> Iterator[Invalid]:
         yield np.fromiter(found, np.int64, len(found)), found.__getitem__
 
 
-def _encoded(feature: Feature, cells: Cells) -> Iterator[Invalid]:
+def _encoded(feature: Feature, array: ArrowArray) -> Iterator[Invalid]:
     """Yields the values that the feature's encoder refuses, which accepts what it stores."""
-    values: Any = cells.flat
-    shape = feature.value_type.shape
-    if len(shape) > 1:
-        items = np.array(list(values), object) if isinstance(values, Strings) else values
-        values = items.reshape(-1, *shape[1:])
+    values, shape = values_array(flat_of(array)), feature.value_type.shape
     if shape:
-        values = Lists(values, cells.counts // math.prod(size or 1 for size in shape[1:]))
+        cell = static(shape[1:])
+        for size in reversed(cell):
+            values = fixed_lists(values, size)
+        values = list_array(values, offsets(counts_of(array) // math.prod(cell)))
     try:
-        feature.encode(values)
+        feature.encode(as_taken(feature, values))
         return
     except BadValue:
         found: dict[int, Problem] = {}
-    for row, value in enumerate(values):
+    for row in range(len(values)):
         try:
-            feature.encode([value])
+            feature.encode(as_taken(feature, part(values, row, row + 1)))
         except BadValue as bad:
             found[row] = bad.problem
     yield np.fromiter(found, np.int64, len(found)), found.__getitem__
@@ -153,7 +169,7 @@ def _encoded(feature: Feature, cells: Cells) -> Iterator[Invalid]:
 def _check_media(feature: Image | Audio, data: bytes) -> None:
     """Raises BadValue for bytes that the feature would re-encode."""
     (stored,) = feature.encode([data])
-    if stored.flat[0] != data:
+    if bytes_in(stored) != [data]:
         raise BadValue(0, f"{feature.encoding} data that TensorFlow decodes", describe_type(data))
 
 
@@ -188,6 +204,6 @@ def _inflated_size(data: bytes) -> int:
     return size
 
 
-def _rows_of(cells: Cells, places: Ints) -> Ints:
+def _rows_of(array: ArrowArray, places: Ints) -> Ints:
     """The rows of the values at these places."""
-    return np.searchsorted(offsets(cells.counts), places, side="right") - 1
+    return np.searchsorted(offsets(counts_of(array)), places, side="right") - 1

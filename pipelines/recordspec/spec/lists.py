@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -19,16 +17,29 @@ from recordspec.spec.values import (
     Shape,
     numbers,
     of_shape,
+    unpacked,
 )
-from recordspec.wire.strings import Ints, Strings, lengths_of, offsets, squeeze
+from recordspec.wire import arrays
+from recordspec.wire.arrays import (
+    Ints,
+    binary_array,
+    counts_of,
+    flat_of,
+    is_arrow,
+    is_list,
+    lengths_of,
+    offsets,
+    strings_array,
+)
 
 
-def cells(values: Any, dtype: str, shape: Shape) -> Array | Strings:
+def cells(values: Any, dtype: str, shape: Shape) -> Any:
     """Converts values of this shape by `numbers` or `strings`, and concatenates them."""
     if dtype != "string":
         return numbers(values, dtype, shape).reshape(-1)
     if not shape:
         return strings(values)
+    values = unpacked(values)
     flat: list[Any] = []
     for index, value in enumerate(values):
         array = _objects(value)
@@ -51,50 +62,15 @@ def _objects(value: Any) -> Array | None:
         return None
 
 
-@dataclass(frozen=True, eq=False)
-class Lists:
-    """Concatenated lists: `flat` has the items of all, `lengths` the number of items of each, int64 `[n]`.
-
-    `flat` is an array `[m, ...]`, `Strings`, or nested `Lists`.
-    """
-
-    flat: Any
-    lengths: Ints
-
-    @cached_property
-    def _places(self) -> Ints:
-        return offsets(self.lengths)
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    def __getitem__(self, index: int) -> Any:
-        """One list, as an array or a list."""
-        index = range(len(self))[index]
-        items = self._items(int(self._places[index]), int(self._places[index + 1]))
-        return items if isinstance(items, np.ndarray) else list(items)
-
-    def __iter__(self) -> Iterator[Any]:
-        return map(self.__getitem__, range(len(self)))
-
-    def _items(self, start: int, stop: int) -> Any:
-        flat = self.flat
-        return flat[start:stop] if isinstance(flat, np.ndarray) else flat.part(start, stop)
-
-    def part(self, start: int, stop: int) -> Lists:
-        """Lists `start` to `stop`, without a copy."""
-        lengths = self.lengths[start:stop]
-        first = int(self._places[start : start + 1].sum())
-        return Lists(self._items(first, first + int(lengths.sum())), lengths)
-
-
 def rows_of(values: Any, what: str) -> tuple[Any, Ints | int]:
     """The concatenated items of all values, and the number of items of each; one number if all are equal.
 
     Raises BadValue if a value is not a list.
     """
-    if isinstance(values, Lists):
-        return values.flat, values.lengths
+    if is_arrow(values) and is_list(values):
+        counts = counts_of(values)
+        even = len(counts) and bool((counts == counts[0]).all())
+        return flat_of(values), int(counts[0]) if even else counts
     if isinstance(values, np.ma.MaskedArray):
         values = list(values) if np.ma.is_masked(values) else values.data
     if isinstance(values, np.ndarray) and values.dtype.kind != "O" and values.ndim > 1:
@@ -143,7 +119,7 @@ def by_row(lengths: Ints | int) -> Iterator[None]:
         raise BadValue(row, bad.problem.expected, got, bad.problem.hint) from None
 
 
-def items(values: Any, dtype: str, shape: Shape) -> tuple[Array | Strings, Ints | int]:
+def items(values: Any, dtype: str, shape: Shape) -> tuple[Any, Ints | int]:
     """The concatenated items of lists of items of `shape`, and the number of items of each list."""
     flat, lengths = rows_of(values, f"a list of {of_shape(dtype, shape)}")
     with by_row(lengths):
@@ -163,10 +139,12 @@ def check_lengths(lengths: Ints | int, valid: Any, expected: str) -> None:
         raise BadValue(int(wrong[0]), expected, str(np.atleast_1d(lengths)[wrong[0]]))
 
 
-def strings(values: Any, what: str = "string") -> Strings:
-    """Converts str, as UTF-8, and bytes to byte strings. Raises BadValue for the first other value."""
-    if isinstance(values, Strings):
-        return values
+def strings(values: Any, what: str = "string") -> Any:
+    """Converts str, as UTF-8, and bytes to strings of Arrow, `large_binary`; long bytes stay in a list, as
+    `wire.arrays.to_arrow` takes them. Raises BadValue for the first other value."""
+    if is_arrow(values) and not is_list(values):
+        return arrays.to_binary(values)
+    values = unpacked(values)
     if isinstance(values, np.ndarray):
         if values.dtype.kind in "US" and values.ndim == 1:
             return _numpy_strings(values)
@@ -175,11 +153,11 @@ def strings(values: Any, what: str = "string") -> Strings:
         text = "".join(values)
     except TypeError:
         if set(map(type, values)) == {bytes}:
-            return Strings.of(values)
+            return arrays.unjoined(list(values))
         text = None
     if text is None or not text.isascii():
-        return Strings.of([_string(index, value, what) for index, value in enumerate(values)])
-    return Strings(text.encode(), offsets(lengths_of(values)))  # ASCII: one byte a character
+        return arrays.unjoined([_string(index, value, what) for index, value in enumerate(values)])
+    return binary_array(text.encode(), offsets(lengths_of(values)))  # ASCII: one byte a character
 
 
 def _string(index: int, value: Any, what: str) -> bytes:
@@ -194,10 +172,10 @@ def _string(index: int, value: Any, what: str) -> bytes:
     raise BadValue(index, what, describe(value))
 
 
-def _numpy_strings(values: Array) -> Strings:
+def _numpy_strings(values: Array) -> Any:
     """Converts a NumPy string array. NULs at the end are padding."""
     if values.dtype.itemsize == 0 or not len(values):
-        return Strings(b"", np.zeros(len(values) + 1, np.int64))
+        return strings_array([b""] * len(values))
     unit = np.uint32 if values.dtype.kind == "U" else np.uint8
     values = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("="), copy=False)
     codes: Array = values.view(unit).reshape(len(values), -1)
@@ -206,6 +184,6 @@ def _numpy_strings(values: Array) -> Strings:
             return strings(values.tolist())
         codes = codes.astype(np.uint8)
     if bool(codes[:, -1].all()):
-        return Strings.rows(codes)
+        return arrays.rows_array(codes)
     places = np.arange(1, codes.shape[1] + 1, dtype=np.int32)
-    return squeeze(codes, ((codes != 0) * places).max(axis=1))
+    return arrays.squeezed(codes, ((codes != 0) * places).max(axis=1))

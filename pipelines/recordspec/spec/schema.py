@@ -11,14 +11,15 @@ from typing import Any, Literal, NamedTuple
 from recordspec.errors import Problem, RecordError, SpecError, describe, nearest, one_of, see
 from recordspec.locations import Location, atomic_write, local, location, read_text
 from recordspec.spec import decoder, encoder
+from recordspec.spec.arrow_values import values_of
 from recordspec.spec.blocks import blocks_of
 from recordspec.spec.feature_set import ALL_SECTIONS, FeatureSet
 from recordspec.spec.features import KINDS, Feature
 from recordspec.spec.options import INVALID, Log, YamlValue, document, read, read_fields, to_builtins
 from recordspec.spec.values import DTYPES
 from recordspec.spec.yaml_text import LARGEST_FILE, MappingNode, Node, ScalarNode, dump, kind_of
+from recordspec.wire.arrays import bytes_in
 from recordspec.wire.file_types import file_type
-from recordspec.wire.strings import Strings
 
 Kinds = Mapping[str, type[Feature]]
 
@@ -119,27 +120,29 @@ class Schema(FeatureSet):
     def _row_encoder(self) -> encoder.RowEncoder:
         return encoder.RowEncoder(self)
 
-    def encode_batch(self, columns: Mapping[str, Any], rows: int, *, framed: bool = False) -> Strings:
+    def encode_batch(self, columns: Mapping[str, Any], rows: int, *, framed: bool = False) -> list[bytes]:
         """Encodes rows, given as columns, to records.
 
         Args:
-            columns: for each feature its values: a list, or an array `[rows, ...]`; an absent feature is
-                missing in every row.
+            columns: for each feature its values: a list, an array of NumPy `[rows, ...]`, or one of Arrow, in
+                which null is missing; an absent feature is missing in every row.
             rows: the number of rows.
             framed: whether each record is in its frame, as in a file.
 
         Returns:
-            The records, one per row, in one buffer.
+            The records, one for each row.
 
         Raises:
             SpecError: a name is not that of a feature.
             RecordError: with all the problems of the first row that has any.
         """
-        return encoder.encode_batch(self, columns, rows, framed=framed)
+        return bytes_in(encoder.encode_batch(self, values_of(columns, self.names), rows, framed=framed))
 
     def encode_block(self, columns: Mapping[str, Any], rows: int) -> bytes:
         """Encodes rows, given as columns, to one record, a block. Raises the errors of `encode_batch`."""
-        return blocks_of(self, encoder.sections_of(self, columns, rows), rows, 1)[0]
+        sections = encoder.sections_of(self, values_of(columns, self.names), rows)
+        (block,) = bytes_in(blocks_of(self, sections, rows, 1))
+        return block
 
     def decode_block(self, serialized: Any) -> dict[str, Any]:
         """Decodes the rows of a block (string `[]`) or of several (`[p]`), like `decode` of a batch.

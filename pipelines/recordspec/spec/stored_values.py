@@ -22,9 +22,9 @@ from recordspec.spec.features.tensor import AnyTensor
 from recordspec.spec.features.video import Video
 from recordspec.spec.validate import check_structure
 from recordspec.wire import proto
+from recordspec.wire.arrays import data_of
 from recordspec.wire.columns import Ragged, Section, Sparse
 from recordspec.wire.record_batch import RecordBatch, decode
-from recordspec.wire.strings import Strings
 
 Stored = Mapping[str, Any]
 Placed = list[tuple[Section, Feature]]
@@ -126,8 +126,8 @@ def _is_in_parts(feature: Feature) -> bool:
 
 
 def _decoded(records: list[bytes], *, sequence: bool) -> RecordBatch:
-    given = Strings.of(records)
-    return decode(given.buffer, given.offsets[:-1], given.offsets[1:], sequence=sequence)
+    data, places = data_of(records)
+    return decode(data, places[:-1], places[1:], sequence=sequence)
 
 
 def _given(feature: Feature, values: Stored, row: int) -> Any:

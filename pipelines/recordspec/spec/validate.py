@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -19,22 +19,24 @@ from recordspec.spec.feature_set import EqualCounts, FeatureSet, columns_in
 from recordspec.spec.features import Feature
 from recordspec.spec.invalid_values import invalid_values
 from recordspec.wire import proto
-from recordspec.wire.columns import (
-    TF_DTYPES,
-    Cells,
-    Column,
-    KeySteps,
-    KeyValues,
-    Ragged,
-    Section,
-    Sequence,
-    Sparse,
-    merged,
-    of_kind,
-    only_steps,
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Ints,
+    Mask,
+    counts_of,
+    flat_of,
+    is_list,
+    items_of,
+    list_array,
+    offsets,
+    present_in,
+    storage_of,
+    take,
+    values_array,
+    width_of,
 )
+from recordspec.wire.columns import TF_DTYPES, Column, Ragged, Section, Sequence, Sparse
 from recordspec.wire.record_batch import RecordBatch
-from recordspec.wire.strings import Ints, Mask, offsets
 
 # Sorts of violations, by which reports count them.
 Code = Literal["record", "refused", "misread", "missing", "kind", "count", "value"]
@@ -99,13 +101,14 @@ def of_other_message(
     """
     if schema.record == "example":
         return np.array([row for row in records.unknown_fields if proto.has_lists(data(row))], np.int64)
-    of_steps, with_lists = np.zeros(records.rows, bool), np.zeros(records.rows, bool)
+    found = np.zeros(records.rows, bool)
     for column in schema.columns("sequence"):
-        for values in records.features.get(column.key, ()):
-            of_steps[values.rows] = True
-    for steps in chain.from_iterable(records.sequence.values()):
-        with_lists[steps.rows] = True
-    return np.flatnonzero(of_steps & ~with_lists)
+        found |= _present(records.features.get(column.key, ()), records.rows)
+    for key in records.sequence:
+        if not found.any():
+            break
+        found &= ~_present(records.sequence[key], records.rows)
+    return np.flatnonzero(found)
 
 
 def other_message(schema: FeatureSet) -> Problem:
@@ -157,9 +160,8 @@ def _in_rows(section: Section, feature: Feature, records: RecordBatch, values: b
     for violation in _inconsistent(columns, records.features, valid, path, values):
         valid[violation.rows] = False
         yield violation
-    if values:
-        for held in _values(columns, records.features, valid):
-            yield from _invalid(feature, held.cells, held.rows, path)
+    for array, rows in _values(columns, records.features, valid) if values else ():
+        yield from _invalid(feature, array, rows, path)
 
 
 def _in_steps(section: Section, feature: Feature, records: RecordBatch, values: bool) -> Iterator[Violation]:
@@ -170,13 +172,11 @@ def _in_steps(section: Section, feature: Feature, records: RecordBatch, values: 
         found = records.sequence.get(column.key, ())
         violations = []
         if feature.missing == "error":
-            missing = np.ones(records.rows, bool)
-            for steps in found:
-                missing[steps.rows] = False
+            missing = np.flatnonzero(~_present(found, records.rows))
             problem = _problem(path, "a list of steps", "none", "`missing: empty` accepts it")
-            violations.append(Violation("missing", path, np.flatnonzero(missing), problem))
-        for steps in found:
-            violations += _of_steps(section, feature, column, steps, values and not _is_aligned(columns))
+            violations.append(Violation("missing", path, missing, problem))
+        if found:
+            violations += _of_steps(section, feature, column, found, values and not _is_aligned(columns))
         for violation in violations:
             valid[violation.rows] = False
             yield violation
@@ -185,52 +185,58 @@ def _in_steps(section: Section, feature: Feature, records: RecordBatch, values: 
 
 
 def _of_steps(
-    section: Section, feature: Feature, column: Column, steps: KeySteps, values: bool
+    section: Section, feature: Feature, column: Column, found: tuple[ArrowArray, ...], values: bool
 ) -> Iterator[Violation]:
-    path = (section, feature.name)
-    owners, within = _owners(steps.rows, steps.counts)
+    path, counts = (section, feature.name), counts_of(found[0])
+    owners, within = _owners(counts)
     valid = np.ones(len(owners), bool)
-    for violation in _key_violations(column, section, len(owners), steps.values, feature):
+    steps = tuple(map(items_of, found))
+    for violation in _key_violations(column, section, len(owners), steps, feature):
         valid[violation.rows] = False
         yield violation.at_steps(owners, within)
-    if not values:
-        return
-    if isinstance(column.layout, Sequence) and valid.all():
-        size = max(1, math.prod(column.layout.shape))
-        for held in of_kind(steps.values, column.storage, valid):
-            cells = replace(held.cells, lengths=steps.counts * size, rows=len(steps.rows))
-            yield from _invalid(feature, cells, steps.rows, path)
-    elif not isinstance(column.layout, Sequence):
-        for held in of_kind(steps.values, column.storage, valid):
-            for violation in _invalid(feature, held.cells, held.rows, path):
+    for array, numbers in _stored(steps, column, valid) if values else ():
+        if not isinstance(column.layout, Sequence):
+            for violation in _invalid(feature, array, numbers, path):
                 yield violation.at_steps(owners, within)
+        elif valid.all():
+            rows = np.flatnonzero(present_in(found[0]))
+            size = max(1, math.prod(column.layout.shape))
+            joined = list_array(values_array(flat_of(array)), offsets(counts[rows] * size))
+            yield from _invalid(feature, joined, rows, path)
 
 
-def _owners(rows: Ints, counts: Ints) -> tuple[Ints, Ints]:
+def _owners(counts: Ints) -> tuple[Ints, Ints]:
     """The row of each step, and the index of the step in the row."""
-    owners = np.repeat(rows, counts)
+    owners = np.repeat(np.arange(len(counts)), counts)
     return owners, np.arange(len(owners)) - np.repeat(offsets(counts)[:-1], counts)
 
 
 def _key_violations(
-    column: Column, section: Section, rows: int, found: tuple[KeyValues, ...], feature: Feature
+    column: Column, section: Section, rows: int, found: tuple[ArrowArray, ...], feature: Feature
 ) -> Iterator[Violation]:
     """Rows or steps whose list under a key has another type, or another number of values; each once."""
     path, size = (section, feature.name), math.prod(column.cell)
     has_default = section != "sequence" and column.has_default
     whole = column.is_whole(section)
+    if len(found) == 1 and _all_fit(found[0], column, size if whole or has_default else None):
+        return
     number = f"{size}" if whole or has_default else "any number of" if size <= 1 else f"a multiple of {size}"
     expected = f"{number} {TF_DTYPES[column.storage]}"
     hint = "" if column.key == feature.name else f"stored under `{column.key}`"
     counts, has_list = np.zeros(rows, np.int64), np.zeros(rows, bool)
     right = np.ones(rows, bool)
-    for held in found:
-        counts[held.rows] = held.cells.lengths
-        has_list[held.rows] = held.kind != "none"
-        if held.kind not in ("none", column.storage):
-            right[held.rows] = False
-            got = _of(counts[held.rows], f" {TF_DTYPES[held.kind]}")
-            yield Violation("kind", path, held.rows, _problem(path, expected, got, hint), (held.kind,))
+    for array in found:
+        kind = storage_of(array)
+        if kind == "none":
+            continue
+        here = present_in(array)
+        has_list |= here
+        counts += counts_of(array)
+        if kind != column.storage:
+            right &= ~here
+            wrong = np.flatnonzero(here)
+            got = _of(counts[wrong], f" {TF_DTYPES[kind]}")
+            yield Violation("kind", path, wrong, _problem(path, expected, got, hint), (kind,))
     valid = counts == size if whole or has_default else counts % max(1, size) == 0
     if whole:
         valid &= has_list
@@ -247,9 +253,35 @@ def _key_violations(
     yield Violation("count", path, wrong, _problem(path, expected, got, hint), some)
 
 
-def _invalid(feature: Feature, cells: Cells, rows: Ints, path: Path) -> Iterator[Violation]:
+def _all_fit(array: ArrowArray, column: Column, size: int | None) -> bool:
+    """Whether the type of an array says that all rows or steps have `size` values of the column's type; with
+    None any number of single ones will do."""
+    if storage_of(array) != column.storage:
+        return False
+    if size is None:
+        return math.prod(column.cell) <= 1
+    return not array.null_count and (width_of(array) if is_list(array) else 1) == size
+
+
+def _present(found: tuple[ArrowArray, ...], rows: int) -> Mask:
+    """Which rows have a list of any kind."""
+    present = np.zeros(rows, bool)
+    for array in found:
+        present |= present_in(array)
+    return present
+
+
+def _stored(found: tuple[ArrowArray, ...], column: Column, valid: Mask) -> Iterator[tuple[ArrowArray, Ints]]:
+    """The lists of the column's type, of rows or steps that are valid, and the number of each."""
+    for array in found:
+        if storage_of(array) == column.storage:
+            rows = np.flatnonzero(valid & present_in(array) if array.null_count else valid)
+            yield array if len(rows) == len(valid) else take(array, rows), rows
+
+
+def _invalid(feature: Feature, array: ArrowArray, rows: Ints, path: Path) -> Iterator[Violation]:
     """Invalid values of the right type and number."""
-    for invalid, problem_of in invalid_values(feature, cells) if cells.rows else ():
+    for invalid, problem_of in invalid_values(feature, array) if len(rows) else ():
 
         def problem(place: int, rows: Ints = invalid, of: Callable[[int], Problem] = problem_of) -> Problem:
             return replace(of(int(rows[place])), path=path)
@@ -272,7 +304,7 @@ class _Numbers:
 
 def _inconsistent(
     columns: tuple[Column, ...],
-    held: Mapping[str, tuple[KeyValues, ...]],
+    held: Mapping[str, tuple[ArrowArray, ...]],
     valid: Mask,
     path: Path,
     values: bool,
@@ -281,7 +313,7 @@ def _inconsistent(
     layout, key = columns[0].layout, columns[0].key
     if not isinstance(layout, Ragged | Sparse):
         return
-    numbers = {column.key: _numbers(held.get(column.key, ()), column, valid) for column in columns}
+    numbers = {column.key: _numbers(held.get(column.key, ()), column, len(valid)) for column in columns}
     if _is_aligned(columns):
         yield from _unaligned(key, numbers, valid, path)
     elif isinstance(layout, Ragged):
@@ -296,18 +328,19 @@ def _is_aligned(columns: tuple[Column, ...]) -> bool:
 
 
 def _values(
-    columns: tuple[Column, ...], held: Mapping[str, tuple[KeyValues, ...]], valid: Mask
-) -> Iterator[KeyValues]:
-    """The values of the first column; of aligned columns those of all, item by item."""
-    found = [of_kind(held.get(column.key, ()), column.storage, valid) for column in columns]
+    columns: tuple[Column, ...], held: Mapping[str, tuple[ArrowArray, ...]], valid: Mask
+) -> Iterator[tuple[ArrowArray, Ints]]:
+    """The values of the first column, of rows or steps that are valid; of aligned columns those of all, item
+    by item."""
     if not _is_aligned(columns):
-        yield from found[0]
+        columns = columns[:1]
+    parts = [part for column in columns for part in _stored(held.get(column.key, ()), column, valid)]
+    if len(columns) == 1 or not parts:
+        yield from parts
         return
-    parts = [merged(some) for some in found if some]
-    if parts:
-        first, flat = parts[0], np.stack([np.asarray(part.cells.flat) for part in parts], 1)
-        lengths = first.cells.lengths * len(parts)
-        yield replace(first, cells=replace(first.cells, flat=flat.reshape(-1), lengths=lengths))
+    first, rows = parts[0]
+    flat = np.stack([flat_of(array) for array, _ in parts], 1).reshape(-1)
+    yield list_array(values_array(flat), offsets(counts_of(first) * len(parts))), rows
 
 
 def _unaligned(key: str, numbers: Mapping[str, _Numbers], valid: Mask, path: Path) -> Iterator[Violation]:
@@ -352,17 +385,18 @@ def _inconsistent_indices(
         yield Violation("count", path, bad, _problem(path, within, _of(indices)))
 
 
-def _numbers(found: tuple[KeyValues, ...], column: Column, valid: Mask) -> _Numbers:
-    numbers = _Numbers(*(np.zeros(len(valid), np.int64) for _ in range(4)))
-    for held in of_kind(found, column.storage, valid):
-        lengths = held.cells.counts
-        numbers.counts[held.rows] = lengths
-        some = lengths > 0
-        if held.kind == "int64" and some.any():
-            starts, rows, flat = offsets(lengths)[:-1][some], held.rows[some], np.asarray(held.cells.flat)
-            numbers.sums[rows] = np.add.reduceat(flat, starts)
-            numbers.least[rows] = np.minimum.reduceat(flat, starts)
-            numbers.most[rows] = np.maximum.reduceat(flat, starts)
+def _numbers(found: tuple[ArrowArray, ...], column: Column, rows: int) -> _Numbers:
+    numbers = _Numbers(*(np.zeros(rows, np.int64) for _ in range(4)))
+    for array in found:
+        if storage_of(array) == column.storage:
+            counts = counts_of(array)
+            numbers.counts[:] = counts
+            some = np.flatnonzero(counts)
+            if column.storage == "int64" and len(some):
+                flat, starts = flat_of(array), offsets(counts)[some]
+                numbers.sums[some] = np.add.reduceat(flat, starts)
+                numbers.least[some] = np.minimum.reduceat(flat, starts)
+                numbers.most[some] = np.maximum.reduceat(flat, starts)
     return numbers
 
 
@@ -376,21 +410,20 @@ def _inconsistent_steps(
 ) -> Iterator[Violation]:
     """Steps, of rows valid so far, in which the values of several keys do not agree."""
     found = {column.key: records.sequence.get(column.key, ()) for column in columns}
-    (key, counts), *others = ((key, step_counts(steps, records.rows)) for key, steps in found.items())
+    (key, counts), *others = ((key, _step_counts(steps, records.rows)) for key, steps in found.items())
     for other, number in others:
         rows = np.flatnonzero(valid & (number != counts))
         valid[rows] = False
         expected = _of(counts[rows], f" steps under `{other}`, as under `{key}`")
         yield Violation("count", path, rows, _problem(path, expected, _of(number[rows])))
-    counts = np.where(valid, counts, 0)
-    aligned = {key: aligned_steps(steps, counts, valid) for key, steps in found.items()}
-    owners, within = _owners(np.arange(records.rows), counts)
+    aligned = {key: _steps_of(lists, valid) for key, lists in found.items()}
+    owners, within = _owners(counts * valid)
     valid = np.ones(len(owners), bool)
     for violation in _inconsistent(columns, aligned, valid, path, values):
         valid[violation.rows] = False
         yield violation.at_steps(owners, within)
-    for held in _values(columns, aligned, valid) if values and _is_aligned(columns) else ():
-        for violation in _invalid(feature, held.cells, held.rows, path):
+    for array, steps in _values(columns, aligned, valid) if values and _is_aligned(columns) else ():
+        for violation in _invalid(feature, array, steps, path):
             yield violation.at_steps(owners, within)
 
 
@@ -421,35 +454,26 @@ def _item_counts(
     found = [records.features.get(key, ()) for key in keys]
     if equal.section == "sequence":
         lists = [records.sequence.get(key, ()) for key in keys]
-        steps = [step_counts(one, records.rows) for one in lists]
+        steps = [_step_counts(one, records.rows) for one in lists]
         if equal.steps:
             return steps, owners
         valid = valid & (steps[0] == steps[1])
-        counts = np.where(valid, steps[0], 0)
-        owners, _ = _owners(owners, counts)
-        found, valid = [aligned_steps(one, counts, valid) for one in lists], np.ones(len(owners), bool)
+        owners, _ = _owners(steps[0] * valid)
+        found = [_steps_of(one, valid) for one in lists]
     columns = {column.key: column for column in schema.columns(equal.section)}
-    numbers = [_numbers(one, columns[key], valid).counts for key, one in zip(keys, found, strict=True)]
+    numbers = [_numbers(one, columns[key], len(owners)).counts for key, one in zip(keys, found, strict=True)]
     sizes = equal.first[2], equal.second[2]
     return [number // size for number, size in zip(numbers, sizes, strict=True)], owners
 
 
-def step_counts(found: tuple[KeySteps, ...], rows: int) -> Ints:
+def _step_counts(found: tuple[ArrowArray, ...], rows: int) -> Ints:
     """The number of steps of each row; 0 without a list of steps."""
-    counts = np.zeros(rows, np.int64)
-    for steps in found:
-        counts[steps.rows] = steps.counts
-    return counts
+    return counts_of(found[0]) if found else np.zeros(rows, np.int64)
 
 
-def aligned_steps(found: tuple[KeySteps, ...], counts: Ints, rows: Mask) -> tuple[KeyValues, ...]:
-    """The values of the steps of these rows, with steps numbered over all rows, which have `counts` each."""
-    firsts, held = offsets(counts)[:-1], []
-    for steps in (only_steps(one, rows) for one in found):
-        _, within = _owners(steps.rows, steps.counts)
-        places = np.repeat(firsts[steps.rows], steps.counts) + within
-        held += [replace(one, rows=places[one.rows]) for one in steps.values]
-    return tuple(held)
+def _steps_of(found: tuple[ArrowArray, ...], rows: Mask) -> tuple[ArrowArray, ...]:
+    """The steps of these rows."""
+    return tuple(items_of(array if rows.all() else take(array, np.flatnonzero(rows))) for array in found)
 
 
 def _problem(

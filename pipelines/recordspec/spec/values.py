@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recordspec.errors import Problem, describe, show_int, show_shape
+from recordspec.wire.arrays import counts_of, flat_of, is_arrow, is_list, offsets
 
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _FLOAT32_EXACT = 1 << 24  # a float32 is exact for whole numbers up to this
@@ -130,8 +131,23 @@ _MASKED = {np.ma.MaskedArray, type(np.ma.masked)}
 _BOOLS = {bool, np.bool_}
 
 
+def unpacked(values: Any) -> Any:
+    """Values of Arrow, of which none is null, as an array of NumPy where they have one shape, else as a list;
+    others are unchanged."""
+    if not is_arrow(values):
+        return values
+    flat = flat_of(values)
+    if not is_list(values):
+        return flat if isinstance(flat, np.ndarray) else flat.to_pylist()
+    flat, counts = unpacked(flat), counts_of(values)
+    if isinstance(flat, np.ndarray) and len(counts) and bool((counts == counts[0]).all()):
+        return flat.reshape(len(counts), int(counts[0]), *flat.shape[1:])
+    return [flat[start:stop] for start, stop in pairwise(offsets(counts).tolist())]
+
+
 def numbers(values: Any, dtype: str, shape: Shape = ()) -> Array:
     """Casts values to an array `[n, *shape]` of `dtype`. Raises BadValue for the first invalid one."""
+    values = unpacked(values)
     types = set() if isinstance(values, np.ndarray) else set(map(type, values))
     array = None if types & _MASKED else _as_array(values, types)
     if array is not None and dtype != "bool" and _hides_bools(array, values, types):

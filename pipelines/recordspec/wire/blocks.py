@@ -8,34 +8,47 @@ begin with `context/` and `sequence/`, so that a block is an Example in any case
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from recordspec.errors import Path, Problem, RecordError, nearest
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Bytes,
+    Ints,
+    Sizes,
+    counts_of,
+    fixed_count,
+    flat_of,
+    items_of,
+    list_array,
+    offsets,
+    part,
+    present_in,
+    storage_of,
+    strings_array,
+    to_arrow,
+    values_array,
+)
 from recordspec.wire.columns import (
     TF_DTYPES,
     Call,
-    Cells,
     Column,
-    KeyValues,
     Name,
     Part,
     Ragged,
     Section,
     Sparse,
     Storage,
-    VarLen,
-    merged,
     ragged_call,
     row_lengths_call,
     uniform_call,
 )
-from recordspec.wire.example import Entry, sizes_of_groups
+from recordspec.wire.example import Table, sizes_of_groups
 from recordspec.wire.record_batch import decode
-from recordspec.wire.strings import Bytes, Ints, Sizes, Strings, offsets, one_size
 
 # The key of the number of rows of a block.
 ROWS = "/rows"
@@ -52,38 +65,29 @@ def lengths_key(key: str) -> str:
     return f"{key}/lengths"
 
 
-def _steps_key(key: str) -> str:
+def steps_key(key: str) -> str:
     return f"{key}/steps"
 
 
-def entries(section: Section, given: list[Entry], sizes: Sizes, count: int) -> Iterator[Entry]:
-    """The entries of many rows as those of `count` records, each a block of `sizes` rows."""
-    counted = _counted([entry.column for entry in given], section)
-    for entry in given:
-        key, cells = block_key(entry.column.key, section), entry.cells
-        in_block = sizes if entry.steps is None else sizes_of_groups(entry.steps, sizes)
-        lengths = sizes_of_groups(one_size(cells.lengths), in_block)
-        yield _entry(key, entry.column.storage, cells.flat, lengths, count)
-        if entry.steps is not None:
-            yield _entry(_steps_key(key), "int64", entry.steps, sizes, count)
-        if entry.column.key in counted:
-            counts = cells.counts // _cell_size(entry.column)
-            yield _entry(lengths_key(key), "int64", counts, in_block, count)
-
-
-def unknown_key(key: str, known: Iterable[str], expected: str) -> Problem:
-    """A key that no column has: its values would be lost."""
-    return Problem(expected=expected, got=f"`{key}`", hint=nearest(key, known))
-
-
-def rows_entry(sizes: Sizes, count: int) -> Entry:
-    """The entry with the number of rows of each of `count` blocks."""
-    return _entry(ROWS, "int64", np.broadcast_to(np.asarray(sizes, np.int64), (count,)).copy(), 1, count)
-
-
-def _entry(key: str, storage: Storage, flat: Ints | Strings, lengths: Sizes, count: int) -> Entry:
-    column = Column(key=key, storage=storage, layout=VarLen())
-    return Entry(column=column, cells=Cells(flat=flat, lengths=lengths, rows=count))
+def columns_of_blocks(
+    section: Section, given: Mapping[str, ArrowArray], columns: Iterable[Column], sizes: Sizes, count: int
+) -> Iterator[tuple[str, ArrowArray]]:
+    """The columns of many rows as those of `count` records, each a block of `sizes` rows, by key."""
+    columns = tuple(columns)
+    counted = _counted(columns, section)
+    for column in columns:
+        array, in_block = given[column.key], sizes
+        key = block_key(column.key, section)
+        if section == "sequence":
+            steps = counts_of(array)
+            yield steps_key(key), to_arrow(steps, sizes, count)
+            array, in_block = items_of(array), sizes_of_groups(steps, sizes)
+        counts = counts_of(array)
+        if column.key in counted:
+            yield lengths_key(key), to_arrow(counts // _cell_size(column), in_block, count)
+        width = fixed_count(array)
+        lengths = sizes_of_groups(counts if width is None else width, in_block)
+        yield key, to_arrow(flat_of(array), lengths, count)
 
 
 def _counted(columns: Iterable[Column], section: Section) -> set[str]:
@@ -136,7 +140,7 @@ def _partitions(column: Column, section: Section) -> list[Call]:
         inner = [*map(row_lengths_call, (outer, *parts)), *uniform]
     else:
         inner = uniform if column.is_whole(section) else [row_lengths_call(lengths_key(key)), *uniform]
-    return [row_lengths_call(_steps_key(key)), *inner] if section == "sequence" else inner
+    return [row_lengths_call(steps_key(key)), *inner] if section == "sequence" else inner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,11 +148,11 @@ class StoredBlocks:
     """Blocks as they are stored: the values under each key of all of them.
 
     Attributes:
-        values: by key; a row is a block.
+        values: by key, as `decode` returns them; a row is a block.
         rows: the number of rows of each block, int64 `[n]`.
     """
 
-    values: Mapping[str, tuple[KeyValues, ...]]
+    values: Mapping[str, tuple[ArrowArray, ...]]
     rows: Ints
 
     @classmethod
@@ -158,10 +162,10 @@ class StoredBlocks:
         for block, problems in decoded.problems:
             raise RecordError(problems, block)
         stated = np.full(decoded.rows, -1)
-        for held in decoded.features.get(ROWS, ()):
-            flat, counts = held.cells.flat, held.cells.counts
-            if held.kind == "int64":
-                stated[held.rows[counts == 1]] = np.asarray(flat)[(offsets(counts)[:-1])[counts == 1]]
+        for array in decoded.features.get(ROWS, ()):
+            if storage_of(array) == "int64":
+                counts = counts_of(array)
+                stated[counts == 1] = flat_of(array)[offsets(counts)[:-1][counts == 1]]
         # each row takes at least a byte
         wrong = np.flatnonzero((stated < 0) | (stated > stops - starts))
         if len(wrong):
@@ -179,20 +183,19 @@ class StoredBlocks:
 
         Raises RecordError for a block with values of another type.
         """
-        counts, found = np.zeros(len(self.rows), np.int64), []
-        for held in self.values.get(key, ()):
-            numbers = held.cells.counts
-            if held.kind == storage:
-                found.append(held)
-                counts[held.rows] = numbers
+        counts, found = np.zeros(len(self.rows), np.int64), None
+        for array in self.values.get(key, ()):
+            numbers = counts_of(array)
+            if storage_of(array) == storage:
+                counts, found = numbers, flat_of(array)
             elif numbers.any():
                 place = int(np.argmax(numbers > 0))
-                got = f"{numbers[place]} {TF_DTYPES[held.kind]}"
+                got = f"{numbers[place]} {TF_DTYPES[storage_of(array)]}"
                 problem = Problem(path=path, expected=expected or TF_DTYPES[storage], got=got)
-                raise RecordError(problem, int(held.rows[place]))
-        if found:
-            return merged(found).cells.flat, counts
-        return Strings.of([]) if storage == "bytes" else np.zeros(0, storage), counts
+                raise RecordError(problem, place)
+        if found is None:
+            found = strings_array([]) if storage == "bytes" else np.zeros(0, storage)
+        return found, counts
 
     def lengths(self, key: str, column: str, section: Section, wanted: Ints, expected: str) -> Ints:
         """The lengths under a key of a column, which are checked to be valid, small enough to be added, and
@@ -211,32 +214,37 @@ class StoredBlocks:
     def check_keys(self, columns: Mapping[Section, Iterable[Column]]) -> None:
         """Raises RecordError for a block that has something under a key that no column has."""
         keys = [block_key(column.key, section) for section, some in columns.items() for column in some]
-        known = {ROWS, *keys, *map(lengths_key, keys), *map(_steps_key, keys)}
-        unknown = {
-            key: min(int(held.rows[0]) for held in self.values[key]) for key in self.values.keys() - known
-        }
-        if unknown:
-            block = min(unknown.values())
-            key = min(key for key, first in unknown.items() if first == block)
-            raise RecordError(unknown_key(key, known, "keys of the schema in a block"), block)
+        known = {ROWS, *keys, *map(lengths_key, keys), *map(steps_key, keys)}
+        check_known(self.values, known, "keys of the schema in a block")
 
 
-def _no_block(found: tuple[KeyValues, ...], block: int) -> Problem:
+def check_known(found: Mapping[str, tuple[ArrowArray, ...]], known: Collection[str], expected: str) -> None:
+    """Raises RecordError for the first row with a key that is not known: its values would be lost."""
+    first: tuple[int, str] | None = None
+    for key in found.keys() - known:  # one after the other: there may be as many as rows
+        row = min(int(np.argmax(present_in(array))) for array in found[key])
+        first = min(first or (row, key), (row, key))
+    if first is not None:
+        row, key = first
+        raise RecordError(Problem(expected=expected, got=f"`{key}`", hint=nearest(key, known)), row)
+
+
+def _no_block(found: tuple[ArrowArray, ...], block: int) -> Problem:
     """The problem of a record that does not state its rows."""
-    for held in found:
-        here = np.flatnonzero(held.rows == block)
-        number = int(held.cells.counts[here].sum())
+    for array in found:
+        here = part(array, block, block + 1)
+        number, kind = int(counts_of(here)[0]), storage_of(array)
         if not number:
             continue
-        got = f"{number} {TF_DTYPES[held.kind]}"
-        if held.kind == "int64" and number == 1:
-            got = f"{np.asarray(held.cells.flat)[offsets(held.cells.counts)[here[0]]]:,}"
+        got = f"{number} {TF_DTYPES[kind]}"
+        if kind == "int64" and number == 1:
+            got = f"{flat_of(here)[0]:,}"
         return Problem(path=(ROWS,), expected="the number of a block's rows", got=got)
     return Problem(path=(ROWS,), expected="a block of rows", got="a record without")
 
 
-def stored(columns: Iterable[Column], section: Section, blocks: StoredBlocks) -> list[Entry]:
-    """The entries of the rows of all blocks, the inverse of `entries`.
+def stored(columns: Iterable[Column], section: Section, blocks: StoredBlocks) -> Table:
+    """The columns of the rows of all blocks, the inverse of `columns_of_blocks`.
 
     Raises RecordError, with the number of the block, for values of another type, or of another number, than
     those of its rows.
@@ -247,10 +255,10 @@ def stored(columns: Iterable[Column], section: Section, blocks: StoredBlocks) ->
     if section == "sequence":
         for key in cells_of:
             expected = "numbers of steps of {} rows"
-            steps[key] = blocks.lengths(_steps_key(key), key, section, blocks.rows, expected)
+            steps[key] = blocks.lengths(steps_key(key), key, section, blocks.rows, expected)
             cells_of[key] = np.asarray(sizes_of_groups(steps[key], blocks.rows))
     each_of = _lengths_by_key(columns, section, blocks, cells_of)
-    found: list[Entry] = []
+    found: dict[str, ArrowArray] = {}
     wrong: list[tuple[int, Problem]] = []
     for column in columns:
         key, each = column.key, each_of[column.key]
@@ -261,9 +269,14 @@ def stored(columns: Iterable[Column], section: Section, blocks: StoredBlocks) ->
             in_rows = f"{TF_DTYPES[column.storage]} in a block of {blocks.rows[block]} rows"
             expected = f"{wanted[block]} {in_rows}"
             wrong.append((block, Problem(path=(section, key), expected=expected, got=str(numbers[block]))))
-        present = np.asarray(each) > 0 if column.has_default else None
-        made = Cells(flat=values, lengths=each, rows=int(cells.sum()))
-        found.append(Entry(column=column, cells=made, present=present, steps=steps.get(key)))
+        if wrong:
+            continue
+        if column.has_default:
+            lengths = np.broadcast_to(each, int(cells.sum()))
+            made = list_array(values_array(values), offsets(lengths), lengths > 0)
+        else:
+            made = to_arrow(values, each, int(cells.sum()))
+        found[key] = list_array(made, offsets(steps[key])) if key in steps else made
     if wrong:
         first = min(block for block, _ in wrong)
         raise RecordError([problem for block, problem in wrong if block == first], first)
@@ -302,9 +315,11 @@ def _lengths_of_ragged(
     key, found = column.key, {}
     said = lengths_key((layout.row_lengths or (key,))[0])
     counts = blocks.lengths(said, key, section, cells, "lengths of {} rows")
-    for part in layout.row_lengths:
-        found[part] = counts
+    for inner_key in layout.row_lengths:
+        found[inner_key] = counts
         numbers = np.asarray(sizes_of_groups(counts, cells))
-        inner = blocks.lengths(part, key, section, numbers, f"{{}} lengths in `{part}`, as `{said}` says")
-        counts, said = np.diff(offsets(inner)[offsets(counts)]), part
+        inner = blocks.lengths(
+            inner_key, key, section, numbers, f"{{}} lengths in `{inner_key}`, as `{said}` says"
+        )
+        counts, said = np.diff(offsets(inner)[offsets(counts)]), inner_key
     return {**found, key: counts * math.prod(column.cell)}

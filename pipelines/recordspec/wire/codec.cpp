@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #if defined(__aarch64__)
@@ -213,6 +214,7 @@ template <class T> class Buffer {
   size_t size() const { return size_; }
   bool empty() const { return !size_; }
   T back() const { return data_[size_ - 1]; }
+  T operator[](size_t i) const { return data_[i]; }
 
   // Room for `count` more, of which the values are to be set.
   T *extend(size_t count) {
@@ -255,23 +257,37 @@ template <int64_t kStep> class Sequence {
     if (!regular_) held_.cut(size);
   }
 
-  int64_t back() const { return regular_ ? first_ + kStep * (int64_t(size_) - 1) : held_.back(); }
+  int64_t back() const { return (*this)[size_ - 1]; }
+  int64_t operator[](size_t i) const { return regular_ ? first_ + kStep * int64_t(i) : held_.data()[i]; }
 
-  const Buffer<int64_t> &hold() {
-    if (regular_) {
-      int64_t *out = held_.extend(size_);
-      for (size_t i = 0; i < size_; i++) out[i] = first_ + kStep * int64_t(i);
-      regular_ = false;
-    }
-    return held_;
-  }
+  bool is_regular() const { return regular_; }
 
  private:
+  void hold() {
+    int64_t *out = held_.extend(size_);
+    for (size_t i = 0; i < size_; i++) out[i] = first_ + kStep * int64_t(i);
+    regular_ = false;
+  }
+
   Buffer<int64_t> held_;
   size_t size_ = 0;
   int64_t first_ = 0;
   bool regular_ = true;
 };
+
+// Stores where the lists of `all` rows begin and end, some of which have none, and which rows have one, a bit each.
+template <class Rows, class Lengths>
+void put_places(const Rows &rows, const Lengths &lengths, size_t all, int64_t *ends, uint8_t *valid) {
+  int64_t end = 0;
+  size_t row = 0;
+  for (size_t i = 0; i < rows.size(); i++) {
+    for (auto at = size_t(rows[i]); row <= at; row++) ends[row] = end;
+    end += lengths[i];
+  }
+  for (; row <= all; row++) ends[row] = end;
+  std::fill_n(valid, (all + 7) / 8, uint8_t(0));
+  for (size_t i = 0; i < rows.size(); i++) valid[rows[i] >> 3] |= uint8_t(1 << (rows[i] & 7));
+}
 
 // The lists of one kind under a key: of several rows, or of several steps.
 struct Lists {
@@ -392,15 +408,38 @@ struct Lists {
 
   // A Feature's list, its only field; numbers are packed.
   bool add(Kind kind, Span list) {
+    Span packed;
     if (kind == kBytes) return add_strings(list);
-    Span packed{list.at, list.at};
-    if (list.at < list.end && (!list.field(kFirst, packed) || list.at < list.end)) return false;
-    return kind == kFloat ? add_floats(packed) : add_ints(packed);
+    return unpack(list, packed) && (kind == kFloat ? add_floats(packed) : add_ints(packed));
+  }
+
+  // Whether `add` takes it.
+  static bool takes(Kind kind, Span list) {
+    Span part;
+    if (kind == kBytes) {
+      while (list.at < list.end)
+        if (!list.field(kFirst, part)) return false;
+      return true;
+    }
+    if (!unpack(list, part)) return false;
+    if (kind == kFloat) return part.size() % 4 == 0;
+    int more = 0;  // bytes of a varint that others follow
+    for (; part.at < part.end; part.at++)
+      if (*part.at < 0x80) more = 0;
+      else if (++more > 9) return false;
+    return !more;
+  }
+
+  // The bytes of the numbers of a list.
+  static bool unpack(Span list, Span &packed) {
+    packed = {list.at, list.at};
+    return list.at == list.end || (list.field(kFirst, packed) && list.at == list.end);
   }
 };
 
 struct Key {
   std::string name;
+  bool wanted = true;                 // whether its values are kept
   std::unique_ptr<Lists> of[kKinds];  // most keys have one kind
   int64_t last = -1;                  // the record that had it last
   Buffer<int64_t> rows, counts;       // of a feature list: the records that have it, and their steps
@@ -414,6 +453,7 @@ struct Key {
       kind = *value.at == 0x0a ? kBytes : *value.at == 0x12 ? kFloat : *value.at == 0x1a ? kInt : kNone;
       if (kind == kNone || !value.field(*value.at, list) || value.at < value.end) return false;
     }
+    if (!wanted) return kind == kNone || Lists::takes(kind, list);
     if (!of[kind]) of[kind] = std::make_unique<Lists>();
     Lists &lists = *of[kind];
     if (kind == kNone) lists.lengths.add(0);
@@ -424,6 +464,7 @@ struct Key {
 
   // A list of one value, or of floats.
   void value(Kind kind, Span value, int64_t record) {
+    if (!wanted) return;
     Lists &lists = *of[kind];
     lists.rows.add(record);
     if (kind == kFloat) return void(lists.add_floats(value));
@@ -489,6 +530,7 @@ struct Expected {
 };
 
 struct Section {
+  const std::unordered_set<std::string_view> *wanted = nullptr;  // null: all
   std::vector<std::unique_ptr<Key>> keys;
   std::unordered_map<std::string_view, Key *> by_name;
   std::vector<Expected> expected;
@@ -503,6 +545,7 @@ struct Section {
     keys.push_back(std::make_unique<Key>());
     Key *key = keys.back().get();
     key->name = text;
+    key->wanted = !wanted || wanted->count(text);
     by_name.emplace(key->name, key);
     next = keys.size();
     return key;
@@ -538,9 +581,26 @@ struct Section {
   }
 };
 
+// The lists of one kind under a key.
+struct Part {
+  const Key *key;
+  Lists *lists;
+  bool steps;
+
+  size_t count(size_t records) const { return steps ? size_t(key->steps) : records; }
+
+  // The number of values that every list has; 0 where they differ, or some are missing.
+  int64_t width(size_t records) const {
+    if (!lists || !lists->rows.size() || lists->rows.size() != count(records)) return 0;
+    return lists->lengths.is_regular() ? lists->lengths[0] : 0;
+  }
+};
+
 struct Decoded {
   Section features, lists;
-  std::vector<int64_t> parts;
+  size_t records = 0;
+  std::vector<Part> parts;
+  std::vector<int64_t> numbers;
 
   bool record(Span data, int64_t number, bool sequence) {
     Span section;
@@ -552,22 +612,35 @@ struct Decoded {
   }
 
   void describe(Section &section, bool steps) {
-    auto place = [](const auto &many) { return int64_t(reinterpret_cast<uintptr_t>(many.data())); };
     for (auto &key : section.keys) {
-      auto add = [&](int64_t kind, const auto &rows, const auto &lengths, int64_t flat, size_t count, int64_t offsets) {
-        parts.insert(parts.end(), {steps, place(key->name), int64_t(key->name.size()), kind, place(rows),
-                                   int64_t(rows.size()), place(lengths), flat, int64_t(count), offsets});
-      };
-      if (steps && !key->rows.empty()) add(kKinds, key->rows, key->counts, 0, 0, 0);
-      for (int kind = 0; kind < kKinds; kind++) {
-        if (!key->of[kind] || !key->of[kind]->rows.size()) continue;
-        Lists &one = *key->of[kind];
-        if (kind == kBytes && one.offsets.empty()) one.offsets.add(0);
-        int64_t flat = kind == kBytes ? place(one.bytes) : kind == kFloat ? place(one.floats) : place(one.ints);
-        size_t count = kind == kBytes ? one.bytes.size() : kind == kFloat ? one.floats.size() : one.ints.size();
-        add(kind, one.rows.hold(), one.lengths.hold(), flat, count, place(one.offsets));
-      }
+      if (!key->wanted) continue;
+      size_t before = parts.size();
+      for (int kind = 0; kind < kKinds; kind++)
+        if (key->of[kind] && key->of[kind]->rows.size()) add({key.get(), key->of[kind].get(), steps}, Kind(kind));
+      if (steps && parts.size() == before && !key->rows.empty()) add({key.get(), nullptr, true}, kNone);
     }
+  }
+
+  void add(Part part, Kind kind) {
+    auto address = [](const void *at) { return int64_t(reinterpret_cast<uintptr_t>(at)); };
+    const Key &key = *part.key;
+    const void *values = nullptr;
+    int64_t places = 0;
+    size_t count = 0;
+    if (kind == kBytes) {
+      if (part.lists->offsets.empty()) part.lists->offsets.add(0);
+      values = part.lists->bytes.data(), places = address(part.lists->offsets.data());
+      count = part.lists->offsets.size() - 1;
+    } else if (kind == kFloat) {
+      values = part.lists->floats.data(), count = part.lists->floats.size();
+    } else if (kind == kInt) {
+      values = part.lists->ints.data(), count = part.lists->ints.size();
+    }
+    parts.push_back(part);
+    numbers.insert(numbers.end(),
+                   {part.steps, address(key.name.data()), int64_t(key.name.size()), kind, int64_t(part.count(records)),
+                    part.width(records), part.lists ? int64_t(part.lists->rows.size()) : 0, address(values),
+                    int64_t(count), places, int64_t(key.rows.size())});
   }
 };
 
@@ -982,12 +1055,18 @@ EXPORTED int32_t rs_fill(void *measured, uint8_t *buffer, const int64_t *offsets
   }
 }
 
-// Decodes records that are written as usual to columns; sets `odd` for the others, which have no values. Returns what
-// `rs_parts` and `rs_free` take; null where there is no memory.
+// Decodes records that are written as usual to columns; sets `odd` for the others, which have no values. Of `wanted`
+// keys, each after its size in four bytes, the values are kept; where these are null, of all. Returns what `rs_parts` and
+// `rs_free` take; null where there is no memory.
 EXPORTED void *rs_decode(const uint8_t *buffer, const int64_t *starts, const int64_t *stops, int64_t count,
-                         int32_t sequence, uint8_t *odd) {
+                         int32_t sequence, const uint8_t *wanted, int64_t size, uint8_t *odd) {
   try {
     auto decoded = std::make_unique<Decoded>();
+    std::unordered_set<std::string_view> keys;
+    for (const uint8_t *at = wanted; wanted && at < wanted + size; at += 4 + load<uint32_t>(at))
+      keys.emplace(reinterpret_cast<const char *>(at + 4), load<uint32_t>(at));
+    if (wanted) decoded->features.wanted = decoded->lists.wanted = &keys;
+    decoded->records = size_t(count);
     for (int64_t i = 0; i < count; i++) {
       odd[i] = !decoded->record({buffer + starts[i], buffer + stops[i]}, i, sequence != 0);
       if (odd[i]) decoded->features.forget(i, false), decoded->lists.forget(i, true);
@@ -1000,13 +1079,25 @@ EXPORTED void *rs_decode(const uint8_t *buffer, const int64_t *starts, const int
   }
 }
 
-// Ten numbers a part: whether it is of a feature list; the address and the size of its key; its kind (0 to 3, or 4 for
-// the steps of a feature list); the addresses of its rows, of which there are so many, and of their lengths; those of
-// its values, of which there are so many, and of the offsets of strings.
+// Eleven numbers a part, the lists of one kind under a key: whether it is of a feature list; the address and the size of
+// the key; the kind; how many records or steps there are; how many values each has, or 0 where they differ; how many of
+// them have a list; the address of the values, how many there are, and the address of where strings begin and end; how
+// many records have the feature list.
 EXPORTED const int64_t *rs_parts(void *decoded, int64_t *count) {
-  auto &parts = static_cast<Decoded *>(decoded)->parts;
-  *count = int64_t(parts.size()) / 10;
-  return parts.data();
+  auto &numbers = static_cast<Decoded *>(decoded)->numbers;
+  *count = int64_t(numbers.size()) / 11;
+  return numbers.data();
+}
+
+// Stores where the lists of a part begin and end, or with `steps` the steps of records: one more than there are. A bit
+// of `valid` is set for each that is there.
+EXPORTED void rs_places(void *decoded, int64_t number, int32_t steps, int64_t *ends, uint8_t *valid) {
+  auto &found = *static_cast<Decoded *>(decoded);
+  const Part &part = found.parts[size_t(number)];
+  if (steps) return put_places(part.key->rows, part.key->counts, found.records, ends, valid);
+  if (part.lists) return put_places(part.lists->rows, part.lists->lengths, part.count(found.records), ends, valid);
+  const Buffer<int64_t> none;
+  put_places(none, none, part.count(found.records), ends, valid);
 }
 
 EXPORTED void rs_free(void *decoded) { delete static_cast<Decoded *>(decoded); }

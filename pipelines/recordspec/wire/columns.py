@@ -1,8 +1,5 @@
 """A column: what one key of an Example holds. From columns come the parse dictionary and the bytes.
 
-`Cells` are the values of a column for a batch of rows, and `KeyValues` the values of some records under a
-key.
-
 The layouts are tf.io's own. `parse_call` turns a column into the tf.io call that parses it, as a value
 that can be made (with TensorFlow) or printed (without).
 """
@@ -14,10 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from recordspec._tf import tf
-from recordspec.wire.strings import Ints, Mask, Strings, offsets, ranges
 
 Storage = Literal["int64", "float32", "bytes"]
 # The list of a Feature, if any.
@@ -120,131 +115,6 @@ class Column:
         if section == "sequence":
             return isinstance(self.layout, Fixed | Sequence)
         return isinstance(self.layout, Fixed) and not self.has_default
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cells:
-    """The values of one column for a batch of rows.
-
-    `flat` has the values of all rows, end to end: int64 `[m]`, float32 `[m]`, or `Strings` of length m.
-    `lengths` says how many belong to each row: one number for all, or int64 `[rows]`.
-    """
-
-    flat: npt.NDArray[Any] | Strings
-    lengths: int | Ints
-    rows: int
-
-    @property
-    def counts(self) -> Ints:
-        """The number of values of each row, int64 `[rows]`."""
-        return np.broadcast_to(np.asarray(self.lengths, np.int64), (self.rows,))
-
-    def spread(self, present: npt.NDArray[np.bool_]) -> Cells:
-        """The same values as cells of `len(present)` rows, of which only the present ones have any."""
-        lengths = np.zeros(len(present), np.int64)
-        lengths[present] = self.lengths
-        return Cells(flat=self.flat, lengths=lengths, rows=len(present))
-
-    def part(self, start: int, stop: int) -> Cells:
-        """The cells of rows `start` to `stop`, without a copy of their values."""
-        if isinstance(self.lengths, int):
-            lengths: int | Ints = self.lengths
-            first, last = start * self.lengths, stop * self.lengths
-        else:
-            lengths = self.lengths[start:stop]
-            first = int(self.lengths[:start].sum())
-            last = first + int(lengths.sum())
-        flat = self.flat.part(first, last) if isinstance(self.flat, Strings) else self.flat[first:last]
-        return Cells(flat=flat, lengths=lengths, rows=stop - start)
-
-    def take(self, rows: Ints) -> Cells:
-        """The cells of these rows, in this order."""
-        if isinstance(self.lengths, int):
-            lengths: int | Ints = self.lengths
-            places = (rows[:, None] * self.lengths + np.arange(self.lengths)).reshape(-1)
-        else:
-            lengths = self.lengths[rows]
-            places = ranges(offsets(self.lengths)[rows], lengths)
-        flat = self.flat.take(places) if isinstance(self.flat, Strings) else self.flat[places]
-        return Cells(flat=flat, lengths=lengths, rows=len(rows))
-
-    @classmethod
-    def joined(cls, many: Iterable[Cells]) -> Cells:
-        """The cells of all of these, one after the other."""
-        many = tuple(many)
-        strings = [cells.flat for cells in many if isinstance(cells.flat, Strings)]
-        flat: Any = Strings.joined(strings) if strings else np.concatenate([cells.flat for cells in many])
-        lengths = many[0].lengths
-        if not all(isinstance(cells.lengths, int) and cells.lengths == lengths for cells in many):
-            lengths = np.concatenate([cells.counts for cells in many])
-        return cls(flat=flat, lengths=lengths, rows=sum(cells.rows for cells in many))
-
-
-@dataclass(frozen=True)
-class KeyValues:
-    """The values that some rows have under a key, all in lists of the same kind.
-
-    Attributes:
-        rows: the numbers of the rows, ascending, int64 `[m]`.
-        cells: their values; a list of the kind `none` has none.
-    """
-
-    kind: Kind
-    rows: Ints
-    cells: Cells
-
-
-@dataclass(frozen=True)
-class KeySteps:
-    """The steps that some rows have in the feature list of a key.
-
-    Attributes:
-        rows: the numbers of the rows, ascending, int64 `[m]`.
-        counts: the number of steps of each row, int64 `[m]`.
-        values: the values of the steps; their `rows` are steps, counted over all of these rows.
-    """
-
-    rows: Ints
-    counts: Ints
-    values: tuple[KeyValues, ...]
-
-
-def without_values(kind: Kind, rows: Ints) -> KeyValues:
-    """Empty lists."""
-    return KeyValues(kind, rows, Cells(flat=Strings.of([]), lengths=0, rows=len(rows)))
-
-
-def only(values: KeyValues, rows: Mask) -> KeyValues:
-    """The values of some of the rows."""
-    kept = rows[values.rows]
-    if kept.all():
-        return values
-    return KeyValues(values.kind, values.rows[kept], values.cells.take(np.flatnonzero(kept)))
-
-
-def merged(found: list[KeyValues] | tuple[KeyValues, ...]) -> KeyValues:
-    """Values of one kind that were decoded separately, in the order of their rows."""
-    if len(found) == 1:
-        return found[0]
-    rows = np.concatenate([values.rows for values in found])
-    order = np.argsort(rows)
-    cells = Cells.joined(values.cells for values in found).take(order)
-    return KeyValues(found[0].kind, rows[order], cells)
-
-
-def of_kind(found: tuple[KeyValues, ...], kind: Kind, rows: Mask) -> tuple[KeyValues, ...]:
-    """The values of some of the rows, of one kind."""
-    return tuple(only(values, rows) for values in found if values.kind == kind)
-
-
-def only_steps(steps: KeySteps, rows: Mask) -> KeySteps:
-    """The steps of some of the rows."""
-    kept = rows[steps.rows]
-    of_kept = np.repeat(kept, steps.counts)
-    number = np.cumsum(of_kept) - 1
-    values = [only(one, of_kept) for one in steps.values]
-    renumbered = tuple(replace(one, rows=number[one.rows]) for one in values if len(one.rows))
-    return KeySteps(steps.rows[kept], steps.counts[kept], renumbered)
 
 
 @dataclass(frozen=True)

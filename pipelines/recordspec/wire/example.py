@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -27,107 +26,80 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError
 from recordspec.wire import native, proto
-from recordspec.wire.columns import Cells, Column, Storage
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Ints,
+    Sizes,
+    address_of,
+    binary_array,
+    buffer_of,
+    bytes_in,
+    counts_of,
+    flat_of,
+    is_list,
+    items_of,
+    lists_in,
+    offsets,
+    places_of,
+    present_in,
+    sizes_of,
+    storage_of,
+    strings_array,
+    width_of,
+)
+from recordspec.wire.columns import Column, Storage
 from recordspec.wire.framing import AT_MOST, LARGEST_RECORD, frames
 from recordspec.wire.proto import Listed
-from recordspec.wire.strings import Ints, Mask, Sizes, Strings, offsets, ranges
 from recordspec.wire.varints import read_varint, varint_bytes
+
+# Values by key, as `wire.arrays` has them.
+Table = Mapping[str, ArrowArray]
 
 _LIST_FIELD = {"bytes": 1, "float32": 2, "int64": 3}
 _UINT64 = (1 << 64) - 1
 # What `rs_fill` may write after the records.
 _SLACK = 16
-# Bytes of a string: finding the place of one takes ctypes 0.6 us, copying so many as long.
-_LARGE = 4096
 # Field 1 of a stated length, up to 127 bytes.
 _SHORT_FIELDS = [bytes([0x0A, size]) for size in range(0x80)]
 # The number of sizes per column for which headers are cached.
 _MOST_STARTS = 1024
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """The values of one column for a batch; `present` marks the rows that have the key.
-
-    In a FeatureList, `cells` has one row a step, and `steps`, int64 `[n]`, is the number of steps of each
-    record.
-    """
-
-    column: Column
-    cells: Cells
-    present: Mask | None = None
-    steps: Ints | None = None
-
-    def part(self, start: int, stop: int) -> Entry:
-        """The values of rows `start` to `stop`."""
-        present = None if self.present is None else self.present[start:stop]
-        if self.steps is None:
-            return Entry(column=self.column, cells=self.cells.part(start, stop), present=present)
-        steps = self.steps[start:stop]
-        first = int(self.steps[:start].sum())
-        cells = self.cells.part(first, first + int(steps.sum()))
-        return Entry(column=self.column, cells=cells, present=present, steps=steps)
-
-    def take(self, rows: Ints) -> Entry:
-        """The values of these rows, in this order."""
-        present = None if self.present is None else self.present[rows]
-        if self.steps is None:
-            return Entry(column=self.column, cells=self.cells.take(rows), present=present)
-        steps = self.steps[rows]
-        cells = self.cells.take(ranges(offsets(self.steps)[rows], steps))
-        return Entry(column=self.column, cells=cells, present=present, steps=steps)
-
-    @classmethod
-    def joined(cls, many: Sequence[Entry]) -> Entry:
-        """The values of several batches in one column, one after the other."""
-        first = many[0]
-        present, steps = None, None
-        if any(entry.present is not None for entry in many):
-            masks = [(entry.present, np.ones(entry.cells.rows, np.bool_)) for entry in many]
-            present = np.concatenate([every if some is None else some for some, every in masks])
-        if first.steps is not None:
-            steps = np.concatenate([entry.steps for entry in many if entry.steps is not None])
-        cells = Cells.joined(entry.cells for entry in many)
-        return cls(column=first.column, cells=cells, present=present, steps=steps)
-
-
-def encode(
-    features: Iterable[Entry],
-    sequence: Iterable[Entry] | None,
-    rows: int,
-    *,
-    framed: bool = False,
-) -> Strings:
+def encode(features: Table, sequence: Table | None, rows: int, *, framed: bool = False) -> ArrowArray:
     """Encodes a batch of records.
 
     Args:
-        features: the entries of an Example, or of a SequenceExample's context.
-        sequence: the entries of the feature lists; None for an Example.
+        features: the values of Examples by key, or of the context of SequenceExamples.
+        sequence: the feature lists by key; None for Examples.
         rows: the number of records.
         framed: whether each is in its frame.
 
-    Raises RecordError for a record that would be larger than LARGEST_RECORD, before it is encoded if
-    its values alone are larger.
+    Returns the records, `large_binary`. Raises RecordError for a record that would be larger than
+    LARGEST_RECORD, before it is encoded if its values alone are larger.
     """
-    features, sequence = tuple(features), None if sequence is None else tuple(sequence)
-    check_sizes((*features, *(sequence or ())), rows)
-    ordered = None if sequence is None else _in_order(sequence)
+    check_sizes((features, sequence or {}), rows)
+    features = _in_order(features)
+    sequence = None if sequence is None else _in_order(sequence)
     if (library := native.library()) is not None:
-        return _encode(library, _in_order(features), ordered, rows, framed=framed)
-    return _by_protobuf(_in_order(features), ordered, rows, framed=framed)
+        return _encode(library, features, sequence, rows, framed=framed)
+    return _by_protobuf(features, sequence, rows, framed=framed)
 
 
-def _encode(
-    library: Any, features: Sequence[Entry], sequence: Sequence[Entry] | None, rows: int, *, framed: bool
-) -> Strings:
-    """The records of entries in the order of their keys, framed or not. Raises MemoryError, and RecordError
+def _in_order(table: Table) -> Table:
+    return {key: table[key] for key in sorted(table, key=str.encode)}
+
+
+def _encode(library: Any, features: Table, sequence: Table | None, rows: int, *, framed: bool) -> ArrowArray:
+    """The records of tables in the order of their keys, framed or not. Raises MemoryError, and RecordError
     for the first that is larger than LARGEST_RECORD."""
-    held: list[Any] = []  # arrays that the library reads
-    columns = np.array([_column(entry, held) for entry in (*features, *(sequence or ()))], np.int64)
+    held: list[Any] = []  # what the library reads
+    columns = [_column(key, array, held) for key, array in features.items()]
+    columns += [_column_of_steps(key, array, held) for key, array in (sequence or {}).items()]
+    numbers = np.array(columns, np.int64)
     places, large = np.empty(rows + 1, np.int64), ctypes.c_int64()
     shape = len(features), -1 if sequence is None else len(sequence), rows
     found = native.at(places), ctypes.byref(large)
-    measured = library.rs_measure(native.at(columns), *shape, LARGEST_RECORD, framed, *found)
+    measured = library.rs_measure(native.at(numbers), *shape, LARGEST_RECORD, framed, *found)
     if measured is None:
         raise MemoryError
     if large.value >= 0:
@@ -138,85 +110,73 @@ def _encode(
     buffer = np.empty(size + _SLACK, np.uint8)
     if not library.rs_fill(measured, native.at(buffer), native.at(places)):
         raise MemoryError
-    return Strings(buffer[:size], places)
+    return binary_array(buffer[:size], places)
 
 
-def _column(entry: Entry, held: list[Any]) -> tuple[int, ...]:
-    """The ten numbers of a column, whose arrays are added to `held`."""
+def _column_of_steps(key: str, array: ArrowArray, held: list[Any]) -> tuple[int, ...]:
+    """The numbers of a column of feature lists."""
+    steps = offsets(counts_of(array))
+    held.append(steps)
+    return (*_column(key, items_of(array), held)[:-1], native.at(steps))
 
-    def at(array: Any) -> int:
-        held.append(array)
-        return native.at(array)
 
-    key, cells = entry.column.key.encode(), entry.cells
-    flat, width, ends = cells.flat, cells.lengths, 0
-    if not isinstance(width, int):
-        ends, width = at(offsets(width)), -1
-    values = places = parts = 0
-    if isinstance(flat, Strings):
-        places = at(native.ints(flat.offsets))
-        if flat.is_lazy and _are_large(flat):
-            strings: Any = flat.views()
-            pointers = (ctypes.c_char_p * len(flat))(*strings)
-            held.append(pointers)
-            parts = ctypes.addressof(pointers)
+def _column(key: str, array: ArrowArray, held: list[Any]) -> tuple[int, ...]:
+    """The ten numbers of a column, of which the arrays are added to `held`."""
+
+    def at(values: Any) -> int:
+        held.append(values)
+        return native.at(values)
+
+    name, width, ends, present = np.frombuffer(key.encode(), np.uint8), 1, 0, 0
+    if isinstance(array, list):
+        strings = flat_of(array)
+        parts = (ctypes.c_char_p * len(strings))(*strings)
+        held.append(parts)
+        if is_list(array):
+            width, ends = -1, at(offsets(counts_of(array)))
+        places, kind = at(offsets(sizes_of(strings))), _LIST_FIELD["bytes"]
+        return (at(name), len(name), kind, width, ends, 0, places, ctypes.addressof(parts), 0, 0)
+    held.append(array)
+    if array.null_count:
+        present = at(present_in(array))
+    start = array.offset
+    if is_list(array):
+        fixed = width_of(array)
+        if fixed is None:
+            width, ends, start = -1, at(places_of(array)), 0
         else:
-            values = at(flat.buffer)
-    else:
-        values = at(np.ascontiguousarray(flat, entry.column.storage))
-    present = 0 if entry.present is None else at(np.ascontiguousarray(entry.present, np.bool_))
-    steps = 0 if entry.steps is None else at(offsets(entry.steps))
-    kind = _LIST_FIELD[entry.column.storage]
-    return (
-        at(np.frombuffer(key, np.uint8)),
-        len(key),
-        kind,
-        width,
-        ends,
-        values,
-        places,
-        parts,
-        present,
-        steps,
-    )
+            width, start = fixed, start * fixed
+        array = array.values
+        start += array.offset
+    values, places = address_of(array, start)
+    return (at(name), len(name), _LIST_FIELD[storage_of(array)], width, ends, values, places, 0, present, 0)
 
 
-def _are_large(strings: Strings) -> bool:
-    """Whether it is cheaper to look up where each is than to join them first."""
-    return int(strings.offsets[-1]) > _LARGE * len(strings) and set(map(type, strings.views())) == {bytes}
-
-
-def _by_protobuf(
-    features: Sequence[Entry], sequence: Sequence[Entry] | None, rows: int, *, framed: bool
-) -> Strings:
+def _by_protobuf(features: Table, sequence: Table | None, rows: int, *, framed: bool) -> ArrowArray:
     """The same without the library, record by record."""
-    columns = [(entry.column.key, _values_of(entry, rows)) for entry in features]
-    lists = None if sequence is None else [(entry.column.key, _values_of(entry, rows)) for entry in sequence]
+    columns = [(key, list(_lists(array))) for key, array in features.items()]
+    steps = None if sequence is None else [(key, _steps(array)) for key, array in sequence.items()]
     records = []
     for row in range(rows):
         values = [(key, found[row]) for key, found in columns if found[row] is not None]
-        steps = None if lists is None else [(key, found[row]) for key, found in lists]
-        record = proto.serialize(values, steps)
+        lists = None if steps is None else [(key, found[row]) for key, found in steps]
+        record = proto.serialize(values, lists)
         if len(record) > LARGEST_RECORD:
             raise RecordError(Problem(expected=AT_MOST, got=f"{len(record):,} bytes"), row)
         records.append(record)
-    return frames(records) if framed else Strings.of(records)
+    return frames(records) if framed else strings_array(records)
 
 
-def _values_of(entry: Entry, rows: int) -> list[Any]:
-    """The list of each row, or the lists of its steps; None where the key is absent."""
-    kind, cells = entry.column.storage, entry.cells
-    flat = list(cells.flat) if isinstance(cells.flat, Strings) else cells.flat.tolist()
-    lists = [Listed(kind, flat[start:stop]) for start, stop in pairwise(offsets(cells.counts).tolist())]
-    if entry.steps is not None:
-        return [lists[start:stop] for start, stop in pairwise(offsets(entry.steps).tolist())]
-    present = [True] * rows if entry.present is None else entry.present.tolist()
-    return [found if here else None for found, here in zip(lists, present, strict=True)]
+def _lists(array: ArrowArray) -> Iterable[Any]:
+    """The `Listed` of each row; None where the key is absent."""
+    kind = storage_of(array)
+    return (None if values is None else Listed(kind, values) for values in lists_in(array))
 
 
-def _in_order(entries: Iterable[Entry]) -> list[Entry]:
-    """The entries in the order of their keys."""
-    return sorted(entries, key=lambda entry: entry.column.key.encode())
+def _steps(array: ArrowArray) -> list[list[Any]]:
+    """The lists of each row's steps."""
+    lists = list(_lists(items_of(array)))
+    return [lists[start:stop] for start, stop in pairwise(offsets(counts_of(array)).tolist())]
 
 
 def entry_encoder(column: Column) -> Callable[[Sequence[Any]], bytes]:
@@ -267,58 +227,61 @@ _AS_BYTES: dict[Storage, Callable[[Sequence[Any]], bytes]] = {
 }
 
 
-def encode_entry(entry: Entry) -> bytes:
+def encode_entry(key: str, array: ArrowArray) -> bytes:
     """An entry of one record."""
-    record = encode([entry], None, 1)[0]
+    (record,) = bytes_in(encode({key: array}, None, 1))
     return record[read_varint(record, 1)[1] :]
 
 
-def encode_record(features: Iterable[bytes], sequence: Iterable[Entry] | None) -> bytes | None:
+def encode_record(features: Iterable[bytes], sequence: Table | None) -> bytes | None:
     """Encodes a record like `encode`, from encoded features in the order of their keys; None if too large."""
     data = b"".join(features)
     record = b"\x0a" + varint_bytes(len(data)) + data
     if sequence is not None:
-        record += encode([], sequence, 1)[0].removeprefix(b"\x0a\x00")
+        record += bytes_in(encode({}, sequence, 1))[0].removeprefix(b"\x0a\x00")
     return record if len(record) <= LARGEST_RECORD else None
 
 
-def check_sizes(entries: Sequence[Entry], rows: int) -> None:
+def check_sizes(tables: Iterable[Table], rows: int) -> None:
     """Raises RecordError for the first record whose values alone are larger than LARGEST_RECORD."""
-    found = oversized(entries, rows)
+    found = oversized(tables, rows)
     if found is not None:
         row, size, hint = found
         raise RecordError(Problem(expected=AT_MOST, got=f"{size:,} bytes", hint=hint), row)
 
 
-def oversized(entries: Sequence[Entry], rows: int) -> tuple[int, int, str] | None:
+def oversized(tables: Iterable[Table], rows: int) -> tuple[int, int, str] | None:
     """The first record whose values alone have more bytes than LARGEST_RECORD: its number, the least bytes
     that its values take, and the key that has most of them. Nothing is encoded."""
-    if sum(least_bytes(entry.cells.flat) for entry in entries) <= LARGEST_RECORD:
+    columns = [(key, array) for table in tables for key, array in table.items()]
+    if sum(least_bytes(array) for _, array in columns) <= LARGEST_RECORD:
         return None  # all the records together
-    each = np.array([_least_sizes(entry, rows) for entry in entries])
+    each = np.array([_least_sizes(array) for _, array in columns])
     sizes = each.sum(axis=0)
     if not (sizes > LARGEST_RECORD).any():
         return None
     row = int(np.argmax(sizes > LARGEST_RECORD))
     most = int(each[:, row].argmax())
-    return row, int(sizes[row]), f"`{entries[most].column.key}` has {each[most, row]:,} of them"
+    return row, int(sizes[row]), f"`{columns[most][0]}` has {each[most, row]:,} of them"
 
 
-def least_bytes(flat: np.ndarray | Strings) -> int:
-    """Bytes that values take at least: a varint has one or more."""
-    if isinstance(flat, Strings):
-        return int(flat.offsets[-1])
-    return len(flat) * (4 if flat.dtype == np.float32 else 1)
+def least_bytes(array: ArrowArray) -> int:
+    """Bytes that the values of a column take at least: a varint has one or more."""
+    while is_list(array):
+        array = items_of(array)
+    if storage_of(array) == "bytes":
+        return sum(map(len, array)) if isinstance(array, list) else len(buffer_of(array))
+    return len(array) * (4 if storage_of(array) == "float32" else 1)
 
 
-def _least_sizes(entry: Entry, rows: int) -> Ints:
+def _least_sizes(array: ArrowArray) -> Ints:
     """Bytes that the values of each record take at least, int64 `[rows]`."""
-    cells = entry.cells
-    each = cells.flat.sizes if isinstance(cells.flat, Strings) else least_bytes(cells.flat[:1])
-    sizes = sizes_of_groups(each, cells.lengths)
-    if entry.steps is not None:
-        sizes = sizes_of_groups(sizes, entry.steps)
-    return np.broadcast_to(np.asarray(sizes, np.int64), (rows,))
+    if not is_list(array):
+        if storage_of(array) == "bytes":
+            return sizes_of(array)
+        return np.full(len(array), least_bytes(array[:1]))
+    sizes = _least_sizes(items_of(array))
+    return np.asarray(sizes_of_groups(sizes, counts_of(array)))
 
 
 @lru_cache(maxsize=4096)

@@ -17,7 +17,16 @@ import numpy.typing as npt
 from recordspec.errors import Problem, RecordError
 from recordspec.locations import Location
 from recordspec.wire import native
-from recordspec.wire.strings import Bytes, Ints, Strings, lengths_of, offsets, sliding_windows
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Bytes,
+    Ints,
+    binary_array,
+    lengths_of,
+    offsets,
+    sliding_windows,
+    strings_array,
+)
 
 Crcs = npt.NDArray[np.uint32]
 
@@ -35,16 +44,16 @@ _AT_ONCE = 1 << 16
 _REMEMBERED = 1 << 13
 
 
-def frames(records: Sequence[bytes]) -> Strings:
+def frames(records: Sequence[bytes]) -> ArrowArray:
     """Frames records."""
     library = native.library()
     if library is None:
-        return Strings.of([framed(record) for record in records])
+        return strings_array([framed(record) for record in records])
     room = (bytes(HEADER_BYTES), bytes(FOOTER_BYTES))
     data = bytearray().join(part for record in records for part in (room[0], record, room[1]))
-    made = Strings(data, offsets(lengths_of(records) + FRAME_BYTES))
-    library.rs_seal(native.at(made.buffer), native.at(made.offsets), len(records))
-    return made
+    buffer, places = np.frombuffer(data, np.uint8), offsets(lengths_of(records) + FRAME_BYTES)
+    library.rs_seal(native.at(buffer), native.at(places), len(records))
+    return binary_array(buffer, places)
 
 
 def framed(data: bytes) -> bytes:

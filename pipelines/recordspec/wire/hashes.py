@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from recordspec.executors import Future, ThreadPool
 from recordspec.locations import Location, open_file
+from recordspec.wire.arrays import ArrowArray, Bytes, Ints, data_of, sliding_windows
 from recordspec.wire.streams import Readable
-from recordspec.wire.strings import Bytes, Ints, Strings, sliding_windows
 
 _CHUNK = 1 << 20
 # Chunks that may wait to be hashed: each is in memory until then.
@@ -38,13 +38,13 @@ def splitmix64(words: Words) -> Words:
     return mixed
 
 
-def of_strings(strings: Strings) -> Words:
+def of_strings(strings: ArrowArray) -> Words:
     """The hash of each string, uint64 `[n]`."""
-    sizes = strings.sizes
+    data, places = data_of(strings)
+    starts, sizes = places[:-1], np.diff(places)
     hashed = splitmix64(sizes.view(np.uint64) + np.uint64(1))
     short = sizes <= _LONGEST
-    buffer = np.concatenate([strings.buffer, np.zeros(_WORD, np.uint8)])
-    starts = strings.offsets[:-1]
+    buffer = np.concatenate([data, np.zeros(_WORD, np.uint8)])
     for start in range(0, min(int(sizes.max(initial=0)), _LONGEST), _WORD):
         at = np.flatnonzero(short & (sizes > start))
         words = sliding_windows(buffer, _WORD)[starts[at] + start].view("<u8").astype(np.uint64, copy=False)
@@ -53,7 +53,7 @@ def of_strings(strings: Strings) -> Words:
             words = words & _MASKS[np.minimum(left, _WORD)]
         hashed[at] = splitmix64(hashed[at] ^ words)
     long = np.flatnonzero(~short)
-    hashed[long] = of_records(buffer, starts[long], strings.offsets[1:][long])
+    hashed[long] = of_records(buffer, starts[long], places[1:][long])
     return hashed
 
 

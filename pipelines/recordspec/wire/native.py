@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from recordspec._arrow import arrow
 from recordspec.errors import Problem, StoreError
-from recordspec.wire.strings import Ints
+from recordspec.wire.arrays import Ints
 
 LIBRARY = Path(__file__).with_name("_native.so")
 _SOURCE = Path(__file__).with_name("codec.cpp")
@@ -33,8 +34,12 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         (_POINTER, *[_COUNT] * 4, ctypes.c_int32, _POINTER, ctypes.POINTER(_COUNT)),
     ),
     "rs_fill": (ctypes.c_int32, (_POINTER, _POINTER, _POINTER)),
-    "rs_decode": (_POINTER, (_POINTER, _POINTER, _POINTER, _COUNT, ctypes.c_int32, _POINTER)),
+    "rs_decode": (
+        _POINTER,
+        (_POINTER, _POINTER, _POINTER, _COUNT, ctypes.c_int32, ctypes.c_char_p, _COUNT, _POINTER),
+    ),
     "rs_parts": (_POINTER, (_POINTER, ctypes.POINTER(_COUNT))),
+    "rs_places": (None, (_POINTER, _COUNT, ctypes.c_int32, _POINTER, _POINTER)),
     "rs_free": (None, (_POINTER,)),
 }
 
@@ -84,32 +89,17 @@ def describe() -> str:
 
 
 class Memory:
-    """What the library has allocated, as long as an array is in it."""
+    """What the library has allocated, as long as a buffer of it is in use."""
 
-    def __init__(self, native: Any, address: int) -> None:
-        self._native, self.address = native, address
+    def __init__(self, library: Any, address: int) -> None:
+        self.library, self.address = library, address
 
     def __del__(self) -> None:
-        self._native.rs_free(self.address)
+        self.library.rs_free(self.address)
 
-    def array(self, address: int, count: int, dtype: Any) -> Any:
-        """An array at an address, without a copy."""
-        if not count:
-            return np.empty(0, dtype)
-        return np.asarray(_Address(self, address, count, np.dtype(dtype).str))
-
-
-class _Address:
-    """An array for NumPy, which keeps it, and so the memory."""
-
-    def __init__(self, memory: Memory, address: int, count: int, dtype: str) -> None:
-        self._memory = memory
-        self.__array_interface__ = {
-            "data": (address, False),
-            "shape": (count,),
-            "typestr": dtype,
-            "version": 3,
-        }
+    def buffer(self, address: int, size: int) -> Any:
+        """The bytes at an address as a buffer of Arrow, without a copy; empty without an address."""
+        return arrow().foreign_buffer(address, size, self) if address else arrow().py_buffer(b"")
 
 
 def ints(values: Ints) -> Ints:

@@ -7,32 +7,74 @@ Records that are not written as usual are parsed by protobuf. Where TensorFlow r
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+import struct
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
 
+from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError
 from recordspec.wire import native, proto
-from recordspec.wire.columns import (
-    LIST_KINDS,
-    Cells,
-    KeySteps,
-    KeyValues,
-    Kind,
-    only,
-    only_steps,
-    without_values,
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Bytes,
+    Ints,
+    Mask,
+    counts_of,
+    empty_lists,
+    items_of,
+    joined,
+    list_array,
+    offsets,
+    present_in,
+    strings_array,
+    take,
+    values_array,
 )
+from recordspec.wire.columns import LIST_KINDS, Kind
 from recordspec.wire.proto import Conflict
-from recordspec.wire.strings import Bytes, Ints, Mask, Strings, lengths_of
 
-# As the library numbers them; the next number stands for the steps of a feature list.
+# As the library numbers them.
 _KINDS: tuple[Kind, ...] = ("none", *LIST_KINDS)
 
+# The most items of arrays that are kept; each may take 8 bytes.
+_MOST_KEPT = 1 << 22
+
 T = TypeVar("T")
+
+
+class Decoded(Mapping[str, tuple[ArrowArray, ...]]):
+    """The arrays of keys, each made when it is asked for, since every record may have a key of its own, and
+    an array has an item for every record. Those of the first keys are kept."""
+
+    def __init__(self, rows: int, *, steps: bool) -> None:
+        self._rows, self._steps = rows, steps
+        self._made: dict[str, tuple[ArrowArray, ...]] = {}
+        # by key, in groups of rows
+        self._makers: dict[str, dict[int, dict[Kind, Callable[[], ArrowArray]]]] = {}
+
+    def add(self, key: str, group: int, kind: Kind, make: Callable[[], ArrowArray]) -> None:
+        """Adds an array of a key. Those of other groups have other rows."""
+        self._makers.setdefault(key, {}).setdefault(group, {})[kind] = make
+
+    def __getitem__(self, key: str) -> tuple[ArrowArray, ...]:
+        if key in self._made:
+            return self._made[key]
+        groups = [{kind: make() for kind, make in one.items()} for one in self._makers[key].values()]
+        found = _merged(groups, steps=self._steps)
+        if len(self._made) * self._rows < _MOST_KEPT:
+            self._made[key] = found
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
 
 
 @dataclass(kw_only=True)
@@ -41,9 +83,10 @@ class RecordBatch:
 
     Attributes:
         rows: the number of records.
-        features: the values by key; of a SequenceExample, those of the context. A row is in at most one
-            `KeyValues` of a key.
-        sequence: the feature lists by key, likewise.
+        features: by key, an array for each kind of list that records have there (see `wire.arrays`); of a
+            SequenceExample, of the context. Null is a record without such a list.
+        sequence: the feature lists by key, likewise: a list of lists for each record. Where its steps have
+            lists of several kinds, each array has all steps, of which those of other kinds are null.
         repeated: pairs of a row and a key that it has twice, the last of which counts.
         broken: the problems of rows that are no such messages, and have no values.
         unknown_fields: rows with fields that these messages do not have, which are left out.
@@ -51,8 +94,8 @@ class RecordBatch:
     """
 
     rows: int
-    features: dict[str, tuple[KeyValues, ...]] = field(default_factory=dict)
-    sequence: dict[str, tuple[KeySteps, ...]] = field(default_factory=dict)
+    features: Mapping[str, tuple[ArrowArray, ...]] = field(default_factory=dict)
+    sequence: Mapping[str, tuple[ArrowArray, ...]] = field(default_factory=dict)
     repeated: list[tuple[int, str]] = field(default_factory=list)
     broken: dict[int, Problem] = field(default_factory=dict)
     unknown_fields: list[int] = field(default_factory=list)
@@ -67,76 +110,124 @@ class RecordBatch:
             yield row, conflicts or (self.broken[row],)
 
 
-def decode(buffer: Bytes, starts: Ints, stops: Ints, *, sequence: bool | None = False) -> RecordBatch:
+def decode(
+    buffer: Bytes,
+    starts: Ints,
+    stops: Ints,
+    *,
+    sequence: bool | None = False,
+    keys: Collection[str] | None = None,
+) -> RecordBatch:
     """Decodes the records in a buffer to columns.
 
     Args:
         buffer: uint8 `[bytes]`.
         starts, stops: where each begins and ends, int64 `[n]`.
         sequence: whether they are SequenceExamples; None if unknown: those with feature lists are.
+        keys: the keys whose values are decoded; None for all. Records are read whole in any case, so that
+            broken ones are found.
     """
     library = native.library()
-    found, odd = RecordBatch(rows=len(starts)), np.ones(len(starts), np.bool_)
+    features, lists = Decoded(len(starts), steps=False), Decoded(len(starts), steps=True)
+    found = RecordBatch(rows=len(starts), features=features, sequence=lists)
+    odd = np.ones(len(starts), np.bool_)
     if library is not None:
-        odd = _decode(found, library, buffer, starts, stops, sequence=sequence is not False)
+        sections, in_lists = (features, lists), sequence is not False
+        odd = _decode(sections, library, buffer, starts, stops, sequence=in_lists, keys=keys)
     rows = np.flatnonzero(odd).tolist()
-    _parse(found, {row: buffer[starts[row] : stops[row]].data for row in rows}, sequence=sequence)
+    records = {row: buffer[starts[row] : stops[row]].data for row in rows}
+    _parse(found, (features, lists), records, sequence=sequence, keys=keys)
     return found
 
 
 def _decode(
-    found: RecordBatch, library: Any, buffer: Bytes, starts: Ints, stops: Ints, *, sequence: bool
+    sections: tuple[Decoded, Decoded],
+    library: Any,
+    buffer: Bytes,
+    starts: Ints,
+    stops: Ints,
+    *,
+    sequence: bool,
+    keys: Collection[str] | None,
 ) -> Mask:
     """Adds the records that are written as usual. Returns which are left out. Raises MemoryError."""
-    odd = np.empty(len(starts), np.bool_)
+    rows, odd = len(starts), np.empty(len(starts), np.bool_)
     starts, stops = native.ints(starts), native.ints(stops)
     records = map(native.at, (buffer, starts, stops))
-    address = library.rs_decode(*records, len(starts), sequence, native.at(odd))
+    names = map(str.encode, keys or ())
+    wanted = None if keys is None else b"".join(struct.pack("<I", len(name)) + name for name in names)
+    address = library.rs_decode(
+        *records, rows, sequence, wanted, 0 if wanted is None else len(wanted), native.at(odd)
+    )
     if address is None:
         raise MemoryError
     memory = native.Memory(library, address)
     count = ctypes.c_int64()
     parts = library.rs_parts(address, ctypes.byref(count))
-    numbers = memory.array(parts, 10 * count.value, np.int64).reshape(-1, 10).tolist()
-    for is_list, name, size, number, at, rows, lengths, flat, values, places in numbers:
-        key = ctypes.string_at(name, size).decode()
-        of_rows, counts = (memory.array(place, rows, np.int64) for place in (at, lengths))
-        if number == len(_KINDS):
-            found.sequence[key] = (KeySteps(of_rows, counts, ()),)
-            continue
-        kind = _KINDS[number]
-        if kind == "bytes":
-            offsets = memory.array(places, int(counts.sum()) + 1, np.int64)
-            decoded: Any = Strings(memory.array(flat, values, np.uint8), offsets)
-        else:
-            decoded = Strings.of([]) if kind == "none" else memory.array(flat, values, kind)
-        one = KeyValues(kind, of_rows, Cells(flat=decoded, lengths=counts, rows=rows))
-        if is_list:
-            (steps,) = found.sequence[key]
-            found.sequence[key] = (replace(steps, values=(*steps.values, one)),)
-        else:
-            found.features[key] = (*found.features.get(key, ()), one)
+    size = _Part.NUMBERS * count.value
+    numbers = (ctypes.c_int64 * size).from_address(parts) if size else ()
+    described = zip(*[iter(numbers)] * _Part.NUMBERS, strict=True)
+    for place, (is_list, name, size, *part_numbers) in enumerate(described):
+        part = _Part(memory, place, rows if is_list else None, *part_numbers)
+        sections[is_list].add(ctypes.string_at(name, size).decode(), 0, part.kind, part.array)
     return odd
 
 
-def only_rows(batch: RecordBatch, rows: Mask) -> RecordBatch:
-    """The batch without the values of all other rows, and without keys that none of these rows has."""
-    features = {
-        key: tuple(one for values in many if len((one := only(values, rows)).rows))
-        for key, many in batch.features.items()
-    }
-    sequence = {
-        key: tuple(kept for steps in many if len((kept := only_steps(steps, rows)).rows))
-        for key, many in batch.sequence.items()
-    }
-    return replace(
-        batch,
-        features={key: many for key, many in features.items() if many},
-        sequence={key: many for key, many in sequence.items() if many},
-    )
+class _Part:
+    """The lists of one kind under a key, or of the steps of `rows` records, in the library's memory."""
+
+    NUMBERS = 11
+
+    def __init__(
+        self, memory: native.Memory, number: int, rows: int | None, kind: int, lists: int, *numbers: int
+    ) -> None:
+        self._memory, self._number, self._rows, self._lists = memory, number, rows, lists
+        self.kind = _KINDS[kind]
+        self._width, self._listed, self._values, self._count, self._places, self._with_steps = numbers
+
+    def array(self) -> ArrowArray:
+        pyarrow, flat = arrow(), self._flat()
+        if self._width == 1:
+            found = flat
+        elif self._width:
+            type_ = pyarrow.list_(flat.type, self._width)
+            found = pyarrow.Array.from_buffers(type_, self._lists, [None], children=[flat])
+        else:
+            found = self._list_array(flat, self._lists, self._listed, steps=False)
+        if self._rows is None:
+            return found
+        return self._list_array(found, self._rows, self._with_steps, steps=True)
+
+    def _flat(self) -> ArrowArray:
+        pyarrow, count = arrow(), self._count
+        if self.kind == "none":
+            return pyarrow.nulls(0)
+        if self.kind == "bytes":
+            places = self._memory.buffer(self._places, 8 * (count + 1))
+            data = self._memory.buffer(self._values, int(np.frombuffer(places, np.int64)[-1]))
+            return pyarrow.Array.from_buffers(pyarrow.large_binary(), count, [None, places, data])
+        type_ = pyarrow.int64() if self.kind == "int64" else pyarrow.float32()
+        data = self._memory.buffer(self._values, type_.bit_width // 8 * count)
+        return pyarrow.Array.from_buffers(type_, count, [None, data])
+
+    def _list_array(self, items: ArrowArray, rows: int, present: int, *, steps: bool) -> ArrowArray:
+        """Lists of items; `present` of the rows have one."""
+        pyarrow, ends, valid = arrow(), np.empty(rows + 1, np.int64), np.empty((rows + 7) // 8, np.uint8)
+        self._memory.library.rs_places(
+            self._memory.address, self._number, steps, native.at(ends), native.at(valid)
+        )
+        buffers = [pyarrow.py_buffer(valid) if present < rows else None, pyarrow.py_buffer(ends)]
+        return pyarrow.Array.from_buffers(pyarrow.large_list(items.type), rows, buffers, children=[items])
 
 
-def _parse(found: RecordBatch, records: Mapping[int, memoryview], *, sequence: bool | None) -> None:
+def _parse(
+    found: RecordBatch,
+    sections: tuple[Decoded, Decoded],
+    records: Mapping[int, memoryview],
+    *,
+    sequence: bool | None,
+    keys: Collection[str] | None,
+) -> None:
     """Adds records that protobuf parses one by one."""
     features: dict[str, dict[int, proto.Listed]] = {}
     lists: dict[str, dict[int, list[proto.Listed]]] = {}
@@ -152,14 +243,16 @@ def _parse(found: RecordBatch, records: Mapping[int, memoryview], *, sequence: b
             found.conflicts[row] = entries.conflicts
         twice = (*_sort(entries.features, row, features), *_sort(entries.lists, row, lists))
         found.repeated += [(row, key) for key in twice]
-    for key, values in features.items():
-        rows = np.fromiter(values, np.int64, len(values))
-        found.features[key] = found.features.get(key, ()) + _key_values(rows, list(values.values()))
-    for key, many in lists.items():
-        rows = np.fromiter(many, np.int64, len(many))
-        every = list(chain.from_iterable(many.values()))
-        made = KeySteps(rows, lengths_of(list(many.values())), _key_values(np.arange(len(every)), every))
-        found.sequence[key] = (*found.sequence.get(key, ()), made)
+    for key, values in _wanted(features, keys):
+        for kind in _kinds_in(values.values()):
+            sections[0].add(key, 1, kind, partial(_listed, values, kind, found.rows))
+    for key, many in _wanted(lists, keys):
+        for kind in _kinds_in(chain.from_iterable(many.values())) or ["none"]:
+            sections[1].add(key, 1, kind, partial(_listed_steps, many, kind, found.rows))
+
+
+def _wanted(by_key: Mapping[str, T], keys: Collection[str] | None) -> list[tuple[str, T]]:
+    return [(key, value) for key, value in by_key.items() if keys is None or key in keys]
 
 
 def _sort(entries: list[tuple[str, T]], row: int, by_key: dict[str, dict[int, T]]) -> list[str]:
@@ -173,19 +266,64 @@ def _sort(entries: list[tuple[str, T]], row: int, by_key: dict[str, dict[int, T]
     return twice
 
 
-def _key_values(rows: Ints, features: list[proto.Listed]) -> tuple[KeyValues, ...]:
-    """The values of features that protobuf parsed, by kind."""
-    kinds = np.array([feature.kind for feature in features])
+def _kinds_in(features: Iterable[proto.Listed]) -> list[Kind]:
+    return sorted({feature.kind for feature in features}, key=_KINDS.index)
+
+
+def _listed(features: Mapping[int, proto.Listed], kind: Kind, rows: int) -> ArrowArray:
+    """The lists of a kind among features by row."""
+    present, counts, values = np.zeros(rows, np.bool_), np.zeros(rows, np.int64), []
+    for row, feature in sorted(features.items()):
+        if feature.kind == kind:
+            present[row], counts[row] = True, len(feature.values)
+            values.append(feature.values)
+    if kind == "none":
+        return empty_lists(present)
+    flat = list(chain.from_iterable(values))
+    made = strings_array(flat) if kind == "bytes" else values_array(np.array(flat, kind))
+    return list_array(made, offsets(counts), present)
+
+
+def _listed_steps(lists: Mapping[int, list[proto.Listed]], kind: Kind, rows: int) -> ArrowArray:
+    """The same of feature lists by row."""
+    present, counts, steps = np.zeros(rows, np.bool_), np.zeros(rows, np.int64), []
+    for row, many in sorted(lists.items()):
+        present[row], counts[row] = True, len(many)
+        steps += many
+    items = _listed(dict(enumerate(steps)), kind, len(steps))
+    return list_array(items, offsets(counts), present)
+
+
+def _merged(groups: list[dict[Kind, ArrowArray]], *, steps: bool) -> tuple[ArrowArray, ...]:
+    """The arrays of a key by kind, of rows that were decoded in two groups."""
+    if len(groups) == 1:
+        return tuple(groups[0].values())
     found = []
-    for kind in ("none", *LIST_KINDS):
-        places = np.flatnonzero(kinds == kind)
-        if len(places) and kind == "none":
-            found.append(without_values(kind, rows[places]))
-        elif len(places):
-            lists = [features[place].values for place in places.tolist()]
-            values = list(chain.from_iterable(lists))
-            flat: Any = Strings.of(values) if kind == "bytes" else np.array(values, kind)
-            found.append(
-                KeyValues(kind, rows[places], Cells(flat=flat, lengths=lengths_of(lists), rows=len(places)))
-            )
-    return tuple(found)
+    for kind in _KINDS:
+        arrays = [group[kind] for group in groups if kind in group]
+        if arrays and steps:  # of which each has all steps
+            arrays = [
+                group[kind] if kind in group else _without_values(next(iter(group.values())), kind)
+                for group in groups
+            ]
+        if arrays:
+            found.append(_merged_rows(arrays))
+    some = [array for array in found if not steps or items_of(array).null_count < len(items_of(array))]
+    return tuple(some or found[:1])
+
+
+def _merged_rows(arrays: list[ArrowArray]) -> ArrowArray:
+    """The rows of one or two arrays, each of which is null where the other is not."""
+    first, *others = arrays
+    for other in others:
+        places = np.arange(len(first)) + len(first) * present_in(other)
+        first = take(joined([first, other]), places)
+    return first
+
+
+def _without_values(steps: ArrowArray, kind: Kind) -> ArrowArray:
+    """As many steps, without a list of this kind."""
+    pyarrow, counts = arrow(), counts_of(steps)
+    types = {"none": pyarrow.null(), "bytes": pyarrow.large_binary(), "float32": pyarrow.float32()}
+    items = pyarrow.nulls(int(counts.sum()), pyarrow.large_list(types.get(kind, pyarrow.int64())))
+    return list_array(items, offsets(counts), present_in(steps))

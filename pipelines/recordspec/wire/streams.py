@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from recordspec.wire.arrays import Bytes
 from recordspec.wire.compression import CODECS, Codec, Compression
-from recordspec.wire.strings import Bytes
 
 # Bytes of input and of output of zlib at once. It copies the input that it leaves each time: for a file of
 # empty streams, or one that inflates to a thousand times its size, that is most of the work.

@@ -20,6 +20,7 @@ import numpy as np
 
 from recordspec.errors import Problem, RecordError
 from recordspec.locations import Location, open_file
+from recordspec.wire.arrays import Bytes, Ints
 from recordspec.wire.compression import Compression
 from recordspec.wire.file_types import compression_of, likely_compression, not_tfrecord
 from recordspec.wire.framing import (
@@ -41,7 +42,6 @@ from recordspec.wire.framing import (
     truncated,
 )
 from recordspec.wire.streams import BufferPosition, Readable, ReadBuffer, open_stream
-from recordspec.wire.strings import Bytes, Ints
 
 CHUNK_BYTES = 4 << 20
 # A larger record is held only when its CRC is known to be right, for which it is read twice: what a few

@@ -17,8 +17,8 @@ from recordspec.progress import Progress
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import LabelCounts
+from recordspec.wire.arrays import Ints, Mask
 from recordspec.wire.hashes import Words, splitmix64
-from recordspec.wire.strings import Ints, Mask
 from recordspec.writing.encoder import EncodedRows, split_of
 from recordspec.writing.label_counts import ClassCounter, summed_counts
 from recordspec.writing.sorter import END, KEY, NUMBER, START, MemoryRun, Run, RunReader

@@ -10,16 +10,30 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, describe, nearest
 from recordspec.spec.blocks import Sections, sections_of_records
-from recordspec.spec.encoder import Gapped, records_of, sections_of
+from recordspec.spec.encoder import records_of, sections_of
 from recordspec.spec.features import Feature
 from recordspec.spec.media import images
 from recordspec.spec.schema import Schema
-from recordspec.wire.example import Entry, check_sizes, least_bytes
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Ints,
+    buffer_of,
+    bytes_in,
+    is_arrow,
+    is_text,
+    joined,
+    numbers_array,
+    part,
+    take,
+    to_binary,
+    views_of,
+)
+from recordspec.wire.example import check_sizes, least_bytes
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words, splitmix64
-from recordspec.wire.strings import Ints, Strings
 from recordspec.writing.failures import disk_errors
 from recordspec.writing.label_counts import ClassCounter
 from recordspec.writing.options import SPLIT_NAME, ByColumn, Write, is_split_name
@@ -47,7 +61,7 @@ Advance = Callable[[int, int], None]
 
 
 class EncodedRows:
-    """Rows with validated values: as column entries, or as records in their frames.
+    """Rows with validated values: as columns, or as records in their frames.
 
     Each form is computed from the other on demand, for all rows together.
     """
@@ -58,7 +72,7 @@ class EncodedRows:
         rows: int,
         *,
         sections: Sections | None = None,
-        records: Strings | None = None,
+        records: ArrowArray | None = None,
     ) -> None:
         self._schema, self._rows = schema, rows
         self._sections, self._records = sections, records
@@ -67,14 +81,14 @@ class EncodedRows:
     def encode(cls, schema: Schema, columns: Mapping[str, Any], rows: int) -> EncodedRows:
         """The rows of a batch of columns. Raises RecordError, SpecError."""
         sections = sections_of(schema, columns, rows)
-        check_sizes([entry for entries in sections.values() for entry in entries], rows)
+        check_sizes(sections.values(), rows)
         return cls(schema, rows, sections=sections)
 
     def __len__(self) -> int:
         return self._rows
 
     @property
-    def records(self) -> Strings:
+    def records(self) -> ArrowArray:
         """The record of each row in its frame. Raises RecordError for one that is too large."""
         if self._records is None:
             assert self._schema is not None
@@ -84,64 +98,63 @@ class EncodedRows:
 
     @property
     def sections(self) -> Sections:
-        """The entries of each column. Raises RecordError for records that are not of the schema."""
+        """The columns, by section and key. Raises RecordError for records that are not of the schema."""
         if self._sections is None:
             assert self._schema is not None
-            records = self.records
-            starts, stops = records.offsets[:-1] + HEADER_BYTES, records.offsets[1:] - FOOTER_BYTES
-            self._sections = sections_of_records(self._schema, records.buffer, starts, stops)
+            self._sections = sections_of_records(self._schema, self.records, HEADER_BYTES, FOOTER_BYTES)
         return self._sections
 
     @property
     def is_decoded(self) -> bool:
-        """Whether their column entries are at hand."""
+        """Whether their columns are at hand."""
         return self._sections is not None
 
     @property
     def bytes(self) -> int:
         """About how many bytes they have."""
         if self._records is not None:
-            return len(self._records.buffer)
-        return sum(least_bytes(entry.cells.flat) for entries in self.sections.values() for entry in entries)
+            return len(buffer_of(self._records))
+        return sum(least_bytes(array) for table in self.sections.values() for array in table.values())
 
     def part(self, start: int, stop: int) -> EncodedRows:
         """Rows `start` to `stop`."""
         if (start, stop) == (0, self._rows):
             return self
-        sections = self._sections and {
-            section: [entry.part(start, stop) for entry in entries]
-            for section, entries in self._sections.items()
-        }
-        records = self._records and self._records.part(start, stop)
+        sections = self._sections and _mapped(self._sections, lambda array: part(array, start, stop))
+        records = None if self._records is None else part(self._records, start, stop)
         return EncodedRows(self._schema, stop - start, sections=sections, records=records)
 
     def take(self, rows: Ints) -> EncodedRows:
         """These rows, in this order."""
         if self._sections is None:
-            return EncodedRows(self._schema, len(rows), records=self.records.take(rows))
-        sections: Sections = {
-            section: [entry.take(rows) for entry in entries] for section, entries in self._sections.items()
-        }
+            return EncodedRows(self._schema, len(rows), records=take(self.records, rows))
+        sections = _mapped(self._sections, lambda array: take(array, rows))
         return EncodedRows(self._schema, len(rows), sections=sections)
 
     def without_records(self) -> EncodedRows:
-        """The column entries alone."""
+        """The columns alone."""
         return EncodedRows(self._schema, self._rows, sections=self.sections)
 
     @classmethod
     def joined(cls, many: Sequence[EncodedRows]) -> EncodedRows:
-        """Concatenates these, as column entries if all have them."""
+        """Concatenates these, as columns if all have them."""
         first = many[0]
         if len(many) == 1:
             return first
         if not all(one.is_decoded for one in many):
-            records = Strings.joined([one.records for one in many])
+            records = joined([one.records for one in many])
             return cls(first._schema, len(records), records=records)
-        sections: Sections = {}
-        for section in first.sections:
-            columns = zip(*(one.sections[section] for one in many), strict=True)
-            sections[section] = [Entry.joined(entries) for entries in columns]
+        sections = {
+            section: {key: joined([one.sections[section][key] for one in many]) for key in table}
+            for section, table in first.sections.items()
+        }
         return cls(first._schema, sum(map(len, many)), sections=sections)
+
+
+def _mapped(sections: Sections, change: Callable[[ArrowArray], ArrowArray]) -> Sections:
+    return {
+        section: {key: change(array) for key, array in table.items()} for section, table in sections.items()
+    }
 
 
 class Sink(Protocol):
@@ -305,7 +318,7 @@ class Encoder:
         if options.keys:
             return hashes(key_bytes(columns, options.keys))
         if options.shuffle or options.unique or options.splits_by_content:
-            return hashes(rows.records.inner(HEADER_BYTES, FOOTER_BYTES))
+            return hashes(views_of(rows.records, HEADER_BYTES, FOOTER_BYTES))
         return None
 
     def _identities(self, keys: Words | None, rows: EncodedRows) -> Words | None:
@@ -314,7 +327,7 @@ class Encoder:
         options = self.options
         if keys is None or not options.keys or options.unique or not options.shuffle:
             return keys
-        records = rows.records.inner(HEADER_BYTES, FOOTER_BYTES)
+        records = views_of(rows.records, HEADER_BYTES, FOOTER_BYTES)
         return hashes(map(b"".join, zip(map(bytes, keys.astype(">u8")), records, strict=True)))
 
     def _splits(self, columns: Mapping[str, Any], hashed: Words | None, rows: int) -> Ints | None:
@@ -383,9 +396,16 @@ def _key_column(columns: Mapping[str, Any], name: str) -> list[bytes]:
     if values is None:
         hint = nearest(name, columns)
         raise SpecError(Problem(path=("key",), expected="a column of the rows", got=f"`{name}`", hint=hint))
-    if isinstance(values, Gapped):
-        present = iter(values.values.tolist() if isinstance(values.values, np.ndarray) else values.values)
-        values = [next(present) if here else None for here in values.present.tolist()]
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.ndim == 1:
+        values = numbers_array(values)
+    if is_arrow(values):
+        if hasattr(values, "dictionary"):  # of which an entry may be null
+            values = values.dictionary_decode()
+        if not values.null_count and arrow().types.is_integer(values.type):
+            values = values.cast(arrow().large_string())
+        if not values.null_count and is_text(values):
+            return bytes_in(to_binary(values))
+        values = values.to_pylist()
     values = values.tolist() if isinstance(values, np.ndarray) else values
     return [_key_part(row, value, name) for row, value in enumerate(values)]
 

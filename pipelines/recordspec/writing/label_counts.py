@@ -10,7 +10,7 @@ import numpy as np
 from recordspec.spec.blocks import Sections
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import LabelCounts, Manifest
-from recordspec.wire.strings import Ints
+from recordspec.wire.arrays import Ints, flat_of
 
 # More are things to look up, not classes to weigh; and every part of a build has a count of each.
 _MOST_CLASSES = 1 << 15
@@ -32,12 +32,12 @@ class ClassCounter:
 
     def add(self, sections: Sections, splits: Ints | None) -> None:
         """Counts the rows of a batch; `splits` has the index of each one's split (None: the first)."""
-        for entry in (*sections["features"], *sections["context"]):
-            name = self._names.get(entry.column.key)
+        for key, array in (*sections["features"].items(), *sections["context"].items()):
+            name = self._names.get(key)
             if name is not None:
                 first = 0 if splits is None else splits * self._classes[name]
                 known = self._counts[name]
-                found = np.bincount(first + np.asarray(entry.cells.flat), minlength=len(known))
+                found = np.bincount(first + flat_of(array), minlength=len(known))
                 found[: len(known)] += known
                 self._counts[name] = found
 

@@ -29,9 +29,9 @@ from recordspec.store.shards import (
     stored_schema,
 )
 from recordspec.wire import file_types, framing, tfrecord
+from recordspec.wire.arrays import ArrowArray, buffer_of, views_of
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words
-from recordspec.wire.strings import Strings
 from recordspec.wire.tfrecord import Record, RecordRange
 from recordspec.writing.append import ExistingDataset
 from recordspec.writing.build import Build, Execution
@@ -250,7 +250,7 @@ class StoredPart:
     in_blocks: bool
     check: Schema | None = None
 
-    def records(self, schema: Schema | None) -> Iterator[Strings]:
+    def records(self, schema: Schema | None) -> Iterator[ArrowArray]:
         """Framed records of one row each, some at a time. Raises RecordError."""
         records = tfrecord.scan(self.path, self.range)
         if not self.in_blocks:
@@ -265,7 +265,7 @@ class StoredPart:
                 raise RecordError(error.at(self._where(record)).problems) from None
             yield rows
 
-    def _taken(self, records: list[Record]) -> Strings:
+    def _taken(self, records: list[Record]) -> ArrowArray:
         """The records of some, if each is a row of the schema, while its place is known."""
         framed = framing.frames([record.data for record in records])
         rows = EncodedRows(self.check, len(records), records=framed)
@@ -279,10 +279,10 @@ class StoredPart:
     def _where(self, record: Record) -> str:
         return f"{self.path}: {framing.place(record.number, record.offset)}"
 
-    def hashes(self, records: Strings, row: int) -> Words:
+    def hashes(self, records: ArrowArray, row: int) -> Words:
         """The hashes of the keys of records, the first of which is row `row` of the part."""
         if self.keys is None:
-            return hashes(records.inner(HEADER_BYTES, FOOTER_BYTES))
+            return hashes(views_of(records, HEADER_BYTES, FOOTER_BYTES))
         before = 0 if self.range is None else self.range.number
         return key_hashes.read(self.keys, self.first + before + row, len(records))
 
@@ -306,7 +306,7 @@ def copy_part(
             sink.add(EncodedRows(plan.schema, len(records), records=records), numbers, hashed, None)
         rows += len(records)
         if advance is not None:
-            advance(len(records), len(records.buffer))
+            advance(len(records), len(buffer_of(records)))
     with disk_errors(plan.name):
         runs = sink.finish([part.split])
     return EncodedPart(rows=rows, rejected=0, runs=runs, rejects=f"{stem}.rejects", label_counts={})

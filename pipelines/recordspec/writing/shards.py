@@ -13,8 +13,8 @@ from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Shard
 from recordspec.store.shard_file import ShardFile
 from recordspec.store.shards import ShardName, auto_count
+from recordspec.wire.arrays import Ints, buffer_of
 from recordspec.wire.hashes import Words
-from recordspec.wire.strings import Ints
 from recordspec.writing.encoder import EncodedRows
 from recordspec.writing.options import ShardSize, Write
 
@@ -64,7 +64,7 @@ class ShardWriter:
     def add(self, rows: EncodedRows) -> None:
         """Adds rows. Raises RecordError if they cannot form a block."""
         if self._block is None:
-            self._file.write(rows.records.buffer.data, len(rows), len(rows))
+            self._file.write(buffer_of(rows.records).data, len(rows), len(rows))
             return
         step = max(1, len(rows)) if rows.is_decoded else _DECODED_ROWS
         for start in range(0, len(rows), step):
@@ -97,7 +97,7 @@ class ShardWriter:
             first = self._written + (error.row or 0) * size
             placed = error.at(f"{self._name}: rows {first} to {first + size - 1}")
             raise RecordError(placed.problems) from None  # its row is none of the source
-        self._file.write(blocks.buffer.data, len(blocks), len(rows))
+        self._file.write(buffer_of(blocks).data, len(blocks), len(rows))
         self._written += len(rows)
 
 

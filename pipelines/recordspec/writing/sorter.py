@@ -20,8 +20,17 @@ import numpy as np
 from recordspec.locations import Location, open_file, sync
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Ints,
+    Mask,
+    binary_array,
+    buffer_of,
+    offsets,
+    sizes_of,
+    strings_array,
+)
 from recordspec.wire.hashes import Words
-from recordspec.wire.strings import Ints, Mask, Strings, offsets
 from recordspec.writing.encoder import EncodedRows, order_of
 
 ORDER, KEY, NUMBER, END, START = 0, slice(1, 3), 3, 4, 5
@@ -96,7 +105,7 @@ class SortedRun:
                 part = data[places[first] : places[last]].data
                 if file.readinto(part) != len(part):
                     raise OSError(errno.EIO, os.strerror(errno.EIO), file.name)
-        return EncodedRows(schema, len(starts), records=Strings(data, places))
+        return EncodedRows(schema, len(starts), records=binary_array(data, places))
 
     def keep(self, folder: Path, kept: Mask) -> SortedRun:
         """The run without the other rows than these, bool `[rows]`, whose records stay in its file."""
@@ -160,7 +169,7 @@ class Sorter:
         seed: the seed of the shuffle; None keeps the order of the rows.
         durable: whether files must survive a power failure.
         in_memory: whether the last run, often the only one, stays in memory.
-        as_columns: whether rows are gathered as column entries, from which blocks are made.
+        as_columns: whether rows are gathered as columns, from which blocks are made.
     """
 
     def __init__(
@@ -185,7 +194,8 @@ class Sorter:
 
     def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
         records = rows.records
-        size = len(records.buffer)
+        data = buffer_of(records)
+        size = len(data)
         if self._bytes + size + self._rows * _INDEX_BYTES > len(self._buffer):
             self._spill()
         if self._columns is not None:
@@ -193,7 +203,7 @@ class Sorter:
         else:
             if size > len(self._buffer):
                 self._buffer = np.empty(size, np.uint8)
-            self._buffer[self._bytes : self._bytes + size] = records.buffer
+            self._buffer[self._bytes : self._bytes + size] = data
         self._index.append(index_of(records, numbers, hashed, self._seed))
         self._splits.append(np.zeros(len(records), np.int64) if splits is None else splits)
         self._bytes += size
@@ -220,7 +230,8 @@ class Sorter:
             rows = EncodedRows.joined(self._columns)
             self._columns = []
         else:
-            records = Strings(self._buffer[: self._bytes], offsets(index[END].astype(np.int64)))
+            places = offsets(index[END].astype(np.int64))
+            records = binary_array(self._buffer[: self._bytes], places)
             rows = EncodedRows(None, self._rows, records=records)
         order = self._order(index, splits)
         index = index if order is None else index[:, order]
@@ -246,7 +257,7 @@ class Sorter:
             ends = run.sorted_index[END]
             bounds = np.searchsorted(ends, np.arange(_GATHERED, self._bytes, _GATHERED, dtype=np.uint64))
             for start, stop in pairwise([0, *bounds.tolist(), self._rows]):
-                file.write(run.read(self._folder, None, start, stop).records.buffer.data)
+                file.write(buffer_of(run.read(self._folder, None, start, stop).records).data)
             self._close(file)
         with (self._folder / f"{name}.index").open("xb") as file:
             file.write(np.ascontiguousarray(run.sorted_index).data)
@@ -259,7 +270,7 @@ class Sorter:
             sync(file)
 
 
-def index_of(records: Strings, numbers: Words, hashed: Words | None, seed: int | None) -> Words:
+def index_of(records: ArrowArray, numbers: Words, hashed: Words | None, seed: int | None) -> Words:
     """The index of rows in their given order, uint64 `[6, rows]`, with the size of each record as its END.
 
     Rows are ordered by their lines before END, compared one after another.
@@ -269,7 +280,7 @@ def index_of(records: Strings, numbers: Words, hashed: Words | None, seed: int |
         index[KEY] = hashed.T
     index[ORDER] = numbers if seed is None or hashed is None else order_of(hashed, seed)
     index[NUMBER] = numbers
-    index[END] = records.sizes
+    index[END] = sizes_of(records)
     return index
 
 
@@ -391,7 +402,7 @@ def merge_chunk(readers: list[RunReader], places: Ints) -> tuple[EncodedRows, Wo
     bounds = zip(readers, places.tolist(), strict=True)
     parts = [reader.read(start, stop) for reader, (start, stop) in bounds if start < stop]
     if not parts:
-        return EncodedRows(None, 0, records=Strings.of([])), np.zeros((_LINES, 0), np.uint64)
+        return EncodedRows(None, 0, records=strings_array([])), np.zeros((_LINES, 0), np.uint64)
     if len(parts) == 1:
         return parts[0]  # a run is sorted
     index = np.concatenate([index for _, index in parts], axis=1)

@@ -13,6 +13,7 @@ from recordspec.executors import SerialExecutor
 from recordspec.locations import location
 from recordspec.progress import Progress
 from recordspec.remote import RemotePath
+from recordspec.spec.arrow_values import values_of
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
 from recordspec.writing.build import Build, Execution, write_options
@@ -112,7 +113,7 @@ class ShardedWriter:
             if len(values) != rows:
                 raise SpecError(Problem(path=(name,), expected=f"{rows} values", got=str(len(values))))
         self._call(encoder.flush)
-        self._call(encoder.add, Columns(columns, rows))
+        self._call(encoder.add, Columns(values_of(columns, self.schema.names), rows))
 
     def _call(self, call: Callable[..., None], *arguments: Any) -> None:
         """After a failure the writer takes no more rows."""

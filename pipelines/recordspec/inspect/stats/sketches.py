@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from recordspec.wire.arrays import Ints
 from recordspec.wire.hashes import Words, splitmix64
-from recordspec.wire.strings import Ints
 
 _ALL = 2.0**64
 
@@ -268,15 +268,15 @@ class SizeCounts:
     def low(self) -> int:
         return self._low or 0
 
-    def add(self, sizes: int | Ints, count: int) -> None:
-        """One size that `count` things have, or those of each, int64 `[count]`."""
-        if not count:
+    def add(self, sizes: Ints) -> None:
+        """The sizes of several things, int64 `[n]`."""
+        if not len(sizes):
             return
-        if isinstance(sizes, int):
-            self._join(count, sizes * count, sizes, sizes)
-            self.times[_rounded(np.array([sizes])).item()] += count
+        low, high = int(sizes.min()), int(sizes.max())
+        self._join(len(sizes), int(sizes.sum()), low, high)
+        if low == high:  # which is quickly counted
+            self.times[_rounded(sizes[:1]).item()] += len(sizes)
             return
-        self._join(count, int(sizes.sum()), int(sizes.min()), int(sizes.max()))
         found, times = np.unique(_rounded(sizes), return_counts=True)
         for size, many in zip(found.tolist(), times.tolist(), strict=True):
             self.times[size] += many

@@ -29,11 +29,28 @@ from recordspec.inspect.stats.sketches import (
 )
 from recordspec.progress import Progress
 from recordspec.wire import hashes
-from recordspec.wire.columns import KeySteps, KeyValues, Kind
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Ints,
+    Mask,
+    are_text,
+    bytes_in,
+    counts_of,
+    data_of,
+    flat_of,
+    items_of,
+    offsets,
+    prefixes,
+    present_in,
+    sizes_of,
+    sliding_windows,
+    storage_of,
+    take,
+)
+from recordspec.wire.columns import Kind
 from recordspec.wire.file_types import first_bytes, identify
 from recordspec.wire.hashes import Words, splitmix64
 from recordspec.wire.record_batch import RecordBatch
-from recordspec.wire.strings import Ints, Mask, Strings, are_text, offsets, prefixes, sliding_windows
 
 TEXT, EMPTY, ZEROS, OTHER = "text", "empty", "zero bytes", "other bytes"
 
@@ -63,47 +80,49 @@ class ContentTypes:
         self.counts: Counter[str] = Counter()
         self.media = BottomK(_MEDIA_SAMPLE, object)
 
-    def add(self, strings: Strings, places: Words) -> None:
+    def add(self, strings: ArrowArray, places: Words) -> None:
         """Adds strings, with the hashes of their positions."""
-        first = prefixes(strings, _PREFIX)
-        some = first.sizes > 0
-        text = _are_text(first, strings.sizes) & some
-        text[_with_other_bytes(strings, np.flatnonzero(text & (strings.sizes > _PREFIX)))] = False
+        first, sizes = prefixes(strings, _PREFIX), sizes_of(strings)
+        some = sizes > 0
+        text = _are_text(first, sizes) & some
+        text[_with_other_bytes(strings, np.flatnonzero(text & (sizes > _PREFIX)))] = False
         others = np.flatnonzero(some & ~text)
         known = others[_may_be_known(first, others)] if len(others) else others
         counts = {TEXT: int(text.sum()), EMPTY: int((~some).sum()), OTHER: len(others) - len(known)}
         self.counts.update({form: count for form, count in counts.items() if count})
-        for index in known.tolist():
-            form = _form(first[index])
+        for index, head in zip(known.tolist(), bytes_in(take(first, known)), strict=True):
+            form = _form(head)
             self.counts[form] += 1
             if form in MEDIA and (self.media.limit is None or places[index] < self.media.limit):
-                found = np.array([media_info(strings[index], form)], object)
-                self.media.add(places[index : index + 1], found)
+                (data,) = bytes_in(strings.slice(index, 1))
+                self.media.add(places[index : index + 1], np.array([media_info(data, form)], object))
 
     def merge(self, other: ContentTypes) -> None:
         self.counts.update(other.counts)
         self.media.merge(other.media)
 
 
-def _are_text(first: Strings, sizes: Ints) -> Mask:
+def _are_text(first: ArrowArray, sizes: Ints) -> Mask:
     """Which are UTF-8 without control characters, judging by their first bytes."""
-    levels = _LEVELS[first.buffer]
+    data, starts = data_of(first)
+    levels = _LEVELS[data]
     text = np.ones(len(first), bool)
     if not levels.any():
         return text
-    some = np.flatnonzero(first.sizes > 0)
-    highest = np.maximum.reduceat(levels, first.offsets[:-1][some])
+    some = np.flatnonzero(sizes)
+    highest = np.maximum.reduceat(levels, starts[some])
     text[some] = highest < 2
-    for index in some[highest == 1].tolist():
-        text[index] = _decodes(first[index], whole=bool(sizes[index] <= _PREFIX))
+    letters = some[highest == 1]
+    for index, head in zip(letters.tolist(), bytes_in(take(first, letters)), strict=True):
+        text[index] = _decodes(head, whole=bool(sizes[index] <= _PREFIX))
     return text
 
 
-def _with_other_bytes(strings: Strings, which: Ints) -> Ints:
+def _with_other_bytes(strings: ArrowArray, which: Ints) -> Ints:
     """Which strings that begin as text are not UTF-8 later."""
-    if not len(which) or are_text(strings.take(which)):
+    if not len(which) or are_text(take(strings, which)):
         return which[:0]
-    return np.array([index for index in which.tolist() if not are_text(strings.part(index, index + 1))])
+    return np.array([index for index in which.tolist() if not are_text(strings.slice(index, 1))])
 
 
 def _decodes(data: bytes, *, whole: bool) -> bool:
@@ -115,10 +134,11 @@ def _decodes(data: bytes, *, whole: bool) -> bool:
     return True
 
 
-def _may_be_known(first: Strings, which: Ints) -> Mask:
+def _may_be_known(first: ArrowArray, which: Ints) -> Mask:
     """Which strings may have a known format."""
-    may = first.sizes[which] >= 2
-    begin = sliding_windows(first.buffer, 2)[first.offsets[:-1][which[may]]].view(">u2")
+    data, starts = data_of(first)
+    may = np.diff(starts)[which] >= 2
+    begin = sliding_windows(data, 2)[starts[which[may]]].view(">u2")
     may[may] = np.isin(begin, _FIRST_BYTES)
     return may
 
@@ -208,16 +228,16 @@ class BytesTally:
         self.frequent = FrequentValues()
         self._names: dict[int, bytes] = {}
 
-    def add(self, values: Strings, places: Words) -> Words:
+    def add(self, values: ArrowArray, places: Words) -> Words:
         """Adds values, with the hashes of their positions. Returns their hashes."""
-        self.sizes.add(values.each, len(values))
+        self.sizes.add(sizes_of(values))
         self.forms.add(values, places)
         codes = hashes.of_strings(values)
         new = self.frequent.add(codes)
         if len(new):
             order = np.argsort(codes)
-            some = values.take(order[np.searchsorted(codes, new, sorter=order)])
-            self._name(dict(zip(new.tolist(), prefixes(some, SHOWN + 1), strict=True)))
+            some = take(prefixes(values, SHOWN + 1), order[np.searchsorted(codes, new, sorter=order)])
+            self._name(dict(zip(new.tolist(), bytes_in(some), strict=True)))
         return codes
 
     def merge(self, other: BytesTally) -> None:
@@ -288,27 +308,28 @@ class FeatureTally:
         self.of: dict[Kind, ValueTally] = {}
         self.neighbours = AdjacentValues()
 
-    def add(self, many: Iterable[KeyValues], places: Words) -> None:
+    def add(self, found: tuple[ArrowArray, ...], places: Words) -> None:
         """Adds the values of records under the key, with the hashes of their positions."""
         codes: list[tuple[Ints, Words]] = []
-        for held in many:
-            self.present += len(held.rows)
-            found = self._count(held, places[held.rows])
-            if found is not None:
-                lengths = held.cells.counts
+        for array in found:
+            self.present += len(array) - array.null_count
+            counted = self._count(array, places)
+            if counted is not None:
+                lengths = counts_of(array)
                 self.neighbours.single &= bool((lengths <= 1).all())
-                codes.append((held.rows[lengths == 1], found))
+                codes.append((np.flatnonzero(lengths), counted))
         if codes and self.neighbours.single:
             self.neighbours.add(_in_order(codes))
 
-    def add_steps(self, steps: KeySteps, places: Words) -> None:
+    def add_steps(self, found: tuple[ArrowArray, ...], places: Words) -> None:
         """Adds the values of records in the feature list."""
-        self.present += len(steps.rows)
-        self.steps.add(steps.counts, len(steps.rows))
+        counts, present = counts_of(found[0]), present_in(found[0])
+        self.present += int(present.sum())
+        self.steps.add(counts[present])
         self.neighbours.single = False
-        of_steps = splitmix64(_spread(places[steps.rows], steps.counts))
-        for held in steps.values:
-            self._count(held, of_steps[held.rows])
+        of_steps = splitmix64(_spread(places, counts))
+        for array in found:
+            self._count(items_of(array), of_steps)
 
     def merge(self, other: FeatureTally) -> None:
         """The same of records that follow."""
@@ -322,28 +343,27 @@ class FeatureTally:
             mine: Any = self.of.setdefault(kind, of_kind(kind))
             mine.merge(values)
 
-    def _count(self, held: KeyValues, places: Words) -> Words | None:
+    def _count(self, array: ArrowArray, places: Words) -> Words | None:
         """Counts lists of a kind. Returns the hashes of their values, if values are counted."""
-        count, lengths = len(held.rows), held.cells.lengths
-        self.kinds[held.kind] += count
-        if held.kind == "none":
+        kind, count = storage_of(array), len(array) - array.null_count
+        if count:
+            self.kinds[kind] += count
+        if kind == "none" or not count:
             return None
-        self.lengths.add(lengths, count)
-        self.empty += count - int(np.count_nonzero(np.broadcast_to(np.asarray(lengths), (count,))))
-        values: Any = self.of.setdefault(held.kind, of_kind(held.kind))
-        found: Words | None = values.add(held.cells.flat, _spread(places, lengths))
+        present = present_in(array)
+        lengths = counts_of(array)[present]
+        self.lengths.add(lengths)
+        self.empty += count - int(np.count_nonzero(lengths))
+        values: Any = self.of.setdefault(kind, of_kind(kind))
+        found: Words | None = values.add(flat_of(array), _spread(places[present], lengths))
         return found
 
 
-def _spread(places: Words, lengths: int | Ints) -> Words:
+def _spread(places: Words, lengths: Ints) -> Words:
     """Hashes of the positions of items, from those of the lists that contain them."""
-    if isinstance(lengths, int):
-        if lengths == 1:
-            return places
-        of_all: Words = np.add.outer(places, np.arange(lengths, dtype=np.uint64) * _NEXT)
+    if len(lengths) and (lengths == lengths[0]).all():
+        of_all: Words = np.add.outer(places, np.arange(lengths[0], dtype=np.uint64) * _NEXT)
         return of_all.reshape(-1)
-    if (lengths == 1).all():
-        return places
     starts = np.repeat(offsets(lengths)[:-1], lengths)
     index = (np.arange(len(starts)) - starts).astype(np.uint64)
     spread: Words = np.repeat(places, lengths) + index * _NEXT
@@ -386,7 +406,7 @@ class SplitTally:
     def add(self, *batches: RowBatch) -> None:
         """Adds rows. It takes no longer for several small batches than for one."""
         for batch in batches:
-            self.sizes.add(batch.sizes, len(batch.sizes))
+            self.sizes.add(batch.sizes)
         firsts = offsets(np.array([len(batch) for batch in batches]))
         rows = batches[0].rows if len(batches) == 1 else RecordSpans.joined([one.spans for one in batches])
         decoded = rows.decode(sequence=None)
@@ -406,17 +426,16 @@ class SplitTally:
         for _, key in decoded.repeated:
             self._count_repeated(key, 1)
         self._make_room(keys_of(decoded))
-        for key, many in decoded.features.items():
+        for key in decoded.features:
             if (tally := self.features.get((False, key))) is not None:
-                tally.add(many, places)
-        for key, lists in decoded.sequence.items():
+                tally.add(decoded.features[key], places)
+        for key in decoded.sequence:
             if (tally := self.features.get((True, key))) is not None:
-                for steps in lists:
-                    tally.add_steps(steps, places)
+                tally.add_steps(decoded.sequence[key], places)
 
     def add_unreadable(self, record: UnreadableRecord) -> None:
         if record.size is not None:
-            self.sizes.add(record.size, 1)
+            self.sizes.add(np.array([record.size]))
         self._add_broken(record.problems[0])
 
     def _add_broken(self, problem: Problem) -> None:

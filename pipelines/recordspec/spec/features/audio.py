@@ -16,8 +16,8 @@ from recordspec.spec.media.decoders import decode_sound
 from recordspec.spec.media.resampling import MOST_WEIGHTS, resampled, weights
 from recordspec.spec.media.sounds import SoundEncoding, encoded
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec, split_raw
-from recordspec.wire.columns import Cells, Column, Fixed
-from recordspec.wire.strings import Strings
+from recordspec.wire.arrays import ArrowArray, to_arrow
+from recordspec.wire.columns import Column, Fixed
 
 _LOSSY = ("mp3", "ogg")
 _FULL_SCALE = 1 << 15
@@ -80,9 +80,8 @@ class Audio(Feature):
     def columns(self) -> tuple[Column, ...]:
         return (Column(key=self.stored, storage="bytes", layout=Fixed()),)
 
-    def encode(self, values: Any) -> tuple[Cells, ...]:
-        stored = Strings.of([encoded(self, row, value) for row, value in enumerate(values)])
-        return (Cells(flat=stored, lengths=1, rows=len(values)),)
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
+        return (to_arrow([encoded(self, row, value) for row, value in enumerate(values)]),)
 
     def restored(self, stored: Sequence[bytes]) -> Any:
         """The sound of one record, outside a graph, as a row gives it, from the list of its key."""

@@ -13,8 +13,9 @@ import numpy as np
 from recordspec.errors import Problem, SpecError
 from recordspec.spec.options import freeze
 from recordspec.spec.tensors import Tensor, TypeSpec
-from recordspec.spec.values import DTYPES
-from recordspec.wire.columns import Cells, Column
+from recordspec.spec.values import DTYPES, unpacked
+from recordspec.wire.arrays import ArrowArray, is_arrow, is_number
+from recordspec.wire.columns import Column
 
 if TYPE_CHECKING:
     from recordspec.spec.dates import DateUnit
@@ -64,6 +65,8 @@ class Feature(abc.ABC):
     kind: ClassVar[str]
     # Whether a value of a SequenceExample spans all the steps, not one.
     spans_steps: ClassVar[bool] = False
+    # Whether `encode` takes text, lists and dictionaries of Arrow; if not, they are lists of Python.
+    takes_arrow: ClassVar[bool] = False
 
     name: str
     key: str | None = None
@@ -170,8 +173,12 @@ class Feature(abc.ABC):
         """The stored columns. No other code names a stored key."""
 
     @abc.abstractmethod
-    def encode(self, values: Any) -> tuple[Cells, ...]:
-        """Converts a batch of values, a list or an array `[n, ...]`, to the cells of `columns()`.
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
+        """Converts a batch of values to an array of Arrow for each of `columns()`; `to_arrow` makes it.
+
+        Args:
+            values: a list, or an array of NumPy `[n, ...]`; with `takes_arrow` also an array of Arrow, in
+                which nothing is null.
 
         Raises BadValue, with the index of the first invalid value. None is never valid.
         """
@@ -203,3 +210,9 @@ class Feature(abc.ABC):
     @abc.abstractmethod
     def sample(self, rng: np.random.Generator) -> Any:
         """A random valid value."""
+
+
+def as_taken(feature: Feature, values: Any) -> Any:
+    """Values as `encode` of a feature takes them: numbers of Arrow are NumPy's."""
+    as_they_are = not is_arrow(values) or (feature.takes_arrow and not is_number(values))
+    return values if as_they_are else unpacked(values)

@@ -16,7 +16,8 @@ from recordspec.spec.features.options import check_positive, check_value, proble
 from recordspec.spec.lists import by_row, items
 from recordspec.spec.tensors import Tensor, TypeSpec, lengths_of, ragged_spec
 from recordspec.spec.values import Array, BadValue
-from recordspec.wire.columns import Cells, Column, Ragged
+from recordspec.wire.arrays import ArrowArray, to_arrow
+from recordspec.wire.columns import Column, Ragged
 
 # Tolerance, relative to 1 or to the size of the image: float32 has 24 bits, and x + w is rounded.
 _SLACK = 1e-5
@@ -77,6 +78,7 @@ class Box(Coordinates):
     """
 
     kind: ClassVar[str] = "box"
+    takes_arrow: ClassVar[bool] = True
 
     format: BoxFormat
     size: tuple[int, ...] | None = field(default=None, metadata=WRITING)
@@ -133,14 +135,14 @@ class Box(Coordinates):
             )
         return (Column(key=self.stored, storage="float32", layout=Ragged(shape=(4,))),)
 
-    def encode(self, values: Any) -> tuple[Cells, ...]:
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
         flat, counts = items(values, "float32", (4,))
         with by_row(counts):
             self._check_boxes(np.asarray(flat).reshape(-1, 4))
         if self.keys:
-            sides = np.ascontiguousarray(np.asarray(flat).reshape(-1, 4).T)
-            return tuple(Cells(flat=side, lengths=counts, rows=len(values)) for side in sides)
-        return (Cells(flat=flat, lengths=counts * 4, rows=len(values)),)
+            sides = np.asarray(flat).reshape(-1, 4).T
+            return tuple(to_arrow(side, counts, len(values)) for side in sides)
+        return (to_arrow(flat, counts * 4, len(values)),)
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor:
         if not self.keys:

@@ -26,7 +26,8 @@ from recordspec.spec.features.options import (
 from recordspec.spec.lists import cells
 from recordspec.spec.tensors import Tensor, TypeSpec, with_default
 from recordspec.spec.values import encode_list, encode_scalar
-from recordspec.wire.columns import Cells, Column, Fixed
+from recordspec.wire.arrays import ArrowArray, to_arrow
+from recordspec.wire.columns import Column, Fixed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,7 @@ class FixedLen(Feature):
     """
 
     kind: ClassVar[str] = "fixed_len"
+    takes_arrow: ClassVar[bool] = True
 
     dtype: str
     shape: tuple[int | None, ...] = ()
@@ -94,11 +96,11 @@ class FixedLen(Feature):
         layout = Fixed(shape=static(self.shape), default=self.default, ragged=self.with_missing)
         return (Column(key=self.stored, storage=STORAGE[self.dtype], layout=layout),)
 
-    def encode(self, values: Any) -> tuple[Cells, ...]:
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
         if self.date is not None:
-            return (Cells(flat=since_epoch(values, self.date), lengths=1, rows=len(values)),)
+            return (to_arrow(since_epoch(values, self.date)),)
         flat = cells(values, self.dtype, static(self.shape))
-        return (Cells(flat=flat, lengths=math.prod(static(self.shape)), rows=len(values)),)
+        return (to_arrow(flat, math.prod(static(self.shape)), len(values)),)
 
     def encode_one(self, value: Any) -> Sequence[Any] | None:
         if not self.shape:

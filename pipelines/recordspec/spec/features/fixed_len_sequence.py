@@ -26,7 +26,8 @@ from recordspec.spec.features.options import (
 )
 from recordspec.spec.lists import bounded, items
 from recordspec.spec.tensors import Tensor, TypeSpec, lengths_of, padded
-from recordspec.wire.columns import Cells, Column, Ragged, Sequence
+from recordspec.wire.arrays import ArrowArray, to_arrow
+from recordspec.wire.columns import Column, Ragged, Sequence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,7 @@ class FixedLenSequence(WithLength, Feature):
     """
 
     kind: ClassVar[str] = "fixed_len_sequence"
+    takes_arrow: ClassVar[bool] = True
     spans_steps: ClassVar[bool] = True
 
     dtype: str
@@ -78,10 +80,10 @@ class FixedLenSequence(WithLength, Feature):
             ),
         )
 
-    def encode(self, values: Any) -> tuple[Cells, ...]:
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
         flat, lengths = items(values, self.dtype, static(self.shape))
         bounded(lengths, self.max_length)
-        return (Cells(flat=flat, lengths=lengths * math.prod(static(self.shape)), rows=len(values)),)
+        return (to_arrow(flat, lengths * math.prod(static(self.shape)), len(values)),)
 
     def decode(self, columns: Mapping[str, Tensor]) -> Tensor | dict[str, Tensor]:
         value = columns[self.stored]

@@ -16,8 +16,8 @@ from recordspec.spec.features.options import check_sizes, check_value, problem, 
 from recordspec.spec.media.decoders import decode_webp
 from recordspec.spec.media.images import ImageEncoding, encoded, header_of
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec, reshaped
-from recordspec.wire.columns import Cells, Column, Fixed
-from recordspec.wire.strings import Strings
+from recordspec.wire.arrays import ArrowArray, to_arrow
+from recordspec.wire.columns import Column, Fixed
 
 # Channels that the codecs of TensorFlow and of Pillow both support.
 _CHANNELS = {"png": (1, 3, 4), "jpeg": (1, 3), "webp": (3, 4), "bmp": (1, 3), "gif": (3,)}
@@ -110,9 +110,8 @@ class Image(Pictures):
     def columns(self) -> tuple[Column, ...]:
         return (Column(key=self.stored, storage="bytes", layout=Fixed()),)
 
-    def encode(self, values: Any) -> tuple[Cells, ...]:
-        stored = Strings.of([encoded(self, row, value) for row, value in enumerate(values)])
-        return (Cells(flat=stored, lengths=1, rows=len(values)),)
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
+        return (to_arrow([encoded(self, row, value) for row, value in enumerate(values)]),)
 
     def restored(self, stored: Sequence[bytes]) -> Any:
         """The image of one record, outside a graph, as a row gives it, from the list of its key."""

@@ -19,9 +19,22 @@ from recordspec.spec.features.base import READING, Feature, ValueType
 from recordspec.spec.features.options import check_sizes, check_value, problem, static
 from recordspec.spec.lists import by_row, check_lengths, rows_of
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec
-from recordspec.spec.values import BadValue, is_within
-from recordspec.wire.columns import Cells, Column, Fixed, Layout, Ragged
-from recordspec.wire.strings import Ints, Strings, to_arrow
+from recordspec.spec.values import BadValue, is_within, unpacked
+from recordspec.wire.arrays import (
+    ArrowArray,
+    Ints,
+    bytes_in,
+    is_arrow,
+    is_list,
+    is_number,
+    present_in,
+    strings_array,
+    take,
+    to_arrow,
+    to_binary,
+    to_numpy,
+)
+from recordspec.wire.columns import Column, Fixed, Layout, Ragged
 
 _MOST_NAMES_SHOWN = 10
 # The class name of the index of all unknown names.
@@ -55,6 +68,7 @@ class Label(Feature):
     """
 
     kind: ClassVar[str] = "label"
+    takes_arrow: ClassVar[bool] = True
 
     names: tuple[str, ...] = ()
     vocabulary: PathText | None = None
@@ -138,33 +152,29 @@ class Label(Feature):
         layout: Layout = Ragged() if self._varies else Fixed(shape=static(self.shape))
         return (Column(key=self.stored, storage="bytes" if self._by_name else "int64", layout=layout),)
 
-    def encode(self, values: Any) -> tuple[Cells, ...]:
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
         if self.vocabulary is not None:
             hint = "Schema.load reads it"
             raise SpecError(
                 problem("vocabulary", "names that have been read", "a file", hint).under(self.name)
             )
         if not self.shape:
-            return (Cells(flat=self._stored(self._indices(values)), lengths=1, rows=len(values)),)
+            return (to_arrow(self._stored(self._indices(values))),)
         given, counts = rows_of(values, f"a list of labels {show_shape(self.shape)}")
         if not self._varies:
             check_lengths(counts, np.asarray(counts) == self.shape[0], f"{self.shape[0]} labels")
         with by_row(counts):
             flat = self._indices(given)
-        return (Cells(flat=self._stored(flat), lengths=counts, rows=len(values)),)
+        return (to_arrow(self._stored(flat), counts, len(values)),)
 
-    def _stored(self, indices: Ints) -> Ints | Strings:
+    def _stored(self, indices: Ints) -> Any:
         """The stored form of indices."""
-        return self._name_strings.take(indices) if self._by_name else indices
+        return take(self._arrow_names, indices) if self._by_name else indices
 
     @cached_property
-    def _name_strings(self) -> Strings:
-        return Strings.of([name.encode() for name in self.class_names])
-
-    @cached_property
-    def _own_names(self) -> Any:
-        """The names in Arrow, without that of unknown ones."""
-        return to_arrow(Strings.of([name.encode() for name in self.names]))
+    def _arrow_names(self) -> ArrowArray:
+        """The names in Arrow; that of unknown ones is the last."""
+        return strings_array([name.encode() for name in self.class_names])
 
     def encode_one(self, value: Any) -> Sequence[Any] | None:
         if self.shape or self.vocabulary is not None:
@@ -196,9 +206,14 @@ class Label(Feature):
             values = _integers(values)
         if is_within(values, 0, self.classes - 1):
             return values.astype(np.int64)  # type: ignore[no-any-return]
-        if isinstance(values, Strings):
+        if is_arrow(values) and not is_list(values):
+            if hasattr(values, "dictionary"):
+                return self._in_dictionary(values)
             found = self._in_arrow(values)
+            if bool((found == _UNKNOWN).any()):
+                values = bytes_in(to_binary(values))
         else:
+            values = unpacked(values)
             values = values.tolist() if isinstance(values, np.ndarray) else values
             found = np.full(len(values), _UNKNOWN)
             with suppress(Exception):  # a value without a hash, of any class
@@ -207,16 +222,25 @@ class Label(Feature):
             found[row] = self._index(row, values[row])
         return found
 
-    def _in_arrow(self, names: Strings) -> Ints:
+    def _in_dictionary(self, values: ArrowArray) -> Ints:
+        """The index of each value of a dictionary's, of which every entry is looked up once."""
+        entries, places = values.dictionary, to_numpy(values.indices)
+        if is_number(entries):
+            return self._indices(to_numpy(entries)[places])
+        found = self._in_arrow(entries)
+        # an entry that no row has is no error
+        unknown = np.flatnonzero(found[places] == _UNKNOWN)
+        used, firsts = np.unique(places[unknown], return_index=True)
+        for row, entry in sorted(zip(unknown[firsts].tolist(), used.tolist(), strict=True)):
+            found[entry] = self._index(row, bytes_in(to_binary(entries.slice(entry, 1)))[0])
+        indices: Ints = found[places]
+        return indices
+
+    def _in_arrow(self, names: ArrowArray) -> Ints:
         """The index of each name, -1 for one that is unknown; in a hundredth of the time of a loop."""
-        found = arrow().compute.index_in(to_arrow(names), value_set=self._own_names)
-        # from its buffers: for its scalars, and for NumPy's protocol, pyarrow imports pandas
-        known, indices = found.buffers()
-        made = np.frombuffer(indices, np.int32, len(names)).astype(np.int64)
-        if known is not None:
-            is_known = np.unpackbits(np.frombuffer(known, np.uint8), count=len(names), bitorder="little")
-            made[is_known == 0] = _UNKNOWN
-        return made
+        known = self._arrow_names.slice(0, len(self.names))
+        found = arrow().compute.index_in(to_binary(names), value_set=known)
+        return np.where(present_in(found), to_numpy(found), _UNKNOWN).astype(np.int64)
 
     def _index(self, row: int, value: Any) -> int:
         if isinstance(value, bytes):

@@ -14,7 +14,8 @@ from recordspec.spec.features.base import READING, Feature, ValueType
 from recordspec.spec.features.options import STORAGE, check_dtype, check_value, problem, sample_of, value_item
 from recordspec.spec.lists import by_row, items, rows_of
 from recordspec.spec.tensors import TypeSpec, ragged_spec
-from recordspec.wire.columns import Cells, Column, Part, Ragged
+from recordspec.wire.arrays import ArrowArray, to_arrow
+from recordspec.wire.columns import Column, Part, Ragged
 from recordspec.wire.example import sizes_of_groups
 
 
@@ -35,6 +36,7 @@ class RaggedLists(Feature):
     """
 
     kind: ClassVar[str] = "ragged"
+    takes_arrow: ClassVar[bool] = True
 
     dtype: str
     shape: tuple[int | None, ...]
@@ -78,16 +80,14 @@ class RaggedLists(Feature):
         lengths = (Column(key=key, storage="int64", layout=Part()) for key in self._length_keys())
         return (values, *lengths)
 
-    def encode(self, values: Any) -> tuple[Cells, ...]:
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
         flat, lengths = _flatten(values, self._levels, self.dtype, self._cell)
-        rows = len(values)
         belongs = lengths[0]  # the number of items of the current level in each row
         parts = []
         for inner in lengths[1:]:
-            parts.append(Cells(flat=inner, lengths=belongs, rows=rows))
+            parts.append(to_arrow(inner, belongs))
             belongs = sizes_of_groups(inner, belongs)
-        stored = belongs * math.prod(self._cell)
-        return (Cells(flat=flat, lengths=stored, rows=rows), *parts)
+        return (to_arrow(flat, belongs * math.prod(self._cell)), *parts)
 
     def spec(self) -> TypeSpec:
         return ragged_spec(self.shape, self.dtype, self._levels - 1)

@@ -16,8 +16,8 @@ from recordspec.spec.features.options import STORAGE, check_dtype, check_value, 
 from recordspec.spec.lists import items
 from recordspec.spec.tensors import TypeSpec
 from recordspec.spec.values import BadValue, numbers
-from recordspec.wire.columns import Cells, Column, Part, Sparse
-from recordspec.wire.strings import Ints
+from recordspec.wire.arrays import ArrowArray, Ints, to_arrow
+from recordspec.wire.columns import Column, Part, Sparse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,14 +83,13 @@ class SparseValues(Feature):
         indices = (Column(key=key, storage="int64", layout=Part()) for key in self._keys())
         return (values, *indices)
 
-    def encode(self, values: Any) -> tuple[Cells, ...]:
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
         rows = [self._row(index, value) for index, value in enumerate(values)]
         flat, lengths = items([kept for _, kept in rows], self.dtype, ())
         empty = np.zeros((0, len(self._sizes)), np.int64)
         indices = np.concatenate([empty, *(place for place, _ in rows)])
-        columns = (np.ascontiguousarray(indices[:, at]) for at in range(len(self._sizes)))
-        places = (Cells(flat=column, lengths=lengths, rows=len(values)) for column in columns)
-        return (Cells(flat=flat, lengths=lengths, rows=len(values)), *places)
+        columns = (indices[:, at] for at in range(len(self._sizes)))
+        return tuple(to_arrow(one, lengths, len(values)) for one in (flat, *columns))
 
     def _row(self, row: int, value: Any) -> tuple[Ints, list[Any]]:
         """The indices `[k, dimensions]` and the values of one row, in the order of the indices."""

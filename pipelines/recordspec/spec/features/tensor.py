@@ -17,8 +17,8 @@ from recordspec.spec.features.options import check_sizes, check_value, problem, 
 from recordspec.spec.lists import items
 from recordspec.spec.tensors import Tensor, TypeSpec, ragged_spec, reshaped, split_raw
 from recordspec.spec.values import DTYPES, Array, dtype_range, is_integer, numbers, numpy_dtype
-from recordspec.wire.columns import Cells, Column, Fixed, Layout, Ragged, Storage
-from recordspec.wire.strings import Strings, offsets
+from recordspec.wire.arrays import ArrowArray, binary_array, offsets, to_arrow, views_of
+from recordspec.wire.columns import Column, Fixed, Layout, Ragged, Storage
 
 # The list of an Example that stores every value of the dtype exactly; other dtypes are stored raw.
 _LISTS: dict[str, Storage] = {
@@ -47,6 +47,7 @@ class AnyTensor(Feature):
     """
 
     kind: ClassVar[str] = "tensor"
+    takes_arrow: ClassVar[bool] = True
 
     dtype: str
     shape: tuple[int | None, ...] = ()
@@ -94,7 +95,7 @@ class AnyTensor(Feature):
         storage = _LISTS[self.dtype] if self._is_list else "bytes"
         return (Column(key=self.stored, storage=storage, layout=layout),)
 
-    def encode(self, values: Any) -> tuple[Cells, ...]:
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
         rows = len(values)
         size = math.prod(self._cell)
         if self._varies:
@@ -102,15 +103,16 @@ class AnyTensor(Feature):
         else:
             flat, lengths = numbers(values, self.dtype, self._cell).reshape(-1), 1
         if self._is_list:
-            listed = flat.astype(np.int64 if _LISTS[self.dtype] == "int64" else np.float32)  # type: ignore[union-attr]
-            return (Cells(flat=listed, lengths=lengths * size, rows=rows),)
+            listed = flat.astype(np.int64 if _LISTS[self.dtype] == "int64" else np.float32)
+            return (to_arrow(listed, lengths * size, rows),)
         array = np.asarray(flat)
         order = array.dtype if array.dtype.kind == "V" else array.dtype.newbyteorder("<")
         data = np.ascontiguousarray(array.astype(order, copy=False)).view(np.uint8).reshape(-1)
         sizes = np.broadcast_to(np.asarray(lengths * size * array.dtype.itemsize), (rows,))
-        raw = Strings(data, offsets(sizes))
-        stored = Strings.of([zlib.compress(one) for one in raw]) if self.encoding == "zlib" else raw
-        return (Cells(flat=stored, lengths=1, rows=rows),)
+        raw = binary_array(data, offsets(sizes))
+        if self.encoding == "zlib":
+            return (to_arrow([zlib.compress(one) for one in views_of(raw)]),)
+        return (to_arrow(raw),)
 
     def restored(self, stored: Sequence[Any]) -> Array:
         """The array of one record, outside a graph, from the list that its key holds.

@@ -15,7 +15,8 @@ from recordspec.spec.features.options import check_positive, check_value
 from recordspec.spec.lists import strings
 from recordspec.spec.tensors import TypeSpec
 from recordspec.spec.values import BadValue, encode_scalar
-from recordspec.wire.columns import Cells, Column, Fixed
+from recordspec.wire.arrays import ArrowArray, are_ascii, bytes_in, sizes_of, to_arrow
+from recordspec.wire.columns import Column, Fixed
 
 _ALPHABET = "aé ß\n中🙂"
 
@@ -32,6 +33,7 @@ class Text(Feature):
     """
 
     kind: ClassVar[str] = "text"
+    takes_arrow: ClassVar[bool] = True
 
     max_bytes: int | None = field(default=None, metadata=WRITING)
     pad: str | None = field(default=None, metadata=READING)
@@ -47,21 +49,22 @@ class Text(Feature):
     def columns(self) -> tuple[Column, ...]:
         return (Column(key=self.stored, storage="bytes", layout=Fixed()),)
 
-    def encode(self, values: Any) -> tuple[Cells, ...]:
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
         texts = strings(values, "text")
-        if bool((texts.buffer > 0x7F).any()):
-            for row, data in enumerate(texts):
+        if not are_ascii(texts):
+            for row, data in enumerate(bytes_in(texts)):
                 try:
                     data.decode()
                 except UnicodeDecodeError as error:
                     got = f"the byte 0x{data[error.start]:02x} at position {error.start}"
                     raise BadValue(row, "UTF-8 text", got) from None
         if self.max_bytes is not None:
-            over = np.flatnonzero(texts.sizes > self.max_bytes)
+            sizes = sizes_of(texts)
+            over = np.flatnonzero(sizes > self.max_bytes)
             if len(over):
-                got = f"{texts.sizes[over[0]]} bytes"
+                got = f"{sizes[over[0]]} bytes"
                 raise BadValue(int(over[0]), f"at most {self.max_bytes} bytes of UTF-8", got)
-        return (Cells(flat=texts, lengths=1, rows=len(texts)),)
+        return (to_arrow(texts),)
 
     def encode_one(self, value: Any) -> Sequence[Any] | None:
         encoded = None if isinstance(value, bytes) and not value.isascii() else encode_scalar(value, "string")

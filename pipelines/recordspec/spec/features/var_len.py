@@ -24,7 +24,8 @@ from recordspec.spec.features.options import (
 from recordspec.spec.lists import bounded, items
 from recordspec.spec.tensors import Tensor, TypeSpec, lengths_of, padded, ragged, ragged_spec
 from recordspec.spec.values import encode_list
-from recordspec.wire.columns import Cells, Column, VarLen
+from recordspec.wire.arrays import ArrowArray, to_arrow
+from recordspec.wire.columns import Column, VarLen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,7 @@ class VariableLen(WithLength, Feature):
     """
 
     kind: ClassVar[str] = "var_len"
+    takes_arrow: ClassVar[bool] = True
 
     dtype: str
     as_: Literal["ragged", "dense", "sparse"] = field(default="ragged", metadata=READING)
@@ -76,10 +78,10 @@ class VariableLen(WithLength, Feature):
             Column(key=self.stored, storage=STORAGE[self.dtype], layout=VarLen(ragged=self.as_ != "sparse")),
         )
 
-    def encode(self, values: Any) -> tuple[Cells, ...]:
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
         flat, lengths = items(values, self.dtype, ())
         bounded(lengths, self.max_length)
-        return (Cells(flat=flat, lengths=lengths, rows=len(values)),)
+        return (to_arrow(flat, lengths, len(values)),)
 
     def encode_one(self, value: Any) -> Sequence[Any] | None:
         flat = encode_list(value, self.dtype)

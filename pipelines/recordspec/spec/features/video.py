@@ -20,8 +20,8 @@ from recordspec.spec.lists import by_row, check_lengths, rows_of
 from recordspec.spec.media.images import ImageEncoding, encoded, pillow
 from recordspec.spec.tensors import Tensor, TypeSpec, mapped, one_by_one, ragged_spec
 from recordspec.spec.values import BadValue
-from recordspec.wire.columns import Cells, Column, Fixed, Ragged
-from recordspec.wire.strings import Ints, Strings
+from recordspec.wire.arrays import ArrowArray, Ints, to_arrow
+from recordspec.wire.columns import Column, Fixed, Ragged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ class Video(Pictures):
         layout = Ragged() if frames is None else Fixed(shape=(frames,))
         return (Column(key=self.stored, storage="bytes", layout=layout),)
 
-    def encode(self, values: Any) -> tuple[Cells, ...]:
+    def encode(self, values: Any) -> tuple[ArrowArray, ...]:
         images, counts = rows_of(values, "a list of images")
         lengths: Ints = np.broadcast_to(np.asarray(counts, np.int64), (len(values),))
         if (known := self.shape[0]) is not None:
@@ -98,7 +98,7 @@ class Video(Pictures):
             frames = [encoded(self.frame, place, image) for place, image in enumerate(images)]
         if None in self.frame.shape:
             _check_sizes(frames, lengths)
-        return (Cells(flat=Strings.of(frames), lengths=lengths, rows=len(values)),)
+        return (to_arrow(frames, lengths),)
 
     def restored(self, stored: Sequence[bytes]) -> list[Any]:
         """The frames of one record, outside a graph, as a row gives them, from the list of its key."""

@@ -12,16 +12,12 @@ from typing import Any
 import numpy as np
 
 from recordspec.errors import Problem, RecordError, SpecError, describe
-from recordspec.spec.encoder import Gapped, part_of
+from recordspec.spec.arrow_values import from_arrow
+from recordspec.spec.encoder import part_of, with_missing
 from recordspec.spec.features import Feature
 from recordspec.spec.schema import Schema
-from recordspec.writing.sources.arrow import (
-    from_arrow,
-    is_array,
-    is_floats,
-    polars_to_arrow,
-    whole_numbers,
-)
+from recordspec.wire.arrays import is_arrow
+from recordspec.writing.sources.arrow import polars_to_arrow, whole_numbers
 from recordspec.writing.sources.base import (
     EXACT,
     Batches,
@@ -36,10 +32,10 @@ _WEIGHED = 64
 
 
 class Arrays:
-    """Columns of equal length: NumPy arrays, lists, Arrow arrays, Polars series, or `Gapped`.
+    """Columns of equal length: NumPy arrays, lists, Arrow arrays, or Polars series.
 
     Attributes:
-        columns: the columns by name: arrays, lists, Arrow arrays, or `Gapped`.
+        columns: the columns by name: arrays, lists, or Arrow arrays, in which null is missing.
     """
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
@@ -92,7 +88,7 @@ class ArrayPart:
 def _column(name: str, values: Any) -> Any:
     if isinstance(values, np.ma.MaskedArray):
         return _unmasked(name, values)
-    if isinstance(values, (list, Gapped)) or is_array(values):
+    if isinstance(values, list) or is_arrow(values):
         return values
     if isinstance(values, tuple):
         return list(values)
@@ -105,7 +101,7 @@ def _column(name: str, values: Any) -> Any:
     raise SpecError(Problem(path=(name,), expected="an array or a list", got=describe(values)))
 
 
-def _unmasked(name: str, values: Any) -> Gapped:
+def _unmasked(name: str, values: Any) -> Any:
     """Masked rows are missing; a row that is masked in part is neither."""
     cells = np.ma.getmaskarray(values).reshape(len(values), math.prod(values.shape[1:]))
     present = np.logical_not(cells.any(axis=1))
@@ -115,33 +111,32 @@ def _unmasked(name: str, values: Any) -> Gapped:
             where=f"row {partly[0]}", path=(name,), expected="a whole value", got="a mask in it"
         )
         raise RecordError(problem, int(partly[0]))
-    return Gapped(values.data[present], present)
+    return with_missing(values.data[present], present)
 
 
 def _values(values: Any, feature: Feature | None) -> Any:
-    return from_arrow(values, feature) if is_array(values) else _with_gaps(values, feature)
+    """The values of a column for a feature.
 
-
-def _with_gaps(values: Any, feature: Feature | None) -> Any:
-    """Converts a float array for a feature of integers, with missing values where it has NaN.
-
-    NumPy and pandas have no other way to mark a missing integer. Without a NaN it is an array
-    of floats, which the feature will reject.
+    Floats for a feature of integers are integers, and missing where there is NaN: NumPy and pandas have no
+    other way to mark a missing integer. Without a NaN they stay floats, which the feature will refuse.
     """
-    if isinstance(values, Gapped):
-        return whole_numbers(values, feature)
-    if not is_floats(values) or feature is None:
+    if is_arrow(values):
+        whole = whole_numbers(values, feature)
+        return from_arrow(whole, feature) if is_arrow(whole) else whole
+    if feature is None or not _is_floats(values):
         return values
     missing = np.isnan(values)
-    gapped = Gapped(values[~missing], ~missing)
-    whole = whole_numbers(gapped, feature) if missing.any() else gapped
-    return values if whole is gapped else whole
+    column = with_missing(values[~missing], ~missing) if missing.any() else values
+    whole = whole_numbers(column, feature) if is_arrow(column) else column
+    return values if whole is column else whole
+
+
+def _is_floats(values: Any) -> bool:
+    return isinstance(values, np.ndarray) and values.dtype.kind == "f" and values.ndim == 1
 
 
 def _bytes_of_row(values: Any) -> int:
     """The approximate bytes per row of a column."""
-    if isinstance(values, Gapped):
-        return _bytes_of_row(values.values)
     if hasattr(values, "nbytes") and len(values) and str(getattr(values, "dtype", "")) != "object":
         return int(values.nbytes) // len(values)
     some = part_of(values, 0, _WEIGHED)
@@ -181,7 +176,7 @@ def _frame_column(series: Any) -> Any:
     # pandas before 2.2 converts its nullable numbers to Python objects, unless a dtype is passed
     dtype = getattr(series.dtype, "numpy_dtype", None)
     values = _object_column(kept.tolist()) if series.dtype == object else kept.to_numpy(dtype)
-    return Gapped(values, ~missing) if missing.any() else values
+    return with_missing(values, ~missing)
 
 
 def _object_column(values: list[Any]) -> Any:

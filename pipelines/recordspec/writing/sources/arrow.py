@@ -1,9 +1,5 @@
 """Arrow's tables, and its typed columns as the values of features, without a Python object for each cell
 where that can be.
-
-Arrow's own ways to NumPy (`to_numpy`, `pyarrow.array`, `to_pandas_dtype`) look for pandas first. That
-import takes a quarter of a second in every process of a build, and a Ctrl-C during it is lost:
-pyarrow mistakes it for a missing pandas. So arrays are made directly from Arrow's buffers.
 """
 
 from __future__ import annotations
@@ -19,13 +15,18 @@ import numpy as np
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import Location, is_below, location, resolved
-from recordspec.spec.encoder import Gapped, refusal
+from recordspec.spec.arrow_values import combined, from_arrow, is_date, item_type, takes_dates
+from recordspec.spec.encoder import refusal
 from recordspec.spec.features import Feature
-from recordspec.spec.lists import Lists
 from recordspec.spec.media import file_of
 from recordspec.spec.schema import Schema
 from recordspec.spec.values import BadValue
-from recordspec.wire.strings import Strings
+from recordspec.wire.arrays import (
+    is_arrow,
+    numbers_array,
+    present_in,
+    to_numpy,
+)
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import (
     EXACT,
@@ -38,11 +39,6 @@ from recordspec.writing.sources.base import (
     even_ranges,
 )
 from recordspec.writing.sources.class_names import class_names_in, named
-
-
-def is_array(values: Any) -> bool:
-    """Whether this is an array of Arrow's; pyarrow is not loaded to find out."""
-    return _is_arrows(values) and hasattr(values, "null_count") and hasattr(values, "type")
 
 
 def is_table(rows: Any) -> bool:
@@ -63,153 +59,13 @@ def _is_arrows(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "pyarrow"
 
 
-def from_arrow(column: Any, feature: Feature | None = None) -> Any:
-    """An Arrow array as the values of a feature: an array, `Strings`, `Lists`, or a list; null is missing.
-
-    Without a feature, text is Python's.
-    """
-    array = _plain(column)
-    if not array.null_count:
-        return _values(array, feature)
-    return Gapped(_values(array.filter(array.is_valid()), feature), is_present(array))
-
-
-def _plain(column: Any) -> Any:
-    """One array of a plain type: chunks are concatenated, dictionaries decoded."""
-    pyarrow = arrow()
-    if isinstance(column, pyarrow.ChunkedArray):
-        chunks = [_plain(chunk) for chunk in column.chunks]
-        if len(chunks) == 1:
-            return chunks[0]
-        return pyarrow.concat_arrays(chunks) if chunks else _plain(pyarrow.array([], column.type))
-    if isinstance(column, pyarrow.ExtensionArray):
-        return _plain(column.storage)
-    if isinstance(column, pyarrow.DictionaryArray):
-        return _plain(column.dictionary_decode())
-    if "view" in str(column.type):  # which can be filtered by few functions
-        plain = {"string_view": pyarrow.large_string(), "binary_view": pyarrow.large_binary()}
-        return column.cast(plain[str(column.type)]) if str(column.type) in plain else column
-    return column
-
-
-def _values(array: Any, feature: Feature | None) -> Any:
-    """The values of an array without nulls."""
-    kind = array.type
-    if _is_number(kind):
-        return to_numpy(array)
-    if _is_date(kind) and _takes_dates(feature):
-        return to_dates(array)
-    if _is_text(kind) and _takes_text(feature):
-        return to_strings(array)
-    if is_list(kind) and _takes_lists(feature):
-        return _lists(array, feature)
-    if is_file(kind) or (is_list(kind) and is_file(kind.value_type)):
-        return _files_of(array.to_pylist())
-    if is_list(kind) and feature is not None and feature.value_type.item == "media":
-        return _samples(array)
-    return array.to_pylist()
-
-
-def is_file(kind: Any) -> bool:
-    """Whether this is how Hugging Face stores images and sounds: as bytes, or else as a path."""
-    return bool(arrow().types.is_struct(kind)) and {field.name for field in kind} == {"bytes", "path"}
-
-
-def _files_of(value: Any) -> Any:
-    return [_files_of(one) for one in value] if isinstance(value, list) else file_of(value)
-
-
-def _is_number(kind: Any) -> bool:
-    types = arrow().types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
-
-
-def _is_text(kind: Any) -> bool:
-    types = arrow().types
-    texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-    return any(is_one(kind) for is_one in texts)
-
-
-def _is_date(kind: Any) -> bool:
-    types = arrow().types
-    return bool(types.is_date(kind) or types.is_timestamp(kind))
-
-
-def _takes_dates(feature: Feature | None) -> bool:
-    return feature is not None and feature.value_type.date is not None
-
-
-def to_dates(array: Any) -> Any:
-    """Dates or times without nulls as datetime64 `[n]`; those with a time zone in UTC."""
-    pyarrow = arrow()
-    kind = array.type
-    if not pyarrow.types.is_timestamp(kind):
-        kind = pyarrow.timestamp("s")  # date64 has milliseconds, all of whole days
-        array = array.cast(kind)
-        return to_numpy(array.view(pyarrow.int64())).view("datetime64[s]").astype("datetime64[D]")
-    return to_numpy(array.view(pyarrow.int64())).view(f"datetime64[{kind.unit}]")
-
-
-def is_list(kind: Any) -> bool:
-    """Whether this is a type of lists."""
-    types = arrow().types
-    return any(is_one(kind) for is_one in (types.is_list, types.is_large_list, types.is_fixed_size_list))
-
-
-def item_type(kind: Any) -> Any:
-    """The type of single values, and of items of lists."""
-    while is_list(kind):
-        kind = kind.value_type
-    return kind
-
-
-def _takes_text(feature: Feature | None) -> bool:
-    return feature is not None and feature.value_type.item in ("text", "class")
-
-
-def _takes_lists(feature: Feature | None) -> bool:
-    """Whether `encode` takes lists end to end, as `Lists` or as an array of one more dimension."""
-    return _takes_text(feature) or (feature is not None and feature.value_type.is_number)
-
-
-def _lists(array: Any, feature: Feature | None) -> Any:
-    """Lists of one length as an array with one more dimension."""
-    inner = _plain(array.flatten())
-    if inner.null_count:  # to be named by its feature
-        return array.to_pylist()
-    flat = _values(inner, feature)
-    if isinstance(flat, list):
-        return array.to_pylist()
-    lengths = to_numpy(arrow().compute.list_value_length(array)).astype(np.int64)
-    if isinstance(flat, np.ndarray) and len(lengths) and bool((lengths == lengths[0]).all()):
-        return flat.reshape(len(lengths), int(lengths[0]), *flat.shape[1:])
-    return Lists(flat, lengths)
-
-
-def _samples(array: Any) -> list[Any]:
-    """Pixels or samples, an array for each, or lists of arrays of different shapes; Arrow
-    knows their dtype."""
-    kind = item_type(array.type)
-    if not _is_number(kind):
-        return list(array.to_pylist())
-    dtype = _dtype_of(kind)
-    return [_array_of(value, dtype) for value in array.to_pylist()]
-
-
-def _array_of(value: Any, dtype: np.dtype[Any]) -> Any:
-    try:
-        return np.array(value, dtype)
-    except ValueError:  # of several sounds or images, which may differ in size
-        return [_array_of(one, dtype) for one in value] if isinstance(value, list) else value
-
-
 def check_types(schema: Schema, types: Mapping[str, Any], where: str = "") -> None:
     """Raises SpecError for every feature whose column has a type that is neither number, text nor list."""
     problems = [
         Problem(where=where, path=(name,), expected=expected, got=str(types[name]), hint=hint)
         for name, feature in schema.names.items()
         if name in types and _is_unsupported(types[name]) and feature.value_type.item != "any"
-        if not (_is_date(types[name]) and _takes_dates(feature))
+        if not (is_date(types[name]) and takes_dates(feature))
         for expected, hint in [_needs(feature)]
     ]
     if problems:
@@ -290,11 +146,6 @@ def inside(values: Any, folder: Location) -> Any:
 
     Raises BadValue for the first that leaves the folder.
     """
-    if isinstance(values, Gapped):
-        try:
-            return Gapped(inside(values.values, folder), values.present)
-        except BadValue as bad:
-            raise bad.moved(int(np.flatnonzero(values.present)[bad.index])) from None
     home = resolved(folder)
     listed = isinstance(values, list)
     return [_inside(row, one, folder, home) for row, one in enumerate(values)] if listed else values
@@ -318,79 +169,22 @@ def _inside(row: int, value: Any, folder: Location, home: Location) -> Any:
     return path
 
 
-_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
-
-
-def _dtype_of(kind: Any) -> np.dtype[Any]:
-    """NumPy's dtype for Arrow's type of numbers or truth values."""
-    return np.dtype(_FLOATS.get(str(kind), str(kind)))
-
-
-def to_numpy(array: Any) -> Any:
-    """An array of numbers or truth values as NumPy's, anything where it has nulls; numbers are a view."""
-    import pyarrow
-
-    if pyarrow.types.is_boolean(array.type):
-        return _truths(array)
-    dtype = _dtype_of(array.type)
-    data = array.buffers()[1]
-    values = np.frombuffer(b"" if data is None else data, np.uint8)
-    return values[: (len(values) // dtype.itemsize) * dtype.itemsize].view(dtype)[_extent(array)]
-
-
-def is_present(array: Any) -> Any:
-    """bool, a value of the array each: whether it is no null."""
-    return _truths(array.is_valid())
-
-
-def kept(array: Any, where: Any) -> Any:
-    """The values of an Arrow array where the bools of `where` are true."""
-    import pyarrow
-
-    bits = pyarrow.py_buffer(np.packbits(where, bitorder="little"))
-    return array.filter(pyarrow.Array.from_buffers(pyarrow.bool_(), len(where), [None, bits]))
-
-
-def to_strings(array: Any) -> Strings:
-    """An array of text or bytes without nulls, without a copy of the text."""
-    _, places, data = array.buffers()
-    if data is None or not len(array):
-        return Strings(b"", np.zeros(len(array) + 1, np.int64))
-    width = np.int64 if str(array.type).startswith("large_") else np.int32
-    ends = np.frombuffer(places, width)[array.offset : array.offset + len(array) + 1]
-    text = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
-    return Strings(text, (ends - ends[0]).astype(np.int64))
-
-
-def _truths(array: Any) -> Any:
-    data = array.buffers()[1]
-    if data is None or not len(array):
-        return np.zeros(len(array), bool)
-    stop = array.offset + len(array)
-    return np.unpackbits(np.frombuffer(data, np.uint8), count=stop, bitorder="little")[array.offset :].view(
-        bool
-    )
-
-
-def _extent(array: Any) -> slice:
-    return slice(array.offset, array.offset + len(array))
-
-
-def whole_numbers(column: Gapped, feature: Feature | None) -> Gapped:
-    """A column of floats with gaps as integers, if the feature takes no floats. Those that are not whole, or
-    may have lost a digit, stay floats, which the feature refuses."""
-    kept = column.values
-    if not is_floats(kept) or feature is None or refusal(feature, float("nan")) is None:
-        return column
-    wrong = (kept % 1 != 0) | (np.abs(kept, dtype=np.float64) >= EXACT)
+def whole_numbers(values: Any, feature: Feature | None) -> Any:
+    """Floats of Arrow of which some are missing as integers, if the feature takes no floats. Those that are
+    not whole, or may have lost a digit, stay floats, in a list, which the feature refuses."""
+    if not values.null_count or not arrow().types.is_floating(values.type):
+        return values
+    if isinstance(values, arrow().ChunkedArray):
+        values = combined(values)
+    if feature is None or refusal(feature, float("nan")) is None:
+        return values
+    present = present_in(values)
+    numbers = np.where(present, to_numpy(values), 0)
+    wrong = (numbers % 1 != 0) | (np.abs(numbers, dtype=np.float64) >= EXACT)
     if not wrong.any():
-        return Gapped(kept.astype(np.int64), column.present)
-    cells = zip(kept.tolist(), wrong.tolist(), strict=True)
-    return Gapped([cell if is_wrong else int(cell) for cell, is_wrong in cells], column.present)
-
-
-def is_floats(values: Any) -> bool:
-    return isinstance(values, np.ndarray) and values.dtype.kind == "f" and values.ndim == 1
+        return numbers_array(numbers.astype(np.int64), present)
+    cells = zip(numbers.tolist(), wrong.tolist(), present.tolist(), strict=True)
+    return [(cell if is_wrong else int(cell)) if here else None for cell, is_wrong, here in cells]
 
 
 class TableRows:
@@ -449,10 +243,9 @@ def _with_whole_numbers(table: Any, schema: Schema) -> Any:
     for place, name in enumerate(table.column_names):
         column, feature = table.column(place), schema.names.get(name)
         if column.null_count and pyarrow.types.is_floating(column.type):
-            values = from_arrow(column, feature)
-            whole = whole_numbers(values, feature)
-            if whole is not values and isinstance(whole.values, np.ndarray):
-                table = table.set_column(place, name, column.cast(pyarrow.int64()))
+            whole = whole_numbers(column, feature)
+            if is_arrow(whole) and pyarrow.types.is_integer(whole.type):
+                table = table.set_column(place, name, whole)
     return table
 
 
@@ -484,16 +277,11 @@ class TablePart:
         return f"row {self.first + row}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Arrow's own pickle of a slice holds the whole; its stream format, the slice alone.
-        pyarrow = arrow()
-        sink = pyarrow.BufferOutputStream()
-        with pyarrow.ipc.new_stream(sink, self.table.schema) as writer:
-            writer.write_table(self.table)
-        return _restored, (self.first, sink.getvalue().to_pybytes())
+        return _restored_part, (self.first, base.to_ipc(self.table))
 
 
-def _restored(first: int, data: bytes) -> TablePart:
-    return TablePart(first, arrow().ipc.open_stream(data).read_all())
+def _restored_part(first: int, data: bytes) -> TablePart:
+    return TablePart(first, base.from_ipc(data))
 
 
 def check_table(schema: Schema, extra: tuple[str, ...], columns: Any) -> None:

@@ -12,15 +12,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
+from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError, nearest
 from recordspec.locations import Location, LocationText, below, check_regular, location, system_errors
 from recordspec.spec import values
+from recordspec.spec.arrow_values import combined
 from recordspec.spec.encoder import part_of
 from recordspec.spec.feature_set import unknown_name
 from recordspec.spec.options import to_builtins
 from recordspec.spec.schema import Schema
 from recordspec.spec.values import BadValue
 from recordspec.store.shards import expand
+from recordspec.wire.arrays import is_arrow
 
 # A part of a file: large enough that opening it costs nothing, small enough that a few jobs share
 # a file evenly, and that little is done again after a crash.
@@ -58,6 +61,32 @@ class Columns:
             return self
         values = {name: part_of(one, start, stop) for name, one in self.values.items()}
         return Columns(values, stop - start)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        found = {name: one for name, one in self.values.items() if is_arrow(one)}
+        others = {name: one for name, one in self.values.items() if name not in found}
+        table = arrow().Table.from_arrays([*found.values()], [*found]) if found else None
+        return _restored, (others, None if table is None else to_ipc(table), self.rows)
+
+
+def _restored(values: Mapping[str, Any], data: bytes | None, rows: int) -> Columns:
+    table = None if data is None else from_ipc(data)
+    found = {} if table is None else dict(zip(table.column_names, map(combined, table.columns), strict=True))
+    return Columns({**values, **found}, rows)
+
+
+def to_ipc(table: Any) -> bytes:
+    """A table of Arrow in its stream format. Arrow's own pickle of a slice holds the whole."""
+    pyarrow = arrow()
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def from_ipc(data: bytes) -> Any:
+    """The table of `to_ipc`."""
+    return arrow().ipc.open_stream(data).read_all()
 
 
 # The items of a part: rows, or the error of an invalid row in its place.

@@ -6,18 +6,27 @@ An index alone says nothing where a schema has its classes in another order, so 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from recordspec._arrow import arrow
 from recordspec.errors import Problem, SpecError
-from recordspec.spec.encoder import Gapped
 from recordspec.spec.features import Feature
-from recordspec.spec.lists import Lists
-from recordspec.wire.strings import Ints, Strings
+from recordspec.wire.arrays import (
+    counts_of,
+    is_arrow,
+    is_list,
+    items_of,
+    list_array,
+    numbers_array,
+    offsets,
+    present_in,
+    strings_array,
+    to_numpy,
+)
 
 # The class names of columns of indices, or of lists of these.
 ColumnClasses = Mapping[str, tuple[str, ...]]
@@ -72,41 +81,38 @@ def named(values: Any, names: tuple[str, ...], feature: Feature | None) -> Any:
     """
     if feature is None or not takes_names(feature):
         return values
-    same = names == feature.class_names
-    return _named(values, names, None if same else Strings.of([name.encode() for name in names]))
+    found = _named(values, names, same=names == feature.class_names)
+    if found is not None:
+        return found
+    if is_arrow(values):
+        if not (is_list(values) or arrow().types.is_integer(values.type)):
+            return values
+        values = values.to_pylist()
+    return [name_of(value, names) for value in values]
 
 
-def _named(values: Any, names: tuple[str, ...], strings: Strings | None) -> Any:
-    """The same; without `strings`, indices stay what they are."""
-    if isinstance(values, Gapped):
-        kept = _named(values.values, names, strings)
-        if not isinstance(kept, Gapped):
-            return Gapped(kept, values.present)
-        present = values.present.copy()
-        present[values.present] = kept.present
-        return Gapped(kept.values, present)
-    if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
-        valid = (values >= 0) & (values < len(names))
-        if bool(valid.all()):
-            return values if strings is None else _taken(strings, values)
-        if values.ndim == 1 and bool((valid | (values == _MISSING)).all()):
-            kept = values[valid]
-            return Gapped(kept if strings is None else _taken(strings, kept), valid)
-        return [name_of(value, names) for value in values.tolist()]
-    if isinstance(values, Lists):
-        flat = _named(values.flat, names, strings)
-        if not isinstance(flat, list | Gapped):
-            return Lists(flat, values.lengths)
-    return [name_of(value, names) for value in values] if isinstance(values, list | Lists) else values
+def _named(values: Any, names: tuple[str, ...], *, same: bool) -> Any:
+    """The same of an array of Arrow, where every index has a name or is missing; None of other values.
 
-
-def _taken(strings: Strings, indices: Ints) -> Strings | Lists:
-    """The strings at indices `[n, ...]`; those of more dimensions as nested lists."""
-    taken: Strings | Lists = strings.take(indices.reshape(-1).astype(np.int64))
-    for axis in range(indices.ndim - 1, 0, -1):
-        lengths: Ints = np.full(math.prod(indices.shape[:axis]), indices.shape[axis], np.int64)
-        taken = Lists(taken, lengths)
-    return taken
+    Names of the feature's own order stay indices.
+    """
+    if not is_arrow(values):
+        return None
+    if is_list(values):
+        items = _named(items_of(values), names, same=same)
+        if items is None or items.null_count:
+            return None
+        return list_array(items, offsets(counts_of(values)), present_in(values))
+    if not arrow().types.is_integer(values.type):
+        return None
+    indices, present = to_numpy(values), present_in(values)
+    valid = present & (indices >= 0) & (indices < len(names))
+    if not (valid | ~present | (indices == _MISSING)).all():
+        return None
+    indices = numbers_array(np.where(valid, indices, 0).astype(np.int64), valid)
+    if same:
+        return indices
+    return arrow().DictionaryArray.from_arrays(indices, strings_array([name.encode() for name in names]))
 
 
 def name_of(value: Any, names: tuple[str, ...]) -> Any:

@@ -11,10 +11,11 @@ import numpy as np
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import location, read_bytes
+from recordspec.spec.arrow_values import from_arrow
 from recordspec.spec.media import file_of
 from recordspec.spec.schema import Schema
 from recordspec.writing.sources import base
-from recordspec.writing.sources.arrow import TablePart, check_table, from_arrow
+from recordspec.writing.sources.arrow import TablePart, check_table
 from recordspec.writing.sources.base import even_ranges
 from recordspec.writing.sources.class_names import class_names_in, is_index, name_of, takes_names
 from recordspec.writing.sources.rows import DictRows

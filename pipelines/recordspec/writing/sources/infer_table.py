@@ -14,14 +14,15 @@ import numpy.typing as npt
 from recordspec._arrow import arrow
 from recordspec.errors import Problem, RecordError, SpecError
 from recordspec.locations import Location
-from recordspec.spec.dates import DateUnit, finest, unit_of_dates
-from recordspec.spec.encoder import Gapped
+from recordspec.spec.arrow_values import is_list
+from recordspec.spec.dates import DateUnit, finest, to_dates, unit_of_dates
 from recordspec.spec.infer import MAX_CLASSES, Evidence, Inferred, infer_features, no_inputs
 from recordspec.spec.schema import Schema
 from recordspec.spec.values import EXACT_INTS, holds
+from recordspec.wire.arrays import is_arrow, to_numpy
 from recordspec.writing.sources import DictRows, source_of, text
 from recordspec.writing.sources.arrays import Arrays
-from recordspec.writing.sources.arrow import TableRows, is_array, is_list, to_dates, to_numpy
+from recordspec.writing.sources.arrow import TableRows
 from recordspec.writing.sources.base import not_once
 from recordspec.writing.sources.class_names import ColumnClasses
 from recordspec.writing.sources.csv import Csv, read_header
@@ -202,13 +203,8 @@ class InexactArray:
 def _array(values: Any) -> Any:
     """An Arrow array of values of a column; text that says what they are, if Arrow has no type for them."""
     pyarrow = arrow()
-    if is_array(values):
+    if is_arrow(values):
         return values.combine_chunks() if isinstance(values, pyarrow.ChunkedArray) else values
-    if isinstance(values, Gapped):
-        kept = _array(values.values)
-        places = np.cumsum(values.present) - 1
-        indices = pyarrow.array(places, mask=~values.present)
-        return kept if isinstance(kept, str) else _taken(kept, indices)
     given = values
     if isinstance(values, (list, tuple)) and any(map(_is_nested, values[:1])):
         values = _stacked(values)

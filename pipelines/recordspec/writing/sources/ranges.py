@@ -13,7 +13,7 @@ from recordspec.errors import Problem, RecordError
 from recordspec.locations import Location, open_file
 from recordspec.spec import values
 from recordspec.spec.schema import Schema
-from recordspec.wire.strings import Bytes, Ints, Mask
+from recordspec.wire.arrays import Bytes, Ints, Mask
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import Batches, long_row_problem
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from recordspec.errors import Problem, SpecError
 from recordspec.locations import Location
-from recordspec.spec.encoder import Gapped
+from recordspec.spec.encoder import with_missing
 from recordspec.spec.features import Feature
 from recordspec.spec.values import EXACT_INTS, BadValue, is_integer, numpy_dtype
-from recordspec.writing.sources.arrow import inside, is_present, kept, to_numpy, to_strings
+from recordspec.wire.arrays import present_in, to_numpy, truth_array
+from recordspec.writing.sources.arrow import inside
 from recordspec.writing.sources.base import EXACT
 
 # Texts that are certainly int64, and texts that are numbers at all: no hexadecimals, no underscores.
@@ -35,10 +36,10 @@ def from_text(column: Any, feature: Feature, folder: Location) -> Any:
     """
     present = _present(column, feature)
     try:
-        values = _values(kept(column, present), feature, folder)
+        values = _values(column.filter(truth_array(present)), feature, folder)
     except BadValue as bad:
         raise bad.moved(int(np.flatnonzero(present)[bad.index])) from None
-    return values if present.all() else Gapped(values, present)
+    return with_missing(values, present)
 
 
 def are(column: Any, dtype: str) -> bool:
@@ -61,7 +62,7 @@ def _present(column: Any, feature: Feature) -> Any:
     """Which cells have a value: an empty quoted cell is a text, but not a number, label or path."""
     from pyarrow import compute
 
-    present = is_present(column)
+    present = present_in(column)
     if feature.value_type.item == "text":
         return present
     return present & (to_numpy(compute.binary_length(column)) > 0)
@@ -74,11 +75,11 @@ def _values(column: Any, feature: Feature, folder: Location) -> Any:
     if kind.shape == () and kind.item == "media":
         return inside(column.to_pylist(), folder)
     if kind.shape == () and kind.item == "class":
-        return [_name_or_index(text, feature) for text in column.to_pylist()]
+        return _classes(column, feature)
     if kind.shape == () and kind.is_number:
         return _bools(column) if kind.item == "bool" else _numbers(column, kind.item)
     if kind.shape == () and kind.item == "text":
-        return to_strings(column)
+        return column
     raise SpecError(
         Problem(
             path=(feature.name,),
@@ -109,7 +110,7 @@ def beyond_point(column: Any) -> list[int]:
 
 def overflows(column: Any, numbers: Any) -> bool:
     """Whether a cell is infinite as float64, and does not say so."""
-    texts = kept(column, np.isinf(numbers)).to_pylist()
+    texts = column.filter(truth_array(np.isinf(numbers))).to_pylist()
     return any(text.lower() not in _SPECIAL for text in texts)
 
 
@@ -129,7 +130,7 @@ def _rounds(column: Any, values: Any, dtype: str) -> bool:
     far = np.abs(values) >= EXACT_INTS[dtype]
     if not far.any():
         return False
-    short, long = integers(kept(column, far))
+    short, long = integers(column.filter(truth_array(far)))
     with np.errstate(over="ignore"):
         cast = short.astype(numpy_dtype(dtype)).real.astype(np.float64)
     return bool(long) or bool((np.abs(short) >= EXACT).any()) or bool((cast != short).any())
@@ -155,9 +156,16 @@ def _number(row: int, text: str, dtype: str) -> int | float:
     return int(value)
 
 
-def _name_or_index(text: str, feature: Feature) -> str | int:
-    """A cell that is no name but digits is an index."""
-    return int(text) if text not in feature.class_names and re.fullmatch("[0-9]{1,18}", text) else text
+def _classes(column: Any, feature: Feature) -> Any:
+    """Names of classes. A cell that is no name but digits is an index."""
+    by_entry = column.dictionary_encode()
+    entries = [
+        int(text) if text not in feature.class_names and re.fullmatch("[0-9]{1,18}", text) else text
+        for text in by_entry.dictionary.to_pylist()
+    ]
+    if not any(isinstance(entry, int) for entry in entries):
+        return by_entry
+    return [entries[place] for place in to_numpy(by_entry.indices).tolist()]
 
 
 def _bools(column: Any) -> list[bool]:

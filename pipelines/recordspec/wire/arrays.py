@@ -1,0 +1,455 @@
+"""Values as they are stored, in Arrow: an array for each key, with an item for each record of a batch.
+
+| in the records | in Arrow |
+|---|---|
+| one value each | `int64`, `float` or `large_binary` |
+| `k` values each | `fixed_size_list` of them |
+| any number of values | `large_list` of them |
+| no such key | null |
+| a Feature without a list | an empty `large_list` of `null` |
+| a FeatureList | `large_list` of one of these, with an item for each step |
+
+A column of large strings may also be a list of Python, of bytes or of lists of bytes, which are not joined
+before they are encoded.
+
+Arrow's own ways from NumPy and from Python's lists look for pandas first. That import takes a quarter of a
+second in every process of a build, and a Ctrl-C during it is lost: pyarrow mistakes it for a missing pandas.
+So arrays are made from buffers, and read as these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordspec._arrow import arrow
+
+if TYPE_CHECKING:
+    from recordspec.wire.columns import Kind
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Sizes = int | Ints  # of many things: one number where all have it
+# An array of pyarrow, which is loaded when the first is made; or a list of large strings.
+ArrowArray = Any
+
+# Bytes of a string: to find the place of one takes ctypes 0.6 us, to copy so many as long.
+_LARGE = 4096
+_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
+_NUMBERS = {"bool", *_FLOATS, *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+_TEXTS = {"string", "large_string", "binary", "large_binary"}
+_STORAGE: dict[str, Kind] = {"int64": "int64", "float": "float32", "large_binary": "bytes", "null": "none"}
+
+
+def is_arrow(values: Any) -> bool:
+    """Whether this is an array of Arrow's; pyarrow is not loaded to find out."""
+    module = type(values).__module__
+    return module.startswith("pyarrow") and hasattr(values, "null_count") and hasattr(values, "type")
+
+
+# ---- where strings and lists begin and end ----
+
+
+def offsets(sizes: npt.NDArray[np.integer[Any]]) -> Ints:
+    """Where strings of these sizes begin and end, int64 `[n + 1]`."""
+    places = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=places[1:])
+    return places
+
+
+def lengths_of(values: Sequence[Any]) -> Ints:
+    """`len` of every value, int64 `[n]`. Raises TypeError if one has no length."""
+    return np.fromiter(map(len, values), np.int64, len(values))
+
+
+def sliding_windows(buffer: Bytes, width: int) -> npt.NDArray[np.void]:
+    """Item `i` is the `width` bytes from byte `i` on.
+
+    To index it with many places reads or writes 4 ns an item, of up to 32 bytes; a slice of its own is
+    70 ns.
+    """
+    count = max(0, len(buffer) - width + 1)
+    overlapping: npt.NDArray[np.void] = np.ndarray((count,), f"V{width}", buffer, strides=(1,))
+    return overlapping
+
+
+# ---- from buffers ----
+
+
+def to_arrow(flat: Any, lengths: int | Ints = 1, rows: int | None = None) -> ArrowArray:
+    """The array of a column.
+
+    Args:
+        flat: the values of all rows, end to end: int64 or float32 `[m]`, `large_binary` of Arrow, or a list
+            of bytes.
+        lengths: how many values each row has: one number, or int64 `[rows]`.
+        rows: the number of rows, where that does not follow from the others.
+    """
+    if isinstance(flat, list):
+        flat = unjoined(flat)
+    if isinstance(lengths, int) and lengths == 1:
+        return numbers_array(flat) if isinstance(flat, np.ndarray) else flat
+    if isinstance(lengths, int) and not lengths:
+        lengths = np.zeros(rows or 0, np.int64)
+    if isinstance(flat, list):
+        counts = np.full(len(flat) // lengths, lengths) if isinstance(lengths, int) else lengths
+        return [flat[start:stop] for start, stop in pairwise(offsets(counts).tolist())]
+    values = values_array(flat)
+    return fixed_lists(values, lengths) if isinstance(lengths, int) else list_array(values, offsets(lengths))
+
+
+def values_array(flat: Any) -> ArrowArray:
+    """Values in Arrow: of a NumPy array or of a list; those of Arrow are unchanged."""
+    if isinstance(flat, np.ndarray):
+        return numbers_array(flat)
+    if not isinstance(flat, list):
+        return flat
+    if is_list(flat):
+        return list_array(strings_array(flat_of(flat)), offsets(counts_of(flat)))
+    return strings_array(flat)
+
+
+def numbers_array(values: npt.NDArray[Any], present: Mask | None = None) -> ArrowArray:
+    """Numbers `[n]`, without a copy; null where they are not present, whatever they are."""
+    pyarrow = arrow()
+    values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+    kind = pyarrow.type_for_alias(values.dtype.name)
+    return pyarrow.Array.from_buffers(kind, len(values), [bitmap(present), pyarrow.py_buffer(values)])
+
+
+def binary_array(data: Any, places: Ints, present: Mask | None = None) -> ArrowArray:
+    """Strings `data[places[i]:places[i + 1]]` as `large_binary`, without a copy; `data` is a buffer."""
+    pyarrow = arrow()
+    buffers = [bitmap(present), pyarrow.py_buffer(places), pyarrow.py_buffer(data)]
+    return pyarrow.Array.from_buffers(pyarrow.large_binary(), len(places) - 1, buffers)
+
+
+def strings_array(strings: Sequence[bytes]) -> ArrowArray:
+    """Strings of a list as `large_binary`."""
+    return binary_array(b"".join(strings), offsets(lengths_of(strings)))
+
+
+def rows_array(matrix: Bytes) -> ArrowArray:
+    """The rows of uint8 `[n, width]` as `large_binary`, without a copy."""
+    count, width = matrix.shape
+    return binary_array(np.ascontiguousarray(matrix).reshape(-1), np.arange(count + 1) * width)
+
+
+def squeezed(matrix: Bytes, sizes: npt.NDArray[np.integer[Any]]) -> ArrowArray:
+    """The first `sizes` bytes of every row of uint8 `[n, width]` as `large_binary`.
+
+    Whole rows are written in order, so that each overwrites the padding of the one before it. That is twice
+    as fast as to pick the bytes out by a mask.
+    """
+    width, places = matrix.shape[1], offsets(sizes)
+    buffer = np.empty(int(places[-1]) + width, np.uint8)
+    sliding_windows(buffer, width)[places[:-1]] = matrix.view(f"V{width}")[:, 0]
+    return binary_array(buffer[: places[-1]], places)
+
+
+def to_binary(strings: ArrowArray) -> ArrowArray:
+    """Text or bytes of any type of Arrow as `large_binary`."""
+    kind = str(strings.type)
+    if kind == "large_binary":
+        return strings
+    if kind.startswith("dictionary"):
+        return to_binary(strings.dictionary_decode())
+    return strings.cast(arrow().large_binary())
+
+
+def unjoined(strings: list[bytes]) -> ArrowArray:
+    """The strings of a list; large ones stay in it, so that they are copied once only, into their records."""
+    large = sum(map(len, strings)) > _LARGE * len(strings) and set(map(type, strings)) == {bytes}
+    return strings if large else strings_array(strings)
+
+
+def list_array(items: ArrowArray, places: Ints, present: Mask | None = None) -> ArrowArray:
+    """Lists `items[places[i]:places[i + 1]]`; null where they are not present, which have no items."""
+    pyarrow = arrow()
+    kind, buffers = pyarrow.large_list(items.type), [bitmap(present), pyarrow.py_buffer(places)]
+    return pyarrow.Array.from_buffers(kind, len(places) - 1, buffers, children=[items])
+
+
+def empty_column(storage: str, rows: int) -> ArrowArray:
+    """A column in which all rows are null."""
+    pyarrow = arrow()
+    types = {"int64": pyarrow.int64(), "float32": pyarrow.float32(), "bytes": pyarrow.large_binary()}
+    return pyarrow.nulls(rows, pyarrow.large_list(types[storage]))
+
+
+def fixed_lists(items: ArrowArray, size: int) -> ArrowArray:
+    """Lists of so many items each."""
+    pyarrow = arrow()
+    kind = pyarrow.list_(items.type, size)
+    return pyarrow.Array.from_buffers(kind, len(items) // size, [None], children=[items])
+
+
+def empty_lists(present: Mask) -> ArrowArray:
+    """Lists of no kind, where they are present."""
+    return list_array(arrow().nulls(0), np.zeros(len(present) + 1, np.int64), present)
+
+
+def bitmap(present: Mask | None) -> Any:
+    """Truth values as the bits of Arrow; None where all are true."""
+    if present is None or present.all():
+        return None
+    return arrow().py_buffer(np.packbits(present, bitorder="little"))
+
+
+def truth_array(values: Mask) -> ArrowArray:
+    """Truth values `[n]` in Arrow."""
+    pyarrow = arrow()
+    bits = pyarrow.py_buffer(np.packbits(values, bitorder="little"))
+    return pyarrow.Array.from_buffers(pyarrow.bool_(), len(values), [None, bits])
+
+
+# ---- to NumPy ----
+
+
+def to_numpy(array: ArrowArray) -> npt.NDArray[Any]:
+    """An array of numbers or truth values as NumPy's, anything where it has nulls; numbers are a view."""
+    kind = str(array.type)
+    if kind == "bool":
+        return _truths(array)
+    dtype = np.dtype(_FLOATS.get(kind, kind))
+    data = array.buffers()[1]
+    if data is None or not len(array):
+        return np.zeros(len(array), dtype)
+    start = array.offset * dtype.itemsize
+    return np.frombuffer(data, np.uint8)[start : start + len(array) * dtype.itemsize].view(dtype)
+
+
+def _truths(array: ArrowArray) -> Mask:
+    data, stop = array.buffers()[1], array.offset + len(array)
+    if data is None or not len(array):
+        return np.zeros(len(array), bool)
+    bits = np.unpackbits(np.frombuffer(data, np.uint8), count=stop, bitorder="little")
+    return bits[array.offset :].view(bool)
+
+
+def present_in(array: ArrowArray) -> Mask:
+    """Which items are not null, bool `[n]`."""
+    if isinstance(array, list) or not array.null_count:
+        return np.ones(len(array), bool)
+    return _truths(array.is_valid())
+
+
+def data_of(strings: ArrowArray) -> tuple[Bytes, Ints]:
+    """The bytes of strings, end to end, uint8, and where each begins and ends in them, int64 `[n + 1]`."""
+    if isinstance(strings, list):
+        strings = strings_array(strings)
+    _, places, data = strings.buffers()
+    if places is None or not len(strings):
+        return np.zeros(0, np.uint8), np.zeros(len(strings) + 1, np.int64)
+    start = strings.offset * 8
+    found = np.frombuffer(places, np.uint8)[start : start + 8 * (len(strings) + 1)].view(np.int64)
+    buffer = np.frombuffer(b"" if data is None else data, np.uint8)[found[0] : found[-1]]
+    return buffer, found - found[0] if found[0] else found
+
+
+def buffer_of(strings: ArrowArray) -> Bytes:
+    """The bytes of all strings, end to end, uint8; without a copy of Arrow's."""
+    return data_of(strings)[0]
+
+
+def sizes_of(strings: ArrowArray) -> Ints:
+    """Bytes of each string, int64 `[n]`."""
+    return lengths_of(strings) if isinstance(strings, list) else np.diff(data_of(strings)[1])
+
+
+def views_of(strings: ArrowArray, head: int = 0, tail: int = 0) -> list[memoryview]:
+    """Each string, without its first `head` and its last `tail` bytes, and without a copy."""
+    buffer, places = data_of(strings)
+    view, starts, stops = buffer.data, (places[:-1] + head).tolist(), (places[1:] - tail).tolist()
+    return [view[start:stop] for start, stop in zip(starts, stops, strict=True)]
+
+
+def are_ascii(strings: ArrowArray) -> bool:
+    """Whether all bytes are ASCII."""
+    if isinstance(strings, list):
+        return all(map(bytes.isascii, strings))
+    return not bool((buffer_of(strings) > 0x7F).any())
+
+
+def bytes_in(strings: ArrowArray) -> list[bytes]:
+    """Each string."""
+    return strings if isinstance(strings, list) else list(map(bytes, views_of(strings)))
+
+
+def address_of(values: ArrowArray, start: int) -> tuple[int, int]:
+    """The address of numbers from item `start` of their buffer on; of strings, that of all bytes, and of
+    where each begins. 0 without any."""
+    _, first, *rest = (0 if one is None else one.address for one in values.buffers())
+    if rest:
+        return rest[0], first and first + 8 * start
+    return first and first + values.type.bit_width // 8 * start, 0
+
+
+# ---- columns ----
+
+
+def is_number(array: ArrowArray) -> bool:
+    """Whether the items are numbers, or truth values."""
+    return str(array.type) in _NUMBERS
+
+
+def is_text(array: ArrowArray) -> bool:
+    """Whether the items are text or bytes."""
+    return str(array.type) in _TEXTS
+
+
+def is_list(array: ArrowArray) -> bool:
+    """Whether the items are lists."""
+    if isinstance(array, list):
+        return bool(array) and isinstance(array[0], list)
+    return hasattr(array.type, "value_field")
+
+
+def storage_of(array: ArrowArray) -> Kind:
+    """The storage of a column's values; `none` of lists without a kind."""
+    if isinstance(array, list):
+        return "bytes"
+    kind = array.type
+    while kind.num_fields:
+        kind = kind.value_type
+    return _STORAGE[str(kind)]
+
+
+def counts_of(array: ArrowArray) -> Ints:
+    """The number of values, or of steps, of each row, int64 `[n]`; 0 of null."""
+    if isinstance(array, list):
+        return lengths_of(array) if is_list(array) else np.ones(len(array), np.int64)
+    width = width_of(array) if is_list(array) else 1
+    if width is None:
+        return np.diff(places_of(array))
+    counts = np.full(len(array), width)
+    return counts * present_in(array) if array.null_count else counts
+
+
+def fixed_count(array: ArrowArray) -> int | None:
+    """The number of values that every row has, where the type of the array says so; else None."""
+    if isinstance(array, list):
+        return None if is_list(array) else 1
+    if array.null_count:
+        return None
+    return width_of(array) if is_list(array) else 1
+
+
+def flat_of(array: ArrowArray) -> Any:
+    """The values of all rows, or the steps of all, end to end: numbers in NumPy, others in Arrow."""
+    if isinstance(array, list):
+        return [string for strings in array for string in strings] if is_list(array) else array
+    found = array
+    if is_list(array):
+        found = items_of(array)
+    elif array.null_count:
+        found = array.drop_null()
+    return to_numpy(found) if is_number(found) else found
+
+
+def items_of(lists: ArrowArray) -> ArrowArray:
+    """The items of all lists, end to end, in Arrow or in a list."""
+    if isinstance(lists, list):
+        return flat_of(lists)
+    if width_of(lists) is None:
+        places = places_of(lists)
+        return lists.values.slice(places[0], places[-1] - places[0])
+    return lists.flatten()
+
+
+def width_of(lists: ArrowArray) -> int | None:
+    """The number of items of each list of a `fixed_size_list`."""
+    size: int | None = getattr(lists.type, "list_size", None)
+    return size
+
+
+def places_of(lists: ArrowArray) -> Ints:
+    """Where each of a `large_list` begins and ends among its values, int64 `[n + 1]`."""
+    data = lists.buffers()[1]
+    if data is None or not len(lists):
+        return np.zeros(len(lists) + 1, np.int64)
+    start = lists.offset * 8
+    return np.frombuffer(data, np.uint8)[start : start + 8 * (len(lists) + 1)].view(np.int64)
+
+
+def part(array: ArrowArray, start: int, stop: int) -> ArrowArray:
+    """Rows `start` to `stop`, without a copy."""
+    return array[start:stop] if isinstance(array, list) else array.slice(start, stop - start)
+
+
+def take(array: ArrowArray, rows: Ints) -> ArrowArray:
+    """These rows, in this order."""
+    if isinstance(array, list):
+        return [array[row] for row in rows.tolist()]
+    width = width_of(array)
+    if width and not array.null_count and isinstance(flat := flat_of(array), np.ndarray):
+        # a copy a row, where Arrow takes the numbers one by one
+        return to_arrow(flat.reshape(-1, width)[rows].reshape(-1), width)
+    return array.take(numbers_array(rows))
+
+
+def spread(array: ArrowArray, present: Mask) -> ArrowArray:
+    """The rows as those that are present among `len(present)`, of which the others are null."""
+    array = values_array(array)
+    places = np.cumsum(present) - 1
+    return array.take(numbers_array(places, present))
+
+
+def joined(many: Sequence[ArrowArray]) -> ArrowArray:
+    """The rows of all of these, one after the other."""
+    if len(many) == 1:
+        return many[0]
+    if all(isinstance(one, list) for one in many) and len({is_list(one) for one in many if one}) < 2:
+        return [string for one in many for string in one]
+    arrays = [values_array(one) for one in many]
+    if len({str(one.type) for one in arrays}) > 1:
+        depth = max(_depth(one.type) for one in arrays)
+        arrays = [as_lists(one, depth) for one in arrays]
+    return arrow().concat_arrays(arrays)
+
+
+def as_lists(array: ArrowArray, depth: int = 1) -> ArrowArray:
+    """A column as `large_list`, or with a depth of 2 the steps of a feature list as these."""
+    if not is_list(array):
+        present = present_in(array)
+        return list_array(values_array(flat_of(array)), offsets(present.astype(np.int64)), present)
+    items = items_of(array) if depth == 1 else as_lists(items_of(array), depth - 1)
+    return list_array(items, offsets(counts_of(array)), present_in(array))
+
+
+def _depth(kind: Any) -> int:
+    return 1 + _depth(kind.value_type) if kind.num_fields else 0
+
+
+def lists_in(array: ArrowArray) -> Iterator[Any]:
+    """The values of each row: a list of Python's numbers or bytes; None of null."""
+    flat = flat_of(array)
+    values = flat.tolist() if isinstance(flat, np.ndarray) else bytes_in(flat) if len(flat) else []
+    places = offsets(counts_of(array)).tolist()
+    for (start, stop), here in zip(pairwise(places), present_in(array).tolist(), strict=True):
+        yield values[start:stop] if here else None
+
+
+# ---- text ----
+
+
+def prefixes(strings: ArrowArray, size: int) -> ArrowArray:
+    """The first `size` bytes of each string, or all of a shorter one."""
+    if int(sizes_of(strings).max(initial=0)) <= size:
+        return strings
+    return arrow().compute.binary_slice(strings, 0, size)
+
+
+def are_text(strings: ArrowArray) -> bool:
+    """Whether each string is UTF-8."""
+    pyarrow = arrow()
+    try:
+        strings.cast(pyarrow.large_string())
+    except pyarrow.ArrowInvalid:
+        return False
+    return True
