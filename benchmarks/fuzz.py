@@ -31,11 +31,11 @@ from pathlib import Path
 
 from recordspec import RecordError, Schema, SpecError
 from recordspec.wire import proto
+from recordspec.wire.arrays import data_of, strings_array
 from recordspec.wire.compression import CODECS
 from recordspec.wire.framing import framed, masked_crc
 from recordspec.wire.record_batch import decode
 from recordspec.wire.recovery import rescue
-from recordspec.wire.strings import Strings
 from recordspec.wire.tfrecord import Chunk, salvage
 
 SECONDS, MEMORY = 10, 1 << 30
@@ -158,8 +158,8 @@ def records(draw: random.Random, path: Path) -> Counter[str]:
 
 def judged_records(made: list[bytes], *, sequence: bool) -> Counter[str]:
     """The outcome of decoding records; protobuf must refuse the same ones."""
-    held = Strings.of(made)
-    found = decode(held.buffer, held.offsets[:-1], held.offsets[1:], sequence=sequence)
+    data, places = data_of(strings_array(made))
+    found = decode(data, places[:-1], places[1:], sequence=sequence)
     refused = {row for row, data in enumerate(made) if not parses(data, sequence=sequence)}
     if set(found.broken) != refused:
         raise AssertionError(f"expected rows {sorted(refused)} to be broken, got {sorted(found.broken)}")

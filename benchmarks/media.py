@@ -101,8 +101,7 @@ def tokens(folder: Path, options: argparse.Namespace) -> None:
     decode = tf.function(raw.decode)
     parse = tf.function(lambda x: tf.io.parse_example(x, spec))
     batches = {
-        schema: [tf.constant(list(schema.encode_batch({"x": values[:256]}, 256)))] * 80
-        for schema in (raw, listed)
+        schema: [tf.constant(schema.encode_batch({"x": values[:256]}, 256))] * 80 for schema in (raw, listed)
     }
     title = f"decode {TOKENS} tokens, batches of 256 in memory, the same two"
     compare(

@@ -19,7 +19,7 @@ def count(file: Path) -> Run:
 
 
 def verify(file: Path) -> Run:
-    return lambda: sum(one.tally.records for one in verify_files(file) if one.tally is not None)
+    return lambda: sum(one.integrity.records for one in verify_files(file) if one.integrity is not None)
 
 
 def check(file: Path) -> Run:
@@ -27,7 +27,7 @@ def check(file: Path) -> Run:
 
     def run() -> int:
         found = check_records([File(path=file)], schema)
-        return found.rows - found.unfit
+        return found.rows - found.invalid
 
     return run
 

@@ -92,6 +92,12 @@ def tokens_var(rows: int) -> Columns:
     return {"tokens": [rng.integers(0, VOCABULARY, length) for length in lengths]}
 
 
+def texts(rows: int) -> Columns:
+    """One text of 240 bytes."""
+    rng = np.random.default_rng(5)
+    return {"text": _hexadecimal(rng.integers(0, 256, (rows, 120), np.uint8))}
+
+
 def jpegs(rows: int, distinct: int = 36) -> Columns:
     """JPEG files of about 100 KB; each row has its own copy, so that they do not fit into a cache."""
     rng = np.random.default_rng(4)
@@ -146,6 +152,14 @@ DATASETS = {
             features="  tokens: {kind: var_len, dtype: int64}\n",
             kinds={"tokens": "int"},
             make=tokens_var,
+        ),
+        Dataset(
+            name="text",
+            title="one text of 240 bytes",
+            rows=100_000,
+            features="  text: text\n",
+            kinds={"text": "bytes"},
+            make=texts,
         ),
         Dataset(
             name="jpegs",

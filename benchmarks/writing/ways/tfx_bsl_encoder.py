@@ -43,4 +43,10 @@ def _lists(values: Any) -> Any:
     else:
         flat, lengths = np.concatenate(values), np.array([len(value) for value in values])
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    return pyarrow.LargeListArray.from_arrays(offsets, pyarrow.array(flat))
+    return pyarrow.LargeListArray.from_arrays(offsets, _array(flat))
+
+
+def _array(values: Any) -> Any:
+    """An array of Arrow, which makes several of many long strings."""
+    array = pyarrow.array(values)
+    return pyarrow.concat_arrays(array.chunks) if isinstance(array, pyarrow.ChunkedArray) else array
