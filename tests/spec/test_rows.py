@@ -154,7 +154,8 @@ def test_a_record_of_many_large_values_is_refused(monkeypatch):
             pa.list_(pa.list_(pa.string())),
             [[["a"]], [], [[]]],
         ),
-        ("string", pa.string_view(), ["a", "b", ""]),
+        # pyarrow 15 has none
+        *([("string", pa.string_view(), ["a", "b", ""])] if hasattr(pa, "string_view") else []),
         ("text", pa.dictionary(pa.int8(), pa.string()), ["a", None, "b"]),
         ("{dtype: int64, date: days}", pa.date32(), [1, 2, 3]),
     ],
