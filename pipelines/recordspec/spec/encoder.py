@@ -15,7 +15,7 @@ from recordspec.spec.blocks import Sections, check_counts, records_with
 from recordspec.spec.feature_set import ALL_SECTIONS, FeatureSet, unknown_name
 from recordspec.spec.features.base import Feature, as_taken
 from recordspec.spec.lists import by_row, rows_of
-from recordspec.spec.values import BadValue, unpacked
+from recordspec.spec.values import BadValue
 from recordspec.wire import arrays
 from recordspec.wire.arrays import (
     ArrowArray,
@@ -260,10 +260,7 @@ def _turned(schema: FeatureSet, feature: Feature, columns: Mapping[str, Any]) ->
 
 def _with_none(values: Any) -> Any:
     """The values of a column, with None where one is missing."""
-    if not is_arrow(values):
-        return values
-    kept = iter(unpacked(values.drop_null()))
-    return (next(kept) if here else None for here in present_in(values).tolist())
+    return values.to_pylist() if is_arrow(values) else values
 
 
 def _listed(value: Any) -> list[Any]:

@@ -33,6 +33,7 @@ from recordspec.wire.arrays import (
     present_in,
     strings_array,
     take,
+    to_arrow,
     values_array,
 )
 from recordspec.wire.columns import LIST_KINDS, Kind
@@ -281,6 +282,8 @@ def _listed(features: Mapping[int, proto.Listed], kind: Kind, rows: int) -> Arro
         return empty_lists(present)
     flat = list(chain.from_iterable(values))
     made = strings_array(flat) if kind == "bytes" else values_array(np.array(flat, kind))
+    if rows and counts[0] and present.all() and bool((counts == counts[0]).all()):
+        return to_arrow(made, int(counts[0]))
     return list_array(made, offsets(counts), present)
 
 
