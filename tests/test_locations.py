@@ -43,8 +43,8 @@ from recordspec.spec.options import (
 )
 from recordspec.store.manifest import Manifest
 from recordspec.store.shards import expand
-from recordspec.writing.build import Execution
-from recordspec.writing.options import Write
+from recordspec.writing.options import Execution, Write
+from recordspec.writing.sources import source_of
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.folders import AudioFolder, ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl
@@ -512,12 +512,13 @@ CALLS = {
     "store.shards:expand_dataset:files": lambda call, data, url: call(url),
     "store.shards:path_list:files": lambda call, data, url: call(url),
     "store.shards:find_incomplete:files": lambda call, data, url: call(url),
-    "store.publication:transaction:target": lambda call, data, url: call(url),
+    "store.remote_transaction:transaction:target": lambda call, data, url: call(url),
     "store.transaction:Transaction.__init__:target": lambda call, data, url: call(url),
-    "writing.build:Build.__init__:directory": lambda call, data, url: call(
-        SCHEMA, None, url, Write(), Execution()
+    "writing.build:planned_build:directory": lambda call, data, url: call(SCHEMA, url, Write(), Execution()),
+    "writing.local:build_locally:directory": lambda call, data, url: call(
+        SCHEMA, source_of([{"a": 1}]), url, Write(splits={"train": 1}), Execution()
     ),
-    "writing.build:write:directory": lambda call, data, url: call(SCHEMA, [{"a": 1}], url),
+    "writing.write:write:directory": lambda call, data, url: call(SCHEMA, [{"a": 1}], url),
     "writing.estimate:estimate:directory": lambda call, data, url: call(SCHEMA, [{"a": 1}], url),
     "writing.reshard:reshard:directory": lambda call, data, url: call(data, url),
     "writing.reshard:reshard:files": lambda call, data, url: call(url, "out"),
@@ -545,12 +546,13 @@ FILE_CALLS = {
     "spec.schema:Schema.load:path",
 }
 WRITE_CALLS = {
-    *("writing.build:write:directory", "writing.writer:ShardedWriter.__init__:directory"),
-    *("writing.reshard:reshard:directory", "store.publication:transaction:target"),
+    *("writing.local:build_locally:directory", "writing.write:write:directory"),
+    "writing.writer:ShardedWriter.__init__:directory",
+    *("writing.reshard:reshard:directory", "store.remote_transaction:transaction:target"),
 }
 # Those that ask a store for nothing.
 IDLE_CALLS = {
-    *("config:From.open:path", "pipeline:Pipeline.__init__:folder", "writing.build:Build.__init__:directory"),
+    *("config:From.open:path", "pipeline:Pipeline.__init__:folder", "writing.build:planned_build:directory"),
     *("store.shards:path_list:files", "writing.estimate:estimate:directory"),
     *("inspect.show:RecordViewer.__init__:files", "inspect.scan:Scanner.__init__:files"),
     *("inspect.scan:Scanner.of_rows:files", "reading.corrupt_records:locating:files"),
@@ -1037,7 +1039,7 @@ OPENERS = {
     "writing/sources/jsonl.py: span.open": "the same",
     "locations.py: _Named": "the one that opens",
     "locations.py: path.open": "an object in a store",
-    "store/publication.py: (self.remote / FILE).read_bytes": "the same",
+    "store/remote_transaction.py: (self.remote / FILE).read_bytes": "the same",
     "remote.py: data.open": "a file that is uploaded",
     "remote.py: path.read_bytes": "the same",
 }
@@ -1067,7 +1069,7 @@ WRITERS = {
     "inspect/repair.py: (staging / name).open": "the same",
     "locations.py: path.open": "flushes a file",
     "reading/corrupt_records.py: copy.open": "in a temporary folder",
-    "spark/driver.py: (self._plan.folder / f'{shard.file}.keys').open": "in a staging folder",
+    "spark/stages.py: (build.plan.folder / f'{shard.file}.keys').open": "in a staging folder",
     "store/journal.py: self._path.open": "the same",
     "store/key_hashes.py: path.open": "the same",
     "store/shard_file.py: path.open": "the same",
@@ -1076,8 +1078,8 @@ WRITERS = {
     "writing/append.py: (staging / REJECTS_FILE).open": "in a staging folder",
     "writing/rejects.py: path.open": "the same",
     "writing/sorter.py: (folder / run.index_name).open": "the same",
-    "writing/sorter.py: (self._folder / name).open": "the same",
-    "writing/sorter.py: (self._folder / f'{name}.index').open": "the same",
+    "writing/sorter.py: (self._plan.folder / name).open": "the same",
+    "writing/sorter.py: (self._plan.folder / f'{name}.index').open": "the same",
 }
 # The names of the temporary files that `output_file` yields.
 TEMPORARY = {

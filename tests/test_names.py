@@ -1,4 +1,4 @@
-"""One name for one thing: no two types of the package have the same name."""
+"""One name for one thing: no two types of the package have the same name. And no class has many fields."""
 
 from __future__ import annotations
 
@@ -35,3 +35,34 @@ def test_the_name_of_a_type_has_one_home():
             homes[name].add(str(path.relative_to(PACKAGE)))
     assert len(homes) > 200
     assert {name: sorted(found) for name, found in homes.items() if len(found) > 1} == {}
+
+
+def fields_of(node: ast.ClassDef) -> set[str]:
+    """The names that the class declares, and those that its methods set on `self`."""
+    declared = {
+        item.target.id
+        for item in node.body
+        if isinstance(item, ast.AnnAssign)
+        and isinstance(item.target, ast.Name)
+        and "ClassVar" not in ast.unparse(item.annotation)
+    }
+    return declared | {
+        item.attr
+        for item in ast.walk(node)
+        if isinstance(item, ast.Attribute)
+        and isinstance(item.ctx, ast.Store)
+        and ast.unparse(item.value) == "self"
+    }
+
+
+def test_a_class_that_writes_has_few_fields():
+    """What one must know at once; a source has as many options as its format needs."""
+    classes = {
+        f"{path.name}: {node.name}": fields_of(node)
+        for folder in ("writing", "spark")
+        for path in (PACKAGE / folder).glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    }
+    assert len(classes["build.py: Build"]) == 6
+    assert {name: sorted(fields) for name, fields in classes.items() if len(fields) > 8} == {}

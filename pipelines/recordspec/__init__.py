@@ -25,7 +25,7 @@ _HOMES = {
     "WriteError": "errors",
     "Manifest": "store.manifest",
     "ShardedWriter": "writing.writer",
-    "write": "writing.build",
+    "write": "writing.write",
     "reshard": "writing.reshard",
     "infer": "scaffold",
     "read": "reading.dataset",
@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from recordspec.spec.features import KINDS, Feature
     from recordspec.spec.schema import Schema
     from recordspec.store.manifest import Manifest
-    from recordspec.writing.build import write
     from recordspec.writing.reshard import reshard
+    from recordspec.writing.write import write
     from recordspec.writing.writer import ShardedWriter
 
 

@@ -33,9 +33,9 @@ from recordspec.spec.schema import Schema
 from recordspec.spec.tensors import dense
 from recordspec.store.manifest import LAYERS_FILE, Manifest, Shard
 from recordspec.store.shards import check_schema
-from recordspec.writing.build import write
 from recordspec.writing.estimate import BuildEstimate, estimate
 from recordspec.writing.sources import source_of
+from recordspec.writing.write import write
 
 
 class Pipeline:
@@ -74,6 +74,7 @@ class Pipeline:
         rows: Any = None,
         *,
         source: str | os.PathLike[str] | RemotePath | None = None,
+        write: Callable[..., Manifest] = write,
         **options: Any,
     ) -> Manifest:
         """Writes the dataset.
@@ -81,6 +82,7 @@ class Pipeline:
         Args:
             rows: as for `recordspec.write`; by default those of the config's source.
             source: a file or folder to read instead of the config's source.
+            write: writes the rows, with the arguments of `recordspec.write`, on this machine or elsewhere.
             options: jobs, memory, limit, allow_empty, force, append, resume and progress, as
                 for `recordspec.write`.
 

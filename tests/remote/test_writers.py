@@ -11,7 +11,7 @@ import pytest
 
 import recordspec as rs
 from recordspec.remote import RemotePath
-from recordspec.store import publication
+from recordspec.store import remote_transaction
 from recordspec.wire.hashes import sha256_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.newest]
@@ -27,13 +27,13 @@ def rows(start: int, stop: int) -> list[dict]:
 @pytest.fixture
 def elsewhere(monkeypatch, tmp_path):
     """Each thread builds as a machine of its own would: in a folder of its own."""
-    folder = publication.work_folder
+    folder = remote_transaction.work_folder
 
     def of_thread(target: RemotePath):
         (tmp_path / threading.current_thread().name).mkdir(exist_ok=True)
         return tmp_path / threading.current_thread().name / folder(target).name
 
-    monkeypatch.setattr(publication, "work_folder", of_thread)
+    monkeypatch.setattr(remote_transaction, "work_folder", of_thread)
 
 
 def run(*actions) -> list[object]:

@@ -22,7 +22,7 @@ from recordspec.errors import Interrupted
 from recordspec.locations import location
 from recordspec.remote import RemotePath
 from recordspec.store.manifest import Manifest
-from recordspec.store.publication import RemoteTransaction
+from recordspec.store.remote_transaction import RemoteTransaction
 
 pytestmark = pytest.mark.services
 
@@ -82,11 +82,11 @@ def kill_worker() -> None:
 )
 def test_what_is_killed_is_done_again(session, tmp_path, same, monkeypatch, stage, act):
     from recordspec import spark
-    from recordspec.spark import driver
+    from recordspec.spark import stages
 
     some, options = rows(900), {"shuffle": 1, "shards": 4, "key": "id"}
     rs.write(SCHEMA, some, tmp_path / "local", **options)
-    monkeypatch.setattr(driver, stage, after_a_batch(getattr(driver, stage), tmp_path / "killed", act))
+    monkeypatch.setattr(stages, stage, after_a_batch(getattr(stages, stage), tmp_path / "killed", act))
     spark.write(frame_of(session, some), SCHEMA, tmp_path / "spark", **options)
     assert (tmp_path / "killed").exists()
     same(tmp_path / "spark", tmp_path / "local")
@@ -99,14 +99,14 @@ def names_in(place: RemotePath) -> list[str]:
 def test_a_bucket(session, tmp_path, same, monkeypatch, store):
     """A worker is killed when it has uploaded its shard; then the dataset is replaced, and rows are added."""
     from recordspec import spark
-    from recordspec.spark import driver
+    from recordspec.spark import stages
 
     some, options = rows(900), {"shuffle": 1, "shards": 3, "key": "id"}
     place = location(f"{store}/{tmp_path.name}")
     rs.write(SCHEMA, some[:600], tmp_path / "local", **options)
     with monkeypatch.context() as patched:
         marker = tmp_path / "killed"
-        patched.setattr(driver, "write_shard", killed_at_the_end(driver.write_shard, marker))
+        patched.setattr(stages, "write_shard", killed_at_the_end(stages.write_shard, marker))
         spark.write(frame_of(session, some[:600]), SCHEMA, place, **options)
     assert marker.exists()
     assert {name: (place / name).read_bytes() for name in names_in(place)} == {
@@ -172,7 +172,7 @@ def fail() -> None:
 
 def test_a_job_that_fails_leaves_nothing(session, tmp_path, monkeypatch):
     from recordspec import spark
-    from recordspec.spark import driver
+    from recordspec.spark import stages
 
     def always(task, act):
         def run(*arguments):
@@ -181,7 +181,7 @@ def test_a_job_that_fails_leaves_nothing(session, tmp_path, monkeypatch):
 
         return run
 
-    monkeypatch.setattr(driver, "write_shard", always(driver.write_shard, fail))
+    monkeypatch.setattr(stages, "write_shard", always(stages.write_shard, fail))
     with pytest.raises(rs.StoreError) as error:
         spark.write(frame_of(session, rows(9)), SCHEMA, tmp_path / "data")
     assert str(error.value) == (
@@ -211,10 +211,10 @@ def test_a_frame_that_fails(session, tmp_path):
 def test_a_frame_that_changes(session, tmp_path, monkeypatch):
     """Its rows are counted, and are others when they are computed once more."""
     from recordspec import spark
-    from recordspec.spark import driver, tasks
+    from recordspec.spark import stages, tasks
 
     sizes = tasks.RowBatches.sizes
-    monkeypatch.setattr(driver, "encode_frame", one_row_more(driver.encode_frame, sizes))
+    monkeypatch.setattr(stages, "encode_frame", one_row_more(stages.encode_frame, sizes))
     with pytest.raises(rs.StoreError) as error:
         spark.write(frame_of(session, rows(9), partitions=1), SCHEMA, tmp_path / "data", shards=1)
     assert str(error.value) == (
@@ -240,10 +240,10 @@ def one_row_more(task, sizes):
 
 def test_ctrl_c_cancels_the_job_and_leaves_nothing(session, tmp_path, monkeypatch):
     from recordspec import spark
-    from recordspec.spark import driver
+    from recordspec.spark import stages
 
     marker = tmp_path / "writing"
-    monkeypatch.setattr(driver, "write_shard", after_a_batch(driver.write_shard, marker, wait))
+    monkeypatch.setattr(stages, "write_shard", after_a_batch(stages.write_shard, marker, wait))
 
     def interrupt():
         while not marker.exists():
@@ -269,9 +269,9 @@ def wait() -> None:
 
 def test_a_folder_that_executors_do_not_see(session, tmp_path, monkeypatch):
     from recordspec import spark
-    from recordspec.spark import driver
+    from recordspec.spark import stages
 
-    monkeypatch.setattr(driver, "write_shard", elsewhere(driver.write_shard))
+    monkeypatch.setattr(stages, "write_shard", elsewhere(stages.write_shard))
     with pytest.raises(rs.StoreError) as error:
         spark.write(frame_of(session, rows(9)), SCHEMA, tmp_path / "data")
     assert str(error.value).startswith(
@@ -298,10 +298,10 @@ def test_options_without_a_meaning_are_refused_by_name(session, tmp_path, name):
 
 def test_an_executor_with_another_package_is_refused(session, tmp_path, monkeypatch):
     from recordspec import spark
-    from recordspec.spark import driver
+    from recordspec.spark import jobs
     from recordspec.spark.tasks import package
 
-    monkeypatch.setattr(driver, "package", lambda: "recordspec 0.0.9 of source 0123456789ab")
+    monkeypatch.setattr(jobs, "package", lambda: "recordspec 0.0.9 of source 0123456789ab")
     with pytest.raises(rs.StoreError) as error:
         spark.write(frame_of(session, rows(9)), SCHEMA, tmp_path / "data")
     host, ours = re.escape(socket.gethostname()), re.escape(package())

@@ -16,7 +16,7 @@ from recordspec.spec.blocks import records_of_block
 from recordspec.wire.arrays import bytes_in
 from recordspec.wire.proto import parse_example
 from recordspec.wire.tfrecord import scan
-from recordspec.writing import sorter, tasks
+from recordspec.writing import plan, sorter
 from recordspec.writing.sources import base
 from recordspec.writing.sources.csv import Csv
 
@@ -86,8 +86,8 @@ def test_jobs_and_memory_make_no_difference(tmp_path, options, monkeypatch):
     rs.write(SCHEMA, given, tmp_path / "two", jobs=2, **options)
     assert files(tmp_path / "two") == expected
     # many runs, and pieces of them, in the place of one
-    monkeypatch.setattr(tasks, "_SMALLEST_BUDGET", 64 << 10)
-    monkeypatch.setattr(sorter, "_GATHERED", 1000)
+    monkeypatch.setattr(plan, "_SMALLEST_BUDGET", 64 << 10)
+    monkeypatch.setattr(sorter, "_WRITTEN_AT_ONCE", 1000)
     rs.write(SCHEMA, given, tmp_path / "small", memory="1B", **options)
     assert files(tmp_path / "small") == expected
 
@@ -96,7 +96,7 @@ def test_jobs_and_memory_make_no_difference(tmp_path, options, monkeypatch):
 def test_many_equal_rows_are_cut_like_any_others(tmp_path, options, monkeypatch):
     given = [*([{"id": 1, "tags": [], "steps": []}] * 3000), *plain(rows(500))]
     rs.write(SCHEMA, given, tmp_path / "expected", shuffle=3, **options)
-    monkeypatch.setattr(tasks, "_SMALLEST_BUDGET", 64 << 10)
+    monkeypatch.setattr(plan, "_SMALLEST_BUDGET", 64 << 10)
     largest, merged = [], sorter.merge_chunk
 
     def watched(*arguments):

@@ -9,7 +9,7 @@ from instances import CASES
 from recordspec.spec.encoder import columns_of
 from recordspec.wire.arrays import bytes_in
 from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES, frames
-from recordspec.writing.encoder import EncodedRows
+from recordspec.writing.encoded_rows import EncodedRows
 
 
 def as_records(case) -> EncodedRows:

@@ -11,7 +11,7 @@ from test_build import SCHEMA, plain, rows
 import recordspec as rs
 from recordspec.store.shards import expand
 from recordspec.wire.tfrecord import scan
-from recordspec.writing import build
+from recordspec.writing.build import EncodedParts
 from recordspec.writing.sources.csv import Csv
 from recordspec.writing.sources.folders import ImageFolder
 from recordspec.writing.sources.jsonl import Jsonl
@@ -38,14 +38,14 @@ def test_a_pipe_is_not_waited_for(tmp_path, form):
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, jobs, monkeypatch):
     path = tmp_path / "rows.csv"
     path.write_text("id,text\n" + "1,a\n" * 100)
-    finish = build.Build.finish
+    add = EncodedParts.add
 
-    def disturbed(self, *args):
+    def disturbed(self, part):
         with path.open("a") as file:
             file.write("2,b\n")
-        return finish(self, *args)
+        add(self, part)
 
-    monkeypatch.setattr(build.Build, "finish", disturbed)
+    monkeypatch.setattr(EncodedParts, "add", disturbed)
     with pytest.raises(rs.WriteError) as caught:
         rs.write(NAMED, Csv(path="rows.csv").open(tmp_path), tmp_path / "data", jobs=jobs)
     assert str(caught.value) == (

@@ -19,7 +19,7 @@ import recordspec as rs
 from recordspec._tf import tf
 from recordspec.store.shard_file import ShardFile
 from recordspec.wire.tfrecord import scan
-from recordspec.writing.encoder import hashes, key_bytes, split_of
+from recordspec.writing.division import hashes, key_bytes, split_of
 from recordspec.writing.sorter import Sorter
 
 SCHEMA = rs.Schema.loads(

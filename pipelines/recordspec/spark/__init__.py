@@ -1,6 +1,6 @@
 """Builds on Spark: the same bytes as a local build, for any number of rows.
 
-Executors run `tasks`; `driver` starts them and publishes the dataset.
+Executors run `tasks`; the driver starts them (`stages`, `jobs`) and publishes the dataset.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,10 @@ from recordspec.remote import RemotePath
 from recordspec.spec.arrow_values import is_file, item_type
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
-from recordspec.writing.build import Execution, write_options
-from recordspec.writing.options import Write
+from recordspec.writing.build import planned_build
+from recordspec.writing.options import Execution, Write
 from recordspec.writing.sources.arrow import check_table
+from recordspec.writing.write import write_options
 
 try:
     from pyspark.errors import PySparkException
@@ -32,7 +34,8 @@ try:
 except ImportError as missing:
     raise missing_package("pyspark", "builds on Spark", "recordspec[spark]", missing) from None
 
-from recordspec.spark.driver import SparkBuild, spark_errors
+from recordspec.spark.jobs import spark_errors
+from recordspec.spark.stages import spark_stages
 from recordspec.spark.tasks import FrameRows
 
 if TYPE_CHECKING:
@@ -68,9 +71,11 @@ def build(
 
     Raises what `recordspec.write` raises, and no errors of Spark: a job that fails raises StoreError.
     """
-    rows, section = pipeline._to_write(None, source)
-    pipeline.__dict__.pop("manifest", None)
-    return _build(session, None, rows, pipeline.schema, pipeline.data, {**section, **options})
+
+    def write_source(schema: Schema, rows: Any, directory: Any, **options: Any) -> Manifest:
+        return _build(session, None, rows, schema, directory, options)
+
+    return pipeline.build(source=source, write=write_source, **options)
 
 
 def write(
@@ -143,7 +148,9 @@ def _build(
     written = write_options(schema, options.pop("split"), options)
     if frame is not None:
         _check_frame(frame, schema, written)
-    return SparkBuild(session, frame, schema, source, directory, written, Execution(**how)).run()
+    execution = Execution(**how)
+    build = planned_build(schema, directory, written, execution)
+    return build.run(partial(spark_stages, session, frame, source), progress=execution.progress)
 
 
 # What makes a column that features take of one that they do not, by the name of its type.

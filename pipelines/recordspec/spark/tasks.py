@@ -37,7 +37,7 @@ from recordspec.remote import RemotePath
 from recordspec.spec.schema import Schema
 from recordspec.store import key_hashes
 from recordspec.store.manifest import LabelCounts, Shard
-from recordspec.store.publication import ConflictError
+from recordspec.store.remote_transaction import ConflictError
 from recordspec.wire import native
 from recordspec.wire.arrays import (
     ArrowArray,
@@ -52,14 +52,17 @@ from recordspec.wire.arrays import (
 )
 from recordspec.wire.hashes import Words, sha256_of
 from recordspec.writing.copies import ClassChanges, copy_hashes
-from recordspec.writing.encoder import PART_BITS, EncodedRows, Encoder, order_of, split_of
+from recordspec.writing.division import order_of, split_of
+from recordspec.writing.encoded_rows import EncodedRows
+from recordspec.writing.encoder import PART_BITS, Encoder
 from recordspec.writing.failures import DiskError, source_errors
+from recordspec.writing.plan import BuildPlan
 from recordspec.writing.shards import ShardRange, ShardWriter
 from recordspec.writing.sorter import END, EXISTING, KEY, ORDER, index_of
 from recordspec.writing.sources import SourcePart
 from recordspec.writing.sources.arrow import table_batches
 from recordspec.writing.sources.base import Batches
-from recordspec.writing.tasks import BuildPlan, EncodedPart
+from recordspec.writing.tasks import EncodedPart
 
 # Rows beside those of splits, none of which has such a name: the report of a task, and an invalid row's line.
 REPORT, REJECT = "/report", "/reject"
@@ -151,8 +154,7 @@ class RowBatches:
     """A sink that makes Arrow record batches of encoded rows: `split`, `order` and `record`."""
 
     def __init__(self, plan: BuildPlan) -> None:
-        shuffle = plan.options.shuffle
-        self._seed = None if shuffle is None else shuffle.seed
+        self._seed = plan.seed
         self._rows: list[tuple[Ints, ArrowArray, ArrowArray]] = []
         self._sizes: dict[int, tuple[int, int]] = {}
 
@@ -226,7 +228,7 @@ def _encoded(plan: BuildPlan, parts: Iterable[tuple[int, SourcePart]]) -> Iterat
     """The rows of parts, and a report of each; the report of one that fails is its error, the last row."""
     for number, part in parts:
         sink, lines = RowBatches(plan), list[str]()
-        encoder = Encoder(plan.checked_schema, plan.options, sink, lines.append, plan.name)
+        encoder = Encoder(plan, sink, lines.append)
         encoder.begin(number, part.place)
         rejected = count(number << PART_BITS)
         report: EncodeReport | RecordspecError
@@ -305,8 +307,8 @@ def move_copies(plan: BuildPlan, batches: Iterable[Any]) -> Iterator[Any]:
             continue
         words = buffer_of(to_binary(moved.column(1))).view(">u8").reshape(-1, END).astype(np.uint64)
         words[:, KEY] = copy_hashes(words[:, KEY], numbers[numbers > 0])
-        if options.shuffle is not None:
-            words[:, ORDER] = order_of(words[:, KEY], options.shuffle.seed)
+        if plan.seed is not None:
+            words[:, ORDER] = order_of(words[:, KEY], plan.seed)
         splits, records = moved.column(0), to_binary(moved.column(2))
         if options.spreads_copies and options.weights:
             old = to_numpy(pyarrow.compute.index_in(splits, pyarrow.array(names))).astype(np.int64)

@@ -50,6 +50,10 @@ class Journal:
             file.write(_line(entry))
             sync(file)
 
+    def remove(self) -> None:
+        """Removes the file: the build cannot be resumed."""
+        self._path.unlink()
+
 
 def _line(entry: JournalEntry) -> bytes:
     return json.dumps(entry).encode() + b"\n"

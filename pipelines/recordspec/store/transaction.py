@@ -18,7 +18,7 @@ import shutil
 import socket
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from recordspec.locations import (
     temporary_name,
 )
 from recordspec.progress import Progress
+from recordspec.remote import RemotePath
 from recordspec.store.journal import FILE as JOURNAL
 from recordspec.store.manifest import (
     DATASET_FILES,
@@ -73,6 +74,7 @@ class Transaction:
         staging: the folder that becomes the dataset.
         work: a folder in it for temporary files.
         keep: whether the staging folder is kept without a commit, for `resume`.
+        appends: whether shards are added to the dataset.
         existing: the manifest of the dataset that `append` adds to, where it may change meanwhile.
     """
 
@@ -91,7 +93,8 @@ class Transaction:
         self.work = self.staging / _WORK
         self.keep = False
         self.existing: Manifest | None = None
-        self._force, self._resume, self._append = force or append, resume, append
+        self.appends = append
+        self._force, self._resume = force or append, resume
         self._lock: int | None = None
         self._process = os.getpid()
 
@@ -130,6 +133,15 @@ class Transaction:
         return self.target
 
     @property
+    def store(self) -> RemotePath | None:
+        """The folder in a store to which tasks may upload shards; None if they are moved to `staging`."""
+        return None
+
+    def free_names(self, names: Iterable[str]) -> dict[str, str]:
+        """The names under which shards with these names are to be uploaded: no file there has one of them."""
+        return {name: name for name in names}
+
+    @property
     def shard_suffix(self) -> str:
         """The suffix of the split in the names of new shards: `-v2`, then `-v3`, ... for a dataset that
         replaces another one, and for rows that are added to it later.
@@ -140,7 +152,7 @@ class Transaction:
         if not self._force or not self.target.is_dir():
             return ""
         names = [path.name for path in self.target.iterdir()]
-        version = version_of(names) + (not self._append and any(map(parse_name, names)))
+        version = version_of(names) + (not self.appends and any(map(parse_name, names)))
         return f"-v{version}" if version > 1 else ""
 
     @property
@@ -176,6 +188,10 @@ class Transaction:
         else:
             self._publish()
         return manifest
+
+    def refresh(self) -> bool:
+        """Looks again at a dataset that another writer has changed; False if shards cannot be added to it."""
+        return False  # nobody else writes it as long as this process holds the lock
 
     def _publish(self) -> None:
         self.staging.rename(self.target)
@@ -223,7 +239,7 @@ class Transaction:
             self._old.rename(self.target)
 
     def _check_target(self) -> None:
-        if self._append:
+        if self.appends:
             _check_is_dataset(self.target, self.name)
         if self._force:
             self._check_movable()

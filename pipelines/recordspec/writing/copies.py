@@ -19,10 +19,11 @@ from recordspec.store import key_hashes
 from recordspec.store.manifest import LabelCounts
 from recordspec.wire.arrays import Ints, Mask
 from recordspec.wire.hashes import Words, splitmix64
-from recordspec.writing.encoder import EncodedRows, split_of
+from recordspec.writing.division import split_of
+from recordspec.writing.encoded_rows import EncodedRows
 from recordspec.writing.label_counts import ClassCounter, summed_counts
-from recordspec.writing.sorter import END, KEY, NUMBER, START, MemoryRun, Run, RunReader
-from recordspec.writing.tasks import BuildPlan
+from recordspec.writing.plan import BuildPlan
+from recordspec.writing.sorter import END, KEY, NUMBER, START, MemoryRun, Run, RunReader, Sorter
 
 # Bytes that a search for copies needs for a row: its hash, its number, and their order.
 _SEARCH_BYTES = 64
@@ -157,7 +158,7 @@ def _moved(
     """The runs without their copies, those of the copies, and the changes of the label counts."""
     options = plan.options
     names = list(options.weights or dict.fromkeys(split for run in runs for split in run.counts))
-    sink = plan.sorter("copies", in_memory=any(isinstance(run, MemoryRun) for run in runs))
+    sink = Sorter(plan, "copies", in_memory=any(isinstance(run, MemoryRun) for run in runs))
     counts = ClassChanges(plan.schema, names)
     kept: list[Run] = []
     for run, numbers in zip(runs, copies, strict=True):

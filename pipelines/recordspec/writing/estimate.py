@@ -18,14 +18,15 @@ from recordspec.remote import RemotePath
 from recordspec.spec.infer import Inferred
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
-from recordspec.store.publication import work_folder
-from recordspec.writing.build import Build, Execution, named_rows, write_options
-from recordspec.writing.options import Quarantine, Write
+from recordspec.store.remote_transaction import work_folder
+from recordspec.writing.local import build_locally
+from recordspec.writing.options import Execution, Quarantine, Write
+from recordspec.writing.plan import allowance
 from recordspec.writing.shards import shard_count
 from recordspec.writing.sources import DictRows, Source
 from recordspec.writing.sources.base import Columns
 from recordspec.writing.sources.splits import SplitSources
-from recordspec.writing.tasks import allowance
+from recordspec.writing.write import named_rows, write_options
 
 log = logging.getLogger("recordspec")
 
@@ -136,7 +137,7 @@ def _sample(schema: Schema, source: Source, options: Write, execution: Execution
     """The dataset of the first rows, which is gone already."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            return Build(schema, source, Path(folder, "sample"), options, execution, is_sample=True).run()
+            return build_locally(schema, source, Path(folder, "sample"), options, execution, is_sample=True)
         except RecordspecError as error:  # without the note that the sample was not published
             raise type(error)(error.problems) from None
 

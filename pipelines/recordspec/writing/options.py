@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from recordspec.errors import Problem, SpecError
+import numpy as np
+
+from recordspec.errors import Problem, SpecError, describe
 from recordspec.spec.options import parse_bytes, parse_share, to_builtins
 from recordspec.wire.compression import Compression
 
@@ -16,6 +18,7 @@ from recordspec.wire.compression import Compression
 _SPLIT_NAME = re.compile(r"[\w+]([\w.+-]{0,98}[\w.+])?")
 # `invalid: quarantine` is for a few rows: more are a mistake in the schema or the source.
 _AUTO_SHARE, _FEWEST_INVALID = "5%", 10
+_WHOLE = (int, np.integer)
 SPLIT_NAME = "a split's name of letters, digits, _, . and -"
 
 
@@ -264,3 +267,41 @@ class Write:
         split = (self.splits.column,) if isinstance(self.splits, ByColumn) else ()
         group = () if self.group_by is None else (self.group_by,)
         return tuple(dict.fromkeys((*self.keys, *group, *split)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """The arguments of `write` for executing a build. Except `limit`, they do not change its result."""
+
+    jobs: int = 1
+    memory: str | None = None
+    limit: int | None = None
+    allow_empty: bool = False
+    force: bool = False
+    append: bool = False
+    resume: bool = False
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        problems = list(self._check())
+        if problems:
+            raise SpecError(problems)
+
+    @property
+    def processes(self) -> int:
+        """The number of processes: a limited number of rows are taken one batch after another."""
+        return 1 if self.limit is not None else self.jobs
+
+    def _check(self) -> Iterator[Problem]:
+        if not isinstance(self.jobs, _WHOLE) or not 1 <= self.jobs <= 1024:
+            yield Problem(path=("jobs",), expected="1 to 1024", got=_shown(self.jobs))
+        if self.limit is not None and (not isinstance(self.limit, _WHOLE) or self.limit < 1):
+            yield Problem(path=("limit",), expected="a number of rows", got=_shown(self.limit))
+        if self.limit is not None and self.resume:
+            yield Problem(path=("resume",), expected="a build of all rows", got=f"limit {self.limit}")
+        if self.force and self.append:
+            yield Problem(path=("append",), expected="either `append` or `force`", got="both")
+
+
+def _shown(value: Any) -> str:
+    return str(value) if isinstance(value, _WHOLE) else describe(value)

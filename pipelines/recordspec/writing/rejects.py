@@ -43,25 +43,33 @@ class Rejects:
             self._check(self.count, self.reasons)
 
 
-def too_many(
-    how: Quarantine, rows: int | None, rejected: int, reasons: Sequence[str], path: Path | None
-) -> RecordError:
-    """The error for more invalid rows than are allowed.
+def check(
+    how: Quarantine | None,
+    rejected: int,
+    reasons: Sequence[str],
+    *,
+    rows: int | None = None,
+    keep: Callable[[], Path | None] = lambda: None,
+) -> None:
+    """Raises RecordError if more rows are invalid than are allowed.
 
     Args:
-        rows: the number of all rows; None before they are read.
+        how: the limit; None if there is none, as where an invalid row is an error itself.
         rejected: the number of invalid rows so far.
         reasons: of the first of them.
-        path: the file that lists all of them, if any.
+        rows: the number of all rows, once they are read: only then a share of them is known.
+        keep: writes a file that lists all of them, if possible, and returns it.
     """
-    limit = how.limit(rows)
-    assert limit is not None
+    limit = None if how is None else how.limit(rows)
+    if limit is None or rejected <= limit:
+        return
     of_all, got, more = "", f"at least {limit + 1:,}", "20%"
     if rows is not None:
         of_all, got, more = f" of {rows:,}", f"{rejected:,}", f"{-(-100 * rejected // rows)}%"
+    path = keep()
     listed = "" if path is None else f"; all are in {path}"
     hint = f"{'; '.join(reasons[:_SHOWN])}{listed}; `invalid: {{max_invalid: {more}}}` allows more"
-    return RecordError(
+    raise RecordError(
         Problem(expected=f"at most {counted(limit, 'invalid row')}{of_all} ({how})", got=got, hint=hint)
     )
 

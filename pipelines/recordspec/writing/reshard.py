@@ -34,13 +34,17 @@ from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
 from recordspec.wire.hashes import Words
 from recordspec.wire.tfrecord import Record, RecordRange
 from recordspec.writing.append import ExistingDataset
-from recordspec.writing.build import Build, Execution
-from recordspec.writing.encoder import PART_BITS, Advance, EncodedRows, hashes
+from recordspec.writing.division import hashes
+from recordspec.writing.encoded_rows import EncodedRows
+from recordspec.writing.encoder import PART_BITS, Advance, no_progress
 from recordspec.writing.failures import disk_errors, source_errors
-from recordspec.writing.options import Blocks, Key, Write
+from recordspec.writing.local import build_locally
+from recordspec.writing.options import Blocks, Execution, Key, Write
+from recordspec.writing.plan import BuildPlan
+from recordspec.writing.sorter import Sorter
 from recordspec.writing.sources import base
 from recordspec.writing.sources.base import identity_of
-from recordspec.writing.tasks import BuildPlan, EncodedPart
+from recordspec.writing.tasks import EncodedPart
 
 # Records copied at once.
 _BYTES_AT_ONCE = 4 << 20
@@ -88,7 +92,7 @@ def reshard(
     execution = Execution(
         jobs=jobs, memory=memory, allow_empty=True, force=force, resume=resume, progress=progress
     )
-    return Build(schema, source, directory, made, execution, encode=copy_part, revise=source.revised).run()
+    return build_locally(schema, source, directory, made, execution, encode=copy_part, revise=source.revised)
 
 
 def _check_one_dataset(paths: tuple[Location, ...]) -> None:
@@ -292,11 +296,11 @@ class StoredPart:
 
 
 def copy_part(
-    plan: BuildPlan, number: int, part: StoredPart, attempt: str, advance: Advance | None = None
+    plan: BuildPlan, number: int, part: StoredPart, attempt: str, advance: Advance = no_progress
 ) -> EncodedPart:
     """Takes over the records of a part, as `encode_part` encodes its rows. Raises RecordError, StoreError."""
     stem, rows = f"part-{number:05d}.{attempt}", 0
-    sink = plan.sorter(stem)
+    sink = Sorter(plan, stem)
     keyed = plan.options.shuffle is not None or plan.options.unique
     for records in source_errors(part.records(plan.schema), plan.name):
         hashed = part.hashes(records, rows) if keyed else None
@@ -305,8 +309,7 @@ def copy_part(
         with disk_errors(plan.name):
             sink.add(EncodedRows(plan.schema, len(records), records=records), numbers, hashed, None)
         rows += len(records)
-        if advance is not None:
-            advance(len(records), len(buffer_of(records)))
+        advance(len(records), len(buffer_of(records)))
     with disk_errors(plan.name):
         runs = sink.finish([part.split])
     return EncodedPart(rows=rows, rejected=0, runs=runs, rejects=f"{stem}.rejects", label_counts={})

@@ -8,15 +8,17 @@ from itertools import pairwise
 from pathlib import Path
 
 from recordspec.errors import RecordError
+from recordspec.progress import Progress
 from recordspec.spec.blocks import blocks_of
 from recordspec.spec.schema import Schema
-from recordspec.store.manifest import Shard
+from recordspec.store.manifest import LabelCounts, Shard
 from recordspec.store.shard_file import ShardFile
 from recordspec.store.shards import ShardName, auto_count
 from recordspec.wire.arrays import Ints, buffer_of
 from recordspec.wire.hashes import Words
-from recordspec.writing.encoder import EncodedRows
+from recordspec.writing.encoded_rows import EncodedRows
 from recordspec.writing.options import ShardSize, Write
+from recordspec.writing.plan import BuildPlan
 
 # Records that are decoded together to become blocks: of more, what is needed on the way leaves the caches.
 _DECODED_ROWS = 4096
@@ -102,10 +104,16 @@ class ShardWriter:
 
 
 class DirectShards:
-    """A sink for rows that come in their final order: their shards are known, and written at once."""
+    """Writes the shards of rows that come in their final order: a sink, and the sharding of its rows.
 
-    def __init__(self, folder: Path, schema: Schema, options: Write, planned: list[ShardRange]) -> None:
-        self._folder, self._schema, self._options = folder, schema, options
+    Args:
+        folder: the folder of the shards.
+        split: the only split.
+        planned: its shards.
+    """
+
+    def __init__(self, plan: BuildPlan, folder: Path, split: str, planned: list[ShardRange]) -> None:
+        self._plan, self._folder, self._split = plan, folder, split
         # rows too many go to the last: in the end their number is seen to be wrong
         self._planned = [*planned[:-1], replace(planned[-1], stop=None)]
         self._done: list[Shard] = []
@@ -123,12 +131,17 @@ class DirectShards:
             if self._row == last:
                 self._next()
 
-    def finish(self) -> tuple[Shard, ...]:
-        """The shards, once all rows are there."""
+    def duplicate_keys(self) -> None:
+        """Nothing: keys that must be unique are compared by sorting."""
+
+    def move_copies(self, bar: Progress) -> LabelCounts:
+        return {}  # in their order, and in one split, copies stay where they are
+
+    def write(self, bar: Progress) -> dict[str, tuple[Shard, ...]]:
         while len(self._done) < len(self._planned) - 1:
             self._next()
         self._close()
-        return tuple(self._done)
+        return {self._split: tuple(self._done)}
 
     def abandon(self) -> None:
         """Stops writing, and discards the files."""
@@ -136,7 +149,7 @@ class DirectShards:
 
     def _open(self) -> ShardWriter:
         file = self._planned[len(self._done)].file
-        return ShardWriter(self._folder / file, self._schema, self._options, file)
+        return ShardWriter(self._folder / file, self._plan.schema, self._plan.options, file)
 
     def _close(self) -> None:
         self._done.append(self._writer.close(self._planned[len(self._done)].file))

@@ -31,7 +31,9 @@ from recordspec.wire.arrays import (
     strings_array,
 )
 from recordspec.wire.hashes import Words
-from recordspec.writing.encoder import EncodedRows, order_of
+from recordspec.writing.division import order_of
+from recordspec.writing.encoded_rows import EncodedRows
+from recordspec.writing.plan import BuildPlan
 
 ORDER, KEY, NUMBER, END, START = 0, slice(1, 3), 3, 4, 5
 _LINES = 6
@@ -40,7 +42,7 @@ _WORD = np.dtype("<u8")
 _INDEX_BYTES = 3 * _LINES * 8
 
 # Bytes of records copied at once when a run is written: enough to be fast, few enough to need little memory.
-_GATHERED = 8 << 20
+_WRITTEN_AT_ONCE = 8 << 20
 
 # The first of the numbers of the rows that a dataset had before `append`.
 EXISTING = 1 << 63
@@ -162,58 +164,30 @@ def _kept_counts(counts: Mapping[str, int], kept: Mask) -> dict[str, int]:
 
 
 class Sorter:
-    """Gathers up to `capacity` bytes of encoded rows in memory, sorts them, and writes them as a run.
+    """Gathers encoded rows in memory, sorts them, and writes them as a run where there are many.
 
     Args:
-        folder, stem: the folder of the files of runs, and the prefix of their names.
-        seed: the seed of the shuffle; None keeps the order of the rows.
-        durable: whether files must survive a power failure.
-        in_memory: whether the last run, often the only one, stays in memory.
-        as_columns: whether rows are gathered as columns, from which blocks are made.
+        stem: the prefix of the names of the files of runs, in the plan's folder.
+        in_memory: whether the last run, often the only one, stays in memory. Rows that become blocks are
+            then gathered as columns.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        stem: str,
-        capacity: int,
-        seed: int | None,
-        *,
-        durable: bool,
-        in_memory: bool,
-        as_columns: bool,
-    ) -> None:
-        self._folder, self._stem, self._durable, self._in_memory = folder, stem, durable, in_memory
-        self._columns: list[EncodedRows] | None = [] if as_columns else None
-        self._seed = seed
-        self._buffer = np.empty(capacity, np.uint8)  # costs nothing until it is touched
-        self._index: list[Words] = []
-        self._splits: list[Ints] = []
-        self._bytes = self._rows = 0
+    def __init__(self, plan: BuildPlan, stem: str, *, in_memory: bool = False) -> None:
+        self._plan, self._stem, self._in_memory = plan, stem, in_memory
+        as_columns = in_memory and plan.options.block is not None
+        self._gathered = GatheredRows(plan.run, plan.seed, as_columns=as_columns)
         self._spilled: list[tuple[str, Ints, int]] = []
 
     def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
-        records = rows.records
-        data = buffer_of(records)
-        size = len(data)
-        if self._bytes + size + self._rows * _INDEX_BYTES > len(self._buffer):
+        if not self._gathered.has_room_for(rows.records):
             self._spill()
-        if self._columns is not None:
-            self._columns.append(rows.without_records())
-        else:
-            if size > len(self._buffer):
-                self._buffer = np.empty(size, np.uint8)
-            self._buffer[self._bytes : self._bytes + size] = data
-        self._index.append(index_of(records, numbers, hashed, self._seed))
-        self._splits.append(np.zeros(len(records), np.int64) if splits is None else splits)
-        self._bytes += size
-        self._rows += len(records)
+        self._gathered.add(rows, numbers, hashed, splits)
 
     def finish(self, splits: Sequence[str]) -> tuple[Run, ...]:
         """The runs of all rows; `splits` names their splits."""
         last: tuple[Run, ...] = ()
-        if self._in_memory and self._rows:
-            counts, run = self._sorted()
+        if self._in_memory and self._gathered.rows:
+            counts, run = self._gathered.sorted()
             last = (replace(run, counts=_by_name(counts, splits)),)
         else:
             self._spill()
@@ -223,16 +197,87 @@ class Sorter:
         ]
         return (*spilled, *last)
 
-    def _sorted(self) -> tuple[Ints, MemoryRun]:
-        """The number of gathered rows of each split, and the rows, sorted."""
+    def _spill(self) -> None:
+        rows, size = self._gathered.rows, self._gathered.bytes
+        if not rows:
+            return
+        counts, run = self._gathered.sorted()
+        name = f"{self._stem}-{len(self._spilled):05d}.run"
+        with (self._plan.folder / name).open("xb") as file:
+            ends = run.sorted_index[END]
+            marks = np.arange(_WRITTEN_AT_ONCE, size, _WRITTEN_AT_ONCE, dtype=np.uint64)
+            bounds = np.searchsorted(ends, marks)
+            for start, stop in pairwise([0, *bounds.tolist(), rows]):
+                file.write(buffer_of(run.read(self._plan.folder, None, start, stop).records).data)
+            self._close(file)
+        with (self._plan.folder / f"{name}.index").open("xb") as file:
+            file.write(np.ascontiguousarray(run.sorted_index).data)
+            self._close(file)
+        self._spilled.append((name, counts, size))
+        self._gathered.clear()
+
+    def _close(self, file: IO[bytes]) -> None:
+        if self._plan.durable:
+            sync(file)
+
+
+class GatheredRows:
+    """Rows in memory that are to be sorted, with their index.
+
+    Args:
+        capacity: the bytes of memory that they may need.
+        seed: the seed of the shuffle; None keeps the order of the rows.
+        as_columns: whether they are kept as columns, else as records.
+
+    Attributes:
+        rows: their number.
+        bytes: the size of their records.
+    """
+
+    def __init__(self, capacity: int, seed: int | None, *, as_columns: bool) -> None:
+        self._columns: list[EncodedRows] | None = [] if as_columns else None
+        self._seed = seed
+        self._buffer = np.empty(capacity, np.uint8)  # costs nothing until it is touched
+        self.clear()
+
+    def clear(self) -> None:
+        """Removes all rows."""
+        self._index: list[Words] = []
+        self._splits: list[Ints] = []
+        self.bytes = self.rows = 0
+        if self._columns is not None:
+            self._columns = []
+
+    def has_room_for(self, records: ArrowArray) -> bool:
+        size = self.bytes + len(buffer_of(records))
+        return size + self.rows * _INDEX_BYTES <= len(self._buffer)
+
+    def add(self, rows: EncodedRows, numbers: Words, hashed: Words | None, splits: Ints | None) -> None:
+        """Adds rows, as those of a sink."""
+        records = rows.records
+        data = buffer_of(records)
+        size = len(data)
+        if self._columns is not None:
+            self._columns.append(rows.without_records())
+        else:
+            if size > len(self._buffer):
+                self._buffer = np.empty(size, np.uint8)
+            self._buffer[self.bytes : self.bytes + size] = data
+        self._index.append(index_of(records, numbers, hashed, self._seed))
+        self._splits.append(np.zeros(len(records), np.int64) if splits is None else splits)
+        self.bytes += size
+        self.rows += len(records)
+
+    def sorted(self) -> tuple[Ints, MemoryRun]:
+        """The number of rows of each split, and the rows, sorted."""
         index, splits = np.concatenate(self._index, axis=1), np.concatenate(self._splits)
         if self._columns:
             rows = EncodedRows.joined(self._columns)
             self._columns = []
         else:
             places = offsets(index[END].astype(np.int64))
-            records = binary_array(self._buffer[: self._bytes], places)
-            rows = EncodedRows(None, self._rows, records=records)
+            records = binary_array(self._buffer[: self.bytes], places)
+            rows = EncodedRows(None, self.rows, records=records)
         order = self._order(index, splits)
         index = index if order is None else index[:, order]
         ends = np.cumsum(index[END])
@@ -247,27 +292,6 @@ class Sorter:
             in_order = not splits.any() and bool((order[1:] > order[:-1]).all())
             return None if in_order else np.lexsort((order, splits))
         return np.lexsort((index[KEY][1], index[KEY][0], index[ORDER], splits))
-
-    def _spill(self) -> None:
-        if not self._rows:
-            return
-        counts, run = self._sorted()
-        name = f"{self._stem}-{len(self._spilled):05d}.run"
-        with (self._folder / name).open("xb") as file:
-            ends = run.sorted_index[END]
-            bounds = np.searchsorted(ends, np.arange(_GATHERED, self._bytes, _GATHERED, dtype=np.uint64))
-            for start, stop in pairwise([0, *bounds.tolist(), self._rows]):
-                file.write(buffer_of(run.read(self._folder, None, start, stop).records).data)
-            self._close(file)
-        with (self._folder / f"{name}.index").open("xb") as file:
-            file.write(np.ascontiguousarray(run.sorted_index).data)
-            self._close(file)
-        self._spilled.append((name, counts, self._bytes))
-        self._index, self._splits, self._bytes, self._rows = [], [], 0, 0
-
-    def _close(self, file: IO[bytes]) -> None:
-        if self._durable:
-            sync(file)
 
 
 def index_of(records: ArrowArray, numbers: Words, hashed: Words | None, seed: int | None) -> Words:
@@ -336,19 +360,18 @@ class RowRange:
 
 
 class SortedSplit:
-    """All rows of a split, in order, divided into chunks of about `chunk` bytes."""
+    """All rows of a split, in order, divided into chunks of about `plan.chunk` bytes."""
 
-    def __init__(
-        self, folder: Path, runs: tuple[Run, ...], split: str, *, shuffled: bool, chunk: int
-    ) -> None:
+    def __init__(self, plan: BuildPlan, runs: tuple[Run, ...], split: str) -> None:
         self._split = split
-        readers = [RunReader(folder, run, split) for run in runs]
+        readers = [RunReader(plan.folder, run, split) for run in runs]
         self.rows = sum(reader.rows for reader in readers)
         self.bytes = sum(reader.bytes for reader in readers)
-        if shuffled:
-            bounds = np.array([low for low, _ in key_hashes.ranges(-(-self.bytes // chunk))][1:], np.uint64)
+        if plan.seed is None:
+            bounds = _bounds_by_size(readers, plan.chunk)
         else:
-            bounds = _bounds_by_size(readers, chunk)
+            chunks = key_hashes.ranges(-(-self.bytes // plan.chunk))
+            bounds = np.array([low for low, _ in chunks][1:], np.uint64)
         self._places = np.zeros((len(readers), len(bounds) + 2), np.int64)
         for places, reader in zip(self._places, readers, strict=True):
             # one run at a time: its index may be an open file, of which there may not be thousands

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -16,9 +17,12 @@ from recordspec.remote import RemotePath
 from recordspec.spec.arrow_values import values_of
 from recordspec.spec.schema import Schema
 from recordspec.store.manifest import Manifest
-from recordspec.writing.build import Build, Execution, write_options
+from recordspec.writing.build import Build, planned_build
 from recordspec.writing.encoder import Encoder
+from recordspec.writing.local import row_stages
+from recordspec.writing.options import Execution
 from recordspec.writing.sources.base import Columns, check_names
+from recordspec.writing.write import write_options
 
 
 class ShardedWriter:
@@ -58,14 +62,25 @@ class ShardedWriter:
         self.schema = schema
         self.manifest: Manifest
         execution = Execution(memory=memory, force=force, append=append, allow_empty=allow_empty)
-        self._build = Build(schema, None, directory, self.options, execution, expected=expected)
+        planned = partial(planned_build, schema, directory, self.options, execution)
+        planned()  # raises for wrong options at once
+        self._begin = partial(self._building, planned, expected)
+        self._within: AbstractContextManager[Encoder]
         self._failure: RecordspecError | None = None
         self._encoder: Encoder | None = None
 
+    @contextmanager
+    def _building(self, planned: Callable[[], Build], expected: int | None) -> Iterator[Encoder]:
+        build = planned()
+        with build.begun(), row_stages(build, SerialExecutor(), expected) as (encoding, sharding):
+            yield encoding.begin("row {}".format)
+            self._usable()  # raises what has failed, if the block went on as if nothing had happened
+            with Progress(show=False) as bar:
+                self.manifest = build.complete(encoding, sharding, bar)
+
     def __enter__(self) -> ShardedWriter:
-        with ExitStack() as stack:
-            self._encoder = stack.enter_context(self._build.begun()).begin("row {}".format)
-            self._begun = stack.pop_all()
+        self._within = self._begin()
+        self._encoder = self._within.__enter__()
         return self
 
     def __exit__(
@@ -75,11 +90,7 @@ class ShardedWriter:
         traceback: TracebackType | None,
     ) -> None:
         try:
-            with self._begun, Progress(show=False) as bar:
-                if error is not None:
-                    raise error
-                self._usable()  # raises what has failed, if the block went on as if nothing had happened
-                self.manifest = self._build.finish(SerialExecutor(), bar)
+            self._within.__exit__(kind, error, traceback)
         finally:
             self._encoder = None
 

@@ -47,7 +47,7 @@ class RemoteTransaction(Transaction):
         target.check_writable()
         super().__init__(work_folder(target), force=force or append, resume=resume)
         self.remote, self.name = target, str(target)
-        self._appends = append
+        self.appends = append
         self._stamp: Stamp | None = None
         self._uploaded = False
         self._text: bytes | None = None  # of the manifest, once it is written
@@ -70,15 +70,16 @@ class RemoteTransaction(Transaction):
             return (self.remote / FILE).read_bytes() == text
         return False
 
-    def refresh(self) -> None:
-        """Looks at the dataset again, after a ConflictError."""
-        self._check_target()
+    def refresh(self) -> bool:
+        if self.appends:
+            self._check_target()
+        return self.appends
 
     def _check_target(self) -> None:
         try:
             text, self._stamp = (self.remote / FILE).read_stamped()
         except FileNotFoundError:
-            if self._appends:
+            if self.appends:
                 got = "something without a manifest"
                 raise StoreError(Problem(where=self.name, expected="a dataset", got=got)) from None
             self._stamp, self.existing = None, None
@@ -86,7 +87,7 @@ class RemoteTransaction(Transaction):
         if not self._force:
             raise self._exists()
         # whatever it is, `force` replaces it; only `append` needs to understand it
-        self.existing = parse_manifest(text, str(self.remote / FILE)) if self._appends else None
+        self.existing = parse_manifest(text, str(self.remote / FILE)) if self.appends else None
 
     def _exists(self) -> StoreError:
         hint = "force=True, or --force, replaces it"
@@ -133,8 +134,11 @@ class RemoteTransaction(Transaction):
         self.keep = False
         return published
 
+    @property
+    def store(self) -> RemotePath:
+        return self.remote
+
     def free_names(self, names: Iterable[str]) -> dict[str, str]:
-        """The names under which files with these names are to be uploaded: no file has one of them."""
         there = {path.name for path in self.remote.iterdir()}
         renamed = ({name: _renamed(name, suffix) for name in names} for suffix in self._suffixes())
         return next(found for found in renamed if there.isdisjoint(found.values()))

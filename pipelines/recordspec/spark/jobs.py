@@ -1,0 +1,125 @@
+"""The jobs of a build on Spark, and Spark's errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, TypeVar
+
+from py4j.protocol import Py4JError
+from pyspark import StorageLevel, cloudpickle
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from recordspec.errors import Problem, StoreError
+from recordspec.executors import ThreadPool, new_attempt
+from recordspec.spark.tasks import OtherPackageError, package, run_with
+from recordspec.writing.failures import SourceError
+
+_T = TypeVar("_T")
+
+# Java's serializer holds 100 cached batches; they have this many rows and 4 MiB at most.
+_CACHED_ROWS = 1000
+
+
+class SparkJobs:
+    """Runs the jobs of a build, which form a group, within its `with` block. If the block raises, they are
+    cancelled.
+
+    Args:
+        name: the name of the dataset.
+
+    Attributes:
+        session: the session of Spark.
+        id: differs from that of any other build.
+    """
+
+    def __init__(self, session: SparkSession, name: str) -> None:
+        self.session, self.id = session, new_attempt()
+        self._name = name
+        self._persisted: list[DataFrame] = []
+        self._thread: ThreadPool
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        context, group = self.session.sparkContext, f"recordspec-{self.id}"
+        self._thread = ThreadPool("recordspec-spark")
+        self.wait(partial(context.setJobGroup, group, f"recordspec: {self._name}", interruptOnCancel=True))
+        try:
+            with self.configured({"spark.sql.inMemoryColumnarStorage.batchSize": str(_CACHED_ROWS)}):
+                yield
+        except BaseException:
+            with suppress(Exception):
+                context.cancelJobGroup(group)
+            raise
+        finally:
+            with suppress(Exception):
+                for frame in self._persisted:
+                    frame.unpersist()
+            self._thread.close()
+
+    def wait(self, job: Callable[[], _T]) -> _T:
+        """Returns the result of a job. It runs in a thread: a Ctrl-C during a call of py4j would break its
+        connection, and leave the job running."""
+        return self._thread.submit(job).result()
+
+    def persist(self, frame: DataFrame) -> DataFrame:
+        """Keeps the rows of a frame on the disks of the executors, until the block ends."""
+        self._persisted.append(frame.persist(StorageLevel.DISK_ONLY))
+        return frame
+
+    def frame(self, rows: list[Any], types: str, slices: int) -> DataFrame:
+        """A frame of rows with columns of these types, in partitions."""
+        return self.session.createDataFrame(self.session.sparkContext.parallelize(rows, slices), types)
+
+    @contextmanager
+    def configured(self, options: Mapping[str, str]) -> Iterator[None]:
+        """Sets options of the session for a block."""
+        conf = self.session.conf
+        before = {name: conf.get(name, None) for name in options}
+        try:
+            for name, value in options.items():
+                conf.set(name, value)
+            yield
+        finally:
+            with suppress(Exception):  # Spark may be gone
+                for name, value in before.items():
+                    conf.unset(name) if value is None else conf.set(name, value)
+
+
+def task(function: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
+    """A function of Arrow's record batches as executors run it: they compare their package with this one
+    before they unpickle it."""
+    drivers, pickled = package(), cloudpickle.dumps(function)
+    return lambda batches: run_with(drivers, pickled, batches)
+
+
+@contextmanager
+def spark_errors(
+    kind: type[StoreError] | type[SourceError], name: str, expected: str = "Spark's jobs to the end"
+) -> Iterator[None]:
+    """Raises an error of Spark's as one of these."""
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        if other := _OTHER_PACKAGE.search(str(error)):
+            where, expected, got = other.groups()
+            raise StoreError(Problem(where=where, expected=expected, got=got)) from None
+        raise kind(Problem(where=name, expected=expected, got=reason(error))) from None
+
+
+_OTHER_PACKAGE = re.compile(rf"{OtherPackageError.__name__}: (.+?): expected (.+?), got (.+)")
+_RAISED = re.compile(r"^[\w.]*?(\w+(?:Error|Exception|Interrupt)): (.+)$", re.MULTILINE)
+
+
+def reason(error: Exception) -> str:
+    """Spark's message of an error, without tracebacks: for Python code, the last line."""
+    text = str(error)
+    python = text.partition("Traceback (most recent call last)")[2]
+    found = _RAISED.findall(python) if python else ()
+    if found:
+        return f"{found[-1][0]}: {found[-1][1]}"
+    java = _RAISED.findall(text)
+    return java[0][1] if java else text.strip().partition("\n")[0]

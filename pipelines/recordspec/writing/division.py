@@ -1,0 +1,153 @@
+"""The key of a row decides its split, and its place in the shuffled order.
+
+Both are functions of a hash of the key, never of the position of the row: adding rows moves no old row to
+another split, and the order of the source does not matter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from recordspec._arrow import arrow
+from recordspec.errors import Problem, RecordError, SpecError, describe, nearest
+from recordspec.wire.arrays import Ints, bytes_in, is_arrow, is_text, numbers_array, to_binary, views_of
+from recordspec.wire.framing import FOOTER_BYTES, HEADER_BYTES
+from recordspec.wire.hashes import Words, splitmix64
+from recordspec.writing.encoded_rows import EncodedRows
+from recordspec.writing.options import SPLIT_NAME, ByColumn, Write, is_split_name
+
+_WORD = 1 << 64
+
+
+class Division:
+    """Divides rows among splits, and computes the hashes by which they are ordered.
+
+    Attributes:
+        splits: the names of the splits; if rows name theirs, those found so far.
+    """
+
+    def __init__(self, options: Write) -> None:
+        self._options = options
+        self.splits: list[str] = list(options.weights or ())
+
+    def of(self, columns: Mapping[str, Any], rows: EncodedRows) -> tuple[Words | None, Ints | None]:
+        """Divides rows, whose key is in columns.
+
+        Returns:
+            The hashes by which the rows are ordered, uint64 `[n, 2]`; None if nothing depends on them. And
+            the indices of their splits, int64 `[n]`; None if all are in the first.
+
+        Raises SpecError if there is no such column, RecordError for a row without a valid key or split.
+        """
+        keys = self._key_hashes(columns, rows)
+        splits = self._splits(columns, keys)
+        return self._identities(keys, rows), splits
+
+    def _key_hashes(self, columns: Mapping[str, Any], rows: EncodedRows) -> Words | None:
+        """The hash of the key of each row, or of its content; None if nothing depends on it."""
+        options = self._options
+        if options.keys:
+            return hashes(key_bytes(columns, options.keys))
+        if options.shuffle or options.unique or options.splits_by_content:
+            return hashes(views_of(rows.records, HEADER_BYTES, FOOTER_BYTES))
+        return None
+
+    def _identities(self, keys: Words | None, rows: EncodedRows) -> Words | None:
+        """The hash by which each row is ordered: that of its key, and where several rows may share a key,
+        of its content, too."""
+        options = self._options
+        if keys is None or not options.keys or options.unique or not options.shuffle:
+            return keys
+        records = views_of(rows.records, HEADER_BYTES, FOOTER_BYTES)
+        return hashes(map(b"".join, zip(map(bytes, keys.astype(">u8")), records, strict=True)))
+
+    def _splits(self, columns: Mapping[str, Any], hashed: Words | None) -> Ints | None:
+        """The index of each row's split; None if there is but one."""
+        if isinstance(self._options.splits, ByColumn):
+            return self._named_splits(columns, self._options.splits.column)
+        if len(self.splits) == 1:
+            return None
+        if self._options.group_by is not None:
+            hashed = hashes(key_bytes(columns, (self._options.group_by,)))
+        assert hashed is not None
+        assert self._options.weights is not None
+        return split_of(hashed, self._options.weights)
+
+    def _named_splits(self, columns: Mapping[str, Any], column: str) -> Ints:
+        names = [name.decode(errors="replace") for name in key_bytes(columns, (column,))]
+        for row, name in enumerate(names):
+            if name not in self.splits:
+                if not is_split_name(name):
+                    problem = Problem(path=(column,), expected=SPLIT_NAME, got=describe(name))
+                    raise RecordError(problem.at(f"row {row}"), row)
+                self.splits.append(name)
+        index = {name: number for number, name in enumerate(self.splits)}
+        return np.fromiter((index[name] for name in names), np.int64, len(names))
+
+
+def hashes(keys: Iterable[Any]) -> Words:
+    """128-bit hashes of keys (bytes), uint64 `[n, 2]`."""
+    digests = b"".join([hashlib.blake2b(key, digest_size=16).digest() for key in keys])
+    return np.frombuffer(digests, ">u8").astype(np.uint64).reshape(-1, 2)
+
+
+def split_of(hashed: Words, splits: Mapping[str, float]) -> Ints:
+    """The index of each row's split, int64 `[n]`."""
+    total = sum(splits.values())
+    shares = np.cumsum([weight / total for weight in splits.values()])[:-1]
+    bounds = np.array([min(int(share * _WORD), _WORD - 1) for share in shares], np.uint64)
+    return np.searchsorted(bounds, hashed[:, 0], side="right")
+
+
+def order_of(hashed: Words, seed: int) -> Words:
+    """The sort keys of rows with these hashes for a seed, uint64 `[n]`; equal hashes are adjacent."""
+    digest = hashlib.blake2b(str(seed).encode(), digest_size=8).digest()
+    return splitmix64(hashed[:, 1] ^ np.uint64(int.from_bytes(digest, "big")))
+
+
+def key_bytes(columns: Mapping[str, Any], names: tuple[str, ...]) -> list[bytes]:
+    """The key of each row, from the columns that make it up; 7 and "7" are one key.
+
+    Raises SpecError if there is no such column, RecordError if a row has no value in it, or one
+    that is neither text nor a whole number.
+    """
+    parts = [_key_column(columns, name) for name in names]
+    if len(parts) == 1:
+        return parts[0]
+    # each part with its length before it, so that ("ab", "c") is not ("a", "bc")
+    return [b"".join(len(part).to_bytes(4, "big") + part for part in row) for row in zip(*parts, strict=True)]
+
+
+def _key_column(columns: Mapping[str, Any], name: str) -> list[bytes]:
+    values = columns.get(name)
+    if values is None:
+        hint = nearest(name, columns)
+        raise SpecError(Problem(path=("key",), expected="a column of the rows", got=f"`{name}`", hint=hint))
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.ndim == 1:
+        values = numbers_array(values)
+    if is_arrow(values):
+        if hasattr(values, "dictionary"):  # of which an entry may be null
+            values = values.dictionary_decode()
+        if not values.null_count and arrow().types.is_integer(values.type):
+            values = values.cast(arrow().large_string())
+        if not values.null_count and is_text(values):
+            return bytes_in(to_binary(values))
+        values = values.to_pylist()
+    values = values.tolist() if isinstance(values, np.ndarray) else values
+    return [_key_part(row, value, name) for row, value in enumerate(values)]
+
+
+def _key_part(row: int, value: Any, name: str) -> bytes:
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    if isinstance(value, bytes):
+        return value
+    short = isinstance(value, (int, np.integer)) and int(value).bit_length() < 4096
+    if short and not isinstance(value, bool):
+        return str(int(value)).encode()
+    problem = Problem(path=(name,), expected="a key: text or a whole number", got=describe(value))
+    raise RecordError(problem.at(f"row {row}"), row)

@@ -1,0 +1,324 @@
+"""Builds on this machine: in this process, or in several."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from recordspec.errors import Problem, WriteError
+from recordspec.executors import Executor, executor
+from recordspec.progress import Progress
+from recordspec.remote import RemotePath
+from recordspec.spec.schema import Schema
+from recordspec.store.manifest import LabelCounts, Manifest
+from recordspec.writing import rejects
+from recordspec.writing.build import (
+    Build,
+    BuildSource,
+    Encoding,
+    RejectLines,
+    Sharding,
+    Shards,
+    check_unchanged,
+    parts_of,
+    place_of,
+    planned_build,
+)
+from recordspec.writing.copies import number_copies
+from recordspec.writing.encoder import Encoder, Place
+from recordspec.writing.failures import SourceError, disk_errors, source_errors
+from recordspec.writing.options import Execution, Write
+from recordspec.writing.publication import Publication
+from recordspec.writing.shards import DirectShards, shard_ranges
+from recordspec.writing.sorter import Run, Sorter, find_duplicate_keys
+from recordspec.writing.sources import DictRows, base
+from recordspec.writing.sources.base import Columns
+from recordspec.writing.tasks import EncodedPart, encode_part, shard_tasks, write_shard
+
+# The file that lists the invalid rows that this process encoded.
+_REJECTS = "rows.rejects"
+
+
+def build_locally(
+    schema: Schema | None,
+    source: BuildSource,
+    directory: str | os.PathLike[str] | RemotePath,
+    options: Write,
+    execution: Execution,
+    *,
+    encode: Callable[..., EncodedPart] = encode_part,
+    revise: Callable[[Manifest, Path], Manifest] = lambda manifest, folder: manifest,
+    is_sample: bool = False,
+) -> Manifest:
+    """Builds a dataset on this machine.
+
+    Rows of files that have several parts are encoded part by part, each a task whose result is durable: an
+    interrupted build can continue. Rows that cannot be read again, and a limited number of rows, are encoded
+    by this process as they come, unless several processes share them.
+
+    Args:
+        schema: the schema of the rows; None if `encode` needs none.
+        options: how rows become shards.
+        encode: the task that encodes a part of the source.
+        revise, is_sample: as for `Publication`.
+
+    Raises what `write` raises.
+    """
+    identity = source.identity() if execution.limit is None else None
+    publication = partial(Publication, revise=revise, is_sample=is_sample)
+    build = planned_build(schema, directory, options, execution, identity=identity, publication=publication)
+    return build.run(partial(_stages, source, encode, execution), progress=execution.progress)
+
+
+@contextmanager
+def _stages(
+    source: BuildSource, encode: Callable[..., EncodedPart], execution: Execution, build: Build
+) -> Iterator[tuple[Encoding, Sharding]]:
+    """The stages of a build of a source."""
+    with executor(execution.processes, build.plan.name) as pool:
+        parts = parts_of(source, build.plan)
+        here = pool.in_process and not build.checkpoint.parts and encode is encode_part
+        if here and build.checkpoint.is_durable:
+            first = list(islice(parts, 2))
+            parts, here = chain(first, parts), len(first) < 2
+        if not here:
+            yield PartEncoding(build, source, parts, encode, pool), LocalSharding(build, pool)
+            return
+        # the rows of a single part need not be durable: encoding them again is as fast
+        with disk_errors(build.plan.name):
+            build.checkpoint.drop()
+        build.plan = replace(build.plan, durable=False)
+        with row_stages(build, pool, _known_rows(source, execution.limit)) as (encoding, sharding):
+            yield SourceEncoding(build, source, parts, execution.limit, encoding), sharding
+
+
+@contextmanager
+def row_stages(build: Build, pool: Executor, expected: int | None) -> Iterator[tuple[RowEncoding, Sharding]]:
+    """The stages of a build whose rows are encoded in this process.
+
+    They are written to their shards at once if these are known; otherwise they wait in memory, or on disk if
+    they do not fit.
+
+    Args:
+        expected: the number of rows, if known. Another number of rows is an error.
+    """
+    with disk_errors(build.plan.name):
+        sink = _sink(build, expected)
+    encoding = RowEncoding(build, sink, expected)
+    try:
+        yield encoding, LocalSharding(build, pool) if isinstance(sink, Sorter) else sink
+    except BaseException:
+        build.status.rows = encoding.encoder.taken
+        raise
+    finally:
+        if isinstance(sink, DirectShards):
+            sink.abandon()
+
+
+def _sink(build: Build, expected: int | None) -> Sorter | DirectShards:
+    """Rows that need not be put in order go to their shards at once, where these are known."""
+    plan, options, shards = build.plan, build.plan.options, build.plan.options.shards
+    known = shards == 1 or (expected is not None and options.quarantine is None)
+    ordered = options.shuffle is None and not options.unique and len(options.weights or ()) == 1
+    if not (ordered and known and isinstance(shards, int) and plan.base is None):
+        return Sorter(plan, "rows", in_memory=True)
+    (split,) = options.weights or {}
+    planned = list(shard_ranges(split + plan.suffix, shards, expected, options))
+    return DirectShards(plan, build.publication.transaction.staging, split, planned)
+
+
+def _known_rows(source: BuildSource, limit: int | None) -> int | None:
+    """The number of rows that are encoded, if known."""
+    if isinstance(source, DictRows) or source.rows is None:
+        return None
+    return min(source.rows, limit or source.rows)
+
+
+class RowEncoding:
+    """Encodes rows in this process, as they come.
+
+    Attributes:
+        encoder: encodes the rows.
+    """
+
+    def __init__(self, build: Build, sink: Sorter | DirectShards, expected: int | None) -> None:
+        plan = build.plan
+        self.name = plan.name
+        self.encoder = Encoder(
+            plan,
+            sink,
+            partial(rejects.add_line, plan.folder / _REJECTS),
+            partial(rejects.check, plan.options.quarantine),
+        )
+        self._build, self._sink, self._expected = build, sink, expected
+        self._places: list[Place] = []
+
+    def begin(self, place: Place) -> Encoder:
+        """Begins another part of rows, which messages name by `place`, and returns what encodes it."""
+        self.encoder.begin(len(self._places), place)
+        # where keys need not be unique no row is named once it is encoded
+        self._places.append(place if self._build.plan.options.unique else str)
+        return self.encoder
+
+    def encode(self, bar: Progress) -> Iterator[EncodedPart]:
+        """The rows that were given to the encoder, as one part."""
+        self.encoder.flush()
+        plan, seen = self._build.plan, self.encoder.seen
+        if self._expected not in (None, seen):
+            raise WriteError(Problem(where=plan.name, expected=f"{self._expected:,} rows", got=f"{seen:,}"))
+        with disk_errors(plan.name):
+            runs = self._sink.finish(self.encoder.splits) if isinstance(self._sink, Sorter) else ()
+        yield EncodedPart.of(self.encoder, runs, _REJECTS)
+
+    def place(self, part: int, row: int) -> str:
+        return self._places[part](row)
+
+    def rejected(self) -> RejectLines:
+        return _rejected(self._build)
+
+
+class SourceEncoding:
+    """Encodes the rows of a source in this process, as they come, or the first of them.
+
+    Args:
+        limit: the number of rows to encode; None encodes all.
+        rows: encodes them.
+    """
+
+    def __init__(
+        self, build: Build, source: BuildSource, parts: Iterable[Any], limit: int | None, rows: RowEncoding
+    ) -> None:
+        self._build, self._source, self._parts, self._limit = build, source, parts, limit
+        self._rows = rows
+        self.name = base.name_of(source)
+        self.place, self.rejected = rows.place, rows.rejected
+
+    def encode(self, bar: Progress) -> Iterator[EncodedPart]:
+        bar.begin("encoding", self._source.rows if self._limit is None else self._limit)
+        if isinstance(self._source, DictRows):
+            self._encode_dicts(self._source, bar)
+        else:
+            self._encode_batches(bar)
+        yield from self._rows.encode(bar)
+        _check_unchanged(self._build, self._source)
+
+    def _encode_dicts(self, source: DictRows, bar: Progress) -> None:
+        plan, encoder = self._build.plan, self._rows.begin(source.place)
+        for row in source_errors(islice(source.read(plan.checked_schema), self._limit), plan.name):
+            encoder.add_row(row)
+            bar.advance(1)
+
+    def _encode_batches(self, bar: Progress) -> None:
+        plan, limit = self._build.plan, self._limit
+        for part in self._parts:
+            encoder = self._rows.begin(part.place)
+            for batch in source_errors(part.batches(plan.checked_schema, plan.options.columns), plan.name):
+                if limit is not None and isinstance(batch, Columns):
+                    batch = batch.part(0, min(batch.rows, limit - encoder.seen))
+                encoder.add(batch, bar.advance)
+                if limit == encoder.seen:
+                    return
+
+
+class PartEncoding:
+    """Encodes a source part by part, each with a task of a pool, whose result is durable."""
+
+    def __init__(
+        self,
+        build: Build,
+        source: BuildSource,
+        parts: Iterable[Any],
+        encode: Callable[..., EncodedPart],
+        pool: Executor,
+    ) -> None:
+        self._build, self._source, self._parts, self._encode = build, source, parts, encode
+        self._pool = pool
+        self.name = base.name_of(source)
+
+    def encode(self, bar: Progress) -> Iterator[EncodedPart]:
+        build, done = self._build, list(self._build.checkpoint.parts)
+        bar.begin("encoding", self._source.rows)
+        for part in done:
+            bar.advance(part.seen)
+            yield part
+        missing = islice(enumerate(self._parts), len(done), None)
+        encode = partial(self._encode, build.plan)
+        if self._pool.in_process:
+            encode = partial(encode, advance=bar.advance)
+        for part in self._pool.map(encode, missing):
+            with disk_errors(build.plan.name):
+                build.checkpoint.add_part(part)
+            yield part
+            if not self._pool.in_process:
+                bar.advance(part.seen, part.bytes)
+        _check_unchanged(build, self._source)
+
+    def place(self, part: int, row: int) -> str:
+        if isinstance(self._source, DictRows):  # which cannot be had again
+            return self._source.place(self._build.parts.before[part] + row)
+        return place_of(self._source, self._build.plan, part, row)
+
+    def rejected(self) -> RejectLines:
+        return _rejected(self._build)
+
+
+def _check_unchanged(build: Build, source: BuildSource) -> None:
+    """Raises SourceError if the source changed while it was read, and then lets nothing survive."""
+    try:
+        check_unchanged(source, build.checkpoint.identity, build.plan.name)
+    except SourceError:
+        build.checkpoint.drop()
+        raise
+
+
+def _rejected(build: Build) -> RejectLines:
+    """The rejects of all parts, from their files."""
+    for part, before in zip(build.parts.all, build.parts.before, strict=False):
+        for line in rejects.lines(build.plan.folder / part.rejects):
+            yield line, before
+
+
+class LocalSharding:
+    """Merges the runs of encoded rows into shards, each with a task of a pool."""
+
+    def __init__(self, build: Build, pool: Executor) -> None:
+        self._build, self._pool = build, pool
+        self._runs: tuple[Run, ...] | None = None  # once copies are moved
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        return self._build.parts.runs if self._runs is None else self._runs
+
+    def duplicate_keys(self) -> tuple[int, int] | None:
+        plan = self._build.plan
+        known = None if plan.base is None else plan.base.keys
+        return find_duplicate_keys(plan.folder, self.runs, plan.budget, known)
+
+    def move_copies(self, bar: Progress) -> LabelCounts:
+        if not self._build.plan.options.numbers_copies:
+            return {}
+        self._runs, changes = number_copies(self._build.plan, self.runs, bar)
+        return changes
+
+    def write(self, bar: Progress) -> Shards:
+        """Writes the shards that are not there yet."""
+        build, plan, runs = self._build, self._build.plan, self.runs
+        bar.begin("writing shards", build.parts.rows)
+        splits = tuple(plan.options.weights or sorted({split for run in runs for split in run.counts}))
+        tasks = list(shard_tasks(plan, runs, splits))
+        done = build.checkpoint.shards
+        missing = [(task,) for task in tasks if task.shard.file not in done]
+        for _, file, shard in self._pool.map(partial(write_shard, plan, runs), missing):
+            build.publication.take_over(plan, file, shard)
+            build.checkpoint.add_shard(shard)
+            bar.advance(shard.rows, shard.bytes)
+        return {
+            split: tuple(done[task.shard.file] for task in tasks if task.rows.split == split)
+            for split in splits
+        }

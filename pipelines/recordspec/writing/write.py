@@ -1,0 +1,150 @@
+"""`recordspec.write`: a source of rows becomes a dataset."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from recordspec.errors import Problem, SpecError
+from recordspec.remote import RemotePath
+from recordspec.spec.infer import Inferred
+from recordspec.spec.options import from_python
+from recordspec.spec.schema import Schema, check_is_schema
+from recordspec.store.manifest import Manifest
+from recordspec.writing.local import build_locally
+from recordspec.writing.options import ByColumn, Execution, Write
+from recordspec.writing.sources import Source, source_of
+from recordspec.writing.sources.base import leave_out
+from recordspec.writing.sources.splits import SplitSources
+
+
+def write(
+    schema: Schema | Inferred,
+    rows: Any,
+    directory: str | os.PathLike[str] | RemotePath,
+    *,
+    split: Any = "train",
+    ignore: Iterable[str] = (),
+    jobs: int = 1,
+    memory: str | None = None,
+    limit: int | None = None,
+    allow_empty: bool = False,
+    force: bool = False,
+    append: bool = False,
+    resume: bool = False,
+    progress: bool | None = None,
+    **options: Any,
+) -> Manifest:
+    """Writes rows as a sharded dataset, which appears at `directory` as a whole or not at all.
+
+    The same rows and options yield the same bytes, for any number of jobs and any amount of memory.
+
+    Args:
+        schema: the schema of the rows; or what `infer` returns for them, whose `left_out` is then ignored.
+        rows: an iterable of dicts, a dict of arrays, a pandas or Polars frame, an Arrow table or
+            record-batch reader; a dataset of TensorFlow or Hugging Face; a `Source`. A DatasetDict of Hugging
+            Face defines the splits.
+        directory: a folder that does not exist yet, or its URL in an object store.
+        split: the name of the only split; or the weights of several, by name, where a row's split is a
+            function of its key; or `{"folds": k}`; or `{"column": name}` for a column with the split.
+        ignore: names in the rows to ignore. Other names without a feature are errors: a misspelt name would
+            lose values.
+        jobs: the number of processes that encode and write. A script that uses several must be importable:
+            it calls `write` under `if __name__ == "__main__":`.
+        memory: the memory of all processes, such as `"2GiB"`, by default 512 MiB each, of which Python, NumPy
+            and Arrow use about 200 MiB. More rows are sorted on disk.
+        limit: the number of rows to read, from the first; per split, if splits are predefined.
+        allow_empty: whether a source without rows makes a dataset without rows; by default it is an error.
+        force: whether a dataset at `directory` is replaced.
+        append: whether the rows are added to the dataset at `directory`, in new shards; its
+            options must be the same. A key that already exists is an error.
+        resume: whether to continue an interrupted build of the same rows, which must come from files.
+        progress: whether to show progress on stderr; by default on a terminal.
+        options: the fields of `Write`: key, group_by, shards (`"auto"`, a number, `{"size": "128MiB"}`),
+            compression, layout (`{"blocks": 256}`), shuffle (a seed), and invalid (`"error"`,
+            `"quarantine"`, `{"max_invalid": "20%"}`).
+
+    Returns:
+        The manifest of the dataset.
+
+    Raises:
+        SpecError: an option is invalid.
+        RecordError: a row is invalid; names the first such row. With `invalid="quarantine"`: more rows than
+            allowed are invalid, or all of them. Or there are no rows, without `allow_empty`.
+        WriteError: the source of the rows failed.
+        StoreError: `directory` exists, or cannot be written, or a process was killed.
+        Interrupted: Ctrl-C. In all of these cases nothing is published.
+    """
+    execution = Execution(
+        jobs=jobs,
+        memory=memory,
+        limit=limit,
+        allow_empty=allow_empty,
+        force=force,
+        append=append,
+        resume=resume,
+        progress=progress,
+    )
+    schema, source = named_rows(schema, rows, ignore, split, options)
+    if resume and source.identity() is None:
+        expected = "rows of files, which can be read again"
+        raise SpecError(Problem(path=("resume",), expected=expected, got=type(rows).__name__))
+    if isinstance(source, SplitSources):
+        source, split = given_splits(schema, source, split, options)
+        if limit is not None:
+            source = replace(source, limit=limit)
+            execution = replace(execution, limit=limit * len(source.sources))
+    return build_locally(schema, source, directory, write_options(schema, split, options), execution)
+
+
+def named_rows(
+    schema: Schema | Inferred, rows: Any, ignore: Iterable[str], split: Any, options: Mapping[str, Any]
+) -> tuple[Schema, Source]:
+    """The schema, and the source of the rows without the names to ignore.
+
+    Raises SpecError for a feature among these names.
+    """
+    left_out = [*ignore]
+    if isinstance(schema, Inferred):
+        read = write_options(schema.schema, split, options).columns
+        left_out += [name for name in schema.left_out if name not in read]
+        schema = schema.schema
+    check_is_schema(schema)
+    features = [name for name in left_out if name in schema.names]
+    if features:
+        expected, got = "names without a feature", f"the feature `{features[0]}`"
+        raise SpecError(Problem(path=("ignore",), expected=expected, got=got))
+    return schema, leave_out(source_of(rows), left_out)
+
+
+def given_splits(
+    schema: Schema, source: SplitSources, split: Any, options: Mapping[str, Any]
+) -> tuple[SplitSources, ByColumn]:
+    """The sources, whose rows say their split in a column, and the option that says so.
+
+    Raises SpecError if `split` asks for other splits.
+    """
+    if isinstance(split, ByColumn) and split.column == source.column:
+        return source, split
+    made = write_options(schema, "train", options)
+    if split not in ("train", made.splits) or made.group_by is not None:
+        option = "split" if made.group_by is None else "group_by"
+        hint = "give the rows of one split"
+        raise SpecError(Problem(path=(option,), expected="rows without splits", got="rows with", hint=hint))
+    source = source.beside((*schema.names, *made.keys))
+    return source, ByColumn(column=source.column)
+
+
+def write_options(schema: Schema, split: Any, options: Mapping[str, Any]) -> Write:
+    """The options of a build. Raises SpecError for wrong ones, and for a schema that cannot be written."""
+    check_is_schema(schema)
+    if schema.shared_keys:
+        raise SpecError(schema.shared_keys)
+    if "splits" in options:
+        expected, hint = "the argument `split`", "it takes a name, or the weights of several"
+        raise SpecError(Problem(path=("splits",), expected=expected, got="`splits`", hint=hint))
+    splits = {split: 1.0} if isinstance(split, str) else split
+    made: Write = from_python(Write, {**options, "splits": splits})
+    return made
